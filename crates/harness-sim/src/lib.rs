@@ -1,0 +1,1 @@
+//! Seeded simulator and conformance suites.

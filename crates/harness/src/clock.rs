@@ -1,0 +1,21 @@
+//! The clock port.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use harness_core::Timestamp;
+
+/// Tells the time. The simulator has one that it can step.
+pub trait Clock: Send + Sync {
+    fn now(&self) -> Timestamp;
+}
+
+/// The wall clock.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> Timestamp {
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Timestamp::from_seconds(i64::try_from(since_1970.as_secs()).unwrap_or(i64::MAX))
+    }
+}

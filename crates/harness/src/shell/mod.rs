@@ -1,0 +1,44 @@
+//! The shell port: checks, the init script, cleanup commands.
+
+use std::{path::PathBuf, time::Duration};
+
+/// One command line for `sh -c`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Script {
+    pub command: String,
+    /// Where it runs.
+    pub directory: PathBuf,
+    /// How long it may take; then TERM, a grace period, KILL, to the whole group.
+    pub timeout: Duration,
+    /// Added to the inherited environment.
+    pub environment: Vec<(String, String)>,
+}
+
+/// How it ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    Code(i32),
+    Signal(i32),
+    TimedOut,
+    Cancelled,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ran {
+    pub exit: Exit,
+    pub duration: Duration,
+    /// The last 64 KiB of standard output and error, interleaved as they came.
+    pub tail: Vec<u8>,
+    /// All bytes that came, also those no longer in `tail`.
+    pub output_bytes: u64,
+    /// SHA-256 of all of the output, in hexadecimal.
+    pub output_sha256: String,
+}
+
+/// Runs commands in a process group of their own; nothing of the group outlives the call.
+pub trait Shell: Send + Sync {
+    fn run(&self, script: &Script) -> std::io::Result<Ran>;
+
+    /// Whether the first word of `command` is a plain word that `command -v` does not know.
+    fn lacks(&self, command: &str, directory: &std::path::Path) -> bool;
+}

@@ -1,0 +1,2 @@
+//! Where the ledger is kept.
+pub mod lock;

@@ -1,0 +1,152 @@
+//! The workspace port: what the harness asks of version control.
+//!
+//! Every method can be repeated: a crash may come after any step, and recovery calls the same
+//! methods again. Nothing here decides whether a task passed or failed.
+
+use std::path::{Path, PathBuf};
+
+use harness_core::{CommitId, TaskId, Timestamp, TreeId};
+
+/// What a claim records about the tree that it starts from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Base {
+    /// HEAD at the claim; `None` in a repository without commits.
+    pub commit: CommitId,
+    /// The branch that HEAD names; `None` when detached.
+    pub branch: Option<String>,
+    /// The untracked files that were there before the claim, as a git tree kept under
+    /// `refs/harness/base/<task>`; `None` if there were none.
+    pub untracked: Option<TreeId>,
+    /// Canonical top level of the work tree.
+    pub worktree: PathBuf,
+}
+
+/// What is in the work tree that no commit holds. Ours and ignored files aside.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Status {
+    /// Tracked files with staged or unstaged changes.
+    pub changed: Vec<String>,
+    /// Untracked, not ignored.
+    pub untracked: Vec<String>,
+}
+
+/// What recovery looks at. The decision is the core's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Evidence {
+    /// Tracked changes, or untracked files that were not there at the claim (or differ).
+    pub uncommitted: bool,
+    /// Commits since the base whose message names the task id as a whole token, newest first.
+    pub task_commits: Vec<CommitId>,
+    /// The tree of tracked and untracked files as they stand, ours and ignored ones aside.
+    pub tree: TreeId,
+    /// HEAD as it stands.
+    pub head: CommitId,
+    /// Subjects of stashes younger than the claim: named, never applied.
+    pub stashes: Vec<String>,
+}
+
+/// One saved state of the work tree under `refs/harness/rescue/`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rescue {
+    /// `refs/harness/rescue/<task>/<attempt>`, perhaps with `-2`, `-3` …
+    pub reference: String,
+    pub commit: CommitId,
+    pub when: Timestamp,
+    /// First line of its message.
+    pub subject: String,
+}
+
+/// What a rollback did, for the log.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RolledBack {
+    /// Where the vanished work is, if there was any.
+    pub rescue: Option<String>,
+    /// Untracked files from before the claim that the agent had changed and that were put back.
+    pub put_back: Vec<String>,
+}
+
+/// Git as the harness needs it. One work tree; blocking calls.
+pub trait Workspace: Send + Sync {
+    fn top_level(&self) -> &Path;
+
+    /// HEAD, or [`WorkspaceError::NoCommits`].
+    fn head(&self) -> Result<CommitId, WorkspaceError>;
+
+    fn status(&self) -> Result<Status, WorkspaceError>;
+
+    /// Refuses states of the repository in which a session could do harm (a merge or rebase under
+    /// way, a locked index, …), each with its way out.
+    fn preflight(&self) -> Result<(), WorkspaceError>;
+
+    /// Records what the claim of `task` starts from, and keeps the untracked files' tree alive.
+    fn base(&self, task: &TaskId) -> Result<Base, WorkspaceError>;
+
+    /// The tree as it stands (for a checkpoint).
+    fn tree(&self) -> Result<TreeId, WorkspaceError>;
+
+    fn evidence(
+        &self,
+        task: &TaskId,
+        base: &Base,
+        claimed_at: Timestamp,
+    ) -> Result<Evidence, WorkspaceError>;
+
+    /// Commits everything the agent left, but neither our files nor untracked files from before
+    /// the claim. Nothing to commit: no commit, HEAD is returned. HEAD on another branch that
+    /// descends from the base: the claimed branch is moved to it and checked out again.
+    fn commit(&self, base: &Base, message: &str) -> Result<CommitId, WorkspaceError>;
+
+    /// Saves everything that a rollback to `base` would make vanish. `None`: nothing would.
+    /// Called again for a state that is already saved under this attempt, it returns that ref.
+    fn rescue(
+        &self,
+        task: &TaskId,
+        attempt: u32,
+        base: &Base,
+    ) -> Result<Option<Rescue>, WorkspaceError>;
+
+    /// Saves (as [`Workspace::rescue`]), then makes the work tree what it was at the claim.
+    fn rollback(
+        &self,
+        task: &TaskId,
+        attempt: u32,
+        base: &Base,
+    ) -> Result<RolledBack, WorkspaceError>;
+
+    /// All rescues, oldest first; of one task if named.
+    fn rescues(&self, task: Option<&TaskId>) -> Result<Vec<Rescue>, WorkspaceError>;
+
+    /// The files that a rescue holds and how they differ from its base, as `git` prints it.
+    fn show(&self, rescue: &Rescue) -> Result<String, WorkspaceError>;
+
+    /// Writes the files of a rescue into the work tree; refuses if one of them has changes here.
+    /// Returns the files written.
+    fn restore(&self, rescue: &Rescue) -> Result<Vec<String>, WorkspaceError>;
+
+    /// Forgets the base that [`Workspace::base`] kept.
+    fn forget(&self, task: &TaskId) -> Result<(), WorkspaceError>;
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum WorkspaceError {
+    #[error("{path} is not inside a git work tree")]
+    NotARepository { path: PathBuf },
+    #[error("the repository has no commit yet")]
+    NoCommits,
+    #[error("git is not installed or not on PATH")]
+    NoGit,
+    #[error("{what}")]
+    Unsafe { what: String, hint: String },
+    #[error("{commit} is not a commit of this repository")]
+    NoSuchCommit { commit: CommitId },
+    #[error("the claim was made in {claimed}, not in {here}")]
+    WrongWorktree { claimed: PathBuf, here: PathBuf },
+    #[error("HEAD is on {found}, which does not descend from the base {base}")]
+    NotDescendant { found: String, base: CommitId },
+    #[error("would overwrite changed files: {}", files.join(", "))]
+    WouldOverwrite { files: Vec<String> },
+    #[error("git {command} failed: {detail}")]
+    Git { command: String, detail: String },
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+}
