@@ -1,0 +1,32 @@
+//! A new task at the end of the ledger.
+
+use super::{Change, Edit, Refusal, Reply, Row};
+use crate::{TaskId, fact::Fact, ledger::Ledger, task::Task};
+
+/// The fields are those of an edit of an empty task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Add {
+    /// `None`: `task-NNN`, one above the highest.
+    pub id: Option<TaskId>,
+    pub title: String,
+    pub fields: Edit,
+}
+
+impl Add {
+    pub(super) fn decide(&self, ledger: &Ledger) -> Result<Change, Refusal> {
+        let id = match &self.id {
+            Some(id) if ledger.contains(id) => return Err(Refusal::Exists { task: id.clone() }),
+            Some(id) => id.clone(),
+            None => TaskId::numbered(ledger.selection().highest_number().saturating_add(1)),
+        };
+        let mut task = Task::new(id.clone(), "");
+        let fields = Edit { task: id.clone(), title: Some(self.title.clone()), ..self.fields.clone() };
+        fields.put_into(&mut task, ledger)?;
+        Ok(Change {
+            head: None,
+            rows: vec![Row::Put(task)],
+            facts: vec![Fact::Added { task: id.clone(), title: self.title.clone() }],
+            reply: Reply::Task(id),
+        })
+    }
+}

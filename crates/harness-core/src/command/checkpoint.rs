@@ -1,0 +1,50 @@
+//! A holder tells how far it came.
+
+use super::{Change, Holder, Refusal, Reply};
+use crate::{
+    Timestamp, TreeId,
+    fact::Fact,
+    ledger::Ledger,
+    lease,
+    task::Checkpoint,
+};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AddCheckpoint {
+    pub holder: Holder,
+    pub step: u32,
+    pub total: u32,
+    pub description: String,
+    /// The work tree as it stands, where it can be read.
+    pub tree: Option<TreeId>,
+    pub lease_seconds: u64,
+}
+
+impl AddCheckpoint {
+    pub(super) fn decide(&self, ledger: &Ledger, now: Timestamp) -> Result<Change, Refusal> {
+        if self.step == 0 || self.total == 0 || self.step > self.total {
+            let (step, total) = (self.step, self.total);
+            return Err(Refusal::BadValue(format!(
+                "step {step} of {total}: steps count from 1 to the total"
+            )));
+        }
+        let mut task = self.holder.claimed(ledger)?.clone();
+        task.push_checkpoint(Checkpoint {
+            step: self.step,
+            total: self.total,
+            description: self.description.clone(),
+            timestamp: Some(now),
+            tree: self.tree.clone(),
+        });
+        let expires_at = lease::end(&task, self.lease_seconds, now);
+        task.lease_expires_at = Some(expires_at);
+        let id = task.id.clone();
+        let fact = Fact::Checkpointed {
+            task: id.clone(),
+            step: self.step,
+            total: self.total,
+            description: self.description.clone(),
+        };
+        Ok(Change::put(task, fact, Reply::Lease { task: id, expires_at }))
+    }
+}

@@ -1,0 +1,128 @@
+//! A worker takes the next task.
+
+use super::{Change, Refusal, Reply, Row, upkeep};
+use crate::{
+    CommitId, Epoch, TaskId, Timestamp, TreeId, WorkerId,
+    fact::Fact,
+    ledger::Ledger,
+    lease,
+    task::{Status, Task, Via},
+};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    pub worker: WorkerId,
+    pub via: Via,
+    /// Tasks of this role or of none; without one, any.
+    pub role: Option<String>,
+    /// Only this one, and only if it is the next: for a caller who had to prepare for the task
+    /// before the claim.
+    pub only: Option<TaskId>,
+    /// The lease of a session's claim; a client's is the task's own.
+    pub lease_seconds: u64,
+    pub place: Place,
+}
+
+/// Where the work starts from. Empty where there is no git.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Place {
+    pub base: Option<CommitId>,
+    pub base_untracked: Option<TreeId>,
+    pub worktree: Option<String>,
+    pub branch: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Claimed {
+    pub task: Task,
+    pub epoch: Epoch,
+    /// It was this worker's already.
+    pub is_retry: bool,
+    /// Its last holder let the lease run out.
+    pub is_reclaim: bool,
+}
+
+impl Claim {
+    pub(super) fn decide(&self, ledger: &Ledger, now: Timestamp) -> Result<Change, Refusal> {
+        if let Some(task) = ledger.selection().dangling().first().and_then(|id| ledger.task(id)) {
+            let missing = task.depends_on.iter().find(|d| !ledger.contains(d));
+            let dependency = missing.unwrap_or(&task.id).clone();
+            return Err(Refusal::MissingDependency { dependency, task: task.id.clone() });
+        }
+        if let Some(mine) = ledger.selection().held_by(&self.worker).next() {
+            return self.again(ledger, mine, now);
+        }
+        let upkeep = upkeep::upkeep(ledger, now);
+        if upkeep.is_empty() {
+            return self.choose(ledger, now);
+        }
+        // Rare: something expired or can never run. What is next depends on that.
+        let mut kept_up = ledger.clone();
+        kept_up.put_in(&upkeep);
+        let mut change = self.choose(&kept_up, now)?;
+        change.rows.splice(0..0, upkeep.rows);
+        change.facts.splice(0..0, upkeep.facts);
+        Ok(change)
+    }
+
+    /// A client that asks again gets what it has; its lease counts from now, even if it had run
+    /// out, since nobody else took the task. A session never asks while it holds one.
+    fn again(&self, ledger: &Ledger, id: &TaskId, now: Timestamp) -> Result<Change, Refusal> {
+        let holds = || Refusal::HoldsAnother { worker: self.worker.clone(), task: id.clone() };
+        let mut task = ledger.task(id).cloned().ok_or_else(holds)?;
+        if self.via == Via::Run || self.only.as_ref().is_some_and(|only| only != id) {
+            return Err(holds());
+        }
+        let expires_at = lease::end(&task, self.lease_seconds, now);
+        task.lease_expires_at = Some(expires_at);
+        let epoch = task.epoch.unwrap_or_default();
+        let claimed = Claimed { task: task.clone(), epoch, is_retry: true, is_reclaim: false };
+        let fact = Fact::Renewed { task: task.id.clone(), expires_at };
+        Ok(Change::put(task, fact, Reply::Claimed(Box::new(claimed))))
+    }
+
+    fn choose(&self, ledger: &Ledger, now: Timestamp) -> Result<Change, Refusal> {
+        let next = ledger.selection().next(self.role.as_deref());
+        if let Some(only) = &self.only
+            && next != Some(only)
+        {
+            return Err(Refusal::NotNext { task: only.clone() });
+        }
+        let Some(mut task) = next.and_then(|id| ledger.task(id)).cloned() else {
+            return Ok(Change::reply(Reply::NothingToClaim));
+        };
+        let is_reclaim = task.status == Status::Failed && lease::ran_out(&task);
+        let epoch = ledger.next_epoch();
+        task.status = Status::InProgress;
+        task.claimed_by = Some(self.worker.clone());
+        task.claimed_at = Some(now);
+        task.failed_at = None;
+        task.epoch = Some(epoch);
+        task.via = Some(self.via);
+        task.started_at_commit = self.place.base.clone();
+        task.base_untracked = self.place.base_untracked.clone();
+        task.worktree = self.place.worktree.clone();
+        task.branch = self.place.branch.clone();
+        task.lease_expires_at = Some(lease::end(&task, self.lease_seconds, now));
+        if self.via == Via::Run {
+            // The rollback that ended the last attempt undid what its checkpoints tell of. A client
+            // rolls nothing back: there they still say how far the work came.
+            task.checkpoints.clear();
+        }
+        let mut head = ledger.head().clone();
+        head.epoch = epoch;
+        let fact = Fact::Claimed {
+            task: task.id.clone(),
+            title: task.title.clone(),
+            worker: self.worker.clone(),
+            epoch,
+            base: self.place.base.clone(),
+        };
+        Ok(Change {
+            head: Some(head),
+            rows: vec![Row::Put(task.clone())],
+            facts: vec![fact],
+            reply: Reply::Claimed(Box::new(Claimed { task, epoch, is_retry: false, is_reclaim })),
+        })
+    }
+}

@@ -1,0 +1,124 @@
+//! New values for the fields of a task that people set.
+
+use super::{Change, Refusal, Reply, find};
+use crate::{
+    TaskId,
+    fact::Fact,
+    graph,
+    ledger::Ledger,
+    task::{Priority, Task},
+};
+
+/// `None` leaves a field as it is; an empty text clears one that may be absent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Edit {
+    pub task: TaskId,
+    pub title: Option<String>,
+    pub priority: Option<String>,
+    pub depends_on: Option<Vec<TaskId>>,
+    pub validation_command: Option<String>,
+    pub validation_timeout_seconds: Option<u64>,
+    pub attempt_timeout_seconds: Option<u64>,
+    pub max_attempts: Option<u32>,
+    pub cleanup: Option<String>,
+    pub instructions: Option<String>,
+    pub role: Option<String>,
+    pub phase: Option<String>,
+}
+
+impl Edit {
+    pub fn nothing(task: TaskId) -> Self {
+        Self {
+            task,
+            title: None,
+            priority: None,
+            depends_on: None,
+            validation_command: None,
+            validation_timeout_seconds: None,
+            attempt_timeout_seconds: None,
+            max_attempts: None,
+            cleanup: None,
+            instructions: None,
+            role: None,
+            phase: None,
+        }
+    }
+
+    pub(super) fn decide(&self, ledger: &Ledger) -> Result<Change, Refusal> {
+        let before = find(ledger, &self.task)?;
+        let mut task = before.clone();
+        self.put_into(&mut task, ledger)?;
+        let reply = Reply::Task(self.task.clone());
+        if task == *before {
+            return Ok(Change::reply(reply));
+        }
+        Ok(Change::put(task, Fact::Edited { task: self.task.clone() }, reply))
+    }
+
+    pub(super) fn put_into(&self, task: &mut Task, ledger: &Ledger) -> Result<(), Refusal> {
+        if let Some(title) = &self.title {
+            if title.trim().is_empty() {
+                return Err(Refusal::BadValue("title: must not be empty".into()));
+            }
+            task.title.clone_from(title);
+        }
+        if let Some(priority) = &self.priority {
+            task.priority = Priority::known(priority).ok_or_else(|| {
+                Refusal::BadValue(format!("priority: {priority:?} is not one of P0, P1, P2"))
+            })?;
+        }
+        if let Some(depends_on) = &self.depends_on {
+            task.depends_on = self.checked_dependencies(depends_on, ledger)?;
+        }
+        let at_least_one = |name: &str, n: Option<u64>| match n {
+            Some(0) => Err(Refusal::BadValue(format!("{name}: must be at least 1"))),
+            other => Ok(other),
+        };
+        at_least_one("max_attempts", self.max_attempts.map(u64::from))?;
+        if let Some(n) = self.max_attempts {
+            task.max_attempts = n;
+        }
+        let seconds = at_least_one("validation.timeout_seconds", self.validation_timeout_seconds)?;
+        task.validation.timeout_seconds = seconds.or(task.validation.timeout_seconds);
+        let seconds = at_least_one("timeout_seconds", self.attempt_timeout_seconds)?;
+        task.timeout_seconds = seconds.or(task.timeout_seconds);
+        put_text(&mut task.validation.command, &self.validation_command);
+        put_text(&mut task.cleanup, &self.cleanup);
+        put_text(&mut task.instructions, &self.instructions);
+        put_text(&mut task.role, &self.role);
+        put_text(&mut task.phase, &self.phase);
+        Ok(())
+    }
+
+    fn checked_dependencies(
+        &self,
+        wanted: &[TaskId],
+        ledger: &Ledger,
+    ) -> Result<Vec<TaskId>, Refusal> {
+        let mut dependencies: Vec<TaskId> = Vec::with_capacity(wanted.len());
+        for dependency in wanted {
+            if *dependency == self.task {
+                let task = self.task.clone();
+                return Err(Refusal::Cycle { dependency: task.clone(), task });
+            }
+            if !ledger.contains(dependency) {
+                return Err(Refusal::UnknownDependency { dependency: dependency.clone() });
+            }
+            if !dependencies.contains(dependency) {
+                dependencies.push(dependency.clone());
+            }
+        }
+        match graph::closes_cycle(|id| ledger.task(id), &self.task, &dependencies) {
+            Some(dependency) => Err(Refusal::Cycle { task: self.task.clone(), dependency }),
+            None => Ok(dependencies),
+        }
+    }
+}
+
+fn put_text(field: &mut Option<String>, new: &Option<String>) {
+    match new {
+        None => {}
+        Some(text) if text.trim().is_empty() => *field = None,
+        Some(text) => *field = Some(text.clone()),
+    }
+}

@@ -1,0 +1,55 @@
+//! An attempt failed. This is the one command that counts it.
+
+use super::{Change, Holder, Refusal, Reply, Row};
+use crate::{
+    Category, CommitId, Timestamp,
+    fact::Fact,
+    ledger::Ledger,
+    task::{Intent, Status},
+};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fail {
+    pub holder: Holder,
+    pub category: Category,
+    pub message: String,
+    pub attempts: Attempts,
+    /// Where the work tree was reset to, by whoever rolled it back.
+    pub rolled_back_to: Option<CommitId>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Attempts {
+    /// One more is used up.
+    One,
+    /// No further attempt can help, e.g. its base commit is gone.
+    All,
+}
+
+impl Fail {
+    pub(super) fn decide(&self, ledger: &Ledger, now: Timestamp) -> Result<Change, Refusal> {
+        let mut task = self.holder.claimed(ledger)?.clone();
+        // What was intended first is the cause; what came up while it was carried out is not.
+        let (category, message) = match task.intent.take() {
+            Some(Intent::Rollback { category, message }) => (category, message),
+            Some(Intent::Land { .. }) | None => (self.category, self.message.clone()),
+        };
+        task.status = Status::Failed;
+        task.failed_at = Some(now);
+        task.push_error(category, &message);
+        task.end_attempt();
+        task.forget_holder();
+        if self.attempts == Attempts::All {
+            task.attempts = task.max_attempts;
+        }
+        let id = task.id.clone();
+        let retryable = task.retryable();
+        let mut facts =
+            vec![Fact::Failed { task: id.clone(), category, message, retryable: Some(retryable) }];
+        if let Some(commit) = &self.rolled_back_to {
+            facts.push(Fact::RolledBack { task: id.clone(), commit: commit.clone() });
+        }
+        let reply = Reply::Failed { task: id, retryable };
+        Ok(Change { head: None, rows: vec![Row::Put(task)], facts, reply })
+    }
+}

@@ -1,0 +1,120 @@
+//! A plan becomes tasks.
+
+use super::{Change, Refusal, Reply, Row};
+use crate::{
+    Epoch,
+    fact::Fact,
+    ledger::{Head, Ledger},
+    plan::{Plan, PlanTask},
+    task::{Priority, Task},
+};
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Import {
+    pub plan: Plan,
+    pub mode: ImportMode,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ImportMode {
+    /// Only where no unfinished work would be thrown away.
+    IfFinished,
+    /// The tasks that are there go; the store archives them first.
+    Replace,
+    /// The tasks that are there stay as they are, and ids they have are left out of the plan.
+    Merge,
+}
+
+impl Import {
+    pub(super) fn decide(&self, ledger: &Ledger) -> Result<Change, Refusal> {
+        match self.mode {
+            ImportMode::Merge => self.merge(ledger),
+            ImportMode::Replace => self.replace(ledger),
+            ImportMode::IfFinished => {
+                let unfinished = ledger.tasks().filter(|t| t.unfinished()).count();
+                if unfinished > 0 {
+                    return Err(Refusal::UnfinishedWork { unfinished, total: ledger.len() });
+                }
+                self.replace(ledger)
+            }
+        }
+    }
+
+    fn replace(&self, ledger: &Ledger) -> Result<Change, Refusal> {
+        self.plan.check_graph(|_| false).map_err(|e| Refusal::BadPlan(e.to_string()))?;
+        let mut rows: Vec<Row> = ledger.tasks().map(|t| Row::Drop(t.id.clone())).collect();
+        rows.extend((0..).zip(&self.plan.tasks).map(|(n, (id, t))| Row::Put(t.to_task(id, n))));
+        let head = Head { goal: Some(self.plan.goal.clone()), ..emptied(ledger) };
+        let goal = self.plan.goal.clone();
+        let task_count = self.plan.tasks.len();
+        let fact = if ledger.is_empty() {
+            Fact::PlanImported { goal, task_count }
+        } else {
+            Fact::PlanReplaced { goal, task_count, replaced: ledger.len() }
+        };
+        Ok(Change { head: Some(head), rows, facts: vec![fact], reply: self.reply(task_count) })
+    }
+
+    fn merge(&self, ledger: &Ledger) -> Result<Change, Refusal> {
+        let known = |id: &crate::TaskId| ledger.contains(id);
+        self.plan.check_graph(known).map_err(|e| Refusal::BadPlan(e.to_string()))?;
+        let after = ledger.tasks().filter_map(|t| t.order).max().map_or(0, |n| n + 1);
+        let new = self.plan.tasks.iter().filter(|(id, _)| !ledger.contains(id));
+        let rows: Vec<Row> = (after..).zip(new).map(|(n, (id, t))| Row::Put(t.to_task(id, n))).collect();
+        let task_count = rows.len();
+        let reply = self.reply(task_count);
+        let goal = ledger.head().goal.clone().unwrap_or_else(|| self.plan.goal.clone());
+        let head = (ledger.head().goal.is_none())
+            .then(|| Head { goal: Some(goal.clone()), ..ledger.head().clone() });
+        let facts = vec![Fact::PlanImported { goal, task_count }];
+        Ok(Change { head, rows, facts, reply })
+    }
+
+    fn reply(&self, task_count: usize) -> Reply {
+        Reply::Imported {
+            goal: self.plan.goal.clone(),
+            task_count,
+            warnings: self.plan.warnings.clone(),
+        }
+    }
+}
+
+pub(super) fn reset(ledger: &Ledger) -> Change {
+    Change {
+        head: Some(emptied(ledger)),
+        rows: ledger.tasks().map(|t| Row::Drop(t.id.clone())).collect(),
+        facts: vec![Fact::PlanReset { task_count: ledger.len() }],
+        reply: Reply::Reset { task_count: ledger.len() },
+    }
+}
+
+/// Sessions and their limits belong to the root; the epoch counter must never fall back, or a
+/// holder of a thrown-away task could pass for the holder of a new one.
+fn emptied(ledger: &Ledger) -> Head {
+    let epoch = Epoch(ledger.next_epoch().0 - 1);
+    Head { epoch, goal: None, phases: Vec::new(), ..ledger.head().clone() }
+}
+
+impl PlanTask {
+    fn to_task(&self, id: &crate::TaskId, order: u64) -> Task {
+        let mut task = Task::new(id.clone(), self.description.clone());
+        task.depends_on.clone_from(&self.dependencies);
+        task.timeout_seconds = self.timeout_seconds;
+        task.instructions.clone_from(&self.instructions);
+        task.role.clone_from(&self.role);
+        task.phase.clone_from(&self.phase);
+        task.cleanup.clone_from(&self.cleanup);
+        task.order = Some(order);
+        if let Some(priority) = self.priority.as_deref().and_then(Priority::known) {
+            task.priority = priority;
+        }
+        if let Some(n) = self.max_attempts {
+            task.max_attempts = n;
+        }
+        if let Some(v) = &self.validation {
+            task.validation.command = Some(v.command.clone());
+            task.validation.timeout_seconds = v.timeout_seconds;
+        }
+        task
+    }
+}

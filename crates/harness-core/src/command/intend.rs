@@ -1,0 +1,45 @@
+//! What is about to be done to git is made durable first.
+
+use super::{Change, Holder, Refusal, Reply};
+use crate::{fact::Fact, ledger::Ledger, task::Intent};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Intend {
+    pub holder: Holder,
+    pub intent: Intent,
+}
+
+/// Takes back an intent to land that did not happen. A rollback is never taken back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VoidIntent {
+    pub holder: Holder,
+}
+
+impl Intend {
+    pub(super) fn decide(&self, ledger: &Ledger) -> Result<Change, Refusal> {
+        let mut task = self.holder.claimed(ledger)?.clone();
+        let id = task.id.clone();
+        match &task.intent {
+            // Said twice, after an answer that got lost.
+            Some(same) if *same == self.intent => return Ok(Change::reply(Reply::Task(id))),
+            Some(_) => return Err(Refusal::Undecided { task: id }),
+            None => task.intent = Some(self.intent.clone()),
+        }
+        let fact = Fact::Intended { task: id.clone(), intent: self.intent.clone() };
+        Ok(Change::put(task, fact, Reply::Task(id)))
+    }
+}
+
+impl VoidIntent {
+    pub(super) fn decide(&self, ledger: &Ledger) -> Result<Change, Refusal> {
+        let mut task = self.holder.claimed(ledger)?.clone();
+        let id = task.id.clone();
+        match task.intent.take() {
+            None => Ok(Change::reply(Reply::Task(id))),
+            Some(Intent::Rollback { .. }) => Err(Refusal::Undecided { task: id }),
+            Some(Intent::Land { .. }) => {
+                Ok(Change::put(task, Fact::IntentVoided { task: id.clone() }, Reply::Task(id)))
+            }
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! The closed set of commands. Whoever wants a task or a session to change says so with one of
+//! these; [`decide`] answers what becomes true, or refuses. One file per decision.
+
+mod add;
+mod change;
+mod checkpoint;
+mod claim;
+mod complete;
+mod edit;
+mod fail;
+mod import;
+mod intend;
+mod refusal;
+mod release;
+mod remove;
+mod renew;
+mod retry;
+mod session;
+mod upkeep;
+
+pub use add::Add;
+pub use change::{Change, Reply, Row};
+pub use checkpoint::AddCheckpoint;
+pub use claim::{Claim, Claimed, Place};
+pub use complete::{Authority, Complete, Proof, Unchecked};
+pub use edit::Edit;
+pub use fail::{Attempts, Fail};
+pub use import::{Import, ImportMode};
+pub use intend::{Intend, VoidIntent};
+pub use refusal::{Refusal, RefusalKind};
+pub use release::Release;
+pub use remove::Remove;
+pub use renew::Renew;
+pub use retry::Retry;
+pub use session::{BeginSession, EndSession};
+
+use crate::{
+    Epoch, TaskId, Timestamp, WorkerId,
+    ledger::Ledger,
+    task::{Status, Task},
+};
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Command {
+    Add(Add),
+    Edit(Edit),
+    Remove(Remove),
+    Import(Import),
+    /// Throws all tasks away; the store archives the ledger first.
+    Reset,
+    Claim(Claim),
+    Checkpoint(AddCheckpoint),
+    Renew(Renew),
+    Intend(Intend),
+    VoidIntent(VoidIntent),
+    Complete(Complete),
+    Fail(Fail),
+    Retry(Retry),
+    Release(Release),
+    BeginSession(BeginSession),
+    EndSession(EndSession),
+}
+
+/// What becomes true when `command` is applied to `ledger` at `now`; or why nothing does.
+pub fn decide(ledger: &Ledger, now: Timestamp, command: &Command) -> Result<Change, Refusal> {
+    match command {
+        Command::Add(c) => c.decide(ledger),
+        Command::Edit(c) => c.decide(ledger),
+        Command::Remove(c) => c.decide(ledger),
+        Command::Import(c) => c.decide(ledger),
+        Command::Reset => Ok(import::reset(ledger)),
+        Command::Claim(c) => c.decide(ledger, now),
+        Command::Checkpoint(c) => c.decide(ledger, now),
+        Command::Renew(c) => c.decide(ledger, now),
+        Command::Intend(c) => c.decide(ledger),
+        Command::VoidIntent(c) => c.decide(ledger),
+        Command::Complete(c) => c.decide(ledger, now),
+        Command::Fail(c) => c.decide(ledger, now),
+        Command::Retry(c) => c.decide(ledger),
+        Command::Release(c) => c.decide(ledger),
+        Command::BeginSession(c) => c.decide(ledger),
+        Command::EndSession(c) => c.decide(ledger, now),
+    }
+}
+
+/// Who says that it holds a claim.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holder {
+    pub task: TaskId,
+    pub worker: WorkerId,
+    /// Checked when given.
+    pub epoch: Option<Epoch>,
+}
+
+impl Holder {
+    /// The task, if this holder still has it. A lease that ran out does not end the claim: only
+    /// somebody who takes or fails the task does.
+    fn claimed<'a>(&self, ledger: &'a Ledger) -> Result<&'a Task, Refusal> {
+        let task = find(ledger, &self.task)?;
+        let mine = task.status == Status::InProgress
+            && task.claimed_by.as_ref() == Some(&self.worker)
+            && self.epoch.is_none_or(|e| task.epoch == Some(e));
+        if mine { Ok(task) } else { Err(self.refused()) }
+    }
+
+    fn refused(&self) -> Refusal {
+        Refusal::NotClaimedBy { task: self.task.clone(), worker: self.worker.clone() }
+    }
+}
+
+fn find<'a>(ledger: &'a Ledger, id: &TaskId) -> Result<&'a Task, Refusal> {
+    ledger.task(id).ok_or_else(|| Refusal::NotFound { task: id.clone() })
+}

@@ -1,0 +1,86 @@
+//! Why a command changes nothing.
+
+use crate::{TaskId, WorkerId, task::Status};
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    #[error("Task {task} not found")]
+    NotFound { task: TaskId },
+    #[error("Task {task} is not claimed by {worker}")]
+    NotClaimedBy { task: TaskId, worker: WorkerId },
+    #[error("Task {task} is {status}, not claimed")]
+    NotClaimed { task: TaskId, status: Status },
+    #[error("Task {task} is {status}, not failed")]
+    NotFailed { task: TaskId, status: Status },
+    #[error("Task {task} is in progress (claimed by {worker})")]
+    InProgress { task: TaskId, worker: WorkerId },
+    #[error("Task {task} already exists")]
+    Exists { task: TaskId },
+    #[error("Unknown dependency: {dependency}")]
+    UnknownDependency { dependency: TaskId },
+    #[error("Missing dependency: {dependency} (in {task})")]
+    MissingDependency { dependency: TaskId, task: TaskId },
+    #[error("Task {task} can not depend on {dependency}: that would close a cycle")]
+    Cycle { task: TaskId, dependency: TaskId },
+    #[error("Task {task} is needed by {}", by.iter().map(TaskId::as_str).collect::<Vec<_>>().join(", "))]
+    Needed { task: TaskId, by: Vec<TaskId> },
+    #[error("Worker {worker} already holds {task}")]
+    HoldsAnother { worker: WorkerId, task: TaskId },
+    #[error("Task {task} is not the next one")]
+    NotNext { task: TaskId },
+    #[error("Task {task} has a check; it counts as completed only when that passed")]
+    Unchecked { task: TaskId },
+    #[error("the check of task {task} was changed while it ran")]
+    CheckChanged { task: TaskId },
+    #[error("Task {task} has no validation.command and require_validation is set")]
+    NoCheck { task: TaskId },
+    #[error("Task {task} is being rolled back; that has to be finished first")]
+    Undecided { task: TaskId },
+    #[error("the ledger has unfinished work ({unfinished} of {total} tasks)")]
+    UnfinishedWork { unfinished: usize, total: usize },
+    #[error("max_sessions reached ({max_sessions})")]
+    MaxSessions { max_sessions: i64 },
+    #[error("{0}")]
+    BadValue(String),
+    #[error("{0}")]
+    BadPlan(String),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RefusalKind {
+    /// Somebody else was faster, or the request does not fit the state.
+    Conflict,
+    /// The request itself is wrong.
+    Request,
+    /// A person must mend the ledger.
+    Config,
+    /// A limit was reached.
+    Limit,
+}
+
+impl Refusal {
+    pub fn kind(&self) -> RefusalKind {
+        match self {
+            Self::NotClaimedBy { .. }
+            | Self::NotClaimed { .. }
+            | Self::NotFailed { .. }
+            | Self::InProgress { .. }
+            | Self::HoldsAnother { .. }
+            | Self::NotNext { .. }
+            | Self::CheckChanged { .. }
+            | Self::Undecided { .. }
+            | Self::UnfinishedWork { .. } => RefusalKind::Conflict,
+            Self::NotFound { .. }
+            | Self::Exists { .. }
+            | Self::UnknownDependency { .. }
+            | Self::Cycle { .. }
+            | Self::Needed { .. }
+            | Self::Unchecked { .. }
+            | Self::NoCheck { .. }
+            | Self::BadValue(_)
+            | Self::BadPlan(_) => RefusalKind::Request,
+            Self::MissingDependency { .. } => RefusalKind::Config,
+            Self::MaxSessions { .. } => RefusalKind::Limit,
+        }
+    }
+}

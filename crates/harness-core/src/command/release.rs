@@ -1,0 +1,43 @@
+//! A claimed task goes back to pending; no attempt is counted.
+
+use super::{Change, Holder, Refusal, Reply, find};
+use crate::{
+    TaskId,
+    fact::Fact,
+    ledger::Ledger,
+    task::Status,
+};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Release {
+    pub task: TaskId,
+    /// `Some`: only if this is who holds it. `None`: a person decided.
+    pub holder: Option<Holder>,
+    pub reason: String,
+}
+
+impl Release {
+    pub(super) fn decide(&self, ledger: &Ledger) -> Result<Change, Refusal> {
+        let task = match &self.holder {
+            Some(holder) => holder.claimed(ledger)?,
+            None => find(ledger, &self.task)?,
+        };
+        if task.status != Status::InProgress {
+            return Err(Refusal::NotClaimed { task: task.id.clone(), status: task.status });
+        }
+        if task.intent.is_some() {
+            return Err(Refusal::Undecided { task: task.id.clone() });
+        }
+        let mut task = task.clone();
+        task.status = Status::Pending;
+        task.end_claim();
+        task.forget_holder();
+        let id = task.id.clone();
+        let fact = Fact::Recovered {
+            task: id.clone(),
+            action: "release".into(),
+            reason: self.reason.clone(),
+        };
+        Ok(Change::put(task, fact, Reply::Task(id)))
+    }
+}

@@ -1,0 +1,47 @@
+//! A task taken out of the ledger.
+
+use super::{Change, Refusal, Reply, Row, find};
+use crate::{
+    TaskId, WorkerId,
+    fact::Fact,
+    ledger::Ledger,
+    task::{Status, Task},
+};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remove {
+    pub task: TaskId,
+}
+
+impl Remove {
+    /// Not while somebody works on it, and not while another task needs it: a dependency that does
+    /// not exist would stop everything.
+    pub(super) fn decide(&self, ledger: &Ledger) -> Result<Change, Refusal> {
+        let task = find(ledger, &self.task)?;
+        if task.status == Status::InProgress {
+            return Err(in_progress(task));
+        }
+        let by: Vec<TaskId> = ledger.selection().dependents(&self.task).cloned().collect();
+        if !by.is_empty() {
+            return Err(Refusal::Needed { task: self.task.clone(), by });
+        }
+        // The counter must not fall back behind an epoch that only this row remembered.
+        let counter = ledger.next_epoch().0 - 1;
+        let head = (ledger.head().epoch.0 < counter).then(|| {
+            let mut head = ledger.head().clone();
+            head.epoch.0 = counter;
+            head
+        });
+        Ok(Change {
+            head,
+            rows: vec![Row::Drop(self.task.clone())],
+            facts: vec![Fact::Removed { task: self.task.clone() }],
+            reply: Reply::Task(self.task.clone()),
+        })
+    }
+}
+
+pub(super) fn in_progress(task: &Task) -> Refusal {
+    let worker = task.claimed_by.clone().unwrap_or_else(|| WorkerId::recorded("nobody"));
+    Refusal::InProgress { task: task.id.clone(), worker }
+}

@@ -1,0 +1,21 @@
+//! A holder says that it is alive.
+
+use super::{Change, Holder, Refusal, Reply};
+use crate::{Timestamp, fact::Fact, ledger::Ledger, lease};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Renew {
+    pub holder: Holder,
+    pub lease_seconds: u64,
+}
+
+impl Renew {
+    pub(super) fn decide(&self, ledger: &Ledger, now: Timestamp) -> Result<Change, Refusal> {
+        let mut task = self.holder.claimed(ledger)?.clone();
+        let expires_at = lease::end(&task, self.lease_seconds, now);
+        task.lease_expires_at = Some(expires_at);
+        let id = task.id.clone();
+        let fact = Fact::Renewed { task: id.clone(), expires_at };
+        Ok(Change::put(task, fact, Reply::Lease { task: id, expires_at }))
+    }
+}

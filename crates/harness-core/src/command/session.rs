@@ -1,0 +1,42 @@
+//! A session over the ledger begins and ends.
+
+use super::{Change, Refusal, Reply};
+use crate::{Timestamp, fact::Fact, ledger::Ledger, stats::Stats};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BeginSession {
+    pub pid: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndSession {
+    pub pid: u32,
+}
+
+impl BeginSession {
+    /// N allows N sessions; a limit of zero or less is none.
+    pub(super) fn decide(&self, ledger: &Ledger) -> Result<Change, Refusal> {
+        let mut head = ledger.head().clone();
+        let max_sessions = head.session_config.max_sessions;
+        if max_sessions > 0 && head.session_count >= max_sessions.unsigned_abs() {
+            return Err(Refusal::MaxSessions { max_sessions });
+        }
+        head.session_count += 1;
+        let reply = Reply::Session { number: head.session_count };
+        let facts = vec![Fact::LockAcquired { pid: self.pid }];
+        Ok(Change { head: Some(head), rows: Vec::new(), facts, reply })
+    }
+}
+
+impl EndSession {
+    pub(super) fn decide(&self, ledger: &Ledger, now: Timestamp) -> Result<Change, Refusal> {
+        let mut head = ledger.head().clone();
+        head.last_session = Some(now);
+        let reply = Reply::Session { number: head.session_count };
+        let facts = vec![
+            Fact::Stats(Stats::of(ledger)),
+            Fact::LockReleased { pid: self.pid },
+        ];
+        Ok(Change { head: Some(head), rows: Vec::new(), facts, reply })
+    }
+}

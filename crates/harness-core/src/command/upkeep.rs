@@ -1,0 +1,81 @@
+//! What has to be recorded before a task is chosen: leases that ran out, tasks that wait on
+//! themselves, tasks that wait on one that will never be done.
+
+use std::collections::VecDeque;
+
+use super::{
+    Change, Reply,
+    change::Draft,
+};
+use crate::{
+    Category, TaskId, Timestamp,
+    fact::Fact,
+    graph,
+    ledger::Ledger,
+    lease,
+    task::{Status, Task, Via},
+};
+
+pub(super) fn upkeep(ledger: &Ledger, now: Timestamp) -> Change {
+    let mut draft = Draft::new(ledger);
+    let mut dead: Vec<TaskId> = Vec::new();
+
+    // A claim made by a session is recovered by a session, which can read the work tree; so is a
+    // task with an intent, which is finished and never judged afresh.
+    let expired = ledger.selection().expired(now).filter_map(|id| ledger.task(id));
+    for task in expired.filter(|t| t.claimed_via() == Via::Client && t.intent.is_none()) {
+        let message = lease::expired_message(task);
+        draft.edit(&task.id, |t| {
+            t.status = Status::Failed;
+            t.failed_at = Some(now);
+            t.push_error(Category::SessionTimeout, &message);
+            t.end_attempt();
+            t.forget_holder();
+        });
+        draft.facts.push(failed(&task.id, Category::SessionTimeout, message));
+        dead.push(task.id.clone());
+    }
+
+    if !ledger.selection().cyclic().is_empty() {
+        for (id, cycle) in graph::cycle_texts(ledger.by_id()) {
+            let message = format!("Circular dependency detected: {cycle}");
+            fail_uncounted(&mut draft, &id, message, now);
+            dead.push(id);
+        }
+    }
+
+    let mut waiting: VecDeque<TaskId> = ledger.selection().blocked().iter().cloned().collect();
+    for id in dead {
+        waiting.extend(ledger.selection().dependents(&id).cloned());
+    }
+    while let Some(id) = waiting.pop_front() {
+        let Some(task) = draft.task(&id) else { continue };
+        if task.status != Status::Pending && !task.retryable() {
+            continue;
+        }
+        let gone = |d: &&TaskId| draft.task(d).is_some_and(Task::failed_for_good);
+        let Some(culprit) = task.depends_on.iter().find(gone).cloned() else { continue };
+        fail_uncounted(&mut draft, &id, blocked_message(&culprit), now);
+        waiting.extend(ledger.selection().dependents(&id).cloned());
+    }
+    draft.finish(Reply::NothingToClaim)
+}
+
+pub(super) fn blocked_message(by: &TaskId) -> String {
+    format!("Blocked by failed {by}")
+}
+
+/// A task that never had its turn has not used up an attempt.
+fn fail_uncounted(draft: &mut Draft<'_>, id: &TaskId, message: String, now: Timestamp) {
+    draft.edit(id, |t| {
+        t.status = Status::Failed;
+        t.failed_at = Some(now);
+        t.push_error(Category::Dependency, &message);
+        t.forget_holder();
+    });
+    draft.facts.push(failed(id, Category::Dependency, message));
+}
+
+fn failed(id: &TaskId, category: Category, message: String) -> Fact {
+    Fact::Failed { task: id.clone(), category, message, retryable: None }
+}

@@ -1,0 +1,168 @@
+//! What happened, once. A fact is rendered as a log line and as an entry of the trajectory (and,
+//! by the library, as a hub event); none of these is the source of another.
+
+use serde_json::{Map, Value, json};
+
+use crate::{
+    Category, CommitId, Epoch, TaskId, Timestamp, WorkerId,
+    log::{Kind, LogLine},
+    stats::Stats,
+    task::Intent,
+};
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Fact {
+    Initialized { project: String },
+    HealthCheck { passed: bool },
+    LockAcquired { pid: u32 },
+    LockReleased { pid: u32 },
+    Stats(Stats),
+    Added { task: TaskId, title: String },
+    Edited { task: TaskId },
+    Removed { task: TaskId },
+    PlanImported { goal: String, task_count: usize },
+    PlanReplaced { goal: String, task_count: usize, replaced: usize },
+    PlanReset { task_count: usize },
+    Claimed { task: TaskId, title: String, worker: WorkerId, epoch: Epoch, base: Option<CommitId> },
+    Renewed { task: TaskId, expires_at: Timestamp },
+    Checkpointed { task: TaskId, step: u32, total: u32, description: String },
+    Intended { task: TaskId, intent: Intent },
+    IntentVoided { task: TaskId },
+    Completed { task: TaskId, worker: WorkerId, commit: Option<CommitId> },
+    Failed { task: TaskId, category: Category, message: String, retryable: Option<bool> },
+    RolledBack { task: TaskId, commit: CommitId },
+    Recovered { task: TaskId, action: String, reason: String },
+    LedgerRestored { reason: String },
+    Warned { task: Option<TaskId>, message: String },
+}
+
+impl Fact {
+    /// The line of the log, for facts that have one: what only the ledger's authors did, and a
+    /// heartbeat, would drown what people look for.
+    pub fn log_line(&self, time: Timestamp, session: u64) -> Option<LogLine> {
+        let line = |kind, task: Option<&TaskId>, category, message: String| {
+            Some(LogLine { time, session, kind, task: task.cloned(), category, message })
+        };
+        let short = |c: &Option<CommitId>| c.as_ref().map_or("none", |c| c.short()).to_owned();
+        match self {
+            Self::Initialized { project } => {
+                line(Kind::Init, None, None, format!("Harness initialized for project {project}"))
+            }
+            Self::HealthCheck { passed } => {
+                let verdict = if *passed { "PASS" } else { "FAIL" };
+                line(Kind::Init, None, None, format!("Environment health check: {verdict}"))
+            }
+            Self::LockAcquired { pid } => {
+                line(Kind::Lock, None, None, format!("acquired (pid={pid})"))
+            }
+            Self::LockReleased { .. } => line(Kind::Lock, None, None, "released".into()),
+            Self::Stats(stats) => line(Kind::Stats, None, None, stats.to_string()),
+            Self::Claimed { task, title, base, .. } => {
+                line(Kind::Starting, Some(task), None, format!("{title} (base={})", short(base)))
+            }
+            Self::Checkpointed { task, step, total, description } => {
+                let message = format!("step={step}/{total} \"{description}\"");
+                line(Kind::Checkpoint, Some(task), None, message)
+            }
+            Self::Completed { task, commit, .. } => {
+                line(Kind::Completed, Some(task), None, format!("(commit {})", short(commit)))
+            }
+            Self::Failed { task, category, message, .. } => {
+                line(Kind::Error, Some(task), Some(*category), message.clone())
+            }
+            Self::RolledBack { task, commit } => {
+                let message = format!("git reset --hard {}", commit.short());
+                line(Kind::Rollback, Some(task), None, message)
+            }
+            Self::Recovered { task, action, reason } => {
+                let message = format!("action=\"{action}\" reason=\"{reason}\"");
+                line(Kind::Recovery, Some(task), None, message)
+            }
+            Self::LedgerRestored { reason } => {
+                let message = format!("action=\"restore harness-tasks.json.bak\" reason=\"{reason}\"");
+                line(Kind::Recovery, None, None, message)
+            }
+            Self::Warned { task, message } => {
+                line(Kind::Warn, task.as_ref(), None, message.clone())
+            }
+            Self::Added { .. }
+            | Self::Edited { .. }
+            | Self::Removed { .. }
+            | Self::PlanImported { .. }
+            | Self::PlanReplaced { .. }
+            | Self::PlanReset { .. }
+            | Self::Renewed { .. }
+            | Self::Intended { .. }
+            | Self::IntentVoided { .. } => None,
+        }
+    }
+
+    /// The entry of the trajectory: `event_type`, `ts`, and the fields of the fact.
+    pub fn trajectory(&self, time: Timestamp) -> Value {
+        let (event_type, fields) = self.event();
+        let mut entry = Map::new();
+        entry.insert("event_type".into(), event_type.into());
+        entry.insert("ts".into(), time.to_string().into());
+        if let Value::Object(fields) = fields {
+            entry.extend(fields.into_iter().filter(|(_, v)| !v.is_null()));
+        }
+        Value::Object(entry)
+    }
+
+    fn event(&self) -> (&'static str, Value) {
+        match self {
+            Self::Initialized { project } => ("init", json!({ "project": project })),
+            Self::HealthCheck { passed } => ("health_check", json!({ "passed": passed })),
+            Self::LockAcquired { pid } => ("session_start", json!({ "pid": pid })),
+            Self::LockReleased { pid } => ("session_end", json!({ "pid": pid })),
+            Self::Stats(stats) => ("stats", json!({ "message": stats.to_string() })),
+            Self::Added { task, title } => ("task_add", json!({ "task_id": task, "title": title })),
+            Self::Edited { task } => ("task_edit", json!({ "task_id": task })),
+            Self::Removed { task } => ("task_remove", json!({ "task_id": task })),
+            Self::PlanImported { goal, task_count }
+            | Self::PlanReplaced { goal, task_count, .. } => {
+                ("plan_import", json!({ "goal": goal, "task_count": task_count }))
+            }
+            Self::PlanReset { task_count } => ("plan_reset", json!({ "task_count": task_count })),
+            Self::Claimed { task, worker, epoch, base, .. } => (
+                "task_claim",
+                json!({ "task_id": task, "worker_id": worker, "epoch": epoch, "base": base }),
+            ),
+            Self::Renewed { task, expires_at } => {
+                ("task_renew", json!({ "task_id": task, "lease_expires_at": expires_at }))
+            }
+            Self::Checkpointed { task, step, total, description } => (
+                "task_checkpoint",
+                json!({ "task_id": task, "step": step, "total": total, "description": description }),
+            ),
+            Self::Intended { task, intent } => {
+                let intent = match intent {
+                    Intent::Rollback { .. } => "rollback",
+                    Intent::Land { .. } => "land",
+                };
+                ("task_intend", json!({ "task_id": task, "intent": intent }))
+            }
+            Self::IntentVoided { task } => ("task_intend", json!({ "task_id": task })),
+            Self::Completed { task, worker, commit } => (
+                "task_complete",
+                json!({ "task_id": task, "worker_id": worker, "commit": commit }),
+            ),
+            Self::Failed { task, category, message, retryable } => (
+                "task_fail",
+                json!({ "task_id": task, "category": category, "message": message,
+                        "retryable": retryable }),
+            ),
+            Self::RolledBack { task, commit } => {
+                ("task_rollback", json!({ "task_id": task, "commit": commit }))
+            }
+            Self::Recovered { task, action, reason } => (
+                "task_recover",
+                json!({ "task_id": task, "action": action, "reason": reason }),
+            ),
+            Self::LedgerRestored { reason } => ("ledger_restore", json!({ "reason": reason })),
+            Self::Warned { task, message } => {
+                ("warn", json!({ "task_id": task, "message": message }))
+            }
+        }
+    }
+}

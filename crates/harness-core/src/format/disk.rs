@@ -1,0 +1,301 @@
+//! The shapes on disk, apart from the domain types, and their translation into them.
+
+use serde::{Deserialize, Deserializer, de};
+use serde_json::Value;
+
+use crate::{
+    Category, CommitId, Epoch, TaskId, Timestamp, TreeId, WorkerId,
+    ledger::{ConcurrencyMode, Gate, Head, Phase, SessionConfig},
+    task::{Checkpoint, Intent, MAX_ATTEMPTS, Priority, Status, Task, Validation, Via},
+};
+
+#[derive(Deserialize)]
+pub(super) struct DiskTask {
+    id: TaskId,
+    title: Option<String>,
+    status: Option<DiskStatus>,
+    priority: Option<String>,
+    depends_on: Option<Vec<TaskId>>,
+    #[serde(default)]
+    attempts: Count,
+    #[serde(default)]
+    max_attempts: Count,
+    started_at_commit: Option<CommitId>,
+    validation: Option<DiskValidation>,
+    on_failure: Option<DiskOnFailure>,
+    error_log: Option<Vec<String>>,
+    checkpoints: Option<Vec<DiskCheckpoint>>,
+    completed_at: Option<Timestamp>,
+    failed_at: Option<Timestamp>,
+    claimed_by: Option<WorkerId>,
+    claimed_at: Option<Timestamp>,
+    lease_expires_at: Option<Timestamp>,
+    epoch: Option<Epoch>,
+    via: Option<DiskVia>,
+    worktree: Option<String>,
+    branch: Option<String>,
+    #[serde(default, deserialize_with = "tree_or_empty_list")]
+    base_untracked: Option<TreeId>,
+    intent: Option<DiskIntent>,
+    instructions: Option<String>,
+    role: Option<String>,
+    phase: Option<String>,
+    timeout_seconds: Option<u64>,
+    order: Option<u64>,
+}
+
+impl From<DiskTask> for Task {
+    fn from(d: DiskTask) -> Self {
+        let validation = d.validation.unwrap_or_default();
+        Self {
+            id: d.id,
+            title: d.title.unwrap_or_default(),
+            status: d.status.map_or(Status::Pending, Into::into),
+            priority: match d.priority {
+                None => Priority::P1,
+                Some(text) => Priority::known(&text).unwrap_or(Priority::Unknown(text)),
+            },
+            depends_on: d.depends_on.unwrap_or_default(),
+            attempts: d.attempts.0.unwrap_or(0),
+            max_attempts: d.max_attempts.0.unwrap_or(MAX_ATTEMPTS),
+            started_at_commit: d.started_at_commit,
+            validation: Validation {
+                command: validation.command,
+                timeout_seconds: validation.timeout_seconds,
+                clean: validation.clean,
+                baseline: validation.baseline,
+            },
+            cleanup: d.on_failure.and_then(|f| f.cleanup),
+            error_log: d.error_log.unwrap_or_default(),
+            checkpoints: d.checkpoints.unwrap_or_default().into_iter().map(Into::into).collect(),
+            completed_at: d.completed_at,
+            failed_at: d.failed_at,
+            claimed_by: d.claimed_by,
+            claimed_at: d.claimed_at,
+            lease_expires_at: d.lease_expires_at,
+            epoch: d.epoch,
+            via: d.via.map(|v| match v {
+                DiskVia::Run => Via::Run,
+                DiskVia::Client => Via::Client,
+            }),
+            worktree: d.worktree,
+            branch: d.branch,
+            base_untracked: d.base_untracked,
+            intent: d.intent.map(|i| match i {
+                DiskIntent::Rollback { category, message } => Intent::Rollback { category, message },
+                DiskIntent::Land { target, from, to } => Intent::Land { target, from, to },
+            }),
+            instructions: d.instructions,
+            role: d.role,
+            phase: d.phase,
+            timeout_seconds: d.timeout_seconds,
+            order: d.order,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum DiskStatus {
+    Pending,
+    InProgress,
+    Completed,
+    Failed,
+}
+
+impl From<DiskStatus> for Status {
+    fn from(d: DiskStatus) -> Self {
+        match d {
+            DiskStatus::Pending => Self::Pending,
+            DiskStatus::InProgress => Self::InProgress,
+            DiskStatus::Completed => Self::Completed,
+            DiskStatus::Failed => Self::Failed,
+        }
+    }
+}
+
+#[derive(Deserialize, Default)]
+struct DiskValidation {
+    command: Option<String>,
+    timeout_seconds: Option<u64>,
+    clean: Option<bool>,
+    baseline: Option<bool>,
+}
+
+#[derive(Deserialize)]
+struct DiskOnFailure {
+    cleanup: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct DiskCheckpoint {
+    #[serde(default)]
+    step: Count,
+    #[serde(default)]
+    total: Count,
+    description: Option<String>,
+    timestamp: Option<Timestamp>,
+    tree: Option<TreeId>,
+}
+
+impl From<DiskCheckpoint> for Checkpoint {
+    fn from(d: DiskCheckpoint) -> Self {
+        Self {
+            step: d.step.0.unwrap_or(0),
+            total: d.total.0.unwrap_or(0),
+            description: d.description.unwrap_or_default(),
+            timestamp: d.timestamp,
+            tree: d.tree,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum DiskVia {
+    Run,
+    Client,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum DiskIntent {
+    Rollback { category: Category, message: String },
+    Land { target: String, from: CommitId, to: CommitId },
+}
+
+#[derive(Deserialize)]
+pub(super) struct DiskHead {
+    created: Option<Timestamp>,
+    session_config: Option<DiskSessionConfig>,
+    session_count: Option<u64>,
+    last_session: Option<Timestamp>,
+    epoch: Option<Epoch>,
+    goal: Option<String>,
+    phases: Option<Vec<DiskPhase>>,
+    log_tail: Option<Vec<String>>,
+    log_at: Option<u64>,
+}
+
+impl From<DiskHead> for Head {
+    fn from(d: DiskHead) -> Self {
+        let defaults = SessionConfig::default();
+        let config = d.session_config.unwrap_or_default();
+        Self {
+            created: d.created,
+            session_config: SessionConfig {
+                concurrency_mode: match config.concurrency_mode {
+                    None | Some(DiskMode::Exclusive) => ConcurrencyMode::Exclusive,
+                    Some(DiskMode::Concurrent) => ConcurrencyMode::Concurrent,
+                },
+                max_tasks_per_session: config
+                    .max_tasks_per_session
+                    .unwrap_or(defaults.max_tasks_per_session),
+                max_sessions: config.max_sessions.unwrap_or(defaults.max_sessions),
+            },
+            session_count: d.session_count.unwrap_or(0),
+            last_session: d.last_session,
+            epoch: d.epoch.unwrap_or_default(),
+            goal: d.goal,
+            phases: d.phases.unwrap_or_default().into_iter().map(Into::into).collect(),
+            log_tail: d.log_tail.unwrap_or_default(),
+            log_at: d.log_at.unwrap_or(0),
+        }
+    }
+}
+
+#[derive(Deserialize, Default)]
+struct DiskSessionConfig {
+    concurrency_mode: Option<DiskMode>,
+    max_tasks_per_session: Option<i64>,
+    max_sessions: Option<i64>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum DiskMode {
+    Exclusive,
+    Concurrent,
+}
+
+#[derive(Deserialize)]
+struct DiskPhase {
+    name: String,
+    gate: Option<DiskGate>,
+    approve: Option<bool>,
+    passed_at: Option<Timestamp>,
+}
+
+#[derive(Deserialize)]
+struct DiskGate {
+    command: String,
+    timeout_seconds: Option<u64>,
+}
+
+impl From<DiskPhase> for Phase {
+    fn from(d: DiskPhase) -> Self {
+        Self {
+            name: d.name,
+            gate: d
+                .gate
+                .map(|g| Gate { command: g.command, timeout_seconds: g.timeout_seconds }),
+            approve: d.approve.unwrap_or(false),
+            passed_at: d.passed_at,
+        }
+    }
+}
+
+/// A count that a person may have mistyped: anything that is not one counts as not given.
+#[derive(Default, Clone, Copy)]
+struct Count(Option<u32>);
+
+impl<'de> Deserialize<'de> for Count {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct Tolerant;
+        impl<'de> de::Visitor<'de> for Tolerant {
+            type Value = Count;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a count")
+            }
+            fn visit_u64<E>(self, n: u64) -> Result<Count, E> {
+                Ok(Count(u32::try_from(n).ok()))
+            }
+            fn visit_i64<E>(self, _: i64) -> Result<Count, E> {
+                Ok(Count(None))
+            }
+            fn visit_f64<E>(self, n: f64) -> Result<Count, E> {
+                let whole = n.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&n);
+                Ok(Count(whole.then_some(n as u32)))
+            }
+            fn visit_bool<E>(self, _: bool) -> Result<Count, E> {
+                Ok(Count(None))
+            }
+            fn visit_str<E>(self, _: &str) -> Result<Count, E> {
+                Ok(Count(None))
+            }
+            fn visit_unit<E>(self) -> Result<Count, E> {
+                Ok(Count(None))
+            }
+            fn visit_seq<A: de::SeqAccess<'de>>(self, mut seq: A) -> Result<Count, A::Error> {
+                while seq.next_element::<de::IgnoredAny>()?.is_some() {}
+                Ok(Count(None))
+            }
+            fn visit_map<A: de::MapAccess<'de>>(self, mut map: A) -> Result<Count, A::Error> {
+                while map.next_entry::<de::IgnoredAny, de::IgnoredAny>()?.is_some() {}
+                Ok(Count(None))
+            }
+        }
+        d.deserialize_any(Tolerant)
+    }
+}
+
+/// `base_untracked` was a list of paths once; only the empty one is still found.
+fn tree_or_empty_list<'de, D: Deserializer<'de>>(d: D) -> Result<Option<TreeId>, D::Error> {
+    match Value::deserialize(d)? {
+        Value::Null => Ok(None),
+        Value::Array(list) if list.is_empty() => Ok(None),
+        Value::String(text) => TreeId::parse(&text).map(Some).map_err(de::Error::custom),
+        _ => Err(de::Error::custom("must be a tree id, null or []")),
+    }
+}

@@ -1,0 +1,21 @@
+//! `harness-tasks.json`, version 2.
+//!
+//! Reading is tolerant, writing is strict, and what we do not know survives: a [`Document`] keeps
+//! the text of every task beside the ledger. A task that changed has its known fields patched into
+//! the JSON object that was there; the text of every other task is copied as it is. So a write
+//! costs what changed and one copy, and the order of keys and unknown fields on every level stay.
+
+mod disk;
+mod document;
+mod patch;
+mod pretty;
+mod read;
+
+pub use document::Document;
+pub use read::{FormatError, read, read_ledger};
+
+/// The name that people and errors use.
+pub const FILE_NAME: &str = "harness-tasks.json";
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,151 @@
+//! Bytes to a ledger, or to an error that names the task and the field.
+
+use serde::{Deserialize, Deserializer, de};
+use serde_json::{Map, Value, value::RawValue};
+
+use super::{
+    Document, FILE_NAME,
+    disk::{DiskHead, DiskTask},
+};
+use crate::{
+    ledger::{Ledger, VERSION},
+    task::Task,
+};
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FormatError {
+    /// Not JSON at all: half written, or mangled by something. A backup may help.
+    #[error("{FILE_NAME} is not readable JSON: {0}")]
+    Corrupt(String),
+    /// JSON, but not a ledger. A person must mend it; a backup would throw their edit away.
+    #[error("{FILE_NAME}: {place}{problem}")]
+    Shape { place: String, problem: String },
+    #[error(
+        "{FILE_NAME}: version {found} was written by a newer harness (this one reads version {VERSION})"
+    )]
+    Newer { found: u64 },
+}
+
+impl FormatError {
+    fn shape(place: impl Into<String>, problem: impl ToString) -> Self {
+        Self::Shape { place: place.into(), problem: problem.to_string() }
+    }
+}
+
+/// The ledger and the text that a later write starts from.
+pub fn read(bytes: &[u8]) -> Result<(Ledger, Document), FormatError> {
+    let text = utf8(bytes)?;
+    let top: Top<&RawValue> = serde_json::from_str(text).map_err(|e| explain(text, &e))?;
+    let raw = top.tasks;
+    let tasks = raw.iter().enumerate().map(|(n, raw)| task(n, raw.get())).collect::<Result<_, _>>()?;
+    let ledger = ledger(&top.fields, tasks)?;
+    let texts = ledger.tasks().zip(&raw).map(|(t, raw)| (t.id.clone(), raw.get()));
+    let document = Document::read(top.fields, texts);
+    Ok((ledger, document))
+}
+
+/// The ledger alone, in one pass: for whoever only looks.
+pub fn read_ledger(bytes: &[u8]) -> Result<Ledger, FormatError> {
+    let text = utf8(bytes)?;
+    let top: Top<DiskTask> = serde_json::from_str(text).map_err(|e| explain(text, &e))?;
+    ledger(&top.fields, top.tasks.into_iter().map(Task::from).collect())
+}
+
+fn utf8(bytes: &[u8]) -> Result<&str, FormatError> {
+    std::str::from_utf8(bytes).map_err(|e| FormatError::Corrupt(e.to_string()))
+}
+
+fn ledger(fields: &Map<String, Value>, tasks: Vec<Task>) -> Result<Ledger, FormatError> {
+    match fields.get("version") {
+        None | Some(Value::Null) => {}
+        Some(v) => match v.as_u64() {
+            Some(VERSION) => {}
+            Some(found) if found > VERSION => return Err(FormatError::Newer { found }),
+            Some(_) | None => {
+                let problem = format!("{v} is not a version this harness reads (it reads {VERSION})");
+                return Err(FormatError::shape("version: ", problem));
+            }
+        },
+    }
+    let head: DiskHead = serde_path_to_error::deserialize(Value::Object(fields.clone()))
+        .map_err(|e| FormatError::shape(format!("{}: ", e.path()), e.inner()))?;
+    Ledger::new(head.into(), tasks).map_err(|e| FormatError::shape("", e))
+}
+
+fn task(position: usize, text: &str) -> Result<Task, FormatError> {
+    serde_json::from_str::<DiskTask>(text).map(Task::from).map_err(|_| {
+        let name = serde_json::from_str::<Value>(text).ok().and_then(|v| {
+            v.get("id").and_then(Value::as_str).map(|id| format!("task {id:?}: "))
+        });
+        let place = name.unwrap_or_else(|| format!("tasks[{position}]: "));
+        let mut json = serde_json::Deserializer::from_str(text);
+        match serde_path_to_error::deserialize::<_, DiskTask>(&mut json) {
+            Err(e) if e.path().iter().next().is_some() => {
+                FormatError::shape(format!("{place}{}: ", e.path()), without_position(e.inner()))
+            }
+            Err(e) => FormatError::shape(place, without_position(e.inner())),
+            Ok(_) => FormatError::shape(place, "unreadable"),
+        }
+    })
+}
+
+/// The quick pass failed; a slow one says where. JSON that breaks off is told apart first: only
+/// for that is a backup the cure.
+fn explain(text: &str, error: &serde_json::Error) -> FormatError {
+    if let Err(e) = serde_json::from_str::<de::IgnoredAny>(text) {
+        return FormatError::Corrupt(e.to_string());
+    }
+    let Ok(Value::Object(top)) = serde_json::from_str::<Value>(text) else {
+        return FormatError::shape("", "the root is not an object");
+    };
+    let tasks = match top.get("tasks") {
+        Some(Value::Array(tasks)) => tasks,
+        Some(_) => return FormatError::shape("tasks: ", "must be a list"),
+        None => return FormatError::shape("tasks: ", "missing"),
+    };
+    let wrong = tasks.iter().enumerate().find_map(|(n, t)| task(n, &t.to_string()).err());
+    wrong.unwrap_or_else(|| FormatError::shape("", without_position(error)))
+}
+
+/// A position inside one task's text would send the reader to the wrong line of the file.
+fn without_position(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    text.rsplit_once(" at line ").map_or(text.clone(), |(problem, _)| problem.to_owned())
+}
+
+/// The root object: the tasks apart from everything else. `fields` keeps the order of the keys; a
+/// null stands where the tasks were.
+struct Top<T> {
+    fields: Map<String, Value>,
+    tasks: Vec<T>,
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Top<T> {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct Root<T>(std::marker::PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> de::Visitor<'de> for Root<T> {
+            type Value = Top<T>;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: de::MapAccess<'de>>(self, mut map: A) -> Result<Top<T>, A::Error> {
+                let mut fields = Map::new();
+                let mut tasks = None;
+                while let Some(key) = map.next_key::<String>()? {
+                    if key != "tasks" {
+                        fields.insert(key, map.next_value()?);
+                    } else if tasks.replace(map.next_value()?).is_some() {
+                        return Err(de::Error::duplicate_field("tasks"));
+                    } else {
+                        fields.insert(key, Value::Null);
+                    }
+                }
+                let tasks = tasks.ok_or_else(|| de::Error::missing_field("tasks"))?;
+                Ok(Top { fields, tasks })
+            }
+        }
+        d.deserialize_map(Root(std::marker::PhantomData))
+    }
+}

@@ -1,0 +1,203 @@
+//! The ledger in memory: its head, its tasks in order, and the indexes that make choosing cheap.
+//!
+//! A ledger is changed in one way only: a [`Change`] made by [`decide`](crate::command::decide) is
+//! put in with [`Ledger::put_in`]. The indexes follow each row.
+
+use indexmap::IndexMap;
+
+use crate::{
+    Epoch, TaskId, Timestamp,
+    command::{Change, Row},
+    select::Selection,
+    task::Task,
+};
+
+/// The newest `version` of `harness-tasks.json` that we read and the one that we write.
+pub const VERSION: u64 = 2;
+
+/// Everything of the ledger that is not a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Head {
+    pub created: Option<Timestamp>,
+    pub session_config: SessionConfig,
+    pub session_count: u64,
+    pub last_session: Option<Timestamp>,
+    /// The claim counter. It is kept when the tasks are replaced or reset.
+    pub epoch: Epoch,
+    pub goal: Option<String>,
+    pub phases: Vec<Phase>,
+    /// The log lines of the last change, and the size of the log when it was made. Whoever writes
+    /// next appends those that the log lacks from there on.
+    pub log_tail: Vec<String>,
+    pub log_at: u64,
+}
+
+impl Head {
+    pub fn new(created: Timestamp) -> Self {
+        Self {
+            created: Some(created),
+            session_config: SessionConfig::default(),
+            session_count: 0,
+            last_session: None,
+            epoch: Epoch::default(),
+            goal: None,
+            phases: Vec::new(),
+            log_tail: Vec::new(),
+            log_at: 0,
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionConfig {
+    pub concurrency_mode: ConcurrencyMode,
+    pub max_tasks_per_session: i64,
+    pub max_sessions: i64,
+}
+
+impl Default for SessionConfig {
+    fn default() -> Self {
+        Self {
+            concurrency_mode: ConcurrencyMode::Exclusive,
+            max_tasks_per_session: 20,
+            max_sessions: 50,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConcurrencyMode {
+    Exclusive,
+    Concurrent,
+}
+
+impl ConcurrencyMode {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Exclusive => "exclusive",
+            Self::Concurrent => "concurrent",
+        }
+    }
+}
+
+/// A stage of the work; the tasks of a later one wait for the gates of the earlier ones.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Phase {
+    pub name: String,
+    pub gate: Option<Gate>,
+    pub approve: bool,
+    pub passed_at: Option<Timestamp>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gate {
+    pub command: String,
+    pub timeout_seconds: Option<u64>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Ledger {
+    head: Head,
+    tasks: IndexMap<TaskId, Task>,
+    selection: Selection,
+    /// The largest epoch that any task carries; the counter in a hand-made head may lag behind it.
+    highest_epoch: Epoch,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("duplicate task id {0}")]
+pub struct DuplicateTask(pub TaskId);
+
+impl Ledger {
+    pub fn new(head: Head, tasks: Vec<Task>) -> Result<Self, DuplicateTask> {
+        let mut by_id = IndexMap::with_capacity(tasks.len());
+        for task in tasks {
+            if let Some(earlier) = by_id.insert(task.id.clone(), task) {
+                return Err(DuplicateTask(earlier.id));
+            }
+        }
+        let highest_epoch = by_id.values().filter_map(|t: &Task| t.epoch).max().unwrap_or_default();
+        let selection = Selection::build(&head, &by_id);
+        Ok(Self { head, tasks: by_id, selection, highest_epoch })
+    }
+
+    pub fn head(&self) -> &Head {
+        &self.head
+    }
+
+    /// In ledger order.
+    pub fn tasks(&self) -> impl ExactSizeIterator<Item = &Task> + DoubleEndedIterator {
+        self.tasks.values()
+    }
+
+    pub fn task(&self, id: &TaskId) -> Option<&Task> {
+        self.tasks.get(id)
+    }
+
+    pub fn contains(&self, id: &TaskId) -> bool {
+        self.tasks.contains_key(id)
+    }
+
+    pub fn len(&self) -> usize {
+        self.tasks.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.tasks.is_empty()
+    }
+
+    pub(crate) fn by_id(&self) -> &IndexMap<TaskId, Task> {
+        &self.tasks
+    }
+
+    pub fn selection(&self) -> &Selection {
+        &self.selection
+    }
+
+    pub fn next_epoch(&self) -> Epoch {
+        self.head.epoch.max(self.highest_epoch).next()
+    }
+
+    /// Makes `change` true here.
+    pub fn put_in(&mut self, change: &Change) {
+        if let Some(head) = &change.head {
+            if head.phases != self.head.phases {
+                self.head = head.clone();
+                self.selection = Selection::build(&self.head, &self.tasks);
+            } else {
+                self.head = head.clone();
+            }
+        }
+        // Dropping keeps the order of the others, which costs a walk; dropping everything, as a
+        // replaced plan does, must not cost a walk for each.
+        let dropped = change.rows.iter().filter(|r| matches!(r, Row::Drop(_))).count();
+        if dropped > 0 && dropped == self.tasks.len() {
+            self.tasks.clear();
+            self.selection = Selection::build(&self.head, &self.tasks);
+        }
+        for row in &change.rows {
+            match row {
+                Row::Put(task) => self.put(task),
+                Row::Drop(id) => self.drop(id),
+            }
+        }
+    }
+
+    /// Notes which lines the last change appends to the log and where.
+    pub fn set_log_tail(&mut self, lines: Vec<String>, log_at: u64) {
+        self.head.log_tail = lines;
+        self.head.log_at = log_at;
+    }
+
+    fn put(&mut self, task: &Task) {
+        self.highest_epoch = self.highest_epoch.max(task.epoch.unwrap_or_default());
+        let before = self.tasks.insert(task.id.clone(), task.clone());
+        self.selection.row_changed(&self.tasks, before.as_ref(), Some(task));
+    }
+
+    fn drop(&mut self, id: &TaskId) {
+        if let Some(before) = self.tasks.shift_remove(id) {
+            self.selection.row_changed(&self.tasks, Some(&before), None);
+        }
+    }
+}
