@@ -5,6 +5,8 @@
 
 pub mod category;
 pub mod id;
+pub mod log;
+pub mod machine;
 pub mod time;
 
 pub use category::Category;
