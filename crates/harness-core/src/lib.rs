@@ -7,6 +7,7 @@ pub mod category;
 pub mod id;
 pub mod log;
 pub mod machine;
+pub mod plan;
 pub mod time;
 
 pub use category::Category;

@@ -1,0 +1,112 @@
+//! Plans as text: the way back, and the page that explains the format.
+
+use serde_json::{Map, Value};
+
+use super::{Plan, PlanTask};
+use crate::TaskId;
+
+impl Plan {
+    /// A text that reads back to this plan, its warnings aside.
+    ///
+    /// No text of the plan stands outside the block: a goal that holds a fence would be taken for
+    /// the plan itself.
+    pub fn to_markdown(&self) -> String {
+        let tasks = self.tasks.iter().map(|(id, task)| (id.to_string(), task_value(task)));
+        let mut plan = Map::new();
+        plan.insert("goal".into(), self.goal.as_str().into());
+        plan.insert("tasks".into(), Value::Object(tasks.collect()));
+        format!(
+            "A plan for harness; `harness plan import --file FILE` reads it.\n\n```json\n{:#}\n```\n",
+            Value::Object(plan)
+        )
+    }
+
+    /// What `harness plan template` prints: the schema, with an example that is a plan.
+    pub fn template() -> String {
+        TEMPLATE.to_owned()
+    }
+}
+
+/// Only what is set, so that an import leaves the same things to the defaults.
+fn task_value(task: &PlanTask) -> Value {
+    let mut fields = Map::new();
+    let mut put = |key: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            fields.insert(key.to_owned(), value);
+        }
+    };
+    let text = |text: &Option<String>| text.as_deref().map(Value::from);
+    put("description", Some(task.description.as_str().into()));
+    if !task.dependencies.is_empty() {
+        let ids = task.dependencies.iter().map(TaskId::as_str);
+        put("dependencies", Some(ids.collect()));
+    }
+    put("instructions", text(&task.instructions));
+    put("role", text(&task.role));
+    put("priority", text(&task.priority));
+    put("phase", text(&task.phase));
+    put("timeout_seconds", task.timeout_seconds.map(Value::from));
+    put("max_attempts", task.max_attempts.map(Value::from));
+    put(
+        "validation",
+        task.validation.as_ref().map(|validation| {
+            let mut fields = Map::new();
+            fields.insert("command".into(), validation.command.as_str().into());
+            if let Some(seconds) = validation.timeout_seconds {
+                fields.insert("timeout_seconds".into(), seconds.into());
+            }
+            Value::Object(fields)
+        }),
+    );
+    put("on_failure", text(&task.cleanup).map(|c| Map::from_iter([("cleanup".into(), c)]).into()));
+    Value::Object(fields)
+}
+
+const TEMPLATE: &str = r#"# How to write a plan
+
+A plan is one JSON object in a fenced block. Text around the block is ignored, and only the first
+block counts. Instructions may hold fenced code. Import it with `harness plan import --file plan.md`
+(`harness plan check --file plan.md` only checks it).
+
+| field | | meaning |
+|---|---|---|
+| `goal` | required | what all tasks together are for |
+| `tasks` | required | task id → task; within one priority, tasks are worked in this order |
+| `description` | required | one line: the title of the task |
+| `dependencies` | list of ids | tasks that must be completed first; no cycles |
+| `instructions` | text | everything the agent needs to know; the agent sees nothing else of the plan |
+| `role` | text | which kind of worker takes it, such as `backend`; none: any |
+| `priority` | `P0` `P1` `P2` | `P0` first; `P1` if absent |
+| `validation` | `command`, `timeout_seconds` | a shell command that exits 0 if and only if the task is done; `harness run` works only on tasks that have one |
+| `on_failure` | `cleanup` | a shell command to run after a failed attempt was rolled back |
+| `timeout_seconds` | number, 1 or more | how long one attempt may take |
+| `max_attempts` | number, 1 or more | then it has failed for good; 3 if absent |
+| `phase` | text | the phase of the ledger that it belongs to |
+
+Ids are 1 to 64 of `A-Z a-z 0-9 . _ -`, starting with a letter or digit. Unknown fields are left out
+with a warning; anything else that is wrong refuses the whole plan.
+
+```json
+{
+  "goal": "Users can log in and out",
+  "tasks": {
+    "login": {
+      "description": "Add the login endpoint",
+      "instructions": "POST /login takes name and password and answers a session cookie.\nThe handlers are in src/routes.",
+      "role": "backend",
+      "priority": "P0",
+      "validation": { "command": "cargo test login", "timeout_seconds": 300 },
+      "timeout_seconds": 1800
+    },
+    "logout": {
+      "description": "Add the logout endpoint",
+      "dependencies": ["login"],
+      "instructions": "POST /logout ends the session.",
+      "validation": { "command": "cargo test logout" },
+      "on_failure": { "cleanup": "rm -rf tmp/sessions" },
+      "max_attempts": 2
+    }
+  }
+}
+```
+"#;

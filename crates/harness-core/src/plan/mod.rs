@@ -1,0 +1,86 @@
+//! Plans: what an orchestrator writes, what becomes a ledger.
+//!
+//! Owns the way from any text to a checked [`Plan`] and back. What an import does to a ledger that
+//! already exists (refuse, replace, merge) is decided elsewhere.
+
+mod export;
+mod extract;
+mod graph;
+mod json;
+mod payload;
+
+use indexmap::IndexMap;
+
+pub use extract::extract;
+
+use crate::TaskId;
+
+/// A plan, in the order in which it was written.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Plan {
+    pub goal: String,
+    pub tasks: IndexMap<TaskId, PlanTask>,
+    /// What was left out on reading, for the person who wrote it. Never exported.
+    pub warnings: Vec<String>,
+}
+
+/// A task as a plan has it. What was not given is `None`, so that defaults stay the ledger's.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PlanTask {
+    pub description: String,
+    pub dependencies: Vec<TaskId>,
+    pub timeout_seconds: Option<u64>,
+    pub instructions: Option<String>,
+    pub role: Option<String>,
+    /// `P0`, `P1` or `P2`.
+    pub priority: Option<String>,
+    pub validation: Option<PlanValidation>,
+    /// `on_failure.cleanup`.
+    pub cleanup: Option<String>,
+    pub phase: Option<String>,
+    pub max_attempts: Option<u32>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PlanValidation {
+    pub command: String,
+    pub timeout_seconds: Option<u64>,
+}
+
+/// Why a text is not a plan. The texts are part of the wire protocol.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    #[error("content required")]
+    Empty,
+    #[error("No JSON plan block found")]
+    NoBlock,
+    #[error("Invalid JSON: {0}")]
+    InvalidJson(String),
+    #[error("{path}: {problem}")]
+    Field { path: String, problem: String },
+    #[error("Missing dependency: {dependency} (in {task})")]
+    MissingDependency { dependency: TaskId, task: TaskId },
+    #[error("Cycle detected at {0}")]
+    Cycle(TaskId),
+}
+
+impl Plan {
+    /// Reads a plan that stands by itself: block, payload and graph.
+    pub fn parse(text: &str) -> Result<Self, PlanError> {
+        let plan = Self::read(text)?;
+        plan.check_graph(|_| false)?;
+        Ok(plan)
+    }
+
+    /// Reads block and payload only. A plan that is merged may depend on tasks that only the
+    /// ledger knows, so the caller follows with [`check_graph`](Self::check_graph).
+    pub fn read(text: &str) -> Result<Self, PlanError> {
+        if text.is_empty() {
+            return Err(PlanError::Empty);
+        }
+        payload::plan(extract::locate(text)?.1)
+    }
+}
+
+#[cfg(test)]
+mod tests;

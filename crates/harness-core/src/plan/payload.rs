@@ -1,0 +1,246 @@
+//! The payload of a plan: from JSON to [`Plan`], strictly.
+//!
+//! A key that is not known is left out and named in the warnings; anything else that is not as it
+//! should be refuses the whole plan with the path of the field.
+
+use indexmap::IndexMap;
+use serde_json::Number;
+
+use super::{Plan, PlanError, PlanTask, PlanValidation, json::Json};
+use crate::TaskId;
+
+/// Warnings are read by a person; a plan that has more is a different format altogether.
+const WARNINGS_MAX: usize = 50;
+/// Above this a float no longer has its seconds, so rounding it would invent some.
+const FLOAT_SECONDS_MAX: f64 = 9_007_199_254_740_992.0;
+
+pub(super) fn plan(document: Json) -> Result<Plan, PlanError> {
+    let mut warnings = Warnings::default();
+    let mut fields = Fields::open("", document, &["goal", "tasks"], &mut warnings)?;
+    let goal = fields.text("goal")?;
+    let entries = match fields.required("tasks")? {
+        Json::Object(entries) => entries,
+        other => return Err(wanted("tasks", "an object", &other)),
+    };
+    let mut tasks = IndexMap::with_capacity(entries.len());
+    for (id, body) in entries {
+        let id = TaskId::parse(&id).map_err(|bad| field("tasks", bad))?;
+        let path = format!("tasks.{id}");
+        let task = task(&path, body, &mut warnings)?;
+        if tasks.insert(id, task).is_some() {
+            return Err(field(&path, "duplicate id"));
+        }
+    }
+    Ok(Plan { goal, tasks, warnings: warnings.into_lines() })
+}
+
+fn task(path: &str, body: Json, warnings: &mut Warnings) -> Result<PlanTask, PlanError> {
+    const KEYS: &[&str] = &[
+        "description",
+        "dependencies",
+        "timeout_seconds",
+        "instructions",
+        "role",
+        "priority",
+        "validation",
+        "on_failure",
+        "phase",
+        "max_attempts",
+    ];
+    let mut fields = Fields::open(path, body, KEYS, warnings)?;
+    let task = PlanTask {
+        description: fields.text("description")?,
+        dependencies: fields.ids("dependencies")?,
+        timeout_seconds: fields.seconds("timeout_seconds")?,
+        instructions: fields.optional_text("instructions")?,
+        role: fields.optional_text("role")?,
+        priority: fields.priority("priority")?,
+        phase: fields.optional_text("phase")?,
+        max_attempts: fields.count("max_attempts")?,
+        validation: None,
+        cleanup: None,
+    };
+    let (checks, failure) = (fields.optional("validation"), fields.optional("on_failure"));
+    Ok(PlanTask {
+        validation: checks
+            .map(|body| validation(&format!("{path}.validation"), body, warnings))
+            .transpose()?,
+        cleanup: match failure {
+            Some(body) => cleanup(&format!("{path}.on_failure"), body, warnings)?,
+            None => None,
+        },
+        ..task
+    })
+}
+
+fn validation(
+    path: &str,
+    body: Json,
+    warnings: &mut Warnings,
+) -> Result<PlanValidation, PlanError> {
+    let mut fields = Fields::open(path, body, &["command", "timeout_seconds"], warnings)?;
+    Ok(PlanValidation {
+        command: fields.text("command")?,
+        timeout_seconds: fields.seconds("timeout_seconds")?,
+    })
+}
+
+fn cleanup(path: &str, body: Json, warnings: &mut Warnings) -> Result<Option<String>, PlanError> {
+    Fields::open(path, body, &["cleanup"], warnings)?.optional_text("cleanup")
+}
+
+/// The known fields of one object, taken out one by one.
+struct Fields {
+    path: String,
+    entries: Vec<(String, Json)>,
+}
+
+impl Fields {
+    fn open(
+        path: &str,
+        body: Json,
+        known: &[&str],
+        warnings: &mut Warnings,
+    ) -> Result<Self, PlanError> {
+        let given = match body {
+            Json::Object(entries) => entries,
+            other => return Err(wanted(path, "an object", &other)),
+        };
+        let mut fields = Self { path: path.to_owned(), entries: Vec::with_capacity(known.len()) };
+        for (key, value) in given {
+            if !known.contains(&key.as_str()) {
+                let key: String = key.chars().take(40).collect();
+                warnings.add(fields.at(&format!("unknown key {key:?} left out")));
+            } else if fields.entries.iter().any(|(k, _)| *k == key) {
+                return Err(field(&fields.path_of(&key), "given twice"));
+            } else {
+                fields.entries.push((key, value));
+            }
+        }
+        Ok(fields)
+    }
+
+    fn path_of(&self, key: &str) -> String {
+        if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
+    }
+
+    fn at(&self, text: &str) -> String {
+        if self.path.is_empty() { text.to_owned() } else { format!("{}: {text}", self.path) }
+    }
+
+    fn take(&mut self, key: &str) -> Option<Json> {
+        let at = self.entries.iter().position(|(k, _)| k == key)?;
+        Some(self.entries.swap_remove(at).1)
+    }
+
+    /// A field that may be `null`, which is the same as not there.
+    fn optional(&mut self, key: &str) -> Option<Json> {
+        self.take(key).filter(|value| *value != Json::Null)
+    }
+
+    fn required(&mut self, key: &str) -> Result<Json, PlanError> {
+        self.take(key).ok_or_else(|| field(&self.path_of(key), "required, but missing"))
+    }
+
+    fn text(&mut self, key: &str) -> Result<String, PlanError> {
+        match self.required(key)? {
+            Json::Text(text) => Ok(text),
+            other => Err(wanted(&self.path_of(key), "a string", &other)),
+        }
+    }
+
+    fn optional_text(&mut self, key: &str) -> Result<Option<String>, PlanError> {
+        match self.optional(key) {
+            None => Ok(None),
+            Some(Json::Text(text)) => Ok(Some(text)),
+            Some(other) => Err(wanted(&self.path_of(key), "a string", &other)),
+        }
+    }
+
+    fn priority(&mut self, key: &str) -> Result<Option<String>, PlanError> {
+        let given = self.optional_text(key)?;
+        match given.as_deref() {
+            None | Some("P0" | "P1" | "P2") => Ok(given),
+            Some(other) => {
+                let shown: String = other.chars().take(40).collect();
+                Err(field(&self.path_of(key), format!("{shown:?} is none of P0, P1, P2")))
+            }
+        }
+    }
+
+    fn ids(&mut self, key: &str) -> Result<Vec<TaskId>, PlanError> {
+        let path = self.path_of(key);
+        let items = match self.take(key) {
+            None => return Ok(Vec::new()),
+            Some(Json::List(items)) => items,
+            Some(other) => return Err(wanted(&path, "a list of task ids", &other)),
+        };
+        let id = |item| match item {
+            Json::Text(text) => TaskId::parse(&text).map_err(|bad| field(&path, bad)),
+            other => Err(wanted(&path, "a list of task ids", &other)),
+        };
+        items.into_iter().map(id).collect()
+    }
+
+    /// Seconds may have a fraction; they are stored rounded up, as leases count them.
+    fn seconds(&mut self, key: &str) -> Result<Option<u64>, PlanError> {
+        match self.take(key) {
+            None => Ok(None),
+            Some(Json::Number(n)) => whole_seconds(&n).map(Some).ok_or_else(|| {
+                field(&self.path_of(key), format!("{n} is out of range: at least 1 second"))
+            }),
+            Some(other) => Err(wanted(&self.path_of(key), "a number of seconds", &other)),
+        }
+    }
+
+    fn count(&mut self, key: &str) -> Result<Option<u32>, PlanError> {
+        let path = self.path_of(key);
+        match self.optional(key) {
+            None => Ok(None),
+            Some(Json::Number(n)) => {
+                let count = n.as_u64().and_then(|n| u32::try_from(n).ok()).filter(|n| *n >= 1);
+                let count = count.ok_or_else(|| field(&path, format!("{n} is no count from 1")))?;
+                Ok(Some(count))
+            }
+            Some(other) => Err(wanted(&path, "a whole number", &other)),
+        }
+    }
+}
+
+fn whole_seconds(n: &Number) -> Option<u64> {
+    match (n.as_u64(), n.as_f64()) {
+        (Some(seconds), _) => (seconds >= 1).then_some(seconds),
+        (None, Some(seconds)) if (1.0..=FLOAT_SECONDS_MAX).contains(&seconds) => {
+            Some(seconds.ceil() as u64)
+        }
+        (None, _) => None,
+    }
+}
+
+fn field(path: &str, problem: impl ToString) -> PlanError {
+    let path = if path.is_empty() { "plan" } else { path };
+    PlanError::Field { path: path.to_owned(), problem: problem.to_string() }
+}
+
+fn wanted(path: &str, what: &str, given: &Json) -> PlanError {
+    field(path, format!("{what} is wanted, this is {}", given.what()))
+}
+
+#[derive(Default)]
+struct Warnings {
+    lines: Vec<String>,
+    more: usize,
+}
+
+impl Warnings {
+    fn add(&mut self, line: String) {
+        if self.lines.len() < WARNINGS_MAX { self.lines.push(line) } else { self.more += 1 }
+    }
+
+    fn into_lines(mut self) -> Vec<String> {
+        if self.more > 0 {
+            self.lines.push(format!("{} more unknown keys left out", self.more));
+        }
+        self.lines
+    }
+}
