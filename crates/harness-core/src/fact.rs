@@ -79,7 +79,8 @@ impl Fact {
                 line(Kind::Recovery, Some(task), None, message)
             }
             Self::LedgerRestored { reason } => {
-                let message = format!("action=\"restore harness-tasks.json.bak\" reason=\"{reason}\"");
+                let message =
+                    format!("action=\"restore harness-tasks.json.bak\" reason=\"{reason}\"");
                 line(Kind::Recovery, None, None, message)
             }
             Self::Warned { task, message } => {
@@ -143,10 +144,9 @@ impl Fact {
                 ("task_intend", json!({ "task_id": task, "intent": intent }))
             }
             Self::IntentVoided { task } => ("task_intend", json!({ "task_id": task })),
-            Self::Completed { task, worker, commit } => (
-                "task_complete",
-                json!({ "task_id": task, "worker_id": worker, "commit": commit }),
-            ),
+            Self::Completed { task, worker, commit } => {
+                ("task_complete", json!({ "task_id": task, "worker_id": worker, "commit": commit }))
+            }
             Self::Failed { task, category, message, retryable } => (
                 "task_fail",
                 json!({ "task_id": task, "category": category, "message": message,
@@ -155,10 +155,9 @@ impl Fact {
             Self::RolledBack { task, commit } => {
                 ("task_rollback", json!({ "task_id": task, "commit": commit }))
             }
-            Self::Recovered { task, action, reason } => (
-                "task_recover",
-                json!({ "task_id": task, "action": action, "reason": reason }),
-            ),
+            Self::Recovered { task, action, reason } => {
+                ("task_recover", json!({ "task_id": task, "action": action, "reason": reason }))
+            }
             Self::LedgerRestored { reason } => ("ledger_restore", json!({ "reason": reason })),
             Self::Warned { task, message } => {
                 ("warn", json!({ "task_id": task, "message": message }))

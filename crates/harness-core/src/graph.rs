@@ -251,7 +251,7 @@ mod tests {
         let texts = cycle_texts(&ring);
         assert_eq!(texts.len(), n);
         assert_eq!(
-            texts["t5"],
+            texts[&TaskId::parse("t5").unwrap()],
             "t5 -> t6 -> t7 -> t8 -> t9 -> t10 -> t11 -> t12 -> t13 -> t14 -> … (49990 more) … -> t5"
         );
     }

@@ -2,7 +2,7 @@
 //! and each is checked once, where it enters: whoever holds a [`TaskId`] may use it as a file name,
 //! a branch name and an argument of git.
 
-use std::{borrow::Borrow, cmp::Ordering, fmt, sync::Arc};
+use std::{cmp::Ordering, fmt, sync::Arc};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -53,12 +53,6 @@ impl TaskId {
 
 fn bad(what: &'static str, given: &str, rule: &'static str) -> BadName {
     BadName { what, given: given.chars().take(80).collect(), rule }
-}
-
-impl Borrow<str> for TaskId {
-    fn borrow(&self) -> &str {
-        &self.0
-    }
 }
 
 impl Ord for TaskId {

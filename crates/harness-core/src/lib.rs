@@ -1,15 +1,29 @@
 //! The pure decisions of harness.
 //!
-//! This crate says what becomes true ([`decide`](command::decide)) and what to do next; it never
-//! does anything. No clock, no file, no process, no thread: `now` is always an argument.
+//! This crate says what becomes true ([`decide`]) and what to do next; it never does anything. No
+//! clock, no file, no process, no thread: `now` is always an argument.
 
 pub mod category;
+pub mod command;
+pub mod fact;
+pub mod format;
+mod graph;
 pub mod id;
+pub mod lease;
+pub mod ledger;
 pub mod log;
 pub mod machine;
 pub mod plan;
+pub mod select;
+pub mod stats;
+pub mod task;
 pub mod time;
 
 pub use category::Category;
+pub use command::{Change, Command, Holder, Refusal, Reply, decide};
+pub use fact::Fact;
 pub use id::{BadName, CommitId, Epoch, TaskId, TreeId, WorkerId};
+pub use ledger::Ledger;
+pub use stats::Stats;
+pub use task::Task;
 pub use time::Timestamp;

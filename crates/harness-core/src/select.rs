@@ -96,9 +96,8 @@ impl Selection {
         if let Some(after) = after {
             self.seat(tasks, after);
         }
-        let as_dependency = |t: Option<&Task>| {
-            t.map(|t| (t.status == Status::Completed, t.failed_for_good()))
-        };
+        let as_dependency =
+            |t: Option<&Task>| t.map(|t| (t.status == Status::Completed, t.failed_for_good()));
         if as_dependency(before) != as_dependency(after) {
             for dependent in self.dependents.get(&id).cloned().unwrap_or_default() {
                 if let Some(task) = tasks.get(&dependent) {

@@ -57,7 +57,8 @@ pub fn blocked(ledger: &Ledger) -> HashSet<&TaskId> {
             }
         }
     }
-    let pending = |id: &&TaskId| ledger.task(id).is_some_and(|t: &Task| t.status == Status::Pending);
+    let pending =
+        |id: &&TaskId| ledger.task(id).is_some_and(|t: &Task| t.status == Status::Pending);
     reached.into_iter().filter(pending).collect()
 }
 

@@ -240,19 +240,19 @@ impl Priority {
 }
 
 /// The check that decides whether a task is done.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Validation {
     pub command: Option<String>,
-    pub timeout_seconds: Option<u64>,
+    pub timeout_seconds: u64,
     /// Judge a clean checkout of the commit.
     pub clean: Option<bool>,
     /// Run it before the first attempt too.
     pub baseline: Option<bool>,
 }
 
-impl Validation {
-    pub fn timeout_seconds(&self) -> u64 {
-        self.timeout_seconds.unwrap_or(CHECK_TIMEOUT_SECONDS)
+impl Default for Validation {
+    fn default() -> Self {
+        Self { command: None, timeout_seconds: CHECK_TIMEOUT_SECONDS, clean: None, baseline: None }
     }
 }
 

@@ -20,11 +20,12 @@ impl Add {
             None => TaskId::numbered(ledger.selection().highest_number().saturating_add(1)),
         };
         let mut task = Task::new(id.clone(), "");
-        let fields = Edit { task: id.clone(), title: Some(self.title.clone()), ..self.fields.clone() };
+        let fields =
+            Edit { task: id.clone(), title: Some(self.title.clone()), ..self.fields.clone() };
         fields.put_into(&mut task, ledger)?;
         Ok(Change {
             head: None,
-            rows: vec![Row::Put(task)],
+            rows: vec![Row::put(task)],
             facts: vec![Fact::Added { task: id.clone(), title: self.title.clone() }],
             reply: Reply::Task(id),
         })

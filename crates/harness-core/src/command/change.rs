@@ -22,8 +22,14 @@ pub struct Change {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Row {
-    Put(Task),
+    Put(Box<Task>),
     Drop(TaskId),
+}
+
+impl Row {
+    pub(super) fn put(task: Task) -> Self {
+        Self::Put(Box::new(task))
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -44,7 +50,7 @@ impl Change {
     }
 
     pub(super) fn put(task: Task, fact: Fact, reply: Reply) -> Self {
-        Self { head: None, rows: vec![Row::Put(task)], facts: vec![fact], reply }
+        Self { head: None, rows: vec![Row::put(task)], facts: vec![fact], reply }
     }
 
     /// Whether there is anything to write.
@@ -82,7 +88,7 @@ impl<'a> Draft<'a> {
     }
 
     pub(super) fn finish(self, reply: Reply) -> Change {
-        let rows = self.edited.into_values().map(Row::Put).collect();
+        let rows = self.edited.into_values().map(Row::put).collect();
         Change { head: None, rows, facts: self.facts, reply }
     }
 }

@@ -1,13 +1,7 @@
 //! A holder tells how far it came.
 
 use super::{Change, Holder, Refusal, Reply};
-use crate::{
-    Timestamp, TreeId,
-    fact::Fact,
-    ledger::Ledger,
-    lease,
-    task::Checkpoint,
-};
+use crate::{Timestamp, TreeId, fact::Fact, lease, ledger::Ledger, task::Checkpoint};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AddCheckpoint {

@@ -4,8 +4,8 @@ use super::{Change, Refusal, Reply, Row, upkeep};
 use crate::{
     CommitId, Epoch, TaskId, Timestamp, TreeId, WorkerId,
     fact::Fact,
-    ledger::Ledger,
     lease,
+    ledger::Ledger,
     task::{Status, Task, Via},
 };
 
@@ -120,7 +120,7 @@ impl Claim {
         };
         Ok(Change {
             head: Some(head),
-            rows: vec![Row::Put(task.clone())],
+            rows: vec![Row::put(task.clone())],
             facts: vec![fact],
             reply: Reply::Claimed(Box::new(Claimed { task, epoch, is_retry: false, is_reclaim })),
         })

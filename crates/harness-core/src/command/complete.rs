@@ -68,7 +68,10 @@ impl Complete {
             }
             (Proof::Word, None, Unchecked::Allowed) => facts.push(Fact::Warned {
                 task: Some(task.id.clone()),
-                message: format!("no validation.command; completed on the word of {}", self.holder.worker),
+                message: format!(
+                    "no validation.command; completed on the word of {}",
+                    self.holder.worker
+                ),
             }),
         }
         if forced {
@@ -119,6 +122,6 @@ impl Complete {
             commit: self.commit.clone(),
         });
         let reply = Reply::Task(done.id.clone());
-        Change { head, rows: vec![Row::Put(done)], facts, reply }
+        Change { head, rows: vec![Row::put(done)], facts, reply }
     }
 }

@@ -79,7 +79,7 @@ impl Edit {
             task.max_attempts = n;
         }
         let seconds = at_least_one("validation.timeout_seconds", self.validation_timeout_seconds)?;
-        task.validation.timeout_seconds = seconds.or(task.validation.timeout_seconds);
+        task.validation.timeout_seconds = seconds.unwrap_or(task.validation.timeout_seconds);
         let seconds = at_least_one("timeout_seconds", self.attempt_timeout_seconds)?;
         task.timeout_seconds = seconds.or(task.timeout_seconds);
         put_text(&mut task.validation.command, &self.validation_command);

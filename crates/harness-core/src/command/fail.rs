@@ -50,6 +50,6 @@ impl Fail {
             facts.push(Fact::RolledBack { task: id.clone(), commit: commit.clone() });
         }
         let reply = Reply::Failed { task: id, retryable };
-        Ok(Change { head: None, rows: vec![Row::Put(task)], facts, reply })
+        Ok(Change { head: None, rows: vec![Row::put(task)], facts, reply })
     }
 }

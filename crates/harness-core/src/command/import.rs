@@ -6,7 +6,7 @@ use crate::{
     fact::Fact,
     ledger::{Head, Ledger},
     plan::{Plan, PlanTask},
-    task::{Priority, Task},
+    task::{CHECK_TIMEOUT_SECONDS, Priority, Task},
 };
 
 #[derive(Debug, Clone, PartialEq)]
@@ -43,7 +43,7 @@ impl Import {
     fn replace(&self, ledger: &Ledger) -> Result<Change, Refusal> {
         self.plan.check_graph(|_| false).map_err(|e| Refusal::BadPlan(e.to_string()))?;
         let mut rows: Vec<Row> = ledger.tasks().map(|t| Row::Drop(t.id.clone())).collect();
-        rows.extend((0..).zip(&self.plan.tasks).map(|(n, (id, t))| Row::Put(t.to_task(id, n))));
+        rows.extend((0..).zip(&self.plan.tasks).map(|(n, (id, t))| Row::put(t.to_task(id, n))));
         let head = Head { goal: Some(self.plan.goal.clone()), ..emptied(ledger) };
         let goal = self.plan.goal.clone();
         let task_count = self.plan.tasks.len();
@@ -56,18 +56,18 @@ impl Import {
     }
 
     fn merge(&self, ledger: &Ledger) -> Result<Change, Refusal> {
-        let known = |id: &crate::TaskId| ledger.contains(id);
-        self.plan.check_graph(known).map_err(|e| Refusal::BadPlan(e.to_string()))?;
+        let mut new = self.plan.clone();
+        new.tasks.retain(|id, _| !ledger.contains(id));
+        new.check_graph(|id| ledger.contains(id)).map_err(|e| Refusal::BadPlan(e.to_string()))?;
         let after = ledger.tasks().filter_map(|t| t.order).max().map_or(0, |n| n + 1);
-        let new = self.plan.tasks.iter().filter(|(id, _)| !ledger.contains(id));
-        let rows: Vec<Row> = (after..).zip(new).map(|(n, (id, t))| Row::Put(t.to_task(id, n))).collect();
-        let task_count = rows.len();
-        let reply = self.reply(task_count);
-        let goal = ledger.head().goal.clone().unwrap_or_else(|| self.plan.goal.clone());
+        let rows =
+            (after..).zip(&new.tasks).map(|(n, (id, t))| Row::put(t.to_task(id, n))).collect();
+        let task_count = new.tasks.len();
+        let goal = ledger.head().goal.clone().unwrap_or_else(|| new.goal.clone());
         let head = (ledger.head().goal.is_none())
             .then(|| Head { goal: Some(goal.clone()), ..ledger.head().clone() });
         let facts = vec![Fact::PlanImported { goal, task_count }];
-        Ok(Change { head, rows, facts, reply })
+        Ok(Change { head, rows, facts, reply: self.reply(task_count) })
     }
 
     fn reply(&self, task_count: usize) -> Reply {
@@ -113,7 +113,7 @@ impl PlanTask {
         }
         if let Some(v) = &self.validation {
             task.validation.command = Some(v.command.clone());
-            task.validation.timeout_seconds = v.timeout_seconds;
+            task.validation.timeout_seconds = v.timeout_seconds.unwrap_or(CHECK_TIMEOUT_SECONDS);
         }
         task
     }

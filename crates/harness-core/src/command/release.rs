@@ -1,12 +1,7 @@
 //! A claimed task goes back to pending; no attempt is counted.
 
 use super::{Change, Holder, Refusal, Reply, find};
-use crate::{
-    TaskId,
-    fact::Fact,
-    ledger::Ledger,
-    task::Status,
-};
+use crate::{TaskId, fact::Fact, ledger::Ledger, task::Status};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Release {

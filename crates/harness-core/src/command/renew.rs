@@ -1,7 +1,7 @@
 //! A holder says that it is alive.
 
 use super::{Change, Holder, Refusal, Reply};
-use crate::{Timestamp, fact::Fact, ledger::Ledger, lease};
+use crate::{Timestamp, fact::Fact, lease, ledger::Ledger};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Renew {

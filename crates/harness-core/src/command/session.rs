@@ -33,10 +33,7 @@ impl EndSession {
         let mut head = ledger.head().clone();
         head.last_session = Some(now);
         let reply = Reply::Session { number: head.session_count };
-        let facts = vec![
-            Fact::Stats(Stats::of(ledger)),
-            Fact::LockReleased { pid: self.pid },
-        ];
+        let facts = vec![Fact::Stats(Stats::of(ledger)), Fact::LockReleased { pid: self.pid }];
         Ok(Change { head: Some(head), rows: Vec::new(), facts, reply })
     }
 }

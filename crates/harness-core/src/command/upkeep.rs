@@ -3,16 +3,12 @@
 
 use std::collections::VecDeque;
 
-use super::{
-    Change, Reply,
-    change::Draft,
-};
+use super::{Change, Reply, change::Draft};
 use crate::{
     Category, TaskId, Timestamp,
     fact::Fact,
-    graph,
+    graph, lease,
     ledger::Ledger,
-    lease,
     task::{Status, Task, Via},
 };
 

@@ -6,7 +6,10 @@ use serde_json::Value;
 use crate::{
     Category, CommitId, Epoch, TaskId, Timestamp, TreeId, WorkerId,
     ledger::{ConcurrencyMode, Gate, Head, Phase, SessionConfig},
-    task::{Checkpoint, Intent, MAX_ATTEMPTS, Priority, Status, Task, Validation, Via},
+    task::{
+        CHECK_TIMEOUT_SECONDS, Checkpoint, Intent, MAX_ATTEMPTS, Priority, Status, Task,
+        Validation, Via,
+    },
 };
 
 #[derive(Deserialize)]
@@ -61,7 +64,7 @@ impl From<DiskTask> for Task {
             started_at_commit: d.started_at_commit,
             validation: Validation {
                 command: validation.command,
-                timeout_seconds: validation.timeout_seconds,
+                timeout_seconds: validation.timeout_seconds.unwrap_or(CHECK_TIMEOUT_SECONDS),
                 clean: validation.clean,
                 baseline: validation.baseline,
             },
@@ -82,7 +85,9 @@ impl From<DiskTask> for Task {
             branch: d.branch,
             base_untracked: d.base_untracked,
             intent: d.intent.map(|i| match i {
-                DiskIntent::Rollback { category, message } => Intent::Rollback { category, message },
+                DiskIntent::Rollback { category, message } => {
+                    Intent::Rollback { category, message }
+                }
                 DiskIntent::Land { target, from, to } => Intent::Land { target, from, to },
             }),
             instructions: d.instructions,
@@ -236,9 +241,7 @@ impl From<DiskPhase> for Phase {
     fn from(d: DiskPhase) -> Self {
         Self {
             name: d.name,
-            gate: d
-                .gate
-                .map(|g| Gate { command: g.command, timeout_seconds: g.timeout_seconds }),
+            gate: d.gate.map(|g| Gate { command: g.command, timeout_seconds: g.timeout_seconds }),
             approve: d.approve.unwrap_or(false),
             passed_at: d.passed_at,
         }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::disk::DiskCheckpoint;
 use crate::{
     ledger::{Head, Phase, VERSION},
-    task::{CHECK_TIMEOUT_SECONDS, Checkpoint, Intent, Task},
+    task::{Checkpoint, Intent, Task},
 };
 
 type Object = Map<String, Value>;
@@ -22,10 +22,7 @@ pub(super) fn head(root: &mut Object, head: &Head) {
     let config = child(root, "session_config");
     let mode = head.session_config.concurrency_mode.name();
     config.insert("concurrency_mode".into(), mode.into());
-    config.insert(
-        "max_tasks_per_session".into(),
-        head.session_config.max_tasks_per_session.into(),
-    );
+    config.insert("max_tasks_per_session".into(), head.session_config.max_tasks_per_session.into());
     config.insert("max_sessions".into(), head.session_config.max_sessions.into());
     if !root.contains_key("tasks") {
         root.insert("tasks".into(), Value::Null);
@@ -81,7 +78,7 @@ pub(super) fn task(mut fields: Object, task: &Task) -> Object {
     put(o, "started_at_commit", json!(task.started_at_commit));
     let v = child(o, "validation");
     put(v, "command", json!(task.validation.command));
-    put(v, "timeout_seconds", json!(task.validation.timeout_seconds.unwrap_or(CHECK_TIMEOUT_SECONDS)));
+    put(v, "timeout_seconds", json!(task.validation.timeout_seconds));
     ours(v, "clean", task.validation.clean.map(Value::from));
     ours(v, "baseline", task.validation.baseline.map(Value::from));
     put(child(o, "on_failure"), "cleanup", json!(task.cleanup));

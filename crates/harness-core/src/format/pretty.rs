@@ -53,7 +53,8 @@ pub(super) fn pretty(json: &str, depth: usize, out: &mut String) {
                 at = end;
             }
             _ => {
-                let plain = |b: &u8| !matches!(b, b',' | b'}' | b']' | b':') && !b.is_ascii_whitespace();
+                let plain =
+                    |b: &u8| !matches!(b, b',' | b'}' | b']' | b':') && !b.is_ascii_whitespace();
                 let end = at + bytes[at..].iter().take_while(|b| plain(b)).count();
                 out.push_str(&json[at..end]);
                 at = end;

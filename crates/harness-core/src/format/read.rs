@@ -37,7 +37,8 @@ pub fn read(bytes: &[u8]) -> Result<(Ledger, Document), FormatError> {
     let text = utf8(bytes)?;
     let top: Top<&RawValue> = serde_json::from_str(text).map_err(|e| explain(text, &e))?;
     let raw = top.tasks;
-    let tasks = raw.iter().enumerate().map(|(n, raw)| task(n, raw.get())).collect::<Result<_, _>>()?;
+    let tasks =
+        raw.iter().enumerate().map(|(n, raw)| task(n, raw.get())).collect::<Result<_, _>>()?;
     let ledger = ledger(&top.fields, tasks)?;
     let texts = ledger.tasks().zip(&raw).map(|(t, raw)| (t.id.clone(), raw.get()));
     let document = Document::read(top.fields, texts);
@@ -62,7 +63,8 @@ fn ledger(fields: &Map<String, Value>, tasks: Vec<Task>) -> Result<Ledger, Forma
             Some(VERSION) => {}
             Some(found) if found > VERSION => return Err(FormatError::Newer { found }),
             Some(_) | None => {
-                let problem = format!("{v} is not a version this harness reads (it reads {VERSION})");
+                let problem =
+                    format!("{v} is not a version this harness reads (it reads {VERSION})");
                 return Err(FormatError::shape("version: ", problem));
             }
         },
@@ -74,9 +76,9 @@ fn ledger(fields: &Map<String, Value>, tasks: Vec<Task>) -> Result<Ledger, Forma
 
 fn task(position: usize, text: &str) -> Result<Task, FormatError> {
     serde_json::from_str::<DiskTask>(text).map(Task::from).map_err(|_| {
-        let name = serde_json::from_str::<Value>(text).ok().and_then(|v| {
-            v.get("id").and_then(Value::as_str).map(|id| format!("task {id:?}: "))
-        });
+        let name = serde_json::from_str::<Value>(text)
+            .ok()
+            .and_then(|v| v.get("id").and_then(Value::as_str).map(|id| format!("task {id:?}: ")));
         let place = name.unwrap_or_else(|| format!("tasks[{position}]: "));
         let mut json = serde_json::Deserializer::from_str(text);
         match serde_path_to_error::deserialize::<_, DiskTask>(&mut json) {

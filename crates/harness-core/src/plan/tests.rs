@@ -33,8 +33,8 @@ fn a_plan_is_found_in_chatter() {
     assert_eq!(plan.goal, "Implement auth");
     assert_eq!(plan.tasks.keys().map(TaskId::as_str).collect::<Vec<_>>(), ["task-1", "task-2"]);
     let first = PlanTask { description: "Add login endpoint".into(), ..PlanTask::default() };
-    assert_eq!(plan.tasks["task-1"], first);
-    assert_eq!(plan.tasks["task-2"].dependencies, [id("task-1")]);
+    assert_eq!(plan.tasks[&id("task-1")], first);
+    assert_eq!(plan.tasks[&id("task-2")].dependencies, [id("task-1")]);
     assert_eq!(plan.warnings, [""; 0]);
 }
 
@@ -81,7 +81,7 @@ fn texts_without_a_plan_are_told_apart() {
 fn instructions_may_hold_fenced_code() {
     let plan = Plan::parse(&task(r#","instructions":"Write:\n```rust\nfn x() {}\n```\n{ } ```""#));
     let wanted = "Write:\n```rust\nfn x() {}\n```\n{ } ```";
-    assert_eq!(plan.unwrap().tasks["task-1"].instructions.as_deref(), Some(wanted));
+    assert_eq!(plan.unwrap().tasks[&id("task-1")].instructions.as_deref(), Some(wanted));
 }
 
 #[test]
@@ -104,10 +104,13 @@ fn every_field_is_read() {
         phase: some("Build"),
         max_attempts: Some(2),
     };
-    assert_eq!(plan.unwrap().tasks["task-1"], wanted);
+    assert_eq!(plan.unwrap().tasks[&id("task-1")], wanted);
     let nulls = r#","instructions":null,"role":null,"validation":null,"on_failure":null"#;
     let plan = Plan::parse(&task(nulls)).unwrap();
-    assert_eq!(plan.tasks["task-1"], PlanTask { description: "d".into(), ..PlanTask::default() });
+    assert_eq!(
+        plan.tasks[&id("task-1")],
+        PlanTask { description: "d".into(), ..PlanTask::default() }
+    );
     assert_eq!(Plan::parse(&fenced(r#"{"goal":"","tasks":{}}"#)).unwrap(), Plan::default());
 }
 
@@ -115,7 +118,7 @@ fn every_field_is_read() {
 fn seconds_are_rounded_up() {
     for (given, stored) in [("1", 1), ("600.0", 600), ("600.2", 601), ("1e3", 1000)] {
         let plan = Plan::parse(&task(&format!(r#","timeout_seconds":{given}"#))).unwrap();
-        assert_eq!(plan.tasks["task-1"].timeout_seconds, Some(stored), "{given}");
+        assert_eq!(plan.tasks[&id("task-1")].timeout_seconds, Some(stored), "{given}");
     }
 }
 
@@ -248,7 +251,7 @@ fn a_long_chain_is_walked_without_a_deep_stack() {
     };
     let mut plan = Plan { tasks: (1..=100_000).rev().map(link).collect(), ..Plan::default() };
     assert_eq!(plan.check_graph(|_| false), Ok(()));
-    plan.tasks["task-001"].dependencies.push(id("task-100000"));
+    plan.tasks[&id("task-001")].dependencies.push(id("task-100000"));
     assert_eq!(plan.check_graph(|_| false), Err(PlanError::Cycle(id("task-100000"))));
 }
 
@@ -267,7 +270,7 @@ fn hostile_texts_are_read_in_one_pass() {
     }
     let huge = repeat("x");
     let plan = Plan::parse(&task(&format!(",\"instructions\":\"{huge}\""))).unwrap();
-    assert_eq!(plan.tasks["task-1"].instructions.as_deref(), Some(huge.as_str()));
+    assert_eq!(plan.tasks[&id("task-1")].instructions.as_deref(), Some(huge.as_str()));
 }
 
 #[test]

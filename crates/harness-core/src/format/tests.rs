@@ -1,0 +1,216 @@
+use serde_json::Value;
+
+use super::*;
+use crate::{
+    Command, Ledger, TaskId, Timestamp, WorkerId,
+    command::{Claim, Place, Remove},
+    decide,
+    ledger::Head,
+    task::Via,
+};
+
+/// Everything that somebody else may have put there, in an order that is not ours.
+const FOREIGN: &str = r#"{
+  "x-top": {"deep": [1, 2.50, {"k": "v"}]},
+  "version": 2,
+  "tasks": [
+    {"note": "kept", "id": "a", "status": "pending", "title": "A \u00e9",
+     "validation": {"shell": "bash", "command": "true"},
+     "checkpoints": [{"who": "me", "step": 1, "total": 2, "description": "d", "timestamp": null}]},
+    {"id": "b", "title": "B", "depends_on": null, "attempts": "many", "max_attempts": -1}
+  ],
+  "session_config": {"concurrency_mode": "exclusive", "extra": true}
+}"#;
+
+fn claim() -> Command {
+    Command::Claim(Claim {
+        worker: WorkerId::parse("w").unwrap(),
+        via: Via::Client,
+        role: None,
+        only: None,
+        lease_seconds: 60,
+        place: Place::default(),
+    })
+}
+
+fn apply(ledger: &mut Ledger, document: &mut Document, command: &Command) -> String {
+    let change = decide(ledger, Timestamp::from_seconds(0), command).unwrap();
+    ledger.put_in(&change);
+    document.put_in(&change);
+    document.render(ledger)
+}
+
+#[test]
+fn unknown_fields_and_the_order_of_keys_survive_on_every_level() {
+    let (mut ledger, mut document) = read(FOREIGN.as_bytes()).unwrap();
+    let text = apply(&mut ledger, &mut document, &claim());
+    insta::assert_snapshot!(text, @r#"
+    {
+      "x-top": {
+        "deep": [
+          1,
+          2.5,
+          {
+            "k": "v"
+          }
+        ]
+      },
+      "version": 2,
+      "tasks": [
+        {
+          "note": "kept",
+          "id": "a",
+          "status": "in_progress",
+          "title": "A é",
+          "validation": {
+            "shell": "bash",
+            "command": "true",
+            "timeout_seconds": 300
+          },
+          "checkpoints": [
+            {
+              "who": "me",
+              "step": 1,
+              "total": 2,
+              "description": "d",
+              "timestamp": null
+            }
+          ],
+          "priority": "P1",
+          "depends_on": [],
+          "attempts": 0,
+          "max_attempts": 3,
+          "started_at_commit": null,
+          "on_failure": {
+            "cleanup": null
+          },
+          "error_log": [],
+          "completed_at": null,
+          "claimed_by": "w",
+          "claimed_at": "1970-01-01T00:00:00Z",
+          "lease_expires_at": "1970-01-01T00:10:00Z",
+          "epoch": 1,
+          "via": "client"
+        },
+        {
+          "id": "b",
+          "title": "B",
+          "depends_on": null,
+          "attempts": "many",
+          "max_attempts": -1
+        }
+      ],
+      "session_config": {
+        "concurrency_mode": "exclusive",
+        "extra": true,
+        "max_tasks_per_session": 20,
+        "max_sessions": 50
+      },
+      "created": null,
+      "session_count": 0,
+      "last_session": null,
+      "epoch": 1
+    }
+    "#);
+}
+
+#[test]
+fn what_was_written_reads_back_and_writes_the_same_bytes() {
+    let (mut ledger, mut document) = read(FOREIGN.as_bytes()).unwrap();
+    let text = apply(&mut ledger, &mut document, &claim());
+    let (again, mut document) = read(text.as_bytes()).unwrap();
+    assert_eq!(document.render(&again), text);
+    assert!(again.tasks().eq(ledger.tasks()));
+    let parsed: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(serde_json::to_string_pretty(&parsed).unwrap() + "\n", text);
+}
+
+#[test]
+fn a_new_file_has_the_published_shape() {
+    let head = Head::new(Timestamp::from_seconds(0));
+    let ledger = Ledger::new(head, Vec::new()).unwrap();
+    let text = Document::new(&ledger).render(&ledger);
+    insta::assert_snapshot!(text, @r#"
+    {
+      "version": 2,
+      "created": "1970-01-01T00:00:00Z",
+      "session_config": {
+        "concurrency_mode": "exclusive",
+        "max_tasks_per_session": 20,
+        "max_sessions": 50
+      },
+      "tasks": [],
+      "session_count": 0,
+      "last_session": null
+    }
+    "#);
+}
+
+#[test]
+fn a_removed_task_takes_only_its_own_text_along() {
+    let (mut ledger, mut document) = read(FOREIGN.as_bytes()).unwrap();
+    let task = TaskId::parse("a").unwrap();
+    let text = apply(&mut ledger, &mut document, &Command::Remove(Remove { task }));
+    assert!(!text.contains("kept") && text.contains("many"));
+}
+
+#[test]
+fn wrong_shapes_are_named_with_task_and_field() {
+    for (text, error) in [
+        (
+            "",
+            "harness-tasks.json is not readable JSON: EOF while parsing a value at line 1 column 0",
+        ),
+        (
+            "{\"tasks\": [",
+            "harness-tasks.json is not readable JSON: EOF while parsing a list at line 1 column 11",
+        ),
+        ("[]", "harness-tasks.json: the root is not an object"),
+        ("{}", "harness-tasks.json: tasks: missing"),
+        ("{\"tasks\": {}}", "harness-tasks.json: tasks: must be a list"),
+        (
+            "{\"tasks\": [3]}",
+            "harness-tasks.json: tasks[0]: invalid type: integer `3`, expected struct DiskTask",
+        ),
+        ("{\"tasks\": [{\"title\": \"x\"}]}", "harness-tasks.json: tasks[0]: missing field `id`"),
+        (
+            "{\"tasks\": [{\"id\": \"../x\"}]}",
+            "harness-tasks.json: task \"../x\": id: \"../x\" is not a valid task id: 1 to 64 of A-Z a-z 0-9 . _ -, starting with a letter or digit, without `..` and not ending in `.lock`",
+        ),
+        (
+            "{\"tasks\": [{\"id\": \"a\"}, {\"id\": \"a\"}]}",
+            "harness-tasks.json: duplicate task id a",
+        ),
+        (
+            "{\"tasks\": [{\"id\": \"a\", \"status\": \"done\"}]}",
+            "harness-tasks.json: task \"a\": status: unknown variant `done`, expected one of `pending`, `in_progress`, `completed`, `failed`",
+        ),
+        (
+            "{\"tasks\": [{\"id\": \"a\", \"depends_on\": \"b\"}]}",
+            "harness-tasks.json: task \"a\": depends_on: invalid type: string \"b\", expected a sequence",
+        ),
+        (
+            "{\"tasks\": [{\"id\": \"a\", \"completed_at\": \"soon\"}]}",
+            "harness-tasks.json: task \"a\": completed_at: \"soon\" is not a time such as 2025-07-01T10:00:00Z",
+        ),
+        (
+            "{\"tasks\": [{\"id\": \"a\", \"validation\": {\"timeout_seconds\": \"5\"}}]}",
+            "harness-tasks.json: task \"a\": validation.timeout_seconds: invalid type: string \"5\", expected u64",
+        ),
+        (
+            "{\"version\": 3, \"tasks\": []}",
+            "harness-tasks.json: version 3 was written by a newer harness (this one reads version 2)",
+        ),
+        (
+            "{\"version\": \"2\", \"tasks\": []}",
+            "harness-tasks.json: version: \"2\" is not a version this harness reads (it reads 2)",
+        ),
+        (
+            "{\"tasks\": [], \"session_config\": {\"concurrency_mode\": \"wild\"}}",
+            "harness-tasks.json: session_config.concurrency_mode: unknown variant `wild`, expected `exclusive` or `concurrent`",
+        ),
+    ] {
+        assert_eq!(read(text.as_bytes()).unwrap_err().to_string(), error);
+        assert_eq!(read_ledger(text.as_bytes()).unwrap_err().to_string(), error, "read_ledger");
+    }
+}
