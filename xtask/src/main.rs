@@ -1,1 +1,44 @@
-fn main() {}
+//! What a developer of harness runs: `cargo xtask <command>`.
+
+mod bench;
+mod docs;
+mod run;
+mod sim;
+mod test;
+mod tidy;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask <command>
+
+  test             everything that must pass, with all the set-up it needs
+  tidy             rules of the house that no compiler checks
+  sim [--seeds N] [--seed S]
+                   the simulator over N seeds (default 1000), or one seed with its story
+  bench [--quick]  ratios of cost, each against a yardstick measured in the same run
+  docs [--check]   docs/cli.md from the binary's own help
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let done = match words.as_slice() {
+        ["test"] => test::test(),
+        ["tidy"] => tidy::tidy(),
+        ["sim", rest @ ..] => sim::sim(rest),
+        ["bench", rest @ ..] => bench::bench(rest),
+        ["docs", rest @ ..] => docs::docs(rest),
+        _ => {
+            eprint!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("xtask: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,355 @@
+//! The store over `harness-tasks.json`.
+//!
+//! A transaction: take the lock; look whether the file is still the one we know, else read it;
+//! finish the log lines of the last change; decide; write `.tmp`, keep `.bak`, rename, make the
+//! directory durable; only then answer. A reader never sees half a file, and an error on the way
+//! leaves the file as it was.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use harness_core::{
+    Category, Change, Command, Fact, Ledger, Timestamp, decide,
+    format::{self, Document, FormatError},
+    ledger::Head,
+    log::{Kind, LogLine},
+};
+
+use super::{
+    Applied, Store, StoreError,
+    disk::{Disk, File, Identity, RealDisk},
+    lock::{Acquired, LockError, StateLock, Wait},
+    log_tail,
+};
+
+pub struct FileStore {
+    root: PathBuf,
+    disk: Box<dyn Disk>,
+    locking: Locking,
+    known: Option<Known>,
+}
+
+/// Who keeps others out while a transaction runs.
+pub enum Locking {
+    /// Each transaction for itself, waiting this long.
+    Each(Wait),
+    /// A session that holds the lock for its whole life.
+    Held(StateLock),
+    /// The caller sees to it (the simulator).
+    Elsewhere,
+}
+
+/// The ledger as we know it, and the file it was read from or written to.
+struct Known {
+    ledger: Ledger,
+    document: Document,
+    identity: Identity,
+}
+
+/// Whether [`FileStore::create`] made a ledger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Created {
+    New,
+    /// It was there; nothing was changed.
+    Existed,
+}
+
+/// The ledger as it stands, without lock or repair: for those who only look.
+pub fn look(root: &Path) -> Result<Ledger, StoreError> {
+    let disk = RealDisk::open(root)?;
+    let Some((bytes, _)) = disk.read(File::Ledger)? else {
+        return Err(StoreError::NoLedger { root: root.to_owned() });
+    };
+    format::read_ledger(&bytes).map_err(StoreError::Format)
+}
+
+impl FileStore {
+    pub fn open(root: &Path, locking: Locking) -> Result<Self, StoreError> {
+        Ok(Self::on(root, Box::new(RealDisk::open(root)?), locking))
+    }
+
+    /// Over any disk: the simulator has one that crashes.
+    #[doc(hidden)]
+    pub fn on(root: &Path, disk: Box<dyn Disk>, locking: Locking) -> Self {
+        Self { root: root.to_owned(), disk, locking, known: None }
+    }
+
+    /// Makes the ledger, the log and the marker, unless there is a ledger.
+    pub fn create(&mut self, now: Timestamp) -> Result<Created, StoreError> {
+        let _held = self.enter(&mut Vec::new())?;
+        if self.disk.identity(File::Ledger)?.is_some() {
+            return Ok(Created::Existed);
+        }
+        self.disk.ensure_home()?;
+        let project = self.root.display().to_string();
+        let line = Fact::Initialized { project }.log_line(now, 0);
+        let mut ledger = Ledger::new(Head::new(now), Vec::new()).map_err(shape)?;
+        let lines = line.map(|l| l.to_string()).into_iter().collect();
+        ledger.set_log_tail(lines, self.disk.size(File::Log)?);
+        let document = Document::new(&ledger);
+        self.write(ledger, document, Backup::None)?;
+        self.disk.make_marker()?;
+        Ok(Created::New)
+    }
+
+    fn enter(&self, warnings: &mut Vec<String>) -> Result<Option<StateLock>, StoreError> {
+        match &self.locking {
+            Locking::Each(wait) => {
+                let Acquired { guard, warnings: told } = StateLock::acquire(&self.root, *wait)?;
+                warnings.extend(told.iter().map(ToString::to_string));
+                Ok(Some(guard))
+            }
+            Locking::Held(_) | Locking::Elsewhere => Ok(None),
+        }
+    }
+
+    /// Makes `known` the file as it is now. Edits by hand are respected; a file that is no JSON any
+    /// more is replaced by its backup.
+    fn refresh(&mut self, now: Timestamp) -> Result<Freshness, StoreError> {
+        let identity = self.disk.identity(File::Ledger)?;
+        if self.known.as_ref().is_some_and(|k| Some(k.identity) == identity) {
+            return Ok(Freshness::AsKnown);
+        }
+        self.known = None;
+        let Some((bytes, identity)) = self.disk.read(File::Ledger)? else {
+            return Err(StoreError::NoLedger { root: self.root.clone() });
+        };
+        match format::read(&bytes) {
+            Ok((ledger, document)) => {
+                self.known = Some(Known { ledger, document, identity });
+                Ok(Freshness::AsKnown)
+            }
+            Err(FormatError::Corrupt(why)) => self.restore(now, &bytes, identity, why),
+            Err(other) => Err(StoreError::Format(other)),
+        }
+    }
+
+    fn restore(
+        &mut self,
+        now: Timestamp,
+        broken: &[u8],
+        identity: Identity,
+        why: String,
+    ) -> Result<Freshness, StoreError> {
+        let backup = match self.disk.read(File::Backup)? {
+            None => Err("there is no harness-tasks.json.bak".to_owned()),
+            Some((bytes, _)) => format::read(&bytes)
+                .map_err(|e| format!("harness-tasks.json.bak does not help: {e}")),
+        };
+        let (ledger, document) = match backup {
+            Ok(parsed) => parsed,
+            Err(backup) => {
+                self.log_unrecoverable(now)?;
+                return Err(StoreError::Unrecoverable { ledger: why, backup });
+            }
+        };
+        self.disk.ensure_home()?;
+        let name = format!("harness-tasks.{}.corrupt", stamp(now));
+        let kept = self.disk.archive(&name, broken)?;
+        self.known = Some(Known { ledger, document, identity });
+        Ok(Freshness::Restored { reason: format!("{why}; the broken file is .harness/archive/{kept}") })
+    }
+
+    fn log_unrecoverable(&self, now: Timestamp) -> io::Result<()> {
+        let tail = self.disk.tail(File::Log, 64 * 1024)?;
+        let tail = String::from_utf8_lossy(&tail);
+        let last = tail.lines().rev().find_map(LogLine::parse);
+        let line = LogLine {
+            time: now,
+            session: last.map_or(0, |l| l.session),
+            kind: Kind::Error,
+            task: None,
+            category: Some(Category::EnvSetup),
+            message: "harness-tasks.json corrupted and unrecoverable".into(),
+        };
+        self.disk.append(File::Log, format!("{line}\n").as_bytes())
+    }
+
+    /// Decides all commands on one working copy. `known` is taken out: it comes back only when the
+    /// file holds what was decided.
+    fn decide(
+        &mut self,
+        now: Timestamp,
+        commands: &[Command],
+        applied: &mut Applied,
+        known: &mut Known,
+    ) -> Result<Touched, StoreError> {
+        let mut touched = Touched::Nothing;
+        for command in commands {
+            match decide(&known.ledger, now, command) {
+                Ok(change) => {
+                    if !change.is_empty() {
+                        self.put_in(now, &change, known)?;
+                        touched = Touched::Ledger;
+                    }
+                    applied.facts.extend(change.facts);
+                    applied.replies.push(Ok(change.reply));
+                }
+                Err(refusal) => applied.replies.push(Err(refusal)),
+            }
+        }
+        Ok(touched)
+    }
+
+    fn put_in(&self, now: Timestamp, change: &Change, known: &mut Known) -> io::Result<()> {
+        if change.archives() {
+            self.disk.ensure_home()?;
+            let name = format!("harness-tasks.{}.json", stamp(now));
+            let text = known.document.render(&known.ledger);
+            self.disk.archive(&name, text.as_bytes())?;
+        }
+        known.ledger.put_in(change);
+        known.document.put_in(change);
+        Ok(())
+    }
+
+    /// Makes `ledger` the file, durable, then appends its log lines. `known` is set only at the
+    /// end: after an error on the way the next transaction reads what is there.
+    fn write(
+        &mut self,
+        ledger: Ledger,
+        mut document: Document,
+        backup: Backup,
+    ) -> Result<Vec<String>, StoreError> {
+        self.known = None;
+        let text = document.render(&ledger);
+        self.disk.write_tmp(text.as_bytes())?;
+        match backup {
+            Backup::Keep => self.disk.keep_backup()?,
+            Backup::None => {}
+        }
+        if let Locking::Held(lock) = &self.locking
+            && !lock.still_held()
+        {
+            return Err(StoreError::LockLost);
+        }
+        self.disk.publish()?;
+        self.disk.sync_root()?;
+        let mut warnings = Vec::new();
+        let lines = log_tail::text(&ledger.head().log_tail);
+        if !lines.is_empty()
+            && let Err(e) = self.disk.append(File::Log, &lines)
+        {
+            // The ledger remembers the lines: the next change appends them.
+            warnings.push(format!("the change is made, but its log lines are not yet written: {e}"));
+        }
+        if let Ok(Some(identity)) = self.disk.identity(File::Ledger) {
+            self.known = Some(Known { ledger, document, identity });
+        }
+        Ok(warnings)
+    }
+
+    fn transaction(
+        &mut self,
+        now: Timestamp,
+        commands: &[Command],
+    ) -> Result<Applied, StoreError> {
+        let mut applied = Applied::default();
+        let held = self.enter(&mut applied.warnings)?;
+        let freshness = self.refresh(now)?;
+        let Some(mut known) = self.known.take() else {
+            return Err(StoreError::NoLedger { root: self.root.clone() });
+        };
+        log_tail::finish(&*self.disk, known.ledger.head())?;
+        if let Freshness::Restored { reason } = &freshness {
+            applied.warnings.push(format!(
+                "harness-tasks.json was not readable and was restored from its backup: {reason}"
+            ));
+            applied.facts.push(Fact::LedgerRestored { reason: reason.clone() });
+        }
+        let touched = self.decide(now, commands, &mut applied, &mut known)?;
+        let backup = match (touched, freshness) {
+            (Touched::Nothing, Freshness::AsKnown) => {
+                self.known = Some(known);
+                return Ok(applied);
+            }
+            (_, Freshness::Restored { .. }) => Backup::None,
+            (Touched::Ledger, Freshness::AsKnown) => Backup::Keep,
+        };
+        let session = known.ledger.head().session_count;
+        let lines = applied.facts.iter().filter_map(|f| f.log_line(now, session));
+        let lines = lines.map(|l| l.to_string()).collect();
+        known.ledger.set_log_tail(lines, self.disk.size(File::Log)?);
+        if held.as_ref().is_some_and(|h| !h.still_held()) {
+            return Err(StoreError::LockLost);
+        }
+        let warnings = self.write(known.ledger, known.document, backup)?;
+        applied.warnings.extend(warnings);
+        drop(held);
+        self.tell_trajectory(now, &mut applied);
+        Ok(applied)
+    }
+
+    fn tell_trajectory(&self, now: Timestamp, applied: &mut Applied) {
+        let mut lines = String::new();
+        for fact in &applied.facts {
+            lines.push_str(&fact.trajectory(now).to_string());
+            lines.push('\n');
+        }
+        if lines.is_empty() {
+            return;
+        }
+        let told = self.disk.ensure_home();
+        let told = told.and_then(|()| self.disk.append(File::Trajectory, lines.as_bytes()));
+        if let Err(e) = told {
+            applied.warnings.push(format!("the change is made, but not in the trajectory: {e}"));
+        }
+    }
+}
+
+impl Store for FileStore {
+    fn apply(&mut self, now: Timestamp, commands: &[Command]) -> Result<Applied, StoreError> {
+        self.transaction(now, commands)
+    }
+
+    fn ledger(&mut self) -> Result<&Ledger, StoreError> {
+        let identity = self.disk.identity(File::Ledger)?;
+        if self.known.as_ref().is_none_or(|k| Some(k.identity) != identity) {
+            self.known = None;
+            let Some((bytes, identity)) = self.disk.read(File::Ledger)? else {
+                return Err(StoreError::NoLedger { root: self.root.clone() });
+            };
+            let (ledger, document) = format::read(&bytes).map_err(StoreError::Format)?;
+            self.known = Some(Known { ledger, document, identity });
+        }
+        match &self.known {
+            Some(known) => Ok(&known.ledger),
+            None => Err(StoreError::NoLedger { root: self.root.clone() }),
+        }
+    }
+}
+
+enum Freshness {
+    AsKnown,
+    Restored { reason: String },
+}
+
+#[derive(Clone, Copy)]
+enum Touched {
+    Nothing,
+    Ledger,
+}
+
+/// Whether what is in the place of the ledger is worth keeping.
+enum Backup {
+    Keep,
+    None,
+}
+
+/// A time as part of a file name.
+fn stamp(now: Timestamp) -> String {
+    now.to_string().replace([':', '-'], "")
+}
+
+fn shape(e: harness_core::ledger::DuplicateTask) -> StoreError {
+    StoreError::Format(FormatError::Shape { place: String::new(), problem: e.to_string() })
+}
+
+impl StoreError {
+    /// Whether another process holds the lock.
+    pub fn is_busy(&self) -> bool {
+        matches!(self, Self::Lock(LockError::Busy { .. } | LockError::Unseen { .. }))
+    }
+}

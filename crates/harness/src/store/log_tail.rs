@@ -1,0 +1,97 @@
+//! The log and the ledger's memory of its last lines.
+//!
+//! A change and its log lines can not be written in one step. So the ledger carries the lines of
+//! its last change and where the log ended then; they are appended after the ledger is durable, and
+//! whoever comes next appends what a crash kept from the log. Each line is there exactly once, and
+//! no answer waits for the log.
+
+use std::io;
+
+use harness_core::ledger::Head;
+
+use super::disk::{Disk, File};
+
+/// Appends the lines of the last change that the log lacks, and makes sure that they can not be
+/// lost any more: the next change overwrites the only other copy.
+pub(super) fn finish(disk: &dyn Disk, head: &Head) -> io::Result<()> {
+    if head.log_tail.is_empty() {
+        return Ok(());
+    }
+    // A log that is shorter than it was has been replaced; all of it may be new.
+    let size = disk.size(File::Log)?;
+    let from = if size < head.log_at { 0 } else { head.log_at };
+    let written = disk.read_from(File::Log, from)?;
+    let missing = missing(&written, &head.log_tail);
+    if !missing.is_empty() {
+        disk.append(File::Log, &missing)?;
+    }
+    disk.sync(File::Log)
+}
+
+/// What has to be appended so that all `lines` are in the log.
+fn missing(written: &[u8], lines: &[String]) -> Vec<u8> {
+    let wanted = text(lines);
+    if written.starts_with(&wanted) {
+        return Vec::new();
+    }
+    // The usual crash: some of it was written, perhaps half a line.
+    if let Some(rest) = wanted.strip_prefix(written) {
+        return rest.to_vec();
+    }
+    // Somebody else wrote too. Lines of ours are in order among theirs.
+    let mut there = written.split(|b| *b == b'\n');
+    let mut out = Vec::new();
+    if written.last().is_some_and(|b| *b != b'\n') {
+        out.push(b'\n');
+    }
+    let absent = lines.iter().filter(|line| !there.any(|l| l == line.as_bytes()));
+    let absent: Vec<&String> = absent.collect();
+    if absent.is_empty() {
+        return Vec::new();
+    }
+    for line in absent {
+        out.extend_from_slice(line.as_bytes());
+        out.push(b'\n');
+    }
+    out
+}
+
+pub(super) fn text(lines: &[String]) -> Vec<u8> {
+    let mut text = Vec::new();
+    for line in lines {
+        text.extend_from_slice(line.as_bytes());
+        text.push(b'\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn appends_what_a_crash_kept_from_the_log_and_nothing_else() {
+        let lines = ["one".to_owned(), "two".to_owned(), "three".to_owned()];
+        for (written, expected) in [
+            ("", "one\ntwo\nthree\n"),
+            ("one\ntw", "o\nthree\n"),
+            ("one\ntwo", "\nthree\n"),
+            ("one\ntwo\n", "three\n"),
+            ("one\ntwo\nthree\n", ""),
+            ("one\ntwo\nthree\nof another\n", ""),
+            ("of another\none\n", "two\nthree\n"),
+            ("of another\none\ntwo\nthree\n", ""),
+            ("one\nhalf", "\ntwo\nthree\n"),
+        ] {
+            let missing = missing(written.as_bytes(), &lines);
+            assert_eq!(String::from_utf8(missing).unwrap(), expected, "{written:?}");
+        }
+    }
+
+    #[test]
+    fn the_same_line_twice_is_two_lines() {
+        let lines = ["x".to_owned(), "x".to_owned()];
+        assert_eq!(missing(b"x\n", &lines), b"x\n");
+        assert_eq!(missing(b"other\nx\n", &lines), b"x\n");
+    }
+}

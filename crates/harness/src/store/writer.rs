@@ -1,0 +1,119 @@
+//! The one writer of a long-lived process: a thread that owns the store.
+//!
+//! It takes everything that waits, decides it in order, writes once and then answers each. So a
+//! hundred clients share one fsync, and nobody hears of a change that is not durable.
+
+use std::{
+    sync::{
+        Arc,
+        mpsc::{self, Receiver, SyncSender},
+    },
+    thread::{self, JoinHandle},
+};
+
+use harness_core::{Command, Fact, Refusal, Reply};
+
+use super::{Store, StoreError};
+use crate::clock::Clock;
+
+/// Requests that may wait before a caller has to.
+const QUEUE: usize = 1024;
+/// Requests written together at most: a bound on how long the first of them waits.
+const BATCH: usize = 256;
+
+/// Hears what became true, after it is durable and before it is answered.
+pub type Publish = Box<dyn FnMut(&[Fact], &[String]) + Send>;
+
+/// Sends commands to the writer thread. When it is dropped, the writer finishes what waits and
+/// ends.
+pub struct Writer {
+    requests: Option<SyncSender<Request>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Request {
+    command: Command,
+    answer: SyncSender<Answer>,
+}
+
+type Answer = Result<Result<Reply, Refusal>, Arc<StoreError>>;
+
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum WriterError {
+    #[error("{0}")]
+    Refused(Refusal),
+    #[error("{0}")]
+    Store(Arc<StoreError>),
+    #[error("the writer has ended")]
+    Ended,
+}
+
+impl Writer {
+    pub fn start(
+        store: impl Store + 'static,
+        clock: Arc<dyn Clock>,
+        publish: Publish,
+    ) -> std::io::Result<Self> {
+        let (sender, requests) = mpsc::sync_channel(QUEUE);
+        let thread = thread::Builder::new()
+            .name("harness-writer".into())
+            .spawn(move || write_all(store, &*clock, publish, &requests))?;
+        Ok(Self { requests: Some(sender), thread: Some(thread) })
+    }
+
+    /// Blocks until the command is durable or refused.
+    pub fn apply(&self, command: Command) -> Result<Reply, WriterError> {
+        let (answer, answered) = mpsc::sync_channel(1);
+        let requests = self.requests.as_ref().ok_or(WriterError::Ended)?;
+        requests.send(Request { command, answer }).map_err(|_| WriterError::Ended)?;
+        match answered.recv() {
+            Ok(Ok(Ok(reply))) => Ok(reply),
+            Ok(Ok(Err(refusal))) => Err(WriterError::Refused(refusal)),
+            Ok(Err(error)) => Err(WriterError::Store(error)),
+            Err(_) => Err(WriterError::Ended),
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.requests = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic there was printed there; here it could only hide the first one.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn write_all(
+    mut store: impl Store,
+    clock: &dyn Clock,
+    mut publish: Publish,
+    requests: &Receiver<Request>,
+) {
+    while let Ok(first) = requests.recv() {
+        let mut commands = vec![first.command];
+        let mut answers = vec![first.answer];
+        while commands.len() < BATCH
+            && let Ok(next) = requests.try_recv()
+        {
+            commands.push(next.command);
+            answers.push(next.answer);
+        }
+        // A caller that no longer listens does not matter to the others.
+        match store.apply(clock.now(), &commands) {
+            Ok(applied) => {
+                publish(&applied.facts, &applied.warnings);
+                for (answer, reply) in answers.into_iter().zip(applied.replies) {
+                    let _ = answer.send(Ok(reply));
+                }
+            }
+            Err(error) => {
+                let error = Arc::new(error);
+                for answer in answers {
+                    let _ = answer.send(Err(Arc::clone(&error)));
+                }
+            }
+        }
+    }
+}

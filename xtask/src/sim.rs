@@ -1,0 +1,9 @@
+//! `cargo xtask sim`: the simulator, optimised, since it is worth as much as it has time for.
+
+use crate::run::{Done, cargo, run};
+
+pub(crate) fn sim(arguments: &[&str]) -> Done {
+    let mut command = cargo();
+    command.args(["run", "--quiet", "--release", "--package", "harness-sim", "--"]);
+    run(command.args(arguments))
+}

@@ -1,0 +1,16 @@
+//! `cargo xtask test`: everything that must pass.
+
+use crate::run::{Done, answers, cargo, run};
+
+/// The tests proper come last, so that the run ends with their summary.
+pub(crate) fn test() -> Done {
+    run(cargo().args(["build", "--workspace", "--all-targets"]))?;
+    crate::docs::docs(&["--check"])?;
+    crate::sim::sim(&[])?;
+    run(cargo().args(["test", "--workspace", "--doc", "--quiet"]))?;
+    if answers(cargo().args(["nextest", "--version"])) {
+        run(cargo().args(["nextest", "run", "--workspace", "--no-fail-fast"]))
+    } else {
+        run(cargo().args(["test", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"]))
+    }
+}

@@ -1,0 +1,84 @@
+//! `cargo xtask tidy`: rules of the house that no compiler checks.
+
+use std::{fs, path::PathBuf, process::Command};
+
+use crate::run::{Done, root};
+
+const FILE_LINES: usize = 500;
+const TEST_FILE_LINES: usize = 900;
+const ARCHITECTURE_LINES: usize = 200;
+const MAIN_LINES: usize = 20;
+
+pub(crate) fn tidy() -> Done {
+    let mut complaints = Vec::new();
+    for path in tracked_files()? {
+        let Ok(text) = fs::read_to_string(root().join(&path)) else { continue };
+        let name = path.to_string_lossy().into_owned();
+        sizes(&name, &text, &mut complaints);
+        contents(&name, &text, &mut complaints);
+    }
+    if complaints.is_empty() {
+        eprintln!("tidy: nothing to say");
+        return Ok(());
+    }
+    Err(format!("{} things are untidy:\n  {}", complaints.len(), complaints.join("\n  ")))
+}
+
+fn tracked_files() -> Result<Vec<PathBuf>, String> {
+    let listed = Command::new("git")
+        .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
+        .current_dir(root())
+        .output()
+        .map_err(|e| format!("git ls-files: {e}"))?;
+    let names = String::from_utf8_lossy(&listed.stdout).into_owned();
+    Ok(names.split('\0').filter(|n| !n.is_empty()).map(PathBuf::from).collect())
+}
+
+fn is_test(name: &str) -> bool {
+    name.contains("/tests/") || name.ends_with("/tests.rs")
+}
+
+fn sizes(name: &str, text: &str, complaints: &mut Vec<String>) {
+    let lines = text.lines().count();
+    let most = match name {
+        "ARCHITECTURE.md" => ARCHITECTURE_LINES,
+        "crates/harness-cli/src/main.rs" => MAIN_LINES,
+        _ if !name.ends_with(".rs") => return,
+        _ if is_test(name) => TEST_FILE_LINES,
+        _ => FILE_LINES,
+    };
+    if lines > most {
+        complaints.push(format!("{name}: {lines} lines, {most} at most: a noun is missing"));
+    }
+}
+
+fn contents(name: &str, text: &str, complaints: &mut Vec<String>) {
+    let core = name.starts_with("crates/harness-core/src/");
+    let product = name.ends_with(".rs") && !is_test(name) && !name.starts_with("xtask/");
+    // Put together here so that this file does not complain about itself.
+    let sleeps = ["thread::sl", "eep("].concat();
+    let homes = ["/wo", "rk/"].concat();
+    for (n, line) in text.lines().enumerate() {
+        let mut complain = |what: &str| complaints.push(format!("{name}:{}: {what}", n + 1));
+        let code = line.trim_start();
+        if code.starts_with("//") && !code.starts_with("///") && !code.starts_with("//!") {
+            continue;
+        }
+        let impure = ["std::fs", "std::process", "std::net", "std::thread", "SystemTime", "Instant"];
+        if core && impure.iter().any(|word| line.contains(word)) {
+            complain("harness-core decides; it does nothing and reads no clock");
+        }
+        if is_test(name) && line.contains(&sleeps) {
+            complain("a test waits for a condition, it does not sleep");
+        }
+        if product && (line.contains("todo!(") || line.contains("unimplemented!(")) {
+            complain("unfinished");
+        }
+        if line.starts_with(&homes) || line.contains(&format!(" {homes}")) || line.contains(&format!("\"{homes}")) {
+            complain("a path of some machine");
+        }
+    }
+    if name.ends_with(".rs") && !text.ends_with('\n') {
+        complaints.push(format!("{name}: no newline at the end"));
+    }
+}
