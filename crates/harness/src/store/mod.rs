@@ -1,2 +1,5 @@
 //! Where the ledger is kept.
+
+#[doc(hidden)]
+pub mod disk;
 pub mod lock;
