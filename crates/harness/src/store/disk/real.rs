@@ -1,0 +1,393 @@
+//! The real disk.
+//!
+//! Every name has one component and is opened relative to a directory that is already open, with
+//! `O_NOFOLLOW`: no link, in the root or in `.harness`, is ever followed, even one that is put there
+//! between two calls.
+
+use std::{
+    fs,
+    io::{self, Read as _, Seek as _, SeekFrom, Write as _},
+    os::{fd::OwnedFd, unix::fs::MetadataExt as _},
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::{AtFlags, FileType, Mode, OFlags, Stat},
+    io::Errno,
+};
+
+use super::{Disk, DiskError, File, Identity, Intruder, Place};
+
+const HOME: &str = ".harness";
+const ARCHIVE: &str = "archive";
+/// More archived files of one name than this are a loop somewhere, not a history.
+const ARCHIVE_NAMES_MAX: u32 = 10_000;
+
+/// The files of one state root.
+#[derive(Debug)]
+pub struct RealDisk {
+    root: OwnedFd,
+    path: PathBuf,
+}
+
+impl RealDisk {
+    /// `root` is canonical and exists.
+    pub fn open(root: &Path) -> io::Result<RealDisk> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let opened = rustix::fs::open(root, flags, Mode::empty());
+        let name = root.display().to_string();
+        Ok(RealDisk {
+            root: opened.map_err(|e| failed(&name, "open", e.into()))?,
+            path: root.to_owned(),
+        })
+    }
+
+    /// The state root.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// `.harness/lock`, made if need be (with `.harness`), for an OS lock on it.
+    pub(crate) fn open_lock(&self) -> io::Result<fs::File> {
+        self.ensure_home()?;
+        let flags = OFlags::RDWR | OFlags::CREATE;
+        self.open_file(File::Lock, flags, Mode::from_raw_mode(0o600))
+    }
+
+    /// Runs `act` with the directory of `file`.
+    fn within<T>(&self, file: File, act: impl FnOnce(&OwnedFd) -> io::Result<T>) -> io::Result<T> {
+        match file.place() {
+            Place::Root => act(&self.root),
+            Place::Home => act(&open_directory(&self.root, HOME, HOME)?),
+        }
+    }
+
+    /// What is at the name, not followed; an intruder is an error.
+    fn stat(&self, file: File) -> io::Result<Option<Stat>> {
+        let found = self.within(file, |dir| stat_at(dir, file.name(), file.path()));
+        let stat = match found {
+            Ok(Some(stat)) => stat,
+            Ok(None) => return Ok(None),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(e),
+        };
+        match intruder(stat.st_mode, FileType::RegularFile) {
+            Some(what) => Err(intruded(file.path(), what)),
+            None => Ok(Some(stat)),
+        }
+    }
+
+    /// Opens a regular file. It is looked at before (opening a device can act on it) and after
+    /// (it may have been swapped); `O_NONBLOCK` keeps a pipe swapped in between from hanging us,
+    /// and means nothing to a regular file.
+    fn open_file(&self, file: File, flags: OFlags, mode: Mode) -> io::Result<fs::File> {
+        self.stat(file)?;
+        let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let opened = self.within(file, |dir| {
+            rustix::fs::openat(dir, file.name(), flags, mode)
+                .map_err(|e| failed(file.path(), "open", e.into()))
+        })?;
+        let stat = rustix::fs::fstat(&opened)?;
+        match intruder(stat.st_mode, FileType::RegularFile) {
+            Some(what) => Err(intruded(file.path(), what)),
+            None => Ok(fs::File::from(opened)),
+        }
+    }
+
+    fn open_to_read(&self, file: File) -> io::Result<Option<fs::File>> {
+        match self.open_file(file, OFlags::RDONLY, Mode::empty()) {
+            Ok(opened) => Ok(Some(opened)),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Makes way for a new file: a link or a pipe there goes, what is behind it stays.
+    fn clear(&self, file: File) -> io::Result<()> {
+        match rustix::fs::unlinkat(&self.root, file.name(), AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(e) => {
+                let stat = stat_at(&self.root, file.name(), file.path())?;
+                match stat.map(|stat| FileType::from_raw_mode(stat.st_mode)) {
+                    Some(FileType::Directory) => Err(intruded(file.path(), Intruder::Directory)),
+                    _ => Err(failed(file.path(), "replace", e.into())),
+                }
+            }
+        }
+    }
+
+    /// Where hard links are not supported (or not allowed to us), a copy does as well.
+    fn copy_backup(&self) -> io::Result<()> {
+        let Some((bytes, _)) = self.read(File::Ledger)? else {
+            return Ok(());
+        };
+        self.create_durably(File::Backup, &bytes)
+    }
+
+    /// A new file in the state root with the ledger's mode, complete or not there at all.
+    fn create_durably(&self, file: File, bytes: &[u8]) -> io::Result<()> {
+        let old = self.stat(File::Ledger)?;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+        let mut created = self.open_file(file, flags, Mode::from_raw_mode(0o644))?;
+        let written = || -> io::Result<()> {
+            if let Some(old) = old {
+                let mode = Mode::from_raw_mode(old.st_mode & 0o777);
+                rustix::fs::fchmod(&created, mode)?;
+            }
+            created.write_all(bytes)?;
+            created.sync_all()
+        }();
+        written.map_err(|e| {
+            // The error of the write is the one to tell; a rest is replaced by the next write.
+            let _ = rustix::fs::unlinkat(&self.root, file.name(), AtFlags::empty());
+            failed(file.path(), "write", e)
+        })
+    }
+}
+
+impl Disk for RealDisk {
+    fn identity(&self, file: File) -> io::Result<Option<Identity>> {
+        Ok(self.stat(file)?.as_ref().map(identity_of_stat))
+    }
+
+    fn read(&self, file: File) -> io::Result<Option<(Vec<u8>, Identity)>> {
+        let Some(mut opened) = self.open_to_read(file)? else {
+            return Ok(None);
+        };
+        let identity = identity_of_stat(&rustix::fs::fstat(&opened)?);
+        let mut bytes = Vec::new();
+        opened.read_to_end(&mut bytes).map_err(|e| failed(file.path(), "read", e))?;
+        Ok(Some((bytes, identity)))
+    }
+
+    fn size(&self, file: File) -> io::Result<u64> {
+        Ok(self.identity(file)?.map_or(0, |identity| identity.size))
+    }
+
+    fn read_from(&self, file: File, offset: u64) -> io::Result<Vec<u8>> {
+        let Some(mut opened) = self.open_to_read(file)? else {
+            return Ok(Vec::new());
+        };
+        let mut bytes = Vec::new();
+        opened
+            .seek(SeekFrom::Start(offset))
+            .and_then(|_| opened.read_to_end(&mut bytes))
+            .map_err(|e| failed(file.path(), "read", e))?;
+        Ok(bytes)
+    }
+
+    fn tail(&self, file: File, max_bytes: u64) -> io::Result<Vec<u8>> {
+        let Some(mut opened) = self.open_to_read(file)? else {
+            return Ok(Vec::new());
+        };
+        let mut bytes = Vec::new();
+        let mut read = || -> io::Result<()> {
+            let size = opened.metadata()?.size();
+            opened.seek(SeekFrom::Start(size.saturating_sub(max_bytes)))?;
+            // `take`: what is appended meanwhile does not make the answer longer.
+            io::Read::by_ref(&mut opened).take(max_bytes).read_to_end(&mut bytes)?;
+            Ok(())
+        };
+        read().map_err(|e| failed(file.path(), "read", e))?;
+        Ok(bytes)
+    }
+
+    fn write_tmp(&self, bytes: &[u8]) -> io::Result<()> {
+        self.clear(File::Tmp)?;
+        self.create_durably(File::Tmp, bytes)
+    }
+
+    fn keep_backup(&self) -> io::Result<()> {
+        if self.stat(File::Ledger)?.is_none() {
+            return Ok(());
+        }
+        self.clear(File::Backup)?;
+        let (from, to) = (File::Ledger.name(), File::Backup.name());
+        match rustix::fs::linkat(&self.root, from, &self.root, to, AtFlags::empty()) {
+            Ok(()) => Ok(()),
+            Err(
+                Errno::PERM
+                | Errno::OPNOTSUPP
+                | Errno::NOSYS
+                | Errno::MLINK
+                | Errno::XDEV
+                | Errno::INVAL,
+            ) => self.copy_backup(),
+            Err(e) => Err(failed(File::Backup.path(), "write", e.into())),
+        }
+    }
+
+    fn publish(&self) -> io::Result<()> {
+        self.stat(File::Tmp)?;
+        self.stat(File::Ledger)?;
+        let (from, to) = (File::Tmp.name(), File::Ledger.name());
+        rustix::fs::renameat(&self.root, from, &self.root, to)
+            .map_err(|e| failed(File::Ledger.path(), "replace", e.into()))
+    }
+
+    fn sync_root(&self) -> io::Result<()> {
+        rustix::fs::fsync(&self.root)
+            .map_err(|e| failed(&self.path.display().to_string(), "sync", e.into()))
+    }
+
+    fn append(&self, file: File, bytes: &[u8]) -> io::Result<()> {
+        let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE;
+        let mut opened = self.open_file(file, flags, Mode::from_raw_mode(0o644))?;
+        let start = opened.metadata()?.size();
+        let mut written = 0;
+        while written < bytes.len() {
+            match opened.write(&bytes[written..]) {
+                Ok(count) if count > 0 => written += count,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                ended => {
+                    let e = ended.err().unwrap_or_else(|| io::ErrorKind::WriteZero.into());
+                    take_back(&opened, start, written as u64);
+                    return Err(failed(file.path(), "append to", e));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn sync(&self, file: File) -> io::Result<()> {
+        let opened = self.open_file(file, OFlags::RDONLY, Mode::empty())?;
+        opened.sync_all().map_err(|e| failed(file.path(), "sync", e))
+    }
+
+    fn archive(&self, name: &str, bytes: &[u8]) -> io::Result<String> {
+        if name.is_empty() || name.starts_with('.') || name.contains(['/', '\0']) {
+            let e = io::Error::new(io::ErrorKind::InvalidInput, "not a file name");
+            return Err(failed(name, "archive", e));
+        }
+        self.ensure_home()?;
+        let home = open_directory(&self.root, HOME, HOME)?;
+        let folder = format!("{HOME}/{ARCHIVE}");
+        make_directory(&home, ARCHIVE, &folder)?;
+        let archive = open_directory(&home, ARCHIVE, &folder)?;
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        for number in 1..=ARCHIVE_NAMES_MAX {
+            let name = if number == 1 { name.to_owned() } else { format!("{name}-{number}") };
+            let shown = format!("{folder}/{name}");
+            let mut created =
+                match rustix::fs::openat(&archive, &name, flags, Mode::from_raw_mode(0o600)) {
+                    Ok(created) => fs::File::from(created),
+                    Err(Errno::EXIST) => continue,
+                    Err(e) => return Err(failed(&shown, "write", e.into())),
+                };
+            let written = created
+                .write_all(bytes)
+                .and_then(|()| created.sync_all())
+                .and_then(|()| Ok(rustix::fs::fsync(&archive)?));
+            return match written {
+                Ok(()) => Ok(name),
+                Err(e) => {
+                    let _ = rustix::fs::unlinkat(&archive, &name, AtFlags::empty());
+                    Err(failed(&shown, "write", e))
+                }
+            };
+        }
+        Err(failed(name, "archive", io::ErrorKind::AlreadyExists.into()))
+    }
+
+    fn make_marker(&self) -> io::Result<()> {
+        let flags = OFlags::WRONLY | OFlags::CREATE;
+        self.open_file(File::Marker, flags, Mode::from_raw_mode(0o644))?;
+        Ok(())
+    }
+
+    fn remove_marker(&self) -> io::Result<()> {
+        if self.stat(File::Marker)?.is_none() {
+            return Ok(());
+        }
+        match rustix::fs::unlinkat(&self.root, File::Marker.name(), AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(e) => Err(failed(File::Marker.path(), "remove", e.into())),
+        }
+    }
+
+    fn ensure_home(&self) -> io::Result<()> {
+        make_directory(&self.root, HOME, HOME)?;
+        let home = open_directory(&self.root, HOME, HOME)?;
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        match rustix::fs::openat(&home, ".gitignore", flags, Mode::from_raw_mode(0o644)) {
+            Ok(created) => fs::File::from(created)
+                .write_all(b"*\n")
+                .map_err(|e| failed(".harness/.gitignore", "write", e)),
+            Err(Errno::EXIST) => Ok(()),
+            Err(e) => Err(failed(".harness/.gitignore", "write", e.into())),
+        }
+    }
+}
+
+/// A half-written line would run into the next one. Only our own bytes, and only at the very end.
+fn take_back(opened: &fs::File, start: u64, written: u64) {
+    if written > 0 && opened.metadata().is_ok_and(|now| now.size() == start + written) {
+        // The error of the append is the one to tell.
+        let _ = opened.set_len(start);
+    }
+}
+
+fn make_directory(parent: &OwnedFd, name: &str, shown: &str) -> io::Result<()> {
+    match rustix::fs::mkdirat(parent, name, Mode::from_raw_mode(0o700)) {
+        Ok(()) | Err(Errno::EXIST) => Ok(()),
+        Err(e) => Err(failed(shown, "make", e.into())),
+    }
+}
+
+fn open_directory(parent: &OwnedFd, name: &str, shown: &str) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::fs::openat(parent, name, flags, Mode::empty()).map_err(|e| {
+        let found = stat_at(parent, name, shown).ok().flatten();
+        match found.and_then(|stat| intruder(stat.st_mode, FileType::Directory)) {
+            Some(what) => intruded(shown, what),
+            None => failed(shown, "open", e.into()),
+        }
+    })
+}
+
+fn stat_at(dir: &OwnedFd, name: &str, shown: &str) -> io::Result<Option<Stat>> {
+    match rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) => Ok(Some(stat)),
+        Err(Errno::NOENT) => Ok(None),
+        Err(e) => Err(failed(shown, "look at", e.into())),
+    }
+}
+
+/// What is there instead of the one `wanted`.
+fn intruder(mode: rustix::fs::RawMode, wanted: FileType) -> Option<Intruder> {
+    let found = FileType::from_raw_mode(mode);
+    match found {
+        _ if found == wanted => None,
+        FileType::Symlink => Some(Intruder::Symlink),
+        FileType::Directory => Some(Intruder::Directory),
+        FileType::RegularFile => Some(Intruder::RegularFile),
+        FileType::Fifo => Some(Intruder::Fifo),
+        FileType::Socket => Some(Intruder::Socket),
+        FileType::CharacterDevice | FileType::BlockDevice | FileType::Unknown => {
+            Some(Intruder::Device)
+        }
+    }
+}
+
+#[allow(clippy::unnecessary_cast, reason = "the widths differ between systems")]
+fn identity_of_stat(stat: &Stat) -> Identity {
+    let ns = |seconds: i128, nanos: i128| seconds * 1_000_000_000 + nanos;
+    Identity {
+        device: stat.st_dev as u64,
+        inode: stat.st_ino as u64,
+        size: u64::try_from(stat.st_size).unwrap_or(0),
+        modified_ns: ns(stat.st_mtime.into(), stat.st_mtime_nsec.into()),
+        changed_ns: ns(stat.st_ctime.into(), stat.st_ctime_nsec.into()),
+    }
+}
+
+fn failed(name: &str, doing: &'static str, source: io::Error) -> io::Error {
+    DiskError::Failed { name: name.to_owned(), doing, source }.into()
+}
+
+fn intruded(name: &str, what: Intruder) -> io::Error {
+    DiskError::Intruder { name: name.to_owned(), what }.into()
+}

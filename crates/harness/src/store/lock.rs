@@ -1,1 +1,0 @@
-//! The lock of a state root.

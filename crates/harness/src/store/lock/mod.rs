@@ -1,0 +1,172 @@
+//! The lock of a state root: who may write its ledger.
+//!
+//! Two locks, always in this order. The directory `/tmp/harness-<hash>.lock` keeps out, and is kept
+//! out by, scripts that follow the published shell protocol; it names its holder. The OS lock on
+//! `.harness/lock` keeps out who shares the files but not `/tmp` (a container); the kernel frees it
+//! when its holder dies. Nothing here prints: what a person should know comes back as a [`Warning`].
+
+mod directory;
+mod holder;
+mod process;
+mod turnstile;
+
+use std::{
+    fmt, fs, io,
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use sha2::{Digest as _, Sha256};
+
+pub use directory::DirectoryLock;
+
+use crate::store::disk::RealDisk;
+
+/// How long a caller that does not wait gives others to finish what takes them microseconds:
+/// reclaiming a dead lock, or handing one over.
+const SETTLE: Duration = Duration::from_secs(1);
+
+/// What to do while somebody else holds the lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wait {
+    No,
+    For(Duration),
+}
+
+/// Something to tell the user (on stderr, after `WARN: `) although the lock was taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Warning {
+    /// The lock of a dead process was removed. `None` if it had written no pid.
+    Reclaimed { pid: Option<u32> },
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Warning::Reclaimed { pid: Some(pid) } => {
+                write!(f, "Removed stale lock from pid={pid}")
+            }
+            Warning::Reclaimed { pid: None } => f.write_str("Removed stale lock"),
+        }
+    }
+}
+
+/// What stands at a path of ours in `/tmp`, where anybody may put things.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Obstacle {
+    Symlink,
+    NotADirectory,
+    NotAFile,
+    /// It belongs to another user.
+    Foreign {
+        uid: u32,
+    },
+}
+
+impl fmt::Display for Obstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Obstacle::Symlink => f.write_str("is a symbolic link"),
+            Obstacle::NotADirectory => f.write_str("is not a directory"),
+            Obstacle::NotAFile => f.write_str("is not a regular file"),
+            Obstacle::Foreign { uid } => write!(f, "belongs to another user (uid={uid})"),
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    /// The words of the published protocol. `host` is set when the holder runs on another one, or
+    /// in another container, where nobody here can tell whether it still lives.
+    #[error("Another harness session is active (pid={})", pid.map_or("unknown".to_owned(), |pid| pid.to_string()))]
+    Busy { pid: Option<u32>, host: Option<String> },
+    #[error(
+        "the ledger in {} is locked by a process that can't be seen from here: it holds .harness/lock, perhaps from another container",
+        root.display()
+    )]
+    Unseen { root: PathBuf },
+    #[error("the lock {} {obstacle}; harness does not use it: remove it", path.display())]
+    Refused { path: PathBuf, obstacle: Obstacle },
+    #[error("can not {doing} {}: {source}", path.display())]
+    Io { doing: &'static str, path: PathBuf, source: io::Error },
+    /// Names its file itself.
+    #[error(transparent)]
+    Disk(io::Error),
+}
+
+fn io_error(doing: &'static str, path: &Path, source: impl Into<io::Error>) -> LockError {
+    LockError::Io { doing, path: path.to_owned(), source: source.into() }
+}
+
+/// A lock and what is to be told about how it was got.
+#[derive(Debug)]
+pub struct Acquired<L> {
+    pub guard: L,
+    pub warnings: Vec<Warning>,
+}
+
+/// Both locks of a state root, until it is dropped.
+#[derive(Debug)]
+pub struct StateLock {
+    // Fields are dropped in this order: the lock taken last goes first, so that the next holder of
+    // the directory finds the other lock free.
+    _ledger: fs::File,
+    directory: DirectoryLock,
+}
+
+impl StateLock {
+    /// Takes both locks of `root`, which exists. The time to wait is for both together.
+    pub fn acquire(root: &Path, wait: Wait) -> Result<Acquired<StateLock>, LockError> {
+        let root = fs::canonicalize(root).map_err(|e| io_error("find", root, e))?;
+        let disk = RealDisk::open(&root).map_err(LockError::Disk)?;
+        let started = Instant::now();
+        let Acquired { guard: directory, warnings } = DirectoryLock::acquire(&root, wait)?;
+        let deadline = match wait {
+            // Somebody on this machine who gave up waiting may hold it for a moment.
+            Wait::No => Instant::now() + SETTLE / 10,
+            Wait::For(budget) => started + budget,
+        };
+        let file = disk.open_lock().map_err(LockError::Disk)?;
+        let path = root.join(".harness/lock");
+        match turnstile::lock_until(file, deadline).map_err(|e| io_error("lock", &path, e))? {
+            Some(ledger) => {
+                Ok(Acquired { guard: StateLock { _ledger: ledger, directory }, warnings })
+            }
+            None => Err(LockError::Unseen { root }),
+        }
+    }
+
+    /// Whether the directory is still the one we put there: a script of the published protocol can
+    /// take it away from a live holder. To be asked right before a commit.
+    #[must_use]
+    pub fn still_held(&self) -> bool {
+        self.directory.still_held()
+    }
+}
+
+/// The 16 hexadecimal digits that stand for a state root in `/tmp`. `root` is canonical.
+#[must_use]
+pub fn root_hash(root: &Path) -> String {
+    let digest = Sha256::digest(root.as_os_str().as_bytes());
+    digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_is_that_of_the_published_protocol() {
+        // printf '%s' /work/project | sha256sum | cut -c1-16
+        assert_eq!(root_hash(Path::new("/work/project")), "65d80d2c48b3d23b");
+    }
+
+    #[test]
+    fn messages_are_those_of_the_published_protocol() {
+        let busy = LockError::Busy { pid: Some(12345), host: None };
+        assert_eq!(busy.to_string(), "Another harness session is active (pid=12345)");
+        let warning = Warning::Reclaimed { pid: Some(7) };
+        assert_eq!(warning.to_string(), "Removed stale lock from pid=7");
+    }
+}

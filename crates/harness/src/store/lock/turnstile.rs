@@ -1,0 +1,98 @@
+//! The guard file beside the lock, `….lock.guard`: an OS lock that puts waiters in a line.
+//!
+//! Only the one inside looks at the directory, again and again; the others sleep in the kernel. It
+//! also makes "judged dead" and "moved away" one step among our own kind. It is not the lock itself:
+//! who holds the guard holds nothing yet. The file stays: to remove it would split the line in two.
+
+use std::{fs, io, path::Path, sync::mpsc, thread, time::Instant};
+
+use rustix::{
+    fs::{AtFlags, CWD, FileType, Mode, OFlags},
+    io::Errno,
+};
+
+use super::{
+    LockError,
+    holder::{Inode, refuse},
+    io_error,
+};
+
+/// The turn at the lock, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Turn {
+    _guard: fs::File,
+}
+
+/// `None` when it is not our turn by the deadline.
+pub(super) fn enter(path: &Path, deadline: Instant) -> Result<Option<Turn>, LockError> {
+    loop {
+        let guard = open(path)?;
+        let stat = rustix::fs::fstat(&guard).map_err(|e| io_error("look at", path, e))?;
+        let locked = lock_until(guard, deadline).map_err(|e| io_error("lock", path, e))?;
+        let Some(guard) = locked else {
+            return Ok(None);
+        };
+        // Somebody who tidies `/tmp` may have removed it while we stood in line; then the line is
+        // at another file.
+        if Inode::at(path) == Some(Inode::of(&stat)) {
+            return Ok(Some(Turn { _guard: guard }));
+        }
+        if Instant::now() >= deadline {
+            return Ok(None);
+        }
+    }
+}
+
+fn open(path: &Path) -> Result<fs::File, LockError> {
+    let flags =
+        OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let opened = rustix::fs::open(path, flags, Mode::from_raw_mode(0o600));
+    let stat = match &opened {
+        Ok(file) => rustix::fs::fstat(file),
+        Err(_) => rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW),
+    };
+    match (opened, stat) {
+        (Ok(file), Ok(stat)) => {
+            refuse(path, &stat, FileType::RegularFile)?;
+            Ok(fs::File::from(file))
+        }
+        (Err(e), Ok(stat)) => {
+            refuse(path, &stat, FileType::RegularFile)?;
+            Err(io_error("open", path, e))
+        }
+        (Ok(_), Err(e)) => Err(io_error("look at", path, e)),
+        (Err(e), Err(_)) => Err(io_error("open", path, e)),
+    }
+}
+
+/// Takes the OS lock of a file, or gives up at the deadline.
+///
+/// No system has a timed file lock, so a thread waits in our place. One that is given up on gets
+/// its lock some time later, finds nobody to hand it to, and lets it go.
+pub(super) fn lock_until(file: fs::File, deadline: Instant) -> io::Result<Option<fs::File>> {
+    match file.try_lock() {
+        Ok(()) => return Ok(Some(file)),
+        Err(fs::TryLockError::WouldBlock) => {}
+        Err(fs::TryLockError::Error(e)) => return Err(e),
+    }
+    let left = deadline.saturating_duration_since(Instant::now());
+    if left.is_zero() {
+        return Ok(None);
+    }
+    let (send, receive) = mpsc::sync_channel(0);
+    thread::Builder::new().name("lock-waiter".to_owned()).spawn(move || {
+        let locked = loop {
+            match file.lock() {
+                Err(e) if e.raw_os_error() == Some(Errno::INTR.raw_os_error()) => {}
+                ended => break ended.map(|()| file),
+            }
+        };
+        // An error means that nobody waits any more.
+        let _ = send.send(locked);
+    })?;
+    match receive.recv_timeout(left) {
+        Ok(locked) => locked.map(Some),
+        Err(mpsc::RecvTimeoutError::Timeout) => Ok(None),
+        Err(mpsc::RecvTimeoutError::Disconnected) => Err(io::Error::other("the waiter is gone")),
+    }
+}
