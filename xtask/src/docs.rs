@@ -14,13 +14,16 @@ pub(crate) fn docs(arguments: &[&str]) -> Done {
     match arguments {
         [] => fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display())),
         ["--check"] if fs::read_to_string(&path).is_ok_and(|old| old == text) => Ok(()),
-        ["--check"] => Err("docs/cli.md is not what the binary says: run `cargo xtask docs`".into()),
+        ["--check"] => {
+            Err("docs/cli.md is not what the binary says: run `cargo xtask docs`".into())
+        }
         _ => Err("usage: cargo xtask docs [--check]".into()),
     }
 }
 
 fn page(words: &mut Vec<String>, text: &mut String) -> Done {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into);
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into);
     let output = Command::new(target.join("debug/harness"))
         .args(words.iter())
         .arg("--help")
@@ -30,7 +33,8 @@ fn page(words: &mut Vec<String>, text: &mut String) -> Done {
         .map_err(|e| e.to_string())?;
     let help = String::from_utf8_lossy(&output.stdout);
     let help: Vec<&str> = help.lines().map(str::trim_end).collect();
-    let name = ["harness".to_owned()].iter().chain(words.iter()).cloned().collect::<Vec<_>>().join(" ");
+    let name =
+        ["harness".to_owned()].iter().chain(words.iter()).cloned().collect::<Vec<_>>().join(" ");
     let _ = write!(text, "\n## `{name}`\n\n```text\n{}\n```\n", help.join("\n").trim());
     for command in subcommands(&help) {
         words.push(command);
@@ -50,7 +54,11 @@ fn subcommands(help: &[&str]) -> Vec<String> {
             listing = line.to_lowercase().contains("commands");
         }
         let indented = line.starts_with("  ") && !line.starts_with("   ");
-        if listing && indented && let Some(word) = line.split_whitespace().next() && word != "help" {
+        if listing
+            && indented
+            && let Some(word) = line.split_whitespace().next()
+            && word != "help"
+        {
             listed.push(word.to_owned());
         }
     }

@@ -64,7 +64,8 @@ fn contents(name: &str, text: &str, complaints: &mut Vec<String>) {
         if code.starts_with("//") && !code.starts_with("///") && !code.starts_with("//!") {
             continue;
         }
-        let impure = ["std::fs", "std::process", "std::net", "std::thread", "SystemTime", "Instant"];
+        let impure =
+            ["std::fs", "std::process", "std::net", "std::thread", "SystemTime", "Instant"];
         if core && impure.iter().any(|word| line.contains(word)) {
             complain("harness-core decides; it does nothing and reads no clock");
         }
@@ -74,7 +75,10 @@ fn contents(name: &str, text: &str, complaints: &mut Vec<String>) {
         if product && (line.contains("todo!(") || line.contains("unimplemented!(")) {
             complain("unfinished");
         }
-        if line.starts_with(&homes) || line.contains(&format!(" {homes}")) || line.contains(&format!("\"{homes}")) {
+        if line.starts_with(&homes)
+            || line.contains(&format!(" {homes}"))
+            || line.contains(&format!("\"{homes}"))
+        {
             complain("a path of some machine");
         }
     }

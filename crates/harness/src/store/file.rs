@@ -149,7 +149,9 @@ impl FileStore {
         let name = format!("harness-tasks.{}.corrupt", stamp(now));
         let kept = self.disk.archive(&name, broken)?;
         self.known = Some(Known { ledger, document, identity });
-        Ok(Freshness::Restored { reason: format!("{why}; the broken file is .harness/archive/{kept}") })
+        Ok(Freshness::Restored {
+            reason: format!("{why}; the broken file is .harness/archive/{kept}"),
+        })
     }
 
     fn log_unrecoverable(&self, now: Timestamp) -> io::Result<()> {
@@ -233,7 +235,8 @@ impl FileStore {
             && let Err(e) = self.disk.append(File::Log, &lines)
         {
             // The ledger remembers the lines: the next change appends them.
-            warnings.push(format!("the change is made, but its log lines are not yet written: {e}"));
+            warnings
+                .push(format!("the change is made, but its log lines are not yet written: {e}"));
         }
         if let Ok(Some(identity)) = self.disk.identity(File::Ledger) {
             self.known = Some(Known { ledger, document, identity });
@@ -241,11 +244,7 @@ impl FileStore {
         Ok(warnings)
     }
 
-    fn transaction(
-        &mut self,
-        now: Timestamp,
-        commands: &[Command],
-    ) -> Result<Applied, StoreError> {
+    fn transaction(&mut self, now: Timestamp, commands: &[Command]) -> Result<Applied, StoreError> {
         let mut applied = Applied::default();
         let held = self.enter(&mut applied.warnings)?;
         let freshness = self.refresh(now)?;
