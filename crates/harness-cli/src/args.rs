@@ -93,7 +93,9 @@ fn help_template(command: &clap::Command) -> String {
             template += &format!("  {name_style}{name:<width$}{name_style:#}  {about}\n");
         }
     }
-    template + "\n{options}\n\n`harness COMMAND --help` has details and examples.\n\n{after-help}"
+    // `{after-help}` brings its own blank line.
+    template += &format!("\n{heading}Options:{heading:#}\n{{options}}\n");
+    template + "\n`harness COMMAND --help` has details and examples.{after-help}"
 }
 
 #[cfg(test)]

@@ -39,6 +39,11 @@ pub(crate) struct Grant {
 impl Grant {
     fn of(root: &StateRoot) -> Result<Self> {
         let path = root.path();
+        if path.to_str().is_none() {
+            // The record is JSON, and one that only looks like the path would trust too much.
+            let path = path.display();
+            return Err(Failure::config(format!("{path} is not UTF-8 and can not be trusted")));
+        }
         let place = fs::metadata(path).map_err(|why| Failure::file("look at", path, &why))?;
         Ok(Self {
             path: path.to_owned(),

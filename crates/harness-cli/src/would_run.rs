@@ -20,7 +20,7 @@ pub(crate) struct WouldRun {
     pub(crate) cleanup: Vec<String>,
     pub(crate) gates: Vec<String>,
     pub(crate) scripts: Vec<String>,
-    /// Programs that the project's harness.toml names: agents and `notify`.
+    /// What the project's harness.toml adds: agents and `notify`.
     pub(crate) configured: Vec<String>,
     /// How many tasks carry instructions: the `shell` agent runs them as they stand.
     pub(crate) instructions: usize,
@@ -65,12 +65,12 @@ impl WouldRun {
         let mut lines = Vec::new();
         for (title, commands) in groups.into_iter().filter(|(_, commands)| !commands.is_empty()) {
             lines.push(format!("{title}:"));
-            // A command of several lines stays recognisable as one.
-            lines.extend(commands.iter().map(|c| format!("  {}", c.replace('\n', "\n    "))));
+            // A command of several lines is marked as one, so that it can not look like the headings.
+            lines.extend(commands.iter().map(|c| format!("  {}", c.replace('\n', "\n    | "))));
         }
         if self.instructions > 0 {
             lines.push(format!(
-                "instructions of {} tasks (agents follow them; the shell agent runs them)",
+                "instructions of tasks: {} (agents follow them; the shell agent runs them)",
                 self.instructions
             ));
         }
@@ -95,12 +95,17 @@ fn distinct<'a>(commands: impl Iterator<Item = &'a Value>) -> Vec<String> {
 fn in_configuration(path: &Path) -> Vec<String> {
     let text = fs::read_to_string(path).unwrap_or_default();
     let Ok(table) = text.parse::<toml::Table>() else { return Vec::new() };
-    let as_command = |value: &toml::Value| value.as_str().map(str::to_owned);
-    let notify = table.get("notify").and_then(as_command);
+    let mut found: Vec<_> =
+        table.get("notify").map(|c| format!("notify: {c}")).into_iter().collect();
     let agents = table.get("agents").and_then(toml::Value::as_table);
-    let agents = agents.into_iter().flat_map(|agents| agents.values());
-    let agents = agents.filter_map(|agent| agent.get("command").and_then(as_command));
-    notify.into_iter().chain(agents).collect()
+    for (name, agent) in agents.into_iter().flatten() {
+        let command = agent.get("command").map(|command| format!("agent {name}: {command}"));
+        let args = agent.get("args").map(|args| format!("agent {name}, arguments: {args}"));
+        let free = agent.get("yolo").and_then(toml::Value::as_bool) == Some(true);
+        let yolo = free.then(|| format!("agent {name}, free to do anything (yolo)"));
+        found.extend([command, args, yolo].into_iter().flatten());
+    }
+    found
 }
 
 #[cfg(test)]
@@ -108,6 +113,23 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn programs_of_the_configuration_are_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("harness.toml");
+        assert!(in_configuration(&file).is_empty());
+        let text = "notify = 'curl x'\n[agents.mine]\ncommand = 'sh -c y'\nyolo = true\n";
+        fs::write(&file, text).unwrap();
+        assert_eq!(
+            in_configuration(&file),
+            [
+                "notify: \"curl x\"",
+                "agent mine: \"sh -c y\"",
+                "agent mine, free to do anything (yolo)"
+            ]
+        );
+    }
 
     #[test]
     fn each_command_is_named_once() {

@@ -29,7 +29,7 @@ pub(crate) struct Args {
     /// Print the JSON schema of the file
     #[arg(long, conflicts_with_all = ["key", "json", "path"])]
     schema: bool,
-    /// Print the files that are read, the later one wins
+    /// Print the paths of the files, there or not; the later one wins
     #[arg(long, conflicts_with_all = ["key", "json"])]
     path: bool,
 }
@@ -48,8 +48,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     };
     if args.path {
         for file in config::files(env, Some(root.path())) {
-            let note = if file.exists() { "" } else { "  (not there)" };
-            out.line(format_args!("{}{note}", file.display()))?;
+            out.line(file.display())?;
         }
         return Ok(ExitCode::Done);
     }

@@ -49,23 +49,21 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         return tell(invocation, &args, &root, "no longer trusted", json!({ "trusted": false }));
     }
     let would_run = WouldRun::in_root(&root)?;
+    if !args.json || Audience::of_this_process() == Audience::Person {
+        // The question and what it is about belong together, on standard error.
+        let lines = would_run.lines().join("\n  ");
+        let root = root.path().to_string_lossy();
+        writeln!(io::stderr(), "{} would run\n  {}", visible(&root), visible(&lines))?;
+    }
     if Audience::of_this_process() == Audience::Person {
-        ask(&root, &would_run)?;
+        match confirm("Let this machine run them?")? {
+            Answer::Yes => {}
+            Answer::No => return Err(Failure::error("not trusted, nothing changed")),
+        }
     }
     trust.grant(&root)?;
     let answer = json!({ "trusted": true, "would_run": would_run });
     tell(invocation, &args, &root, "trusted", answer)
-}
-
-fn ask(root: &StateRoot, would_run: &WouldRun) -> Result<()> {
-    // The question and what it is about belong together, on standard error.
-    let lines = would_run.lines().join("\n  ");
-    let root = root.path().to_string_lossy();
-    writeln!(io::stderr(), "{} would run\n  {}", visible(&root), visible(&lines))?;
-    match confirm("Let this machine run them?")? {
-        Answer::Yes => Ok(()),
-        Answer::No => Err(Failure::error("not trusted, nothing changed")),
-    }
 }
 
 fn tell(

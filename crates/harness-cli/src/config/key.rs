@@ -60,7 +60,9 @@ pub(super) fn nearest(given: &str) -> Option<String> {
         let by_name = strsim::jaro_winkler(&last(given), &last(key)) * 0.99;
         strsim::jaro_winkler(given, key).max(by_name)
     };
-    let keys = leaves(&tree).into_iter().filter_map(|(key, _)| match (key.contains(ANY), agent) {
+    let values = leaves(&tree).into_iter().map(|(key, _)| key);
+    let tables = tree.as_object().into_iter().flatten().map(|(name, _)| name.clone());
+    let keys = tables.chain(values).filter_map(|key| match (key.contains(ANY), agent) {
         (true, None) => None,
         (true, Some(name)) => Some(key.replace(ANY, name)),
         (false, _) => Some(key),
@@ -79,6 +81,7 @@ mod tests {
             ("agnet", Some("agent")),
             ("limits.max_iteration", Some("limits.max_iterations")),
             ("max_cost", Some("limits.max_cost")),
+            ("limit", Some("limits")),
             ("agents.mine.modle", Some("agents.mine.model")),
             ("zzz", None),
         ] {

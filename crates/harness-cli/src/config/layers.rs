@@ -59,11 +59,24 @@ pub(crate) fn load(env: &Environment, root: Option<&Path>, flags: Overrides) -> 
         layers.file(&path, |file, line| Origin::User { file, line })?;
     }
     if let Some(path) = root.map(project_file) {
+        refuse_links(&path)?;
         layers.file(&path, |file, line| Origin::Project { file, line })?;
     }
     layers.variables(env)?;
     layers.flags(flags)?;
     layers.finish()
+}
+
+/// A repository's file that is a link, a pipe or a device could show, or wait for, anything. The
+/// user's own file may well be a link: people keep those elsewhere.
+fn refuse_links(path: &Path) -> Result<()> {
+    match path.symlink_metadata() {
+        Ok(found) if !found.is_file() => {
+            Err(Failure::config(format!("{} is not a regular file", path.display()))
+                .hint("it must not be a link, a directory or a special file"))
+        }
+        _ => Ok(()),
+    }
 }
 
 #[derive(Default)]
@@ -212,6 +225,16 @@ mod tests {
         assert!(failure.error.ends_with(expected), "{failure}");
         let failure = Files::new("", "[agents.mine]\nmodel = 'x'").load(&[], Overrides::default());
         assert!(failure.unwrap_err().error.contains("needs a `kind` or a `command`"));
+    }
+
+    #[test]
+    fn a_link_in_place_of_the_projects_file_is_refused() {
+        let files = Files::new("", "");
+        let path = files.0.path().join("harness.toml");
+        fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+        let failure = files.load(&[], Overrides::default()).unwrap_err();
+        assert!(failure.error.ends_with("harness.toml is not a regular file"), "{failure}");
     }
 
     #[test]

@@ -10,6 +10,7 @@ use super::duration::Duration;
 /// Configuration of harness: `harness.toml` in the state root, or `~/.config/harness/config.toml`
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
+#[schemars(title = "harness.toml")]
 pub(crate) struct Config {
     /// The agent that works the tasks: a built-in or one of `[agents.NAME]`
     pub(crate) agent: Option<String>,
