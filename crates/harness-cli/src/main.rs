@@ -1,1 +1,18 @@
-fn main() {}
+//! The binary: arguments → library calls → words. It decides nothing by itself.
+
+mod args;
+mod commands;
+mod config;
+mod environment;
+mod exit;
+mod failure;
+mod prompt;
+mod render;
+mod root;
+mod trust;
+mod worker;
+mod would_run;
+
+fn main() -> std::process::ExitCode {
+    commands::main().into()
+}

@@ -1,0 +1,63 @@
+//! `harness config`
+
+use super::{Invocation, working_directory};
+use crate::{
+    config::{self, Overrides, show},
+    exit::ExitCode,
+    failure::Result,
+    root::{PIN, StateRoot},
+};
+
+/// Show the configuration, each value with where it came from
+///
+/// Later wins: built in, ~/.config/harness/config.toml, harness.toml in the state root, HARNESS_*
+/// variables, flags. A key KEY of a table TABLE is the variable HARNESS_TABLE_KEY.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  harness config
+  harness config limits.max_iterations
+  harness config --schema > harness.schema.json
+  HARNESS_LIMITS_MAX_COST=5 harness config limits")]
+pub(crate) struct Args {
+    /// Only this key, or the keys of this table
+    #[arg(value_name = "KEY")]
+    key: Option<String>,
+    /// Answer with a JSON document
+    #[arg(long)]
+    json: bool,
+    /// Print the JSON schema of the file
+    #[arg(long, conflicts_with_all = ["key", "json", "path"])]
+    schema: bool,
+    /// Print the paths of the files, there or not; the later one wins
+    #[arg(long, conflicts_with_all = ["key", "json"])]
+    path: bool,
+}
+
+pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
+    let Invocation { out, env } = invocation;
+    if args.schema {
+        out.line(serde_json::to_string_pretty(&config::schema())?)?;
+        return Ok(ExitCode::Done);
+    }
+    // Without a ledger it shows what would hold if one were made here.
+    let start = working_directory()?;
+    let root = match StateRoot::discover(env, &start) {
+        Err(_) if env.get(PIN).is_none() => StateRoot::for_init(env, &start)?,
+        found => found?,
+    };
+    if args.path {
+        for file in config::files(env, Some(root.path())) {
+            out.line(file.display())?;
+        }
+        return Ok(ExitCode::Done);
+    }
+    let loaded = config::load(env, Some(root.path()), Overrides::default())?;
+    let entries = show::entries(&loaded, args.key.as_deref())?;
+    if args.json {
+        out.document(&show::document(&entries))?;
+    } else {
+        show::print(out, &entries)?;
+    }
+    Ok(ExitCode::Done)
+}

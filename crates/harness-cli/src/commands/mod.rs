@@ -1,0 +1,100 @@
+//! One file per command. Each has an `Args`, whose doc comment is the help text, and a `run`.
+
+pub(crate) mod completions;
+pub(crate) mod config;
+pub(crate) mod man;
+pub(crate) mod trust;
+pub(crate) mod worker_id;
+
+use std::io;
+
+use crate::{
+    args::{self, Cli, Command},
+    config::{Config, Overrides},
+    environment::Environment,
+    exit::ExitCode,
+    failure::{Failure, Result},
+    render::{ColorWhen, Out, Paint},
+    root::StateRoot,
+};
+
+/// What every command is given. Nothing in it was read or searched for before a command asks.
+pub(crate) struct Invocation {
+    pub(crate) out: Out,
+    pub(crate) env: Environment,
+}
+
+impl Invocation {
+    /// The state root that this command is about.
+    pub(crate) fn root(&self) -> Result<StateRoot> {
+        StateRoot::discover(&self.env, &working_directory()?)
+    }
+
+    /// The configuration that holds in `root`, below what the flags say.
+    #[allow(dead_code, reason = "the frame's promise to the commands to come")]
+    pub(crate) fn config(&self, root: &StateRoot, flags: Overrides) -> Result<Config> {
+        Ok(crate::config::load(&self.env, Some(root.path()), flags)?.config)
+    }
+}
+
+/// Where relative paths start and the search for the root begins. `-C` has been applied.
+pub(crate) fn working_directory() -> Result<std::path::PathBuf> {
+    std::env::current_dir()
+        .map_err(|why| Failure::error(format!("can not tell the working directory: {why}")))
+}
+
+pub(crate) fn main() -> ExitCode {
+    let env = Environment::of_this_process();
+    let cli = match args::parse() {
+        Ok(cli) => cli,
+        Err(answer) => return tell(&answer, &env),
+    };
+    let when = cli.global.color_when();
+    let paint = Paint::choose(when, &env, &io::stderr());
+    let mut invocation = Invocation { out: Out::new(when, &env), env };
+    let ended = dispatch(&mut invocation, cli).and_then(|code| {
+        invocation.out.finish()?;
+        Ok(code)
+    });
+    ended.unwrap_or_else(|failure| {
+        // What was said before the failure still belongs on standard output.
+        _ = invocation.out.finish();
+        failure.report(paint)
+    })
+}
+
+fn dispatch(invocation: &mut Invocation, cli: Cli) -> Result<ExitCode> {
+    if let Some(directory) = &cli.global.directory {
+        std::env::set_current_dir(directory)
+            .map_err(|why| Failure::file("change to", directory, &why))?;
+    }
+    match cli.command {
+        Command::Trust(args) => trust::run(invocation, args),
+        Command::Config(args) => config::run(invocation, args),
+        Command::WorkerId(args) => worker_id::run(invocation, args),
+        Command::Completions(args) => completions::run(invocation, args),
+        Command::Man(args) => man::run(invocation, args),
+    }
+}
+
+/// Clap's answer instead of a command: help and version as data, anything else as wrong usage.
+fn tell(answer: &clap::Error, env: &Environment) -> ExitCode {
+    let text = answer.render();
+    if answer.use_stderr() {
+        let text = match Paint::choose(ColorWhen::Auto, env, &io::stderr()) {
+            Paint::Coloured => text.ansi().to_string(),
+            Paint::Plain => text.to_string(),
+        };
+        // All errors of the binary begin alike, whoever found them.
+        let text = text.replacen("error:", "Error:", 1);
+        _ = io::Write::write_all(&mut io::stderr(), text.as_bytes());
+        return ExitCode::Usage;
+    }
+    let mut out = Out::new(ColorWhen::Auto, env);
+    let text = match out.paint() {
+        Paint::Coloured => text.ansi().to_string(),
+        Paint::Plain => text.to_string(),
+    };
+    let told = out.raw(text.as_bytes()).and_then(|()| out.finish());
+    told.map_or_else(|failure| failure.report(Paint::Plain), |()| ExitCode::Done)
+}

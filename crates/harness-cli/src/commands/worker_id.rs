@@ -1,0 +1,24 @@
+//! `harness worker-id`
+
+use super::Invocation;
+use crate::{exit::ExitCode, failure::Result, worker};
+
+/// Print the id under which this terminal claims tasks
+///
+/// It is HARNESS_WORKER_ID if set, else an id that is made once and kept: in the file that
+/// HARNESS_WORKER_ID_FILE names, by default one file per terminal session in .harness/workers/.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  harness worker-id
+  HARNESS_WORKER_ID=$(harness worker-id) ./my-agent")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    worker: worker::Choice,
+}
+
+pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
+    let worker = args.worker.id(&invocation.env, || invocation.root())?;
+    invocation.out.line(worker)?;
+    Ok(ExitCode::Done)
+}

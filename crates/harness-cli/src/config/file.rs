@@ -1,0 +1,169 @@
+//! One configuration file: read, checked key by key, each value with its line.
+
+use std::{collections::BTreeMap, fs, io, ops::Range, path::Path};
+
+use serde_json::Value;
+use toml::{
+    Table,
+    de::{DeTable, DeValue},
+};
+
+use super::{key, schema::Config, text::plain_words};
+use crate::failure::{Failure, Result};
+
+/// The values of a file and the lines they stand on, by key.
+#[derive(Debug)]
+pub(super) struct ConfigFile {
+    pub(super) values: Table,
+    pub(super) lines: BTreeMap<String, usize>,
+}
+
+/// None where there is no such file.
+pub(super) fn read(path: &Path) -> Result<Option<ConfigFile>> {
+    match fs::read_to_string(path) {
+        Ok(text) => Source { path, text: &text }.check().map(Some),
+        Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(why) => Err(Failure::config(format!("can not read {}: {why}", path.display()))),
+    }
+}
+
+struct Source<'a> {
+    path: &'a Path,
+    text: &'a str,
+}
+
+/// Keys with the place of their values in the text.
+type Spans = Vec<(String, Range<usize>)>;
+
+impl Source<'_> {
+    fn check(&self) -> Result<ConfigFile> {
+        let document = DeTable::parse(self.text).map_err(|why| self.syntax(&why))?;
+        let mut spans = Spans::new();
+        self.walk("", document.get_ref(), &key::tree(), &mut spans)?;
+        // The names are right; serde knows the types and the ranges.
+        toml::from_str::<Config>(self.text).map_err(|why| self.wrong_value(&why, &spans))?;
+        let values = toml::from_str(self.text).map_err(|why| self.syntax(&why))?;
+        let lines = spans.into_iter().map(|(key, at)| (key, self.line(at.start))).collect();
+        Ok(ConfigFile { values, lines })
+    }
+
+    fn walk(
+        &self,
+        prefix: &str,
+        table: &DeTable<'_>,
+        known: &Value,
+        spans: &mut Spans,
+    ) -> Result<()> {
+        for (name, value) in table {
+            let key = key::join(prefix, name.get_ref());
+            let line = self.line(name.span().start);
+            let Some(known) = key::child(known, name.get_ref()) else {
+                return Err(self.unknown(&key, line));
+            };
+            match (value.get_ref(), known) {
+                (DeValue::Table(inner), Value::Object(_)) => {
+                    spans.push((key.clone(), name.span()));
+                    self.walk(&key, inner, known, spans)?;
+                }
+                (_, Value::Object(_)) => {
+                    let problem = format!("`{key}` is a table, write it as [{key}]");
+                    return Err(self.at(line, &problem));
+                }
+                // Last, so that a search from the end finds the innermost key first.
+                _ => spans.push((key, value.span())),
+            }
+        }
+        Ok(())
+    }
+
+    fn line(&self, offset: usize) -> usize {
+        self.text.bytes().take(offset).filter(|byte| *byte == b'\n').count() + 1
+    }
+
+    fn at(&self, line: usize, problem: &str) -> Failure {
+        Failure::config(format!("{}:{line}: {problem}", self.path.display()))
+    }
+
+    fn syntax(&self, why: &toml::de::Error) -> Failure {
+        let line = self.line(why.span().map_or(0, |span| span.start));
+        self.at(line, &format!("not valid TOML: {}", plain_words(why.message())))
+    }
+
+    fn unknown(&self, given: &str, line: usize) -> Failure {
+        let failure = self.at(line, &format!("unknown key `{given}`"));
+        match key::nearest(given) {
+            Some(meant) => failure.hint(format!("did you mean `{meant}`?")),
+            None => failure.hint("`harness config` lists all keys"),
+        }
+    }
+
+    fn wrong_value(&self, why: &toml::de::Error, spans: &Spans) -> Failure {
+        let at = why.span().map_or(0, |span| span.start);
+        let key = spans.iter().rev().find(|(_, span)| span.contains(&at));
+        let problem = plain_words(why.message());
+        match key {
+            Some((key, _)) => self.at(self.line(at), &format!("`{key}`: {problem}")),
+            None => self.at(self.line(at), &problem),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        let path = Path::new("harness.toml");
+        let failure = Source { path, text }.check().unwrap_err();
+        let said: Vec<_> = std::iter::once(failure.error).chain(failure.hints).collect();
+        assert_eq!(said.join(" | "), expected);
+    }
+
+    #[test]
+    fn a_mistake_is_named_with_file_line_and_key() {
+        check(
+            "agent = \"claude\"\nagnet = 1\n",
+            "harness.toml:2: unknown key `agnet` | did you mean `agent`?",
+        );
+        check(
+            "[limits]\n\nmax_iteration = 1\n",
+            "harness.toml:3: unknown key `limits.max_iteration` | did you mean `limits.max_iterations`?",
+        );
+        check(
+            "[agents.mine]\nkind = \"acp\"\nmodle = 'x'",
+            "harness.toml:3: unknown key `agents.mine.modle` | did you mean `agents.mine.model`?",
+        );
+        check(
+            "\n[limits]\nmax_iterations = \"many\"\n",
+            "harness.toml:3: `limits.max_iterations`: invalid type: string \"many\", \
+             expected a whole number from 0 to 4294967295",
+        );
+        check(
+            "protected = [\"a\",\n 5]\n",
+            "harness.toml:2: `protected`: invalid type: integer `5`, expected text in quotes",
+        );
+        check(
+            "context_threshold = 7.5",
+            "harness.toml:1: `context_threshold`: invalid value: floating point `7.5`, \
+             expected a number above 0, up to 1",
+        );
+        check("limits = 3", "harness.toml:1: `limits` is a table, write it as [limits]");
+        check("zzzz = 3", "harness.toml:1: unknown key `zzzz` | `harness config` lists all keys");
+    }
+
+    #[test]
+    fn what_is_no_toml_is_named_with_its_line() {
+        let failure = Source { path: Path::new("x.toml"), text: "a = 1\nb = = 2\n" }.check();
+        let error = failure.unwrap_err().error;
+        assert!(error.starts_with("x.toml:2: not valid TOML: "), "{error}");
+    }
+
+    #[test]
+    fn every_value_has_its_line() {
+        let text = "agent = 'codex'\n[agents.codex.price]\ninput = 1\noutput = 2.5\n";
+        let file = Source { path: Path::new("x"), text }.check().unwrap();
+        assert_eq!(file.lines["agent"], 1);
+        assert_eq!(file.lines["agents.codex.price.output"], 4);
+    }
+}

@@ -1,0 +1,245 @@
+//! The layers, later wins: built in, the user's file, the project's file, variables, flags.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use serde::Deserialize;
+use toml::{Table, Value};
+
+use super::{file, key, origin::Origin, schema::Config, text};
+use crate::{
+    environment::Environment,
+    failure::{Failure, Result},
+};
+
+/// What holds, and where each key that is not built in came from.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    pub(crate) config: Config,
+    pub(crate) origins: BTreeMap<String, Origin>,
+}
+
+/// Flags that set a key of the configuration, as they were typed.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Overrides(Vec<(&'static str, &'static str, String)>);
+
+impl Overrides {
+    /// `flag` (as `--max-cost`) sets `key` (as `limits.max_cost`) if it was given.
+    #[allow(dead_code, reason = "for the commands that have such flags")]
+    pub(crate) fn set(
+        mut self,
+        key: &'static str,
+        flag: &'static str,
+        given: Option<impl ToString>,
+    ) -> Self {
+        self.0.extend(given.map(|text| (key, flag, text.to_string())));
+        self
+    }
+}
+
+/// The files that are read, in order, whether they are there or not.
+pub(crate) fn files(env: &Environment, root: Option<&Path>) -> Vec<PathBuf> {
+    let user = user_file(env);
+    user.into_iter().chain(root.map(project_file)).collect()
+}
+
+fn user_file(env: &Environment) -> Option<PathBuf> {
+    env.config_home().map(|home| home.join("harness/config.toml"))
+}
+
+fn project_file(root: &Path) -> PathBuf {
+    root.join("harness.toml")
+}
+
+pub(crate) fn load(env: &Environment, root: Option<&Path>, flags: Overrides) -> Result<Loaded> {
+    let mut layers = Layers::default();
+    if let Some(path) = user_file(env) {
+        layers.file(&path, |file, line| Origin::User { file, line })?;
+    }
+    if let Some(path) = root.map(project_file) {
+        refuse_links(&path)?;
+        layers.file(&path, |file, line| Origin::Project { file, line })?;
+    }
+    layers.variables(env)?;
+    layers.flags(flags)?;
+    layers.finish()
+}
+
+/// A repository's file that is a link, a pipe or a device could show, or wait for, anything. The
+/// user's own file may well be a link: people keep those elsewhere.
+fn refuse_links(path: &Path) -> Result<()> {
+    match path.symlink_metadata() {
+        Ok(found) if !found.is_file() => {
+            Err(Failure::config(format!("{} is not a regular file", path.display()))
+                .hint("it must not be a link, a directory or a special file"))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[derive(Default)]
+struct Layers {
+    values: Table,
+    origins: BTreeMap<String, Origin>,
+}
+
+impl Layers {
+    fn file(&mut self, path: &Path, origin: impl Fn(PathBuf, usize) -> Origin) -> Result<()> {
+        if let Some(found) = file::read(path)? {
+            overlay(&mut self.values, found.values);
+            let lines = found.lines.into_iter();
+            self.origins.extend(lines.map(|(key, line)| (key, origin(path.to_owned(), line))));
+        }
+        Ok(())
+    }
+
+    /// Only variables that name a key: many others begin with HARNESS_.
+    fn variables(&mut self, env: &Environment) -> Result<()> {
+        let tree = key::tree();
+        for (key, _) in key::leaves(&tree) {
+            let Some(name) = key::variable(&key) else { continue };
+            let Some(given) = env.text(&name)? else { continue };
+            let value = text::value(&key, given)
+                .map_err(|problem| Failure::config(format!("the variable {name}: {problem}")))?;
+            self.set(key, value, Origin::Variable(name));
+        }
+        Ok(())
+    }
+
+    fn flags(&mut self, flags: Overrides) -> Result<()> {
+        for (key, flag, given) in flags.0 {
+            let value = text::value(key, &given)
+                .map_err(|problem| Failure::usage(format!("{flag}: {problem}")))?;
+            self.set(key.to_owned(), value, Origin::Flag(flag.to_owned()));
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, key: String, value: Value, origin: Origin) {
+        overlay(&mut self.values, text::nest(&key, value));
+        self.origins.insert(key, origin);
+    }
+
+    fn finish(self) -> Result<Loaded> {
+        let Self { values, origins } = self;
+        // Each layer was checked by itself, so this can only fail where two contradict.
+        let config = Config::deserialize(Value::Table(values))
+            .map_err(|why| Failure::config(text::plain_words(why.message())))?;
+        match config.contradiction() {
+            None => Ok(Loaded { config, origins }),
+            Some((key, problem)) => {
+                let place = origins.get(&key).map(|origin| format!("{origin}: "));
+                let problem = format!("{}`{key}`: {problem}", place.unwrap_or_default());
+                let agents = Config::BUILT_IN_AGENTS.join(", ");
+                Err(Failure::config(problem).hint(format!("built-in agents: {agents}")))
+            }
+        }
+    }
+}
+
+/// Puts the values of `upper` over `lower`, table by table. A list is one value.
+fn overlay(lower: &mut Table, upper: Table) {
+    for (name, value) in upper {
+        match (lower.get_mut(&name), value) {
+            (Some(Value::Table(below)), Value::Table(above)) => overlay(below, above),
+            (_, value) => drop(lower.insert(name, value)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::failure::Kind;
+
+    struct Files(tempfile::TempDir);
+
+    impl Files {
+        fn new(user: &str, project: &str) -> Self {
+            let dir = tempfile::tempdir().unwrap();
+            fs::create_dir_all(dir.path().join(".config/harness")).unwrap();
+            fs::write(dir.path().join(".config/harness/config.toml"), user).unwrap();
+            fs::write(dir.path().join("harness.toml"), project).unwrap();
+            Self(dir)
+        }
+
+        fn load(&self, variables: &[(&str, &str)], flags: Overrides) -> Result<Loaded> {
+            let home = [("HOME", self.0.path().to_str().unwrap())];
+            load(&Environment::of(&[&home, variables].concat()), Some(self.0.path()), flags)
+        }
+    }
+
+    #[test]
+    fn later_layers_win_and_each_value_knows_its_layer() {
+        let files = Files::new(
+            "stall_limit = 1\nagent = 'codex'\n[limits]\nmax_cost = 1\n",
+            "[limits]\nmax_cost = 2\nmax_tokens = 7\n[telemetry]\nport = 1\n",
+        );
+        let flags = Overrides::default().set("limits.max_tokens", "--max-tokens", Some(9));
+        let loaded = files.load(&[("HARNESS_ACP_PORT", "2"), ("HARNESS_OTHER", "x")], flags);
+        let Loaded { config, origins } = loaded.unwrap();
+        assert_eq!(config.stall_limit, 1);
+        assert_eq!(config.limits.max_cost, Some(2.0));
+        assert_eq!(config.limits.max_tokens, Some(9));
+        assert_eq!(config.limits.max_iterations, 10);
+        assert_eq!(config.telemetry.port, 2);
+        let layer = |key: &str| origins[key].document()["layer"].as_str().unwrap().to_owned();
+        assert_eq!(layer("agent"), "user");
+        assert_eq!(layer("limits.max_cost"), "project");
+        assert_eq!(layer("telemetry.port"), "variable");
+        assert_eq!(layer("limits.max_tokens"), "flag");
+        assert!(!origins.contains_key("limits.max_iterations"));
+    }
+
+    #[test]
+    fn an_agent_is_refined_across_files() {
+        let files =
+            Files::new("[agents.claude]\nmodel='a'\nyolo=true", "[agents.claude]\nmodel='b'");
+        let config = files.load(&[], Overrides::default()).unwrap().config;
+        assert_eq!(config.agents["claude"].model.as_deref(), Some("b"));
+        assert!(config.agents["claude"].yolo);
+    }
+
+    #[test]
+    fn a_broken_variable_or_flag_is_named() {
+        let files = Files::new("", "");
+        let broken = files.load(&[("HARNESS_STALL_LIMIT", "-1")], Overrides::default());
+        let failure = broken.unwrap_err();
+        assert!(failure.error.starts_with("the variable HARNESS_STALL_LIMIT: "), "{failure}");
+        assert_eq!(failure.kind, Kind::Config);
+        let flags = Overrides::default().set("limits.max_cost", "--max-cost", Some("much"));
+        let failure = files.load(&[], flags).unwrap_err();
+        assert_eq!(failure.kind, Kind::Usage);
+        assert!(failure.error.starts_with("--max-cost: "), "{failure}");
+    }
+
+    #[test]
+    fn an_agent_that_does_not_exist_is_found_where_it_is_named() {
+        let files = Files::new("", "[agents.mine]\ncommand = 'x'\nfallback = ['nobody']\n");
+        let failure = files.load(&[], Overrides::default()).unwrap_err();
+        let expected = "harness.toml:3: `agents.mine.fallback`: there is no agent \"nobody\"";
+        assert!(failure.error.ends_with(expected), "{failure}");
+        let failure = Files::new("", "[agents.mine]\nmodel = 'x'").load(&[], Overrides::default());
+        assert!(failure.unwrap_err().error.contains("needs a `kind` or a `command`"));
+    }
+
+    #[test]
+    fn a_link_in_place_of_the_projects_file_is_refused() {
+        let files = Files::new("", "");
+        let path = files.0.path().join("harness.toml");
+        fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+        let failure = files.load(&[], Overrides::default()).unwrap_err();
+        assert!(failure.error.ends_with("harness.toml is not a regular file"), "{failure}");
+    }
+
+    #[test]
+    fn without_home_and_root_the_built_in_values_hold() {
+        let loaded = load(&Environment::default(), None, Overrides::default()).unwrap();
+        assert_eq!(loaded.config, Config::default());
+    }
+}

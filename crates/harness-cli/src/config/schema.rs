@@ -1,0 +1,251 @@
+//! Every key of `harness.toml`, with its type, default and meaning.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize, de};
+
+use super::duration::Duration;
+
+/// Configuration of harness: `harness.toml` in the state root, or `~/.config/harness/config.toml`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(title = "harness.toml")]
+pub(crate) struct Config {
+    /// The agent that works the tasks: a built-in or one of `[agents.NAME]`
+    pub(crate) agent: Option<String>,
+    /// Refuse to complete a task that has no check
+    pub(crate) require_validation: bool,
+    /// Where the completion promise counts: as a whole token, or only inside its tag
+    pub(crate) promise_match: PromiseMatch,
+    /// Iterations without progress after which a run stops; 0 turns it off
+    pub(crate) stall_limit: u32,
+    /// Seconds without output after which an agent is asked, then ended
+    pub(crate) stall_seconds: u64,
+    /// Part of its context window that an agent may use before it gets a fresh one
+    #[serde(deserialize_with = "fraction")]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub(crate) context_threshold: f64,
+    /// Globs of files that an attempt should not touch: its tests, gates and CI
+    pub(crate) protected: Vec<String>,
+    /// What happens to an attempt that touched a protected file
+    pub(crate) protect: Protect,
+    /// A command that gets each event (done, stuck, asking, limit, budget) as JSON on stdin
+    pub(crate) notify: Option<String>,
+    pub(crate) limits: Limits,
+    pub(crate) validation: Validation,
+    pub(crate) keep: Keep,
+    /// Agents by name; a table with a built-in's name refines it
+    pub(crate) agents: BTreeMap<String, Agent>,
+    pub(crate) summarizer: Summarizer,
+    pub(crate) telemetry: Telemetry,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            agent: None,
+            require_validation: false,
+            promise_match: PromiseMatch::Token,
+            stall_limit: 3,
+            stall_seconds: 900,
+            context_threshold: 0.75,
+            protected: Vec::new(),
+            protect: Protect::Flag,
+            notify: None,
+            limits: Limits::default(),
+            validation: Validation::default(),
+            keep: Keep::default(),
+            agents: BTreeMap::new(),
+            summarizer: Summarizer::default(),
+            telemetry: Telemetry::default(),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum PromiseMatch {
+    Token,
+    Tag,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Protect {
+    Flag,
+    Refuse,
+}
+
+/// Bounds of one run
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Limits {
+    /// Fresh contexts after the first one
+    pub(crate) max_iterations: u32,
+    /// US dollars
+    #[serde(deserialize_with = "optional_amount")]
+    #[schemars(range(min = 0.0))]
+    pub(crate) max_cost: Option<f64>,
+    /// Input and output tokens together
+    pub(crate) max_tokens: Option<u64>,
+    /// Such as 90s, 30m, 8h or 2d
+    pub(crate) max_duration: Option<Duration>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { max_iterations: 10, max_cost: None, max_tokens: None, max_duration: None }
+    }
+}
+
+/// How checks are run
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Validation {
+    /// Judge a clean checkout of the commit, not the work tree
+    pub(crate) clean: bool,
+    /// Also run a check before the first attempt
+    pub(crate) baseline: bool,
+}
+
+/// How long things are kept; older ones go at a session's end
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Keep {
+    /// Days that a rescued state is kept
+    pub(crate) rescue_days: u32,
+    /// Days that a transcript is kept
+    pub(crate) transcript_days: u32,
+    /// Megabytes of transcripts that are kept
+    pub(crate) transcript_mb: u32,
+}
+
+impl Default for Keep {
+    fn default() -> Self {
+        Self { rescue_days: 30, transcript_days: 30, transcript_mb: 500 }
+    }
+}
+
+/// One agent
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Agent {
+    /// How it is spoken to; a table with a built-in's name need not say, one that only has a
+    /// `command` is a `command`
+    pub(crate) kind: Option<AgentKind>,
+    /// The program and its arguments, split into words as a shell would, but run without one
+    pub(crate) command: Option<String>,
+    /// Further arguments, each as it is
+    pub(crate) args: Vec<String>,
+    /// The model to ask for
+    pub(crate) model: Option<String>,
+    /// Variables that it gets beyond the usual ones: `NAME`, `PREFIX_*` or `NAME=value`
+    pub(crate) env: Vec<String>,
+    /// What tokens cost, for agents that do not say
+    pub(crate) price: Option<Price>,
+    /// Agents that take over, in this order, while this one is at its usage limit
+    pub(crate) fallback: Vec<String>,
+    /// Let it do anything without asking (bypass its permissions and sandbox)
+    pub(crate) yolo: bool,
+    /// Tokens of its context window, where it does not say
+    pub(crate) context_window: Option<u64>,
+    /// This agent's own `stall_seconds`
+    pub(crate) stall_seconds: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum AgentKind {
+    Claude,
+    Codex,
+    Acp,
+    Command,
+    Shell,
+}
+
+/// US dollars per million tokens
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Price {
+    #[serde(deserialize_with = "amount")]
+    #[schemars(range(min = 0.0))]
+    pub(crate) input: f64,
+    #[serde(deserialize_with = "amount")]
+    #[schemars(range(min = 0.0))]
+    pub(crate) output: f64,
+}
+
+/// Who writes summaries
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Summarizer {
+    /// The agent that is asked; none: summaries are made without a model
+    pub(crate) agent: Option<String>,
+}
+
+/// Events for a program that listens on this machine
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Telemetry {
+    /// The port; its variable is HARNESS_ACP_PORT
+    pub(crate) port: u16,
+    /// Send the events of `harness run` too
+    pub(crate) run: bool,
+}
+
+impl Default for Telemetry {
+    fn default() -> Self {
+        Self { port: 9100, run: false }
+    }
+}
+
+impl Config {
+    /// Agents that need no table.
+    pub(crate) const BUILT_IN_AGENTS: [&str; 8] =
+        ["claude", "codex", "gemini", "opencode", "qwen", "copilot", "command", "shell"];
+
+    /// What one value alone can not tell: the key and what is wrong with it.
+    pub(super) fn contradiction(&self) -> Option<(String, String)> {
+        let known =
+            |name: &str| Self::BUILT_IN_AGENTS.contains(&name) || self.agents.contains_key(name);
+        let stranger = |key: String, name: &str| {
+            (!known(name)).then(|| (key, format!("there is no agent {name:?}")))
+        };
+        let named = [("agent", &self.agent), ("summarizer.agent", &self.summarizer.agent)];
+        for (key, name) in named {
+            if let Some(found) = name.as_deref().and_then(|name| stranger(key.to_owned(), name)) {
+                return Some(found);
+            }
+        }
+        self.agents.iter().find_map(|(name, agent)| {
+            let kindless = agent.kind.is_none() && agent.command.is_none();
+            if kindless && !Self::BUILT_IN_AGENTS.contains(&name.as_str()) {
+                let problem = "it needs a `kind` or a `command`, as it is no built-in agent";
+                return Some((format!("agents.{name}"), problem.to_owned()));
+            }
+            let key = || format!("agents.{name}.fallback");
+            agent.fallback.iter().find_map(|other| stranger(key(), other))
+        })
+    }
+}
+
+fn fraction<'de, D: Deserializer<'de>>(d: D) -> Result<f64, D::Error> {
+    let value = f64::deserialize(d)?;
+    let inside = value > 0.0 && value <= 1.0;
+    if inside { Ok(value) } else { Err(out_of_range(value, "a number above 0, up to 1")) }
+}
+
+fn amount<'de, D: Deserializer<'de>>(d: D) -> Result<f64, D::Error> {
+    let value = f64::deserialize(d)?;
+    let good = value.is_finite() && value >= 0.0;
+    if good { Ok(value) } else { Err(out_of_range(value, "an amount that is not negative")) }
+}
+
+fn optional_amount<'de, D: Deserializer<'de>>(d: D) -> Result<Option<f64>, D::Error> {
+    amount(d).map(Some)
+}
+
+fn out_of_range<E: de::Error>(value: f64, expected: &str) -> E {
+    E::invalid_value(de::Unexpected::Float(value), &expected)
+}

@@ -1,0 +1,85 @@
+//! The variables that this process was started with, read in one place so that tests can bring
+//! their own.
+
+use std::{
+    collections::HashMap,
+    ffi::{OsStr, OsString},
+    path::{Path, PathBuf},
+};
+
+use crate::failure::{Failure, Result};
+
+/// Variables by name. One that is set to nothing counts as not set, as everywhere in shells.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Environment(HashMap<OsString, OsString>);
+
+impl Environment {
+    pub(crate) fn of_this_process() -> Self {
+        Self(std::env::vars_os().filter(|(_, value)| !value.is_empty()).collect())
+    }
+
+    #[cfg(test)]
+    pub(crate) fn of(pairs: &[(&str, &str)]) -> Self {
+        let set = pairs.iter().filter(|(_, value)| !value.is_empty());
+        Self(set.map(|(name, value)| (name.into(), value.into())).collect())
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&OsStr> {
+        self.0.get(OsStr::new(name)).map(OsString::as_os_str)
+    }
+
+    pub(crate) fn path(&self, name: &str) -> Option<&Path> {
+        self.get(name).map(Path::new)
+    }
+
+    /// A variable that must be text.
+    pub(crate) fn text(&self, name: &str) -> Result<Option<&str>> {
+        let value = self.get(name);
+        let text = value.map(|value| {
+            value
+                .to_str()
+                .ok_or_else(|| Failure::config(format!("the variable {name} is not UTF-8")))
+        });
+        text.transpose()
+    }
+
+    /// `~/.config`, or where XDG_CONFIG_HOME says. None where there is no home: then there is no
+    /// personal configuration, which is no error.
+    pub(crate) fn config_home(&self) -> Option<PathBuf> {
+        self.base("XDG_CONFIG_HOME", ".config")
+    }
+
+    /// `~/.local/state`, or where XDG_STATE_HOME says.
+    pub(crate) fn state_home(&self) -> Result<PathBuf> {
+        self.base("XDG_STATE_HOME", ".local/state").ok_or_else(|| {
+            Failure::config("neither HOME nor XDG_STATE_HOME is set to an absolute path")
+                .hint("set HOME to your home directory")
+        })
+    }
+
+    /// Relative paths are ignored, as the XDG specification asks for: what they mean would change
+    /// with the working directory.
+    fn base(&self, variable: &str, below_home: &str) -> Option<PathBuf> {
+        let absolute = |name| self.path(name).filter(|path| path.is_absolute());
+        absolute(variable)
+            .map(Path::to_owned)
+            .or_else(|| absolute("HOME").map(|home| home.join(below_home)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base_directories_follow_xdg_and_ignore_relative_paths() {
+        let state = |pairs: &[(&str, &str)]| Environment::of(pairs).state_home();
+        assert_eq!(state(&[("HOME", "/h")]).unwrap(), Path::new("/h/.local/state"));
+        assert_eq!(state(&[("HOME", "/h"), ("XDG_STATE_HOME", "/s")]).unwrap(), Path::new("/s"));
+        assert_eq!(
+            state(&[("HOME", "/h"), ("XDG_STATE_HOME", "s")]).unwrap(),
+            Path::new("/h/.local/state")
+        );
+        assert!(state(&[("HOME", "")]).is_err());
+    }
+}

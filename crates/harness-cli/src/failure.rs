@@ -1,0 +1,108 @@
+//! Why a command did not do what was asked: said once, in one form, in one place.
+
+use std::{fmt, io, path::Path};
+
+use crate::{
+    exit::ExitCode,
+    render::{Paint, visible},
+};
+
+pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
+
+/// What went wrong (a fragment that names the file and the field) and what to do next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) kind: Kind,
+    pub(crate) error: String,
+    pub(crate) hints: Vec<String>,
+}
+
+/// What sort of failure it is, which is to say who can mend it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Error,
+    Usage,
+    Config,
+    /// The reader of our standard output went away (`harness log | head`). Nobody is left to be
+    /// told, and nothing is wrong.
+    OutputClosed,
+}
+
+impl Kind {
+    pub(crate) fn exit_code(self) -> ExitCode {
+        match self {
+            Self::Error => ExitCode::Error,
+            Self::Usage => ExitCode::Usage,
+            Self::Config => ExitCode::Config,
+            Self::OutputClosed => ExitCode::Done,
+        }
+    }
+}
+
+impl Failure {
+    pub(crate) fn new(kind: Kind, error: impl Into<String>) -> Self {
+        Self { kind, error: error.into(), hints: Vec::new() }
+    }
+
+    /// Something did not work.
+    pub(crate) fn error(error: impl Into<String>) -> Self {
+        Self::new(Kind::Error, error)
+    }
+
+    /// The arguments contradict each other in a way that clap can not see.
+    pub(crate) fn usage(error: impl Into<String>) -> Self {
+        Self::new(Kind::Usage, error)
+    }
+
+    /// A person must mend a file or a setting before this can work.
+    pub(crate) fn config(error: impl Into<String>) -> Self {
+        Self::new(Kind::Config, error)
+    }
+
+    /// An operation on a file failed: `verb` as in "read", "write".
+    pub(crate) fn file(verb: &str, path: &Path, why: &io::Error) -> Self {
+        Self::error(format!("can not {verb} {}: {why}", path.display()))
+    }
+
+    /// What to do next; several are printed in the order in which they were given.
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+
+    /// Says it on standard error. That can fail too, and then nobody listens.
+    pub(crate) fn report(&self, paint: Paint) -> ExitCode {
+        if self.kind != Kind::OutputClosed {
+            let mut text = format!("{} {}\n", paint.error("Error:"), visible(&self.error));
+            for hint in &self.hints {
+                text += &format!("{} {}\n", paint.hint("Hint:"), visible(hint));
+            }
+            _ = io::Write::write_all(&mut io::stderr(), text.as_bytes());
+        }
+        self.kind.exit_code()
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.error)
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(why: io::Error) -> Self {
+        Self::error(why.to_string())
+    }
+}
+
+impl From<serde_json::Error> for Failure {
+    fn from(why: serde_json::Error) -> Self {
+        Self::error(why.to_string())
+    }
+}
+
+impl From<harness_core::BadName> for Failure {
+    fn from(why: harness_core::BadName) -> Self {
+        Self::error(why.to_string())
+    }
+}

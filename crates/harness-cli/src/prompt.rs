@@ -1,0 +1,58 @@
+//! Questions to the person at the terminal. They go to standard error: standard output is data.
+
+use std::io::{self, BufRead, IsTerminal, Write};
+
+use crate::{failure::Result, render::visible};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answer {
+    Yes,
+    No,
+}
+
+/// Whether there is somebody to ask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Audience {
+    Person,
+    Nobody,
+}
+
+impl Audience {
+    pub(crate) fn of_this_process() -> Self {
+        if io::stdin().is_terminal() && io::stderr().is_terminal() {
+            Self::Person
+        } else {
+            Self::Nobody
+        }
+    }
+}
+
+/// Asks `question [y/N]`. All but a clear yes, the end of input too, is a no.
+pub(crate) fn confirm(question: &str) -> Result<Answer> {
+    write!(io::stderr(), "{} [y/N] ", visible(question))?;
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line)?;
+    Ok(answer(&line))
+}
+
+fn answer(line: &str) -> Answer {
+    match line.trim().to_ascii_lowercase().as_str() {
+        "y" | "yes" => Answer::Yes,
+        _ => Answer::No,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_clear_yes_is_a_yes() {
+        for yes in ["y\n", "YES", " yes \n"] {
+            assert_eq!(answer(yes), Answer::Yes, "{yes:?}");
+        }
+        for no in ["", "\n", "n\n", "yep\n"] {
+            assert_eq!(answer(no), Answer::No, "{no:?}");
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! The state root: the directory that holds the ledger and everything of ours.
+
+use std::{
+    fs, io,
+    os::unix::fs::DirBuilderExt,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    environment::Environment,
+    failure::{Failure, Result},
+};
+
+pub(crate) const LEDGER: &str = "harness-tasks.json";
+pub(crate) const PIN: &str = "HARNESS_STATE_ROOT";
+
+/// A canonical path. Found once per command and handed on: no one else searches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct StateRoot(PathBuf);
+
+impl StateRoot {
+    /// The root of a ledger that exists: what HARNESS_STATE_ROOT pins, else the nearest directory
+    /// from `start` upward that holds one.
+    pub(crate) fn discover(env: &Environment, start: &Path) -> Result<Self> {
+        if let Some(pinned) = env.path(PIN) {
+            let root = canonical(pinned)?;
+            // A wrong pin must never work on another ledger, so nothing else is searched.
+            return if holds_ledger(&root) { Ok(Self(root)) } else { Err(empty_pin(pinned)) };
+        }
+        let start = canonical(start)?;
+        let found = start.ancestors().find(|directory| holds_ledger(directory));
+        found.map(|root| Self(root.to_owned())).ok_or_else(|| {
+            Failure::error(format!("no {LEDGER} in {} or above", start.display()))
+                .hint("make one with `harness init`")
+        })
+    }
+
+    /// Where `init` makes a ledger: the pin, else the top level of the git work tree, else `start`.
+    pub(crate) fn for_init(env: &Environment, start: &Path) -> Result<Self> {
+        if let Some(pinned) = env.path(PIN) {
+            return Ok(Self(canonical(pinned)?));
+        }
+        let start = canonical(start)?;
+        // `.git` is a directory, or a file in a linked work tree and a submodule. Looking for it
+        // gives what `git rev-parse --show-toplevel` says, also where git is not installed.
+        let top = start.ancestors().find(|directory| directory.join(".git").exists());
+        Ok(Self(top.unwrap_or(&start).to_owned()))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub(crate) fn ledger(&self) -> PathBuf {
+        self.0.join(LEDGER)
+    }
+
+    /// A directory of ours below `.harness`, made if it is not there. `.harness` brings its own
+    /// `.gitignore`, so that nothing in it ever makes a work tree dirty.
+    pub(crate) fn own_directory(&self, name: &str) -> Result<PathBuf> {
+        let ours = self.0.join(".harness");
+        make_private(&ours)?;
+        let ignore = ours.join(".gitignore");
+        match fs::OpenOptions::new().write(true).create_new(true).open(&ignore) {
+            Ok(mut file) => io::Write::write_all(&mut file, b"*\n")
+                .map_err(|why| Failure::file("write", &ignore, &why))?,
+            Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(why) => return Err(Failure::file("write", &ignore, &why)),
+        }
+        let directory = ours.join(name);
+        make_private(&directory)?;
+        Ok(directory)
+    }
+}
+
+fn canonical(path: &Path) -> Result<PathBuf> {
+    path.canonicalize().map_err(|why| {
+        Failure::config(format!("the state root {} can not be used: {why}", path.display()))
+    })
+}
+
+/// A ledger that is a link or no file at all still marks the root: to look further up would work on
+/// another ledger, and whoever opens this one says what is wrong with it.
+fn holds_ledger(directory: &Path) -> bool {
+    fs::symlink_metadata(directory.join(LEDGER)).is_ok()
+}
+
+fn empty_pin(pinned: &Path) -> Failure {
+    Failure::config(format!("{PIN} is {}, but there is no {LEDGER} there", pinned.display()))
+        .hint("make one with `harness init`, or unset the variable")
+}
+
+/// Makes one directory for this user alone. What is behind a link is never written.
+fn make_private(directory: &Path) -> Result<()> {
+    match fs::DirBuilder::new().mode(0o700).create(directory) {
+        Ok(()) => Ok(()),
+        Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {
+            let found = fs::symlink_metadata(directory)
+                .map_err(|why| Failure::file("look at", directory, &why))?;
+            if found.is_dir() {
+                return Ok(());
+            }
+            Err(Failure::config(format!("{} is not a directory", directory.display()))
+                .hint("it must be a directory of its own, not a link or a file: remove it"))
+        }
+        Err(why) => Err(Failure::file("make", directory, &why)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::failure::Kind;
+
+    #[test]
+    fn the_nearest_ledger_upward_marks_the_root() {
+        let dir = tempfile::tempdir().unwrap();
+        let top = dir.path().canonicalize().unwrap();
+        let deep = top.join("a/b");
+        fs::create_dir_all(&deep).unwrap();
+        let nowhere = Environment::default();
+        assert_eq!(StateRoot::discover(&nowhere, &deep).unwrap_err().kind, Kind::Error);
+        fs::write(top.join(LEDGER), "{}").unwrap();
+        assert_eq!(StateRoot::discover(&nowhere, &deep).unwrap().path(), top);
+        fs::write(top.join("a").join(LEDGER), "{}").unwrap();
+        assert_eq!(StateRoot::discover(&nowhere, &deep).unwrap().path(), top.join("a"));
+    }
+
+    #[test]
+    fn a_wrong_pin_never_works_on_another_ledger() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join(LEDGER), "{}").unwrap();
+        let empty = dir.path().join("empty");
+        fs::create_dir(&empty).unwrap();
+        let env = Environment::of(&[(PIN, empty.to_str().unwrap())]);
+        assert_eq!(StateRoot::discover(&env, dir.path()).unwrap_err().kind, Kind::Config);
+        assert_eq!(
+            StateRoot::for_init(&env, dir.path()).unwrap().path(),
+            empty.canonicalize().unwrap()
+        );
+    }
+
+    #[test]
+    fn init_takes_the_top_of_the_work_tree() {
+        let dir = tempfile::tempdir().unwrap();
+        let top = dir.path().canonicalize().unwrap();
+        fs::create_dir_all(top.join("a/b")).unwrap();
+        let init = || StateRoot::for_init(&Environment::default(), &top.join("a/b")).unwrap();
+        assert_eq!(init().path(), top.join("a/b"));
+        fs::write(top.join(".git"), "gitdir: elsewhere").unwrap();
+        assert_eq!(init().path(), top);
+    }
+
+    #[test]
+    fn a_link_in_place_of_our_directory_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink("/tmp", dir.path().join(".harness")).unwrap();
+        let root = StateRoot(dir.path().to_owned());
+        let failure = root.own_directory("workers").unwrap_err();
+        assert!(failure.error.contains(".harness is not a directory"), "{failure}");
+    }
+}

@@ -1,0 +1,158 @@
+//! Which worker am I: the name under which this process claims tasks.
+
+use std::{
+    fs::{self, File},
+    io::{self, Read, Write},
+    path::{Path, PathBuf},
+};
+
+use harness_core::WorkerId;
+
+use crate::{
+    environment::Environment,
+    failure::{Failure, Result},
+    root::StateRoot,
+};
+
+/// The `--worker` of every command that acts as a worker (`#[command(flatten)]`).
+#[derive(Debug, clap::Args)]
+pub(crate) struct Choice {
+    /// Act as this worker [default: HARNESS_WORKER_ID, else this terminal's own]
+    #[arg(long, value_name = "WORKER")]
+    worker: Option<String>,
+}
+
+impl Choice {
+    /// The worker: as told, else HARNESS_WORKER_ID, else the one that is kept. The root is only
+    /// searched for where the id is kept in it.
+    pub(crate) fn id(
+        &self,
+        env: &Environment,
+        root: impl FnOnce() -> Result<StateRoot>,
+    ) -> Result<WorkerId> {
+        if let Some(told) = &self.worker {
+            return WorkerId::parse(told).map_err(|bad| Failure::usage(bad.to_string()));
+        }
+        if let Some(told) = env.text("HARNESS_WORKER_ID")? {
+            return WorkerId::parse(told)
+                .map_err(|bad| Failure::config(format!("HARNESS_WORKER_ID: {bad}")));
+        }
+        match env.path("HARNESS_WORKER_ID_FILE") {
+            Some(file) => kept(file),
+            None => kept(&terminal_file(&root()?.own_directory("workers")?)?),
+        }
+    }
+}
+
+/// One file per terminal session, so that a dozen terminals are a dozen workers. A session's number
+/// is that of its leader and comes back after its end; with the leader's start time it does not.
+fn terminal_file(workers: &Path) -> Result<PathBuf> {
+    let session = rustix::process::getsid(None).map_err(io::Error::from)?.as_raw_nonzero();
+    // A leader that has ended still keeps its number from being used again while the session lives.
+    let started = fs::read_to_string(format!("/proc/{session}/stat"))
+        .ok()
+        .and_then(|stat| start_time(&stat).map(str::to_owned))
+        .unwrap_or_else(|| "gone".to_owned());
+    Ok(workers.join(format!("terminal-{session}-{started}")))
+}
+
+/// Field 22 of /proc/PID/stat. The second, the program's name in parentheses, may itself hold
+/// blanks and parentheses, so counting begins after the last one.
+fn start_time(stat: &str) -> Option<&str> {
+    let (_, after_name) = stat.rsplit_once(')')?;
+    after_name.split_ascii_whitespace().nth(19)
+}
+
+/// The id in `file`, made if there is none. Of several processes that make one at the same time,
+/// the first to put its file in place decides and all of them answer the same.
+fn kept(file: &Path) -> Result<WorkerId> {
+    if let Some(worker) = read(file)? {
+        return Ok(worker);
+    }
+    let directory = match file.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
+    let unwritable = |why: io::Error| Failure::file("write", file, &why);
+    // `tempfile` makes it readable for this user alone.
+    let mut made = tempfile::NamedTempFile::new_in(directory).map_err(unwritable)?;
+    writeln!(made, "{}", new_id()?).map_err(unwritable)?;
+    // Without this a power cut could leave an empty file under the final name.
+    made.as_file().sync_all().map_err(unwritable)?;
+    match made.persist_noclobber(file) {
+        Ok(_) => {}
+        Err(lost) if lost.error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(other) => return Err(unwritable(other.error)),
+    }
+    read(file)?.ok_or_else(|| Failure::error(format!("{} vanished", file.display())))
+}
+
+fn read(file: &Path) -> Result<Option<WorkerId>> {
+    let text = match fs::read_to_string(file) {
+        Ok(text) => text,
+        Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(why) => return Err(Failure::file("read", file, &why)),
+    };
+    let worker = WorkerId::parse(text.trim_end());
+    worker.map(Some).map_err(|bad| {
+        Failure::config(format!("{}: {bad}", file.display())).hint("remove it: a new one is made")
+    })
+}
+
+fn new_id() -> Result<String> {
+    let mut random = [0; 6];
+    let source = Path::new("/dev/urandom");
+    File::open(source)
+        .and_then(|mut source| source.read_exact(&mut random))
+        .map_err(|why| Failure::file("read", source, &why))?;
+    let hex: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(format!("worker-{hex}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn the_start_time_is_found_behind_any_name() {
+        let stat = "42 (a) b (c)) S 1 42 42 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 777 0 0";
+        assert_eq!(start_time(stat), Some("777"));
+        assert_eq!(start_time("42 (x"), None);
+    }
+
+    #[test]
+    fn all_who_ask_at_once_get_one_id() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("id");
+        let ids: Vec<_> = std::thread::scope(|scope| {
+            let asking: Vec<_> = (0..16).map(|_| scope.spawn(|| kept(&file).unwrap())).collect();
+            asking.into_iter().map(|one| one.join().unwrap()).collect()
+        });
+        assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
+        assert_eq!(ids[0].as_str().len(), "worker-".len() + 12);
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_was_told_needs_no_root() {
+        let nowhere = || -> Result<StateRoot> { panic!("searched for the root") };
+        let env = Environment::of(&[("HARNESS_WORKER_ID", "w-env")]);
+        let told = Choice { worker: Some("w-flag".into()) };
+        assert_eq!(told.id(&env, nowhere).unwrap().as_str(), "w-flag");
+        assert_eq!(Choice { worker: None }.id(&env, nowhere).unwrap().as_str(), "w-env");
+        let bad = Environment::of(&[("HARNESS_WORKER_ID", "a/b")]);
+        let failure = Choice { worker: None }.id(&bad, nowhere).unwrap_err();
+        assert!(failure.error.starts_with("HARNESS_WORKER_ID: "), "{failure}");
+    }
+
+    #[test]
+    fn an_unusable_file_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("id");
+        fs::write(&file, "\n").unwrap();
+        assert!(kept(&file).unwrap_err().error.contains("/id: "));
+    }
+}

@@ -1,0 +1,10 @@
+//! The binary as a person or a script meets it. One test program, a module per subject: each test
+//! program is linked by itself, and linking is most of the time a small test takes.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "clippy only knows #[test] functions")]
+
+mod config;
+mod environment;
+mod frame;
+mod trust;
+mod worker;
