@@ -9,6 +9,7 @@ mod failure;
 mod prompt;
 mod render;
 mod root;
+mod store;
 mod trust;
 mod worker;
 mod would_run;

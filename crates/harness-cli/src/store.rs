@@ -1,0 +1,154 @@
+//! The store as a command uses it: one transaction under the lock, its warnings on standard error,
+//! its refusals as failures that say what to do next.
+
+use std::{io::Write, time::Duration};
+
+use harness::{
+    clock::{Clock, SystemClock},
+    store::{
+        Applied, FileStore, Locking, Store, StoreError,
+        lock::{LockError, Wait},
+    },
+};
+use harness_core::{
+    Command, Ledger, Refusal, Reply, TaskId, command::RefusalKind, format::FormatError,
+};
+
+use crate::{
+    commands::Invocation,
+    failure::{Failure, Kind, Result},
+    render::visible,
+    root::StateRoot,
+};
+
+const LOCK_TIMEOUT: &str = "HARNESS_LOCK_TIMEOUT_SECONDS";
+const LOCK_TIMEOUT_SECONDS: u64 = 5;
+const LEASE: &str = "HARNESS_LEASE_SECONDS";
+
+impl Invocation {
+    /// The ledger as it stands: no lock, no repair.
+    pub(crate) fn look(&self, root: &StateRoot) -> Result<Ledger> {
+        Ok(harness::store::look(root.path())?)
+    }
+
+    pub(crate) fn store(&self, root: &StateRoot) -> Result<FileStore> {
+        let seconds = self.seconds(LOCK_TIMEOUT)?.unwrap_or(LOCK_TIMEOUT_SECONDS);
+        let wait = Wait::For(Duration::from_secs(seconds));
+        Ok(FileStore::open(root.path(), Locking::Each(wait))?)
+    }
+
+    /// Makes one command true, or says why not.
+    pub(crate) fn apply(&self, root: &StateRoot, command: Command) -> Result<Reply> {
+        let mut store = self.store(root)?;
+        let applied = store.apply(SystemClock.now(), std::slice::from_ref(&command))?;
+        self.answer(applied)
+    }
+
+    fn answer(&self, mut applied: Applied) -> Result<Reply> {
+        for warning in &applied.warnings {
+            warn(warning);
+        }
+        match applied.replies.pop() {
+            Some(reply) => Ok(reply?),
+            None => Err(Failure::error("the store gave no answer")),
+        }
+    }
+
+    /// The lease of a claim that a session makes.
+    pub(crate) fn lease_seconds(&self) -> Result<u64> {
+        Ok(self.seconds(LEASE)?.unwrap_or(harness_core::lease::SESSION_LEASE_SECONDS))
+    }
+
+    fn seconds(&self, variable: &str) -> Result<Option<u64>> {
+        let Some(text) = self.env.text(variable)? else { return Ok(None) };
+        let seconds = text.trim().parse::<u64>().ok().filter(|s| *s <= 365 * 24 * 3600);
+        seconds.map(Some).ok_or_else(|| {
+            Failure::config(format!("{variable}: {text:?} is not a number of seconds"))
+        })
+    }
+}
+
+/// Something that a person should hear although the command goes on.
+pub(crate) fn warn(text: &str) {
+    // Nobody is left to be told when this fails.
+    _ = writeln!(std::io::stderr(), "WARN: {}", visible(text));
+}
+
+/// A task id as an argument.
+pub(crate) fn task_id(text: &str) -> Result<TaskId, String> {
+    TaskId::parse(text).map_err(|e| e.to_string())
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        let text = error.to_string();
+        match error {
+            StoreError::NoLedger { .. } => Self::error(text).hint("make one with `harness init`"),
+            StoreError::Format(FormatError::Corrupt(_)) => Self::config(text).hint(
+                "any command that changes something restores harness-tasks.json.bak; \
+                 `harness doctor` says whether that one is readable",
+            ),
+            StoreError::Format(FormatError::Newer { .. }) => {
+                Self::config(text).hint("use the newer harness; nothing was changed")
+            }
+            StoreError::Format(FormatError::Shape { .. }) => {
+                Self::config(text).hint("mend it by hand; nothing was changed")
+            }
+            StoreError::Unrecoverable { .. } => Self::config(text).hint(
+                "put back a version of harness-tasks.json from your own backups or from \
+                 .harness/archive",
+            ),
+            StoreError::Lock(LockError::Busy { .. }) => {
+                Self::error(text).hint("try again when it has ended, or end that process")
+            }
+            StoreError::Io(why) => Self::from(why),
+            StoreError::Lock(_) | StoreError::LockLost => Self::error(text),
+        }
+    }
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        let kind = match refusal.kind() {
+            RefusalKind::Conflict | RefusalKind::Request | RefusalKind::Limit => Kind::Error,
+            RefusalKind::Config => Kind::Config,
+        };
+        let failure = Self::new(kind, refusal.to_string());
+        match &refusal {
+            Refusal::NotFound { .. } | Refusal::UnknownDependency { .. } => {
+                failure.hint("`harness task list` shows what there is")
+            }
+            Refusal::NotClaimedBy { task, .. } => {
+                failure.hint(format!("`harness task show {task}` says who holds it"))
+            }
+            Refusal::InProgress { task, .. } => {
+                failure.hint(format!("take it back first: `harness task release {task}`"))
+            }
+            Refusal::MissingDependency { task, .. } => {
+                failure.hint(format!("mend harness-tasks.json: task {task}: depends_on"))
+            }
+            Refusal::Needed { .. } => failure
+                .hint("change their dependencies first: `harness task edit ID --depends-on …`"),
+            Refusal::UnfinishedWork { .. } => failure
+                .hint("--merge keeps the tasks that are there and adds new ones")
+                .hint("--replace archives the ledger and starts from the plan"),
+            Refusal::CheckChanged { task } => {
+                failure.hint(format!("run it again: `harness task complete --id {task}`"))
+            }
+            Refusal::NoCheck { task } => {
+                failure.hint(format!("give it a check: `harness task edit {task} --validate '…'`"))
+            }
+            Refusal::NotClaimed { .. }
+            | Refusal::NotFailed { .. }
+            | Refusal::Exists { .. }
+            | Refusal::Cycle { .. }
+            | Refusal::HoldsAnother { .. }
+            | Refusal::NotNext { .. }
+            | Refusal::Unchecked { .. }
+            | Refusal::Undecided { .. }
+            | Refusal::MaxSessions { .. }
+            | Refusal::BadValue(_)
+            | Refusal::BadPlan(_) => failure,
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! Who serves a state root to other processes, and how they talk.
+
+pub mod wire;
