@@ -1,6 +1,18 @@
 //! The shell port: checks, the init script, cleanup commands.
 
-use std::{path::PathBuf, time::Duration};
+mod cancel;
+mod group;
+mod output;
+mod system;
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+pub use cancel::Cancel;
+pub use system::SystemShell;
 
 /// One command line for `sh -c`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,8 +49,15 @@ pub struct Ran {
 
 /// Runs commands in a process group of their own; nothing of the group outlives the call.
 pub trait Shell: Send + Sync {
-    fn run(&self, script: &Script) -> std::io::Result<Ran>;
+    fn run(&self, script: &Script) -> io::Result<Ran>;
+
+    /// Like [`Shell::run`], but ends as [`Exit::Cancelled`], the group stopped as by a time-out, when
+    /// `cancel` is called from another thread. A shell whose commands take no time need not care.
+    fn run_until(&self, script: &Script, cancel: &Cancel) -> io::Result<Ran> {
+        let _ = cancel;
+        self.run(script)
+    }
 
     /// Whether the first word of `command` is a plain word that `command -v` does not know.
-    fn lacks(&self, command: &str, directory: &std::path::Path) -> bool;
+    fn lacks(&self, command: &str, directory: &Path) -> bool;
 }

@@ -173,3 +173,30 @@ pub trait Disk: Send {
     /// Makes `.harness` (0700), which git ignores by its own `.gitignore`.
     fn ensure_home(&self) -> io::Result<()>;
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn where_links_are_not_supported_the_backup_is_a_copy() {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = RealDisk::open(&fs::canonicalize(folder.path()).unwrap()).unwrap();
+        disk.copy_backup().unwrap();
+        assert_eq!(disk.identity(File::Backup).unwrap(), None);
+        disk.write_tmp(b"one").unwrap();
+        disk.publish().unwrap();
+        disk.copy_backup().unwrap();
+        let (ledger, backup) = (disk.read(File::Ledger).unwrap(), disk.read(File::Backup).unwrap());
+        assert_eq!(backup.as_ref().unwrap().0, b"one");
+        assert_ne!(backup.unwrap().1.inode, ledger.unwrap().1.inode);
+    }
+
+    #[test]
+    fn a_name_is_the_end_of_its_path() {
+        assert_eq!(File::Trajectory.name(), "trajectory.jsonl");
+        assert_eq!(File::Marker.name(), ".harness-active");
+    }
+}

@@ -118,7 +118,7 @@ impl RealDisk {
     }
 
     /// Where hard links are not supported (or not allowed to us), a copy does as well.
-    fn copy_backup(&self) -> io::Result<()> {
+    pub(super) fn copy_backup(&self) -> io::Result<()> {
         let Some((bytes, _)) = self.read(File::Ledger)? else {
             return Ok(());
         };

@@ -1,0 +1,44 @@
+//! A request to stop that a poll loop can wait for.
+
+use std::{
+    io::{self, PipeReader, PipeWriter},
+    os::fd::{AsFd, BorrowedFd},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+/// Clones are one and the same request. Once made it stays.
+#[derive(Debug, Clone)]
+pub struct Cancel {
+    ends: Arc<Ends>,
+}
+
+/// The writer going away is the signal: every poll of the reader sees it, however often, and none
+/// has to read.
+#[derive(Debug)]
+struct Ends {
+    reader: PipeReader,
+    writer: Mutex<Option<PipeWriter>>,
+}
+
+impl Cancel {
+    pub fn new() -> io::Result<Cancel> {
+        let (reader, writer) = io::pipe()?;
+        Ok(Cancel { ends: Arc::new(Ends { reader, writer: Mutex::new(Some(writer)) }) })
+    }
+
+    pub fn cancel(&self) {
+        self.ends.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.ends.writer.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+    }
+}
+
+impl AsFd for Cancel {
+    /// Hangs up when cancelled.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.ends.reader.as_fd()
+    }
+}

@@ -1,0 +1,173 @@
+//! A process group of one command: started, watched and ended as a whole.
+
+use std::{
+    io,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    process::{Child, Command, ExitStatus},
+    thread,
+};
+
+use rustix::{
+    io::Errno,
+    process::{Pid, Signal, WaitId, WaitIdOptions},
+};
+
+/// Dropped before its end it is killed: nothing of it outlives the call that started it.
+#[derive(Debug)]
+pub(super) struct Group {
+    leader: Child,
+    id: Pid,
+    exited: OwnedFd,
+    stage: Stage,
+}
+
+/// What is left to be ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    All,
+    /// The leader has ended.
+    Others,
+    Nothing,
+}
+
+impl Group {
+    /// `command` was told to make a group of its own.
+    pub(super) fn start(command: &mut Command) -> io::Result<Group> {
+        let mut leader = command.spawn()?;
+        let id = Pid::from_child(&leader);
+        match notice_of_exit(id) {
+            Ok(exited) => Ok(Group { leader, id, exited, stage: Stage::All }),
+            Err(e) => {
+                let _ = rustix::process::kill_process_group(id, Signal::KILL);
+                leader.wait()?;
+                Err(e)
+            }
+        }
+    }
+
+    /// Readable, or hung up, once the leader has ended.
+    pub(super) fn exited(&self) -> BorrowedFd<'_> {
+        self.exited.as_fd()
+    }
+
+    /// To all of the group; fine if none is left.
+    pub(super) fn signal(&self, signal: Signal) -> io::Result<()> {
+        match rustix::process::kill_process_group(self.id, signal) {
+            // EPERM: macOS says so when only dead ones are left.
+            Ok(()) | Err(Errno::SRCH | Errno::PERM) => Ok(()),
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    /// Takes the leader's status; only after [`Group::exited`] said so does it not wait. From then
+    /// on the number of the group is kept for us only by the ones that are left in it.
+    pub(super) fn reap(&mut self) -> io::Result<ExitStatus> {
+        let status = self.leader.wait()?;
+        self.stage = Stage::Others;
+        Ok(status)
+    }
+
+    /// Whether somebody of the group still runs, after the leader was reaped.
+    pub(super) fn has_leftovers(&self) -> bool {
+        match rustix::process::test_kill_process_group(self.id) {
+            Err(_) => false,
+            // Orphans that ended may never be reaped in a container; they do not count.
+            Ok(()) => any_running(self.id).unwrap_or(true),
+        }
+    }
+
+    /// None is left: its number may be another's from now on.
+    pub(super) fn has_ended(&mut self) {
+        self.stage = Stage::Nothing;
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        match self.stage {
+            Stage::All => {
+                let _ = self.signal(Signal::KILL);
+                let _ = self.leader.wait();
+            }
+            Stage::Others if self.has_leftovers() => {
+                let _ = self.signal(Signal::KILL);
+            }
+            Stage::Others | Stage::Nothing => {}
+        }
+    }
+}
+
+/// A descriptor that wakes a poll when the process has ended, and leaves it to be reaped.
+fn notice_of_exit(pid: Pid) -> io::Result<OwnedFd> {
+    #[cfg(target_os = "linux")]
+    if let Ok(pidfd) = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()) {
+        return Ok(pidfd);
+    }
+    // macOS, and kernels or sandboxes without it.
+    waiter(pid)
+}
+
+fn waiter(pid: Pid) -> io::Result<OwnedFd> {
+    let (reader, writer) = io::pipe()?;
+    thread::Builder::new().name("exit-waiter".to_owned()).spawn(move || {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        while let Err(Errno::INTR) = rustix::process::waitid(WaitId::Pid(pid), options) {}
+        drop(writer);
+    })?;
+    Ok(reader.into())
+}
+
+/// Whether a process of the group is more than a zombie; `None` where there is no `/proc`.
+fn any_running(group: Pid) -> Option<bool> {
+    let group = group.as_raw_nonzero().to_string();
+    for entry in std::fs::read_dir("/proc").ok()?.flatten() {
+        let name = entry.file_name();
+        if !name.to_string_lossy().starts_with(|first: char| first.is_ascii_digit()) {
+            continue;
+        }
+        // One that ends while we look is none that runs.
+        let Ok(stat) = std::fs::read(entry.path().join("stat")) else {
+            continue;
+        };
+        let stat = String::from_utf8_lossy(&stat);
+        let Some((_, fields)) = stat.rsplit_once(") ") else {
+            continue;
+        };
+        let mut fields = fields.split(' ');
+        let (state, of) = (fields.next(), fields.nth(1));
+        if of == Some(group.as_str()) && !matches!(state, Some("Z" | "X")) {
+            return Some(true);
+        }
+    }
+    Some(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{os::unix::process::CommandExt as _, process::Stdio};
+
+    use super::*;
+
+    #[test]
+    fn without_a_pidfd_a_thread_waits() {
+        let mut command = Command::new("cat");
+        command.stdin(Stdio::piped()).process_group(0);
+        let mut group = Group::start(&mut command).unwrap();
+        group.exited = waiter(group.id).unwrap();
+        drop(group.leader.stdin.take());
+        let mut polled = [rustix::event::PollFd::new(&group.exited, rustix::event::PollFlags::IN)];
+        rustix::event::poll(&mut polled, None).unwrap();
+        assert!(group.reap().unwrap().success());
+        assert!(!group.has_leftovers());
+    }
+
+    #[test]
+    fn a_group_that_is_dropped_is_gone() {
+        let mut command = Command::new("cat");
+        command.stdin(Stdio::piped()).process_group(0);
+        let group = Group::start(&mut command).unwrap();
+        let id = group.id;
+        drop(group);
+        assert!(rustix::process::test_kill_process_group(id).is_err());
+    }
+}

@@ -1,0 +1,115 @@
+//! What a command wrote: all of it counted and hashed, the end of it kept.
+
+use std::{
+    collections::VecDeque,
+    io::{self, PipeReader, Read as _},
+};
+
+use sha2::{Digest as _, Sha256};
+
+/// What is kept for the next attempt's prompt and the receipt.
+const TAIL_BYTES: usize = 64 * 1024;
+
+/// Takes in the output of a command through a pipe that never blocks.
+#[derive(Debug)]
+pub(super) struct Output {
+    /// `None` once it has ended.
+    pipe: Option<PipeReader>,
+    buffer: Vec<u8>,
+    tail: VecDeque<u8>,
+    bytes: u64,
+    sha256: Sha256,
+}
+
+/// What one read gave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pumped {
+    Some(usize),
+    NothingNow,
+    Ended,
+}
+
+impl Output {
+    pub(super) fn from(pipe: PipeReader) -> io::Result<Output> {
+        let flags = rustix::fs::fcntl_getfl(&pipe)?;
+        rustix::fs::fcntl_setfl(&pipe, flags | rustix::fs::OFlags::NONBLOCK)?;
+        Ok(Output {
+            pipe: Some(pipe),
+            buffer: vec![0; TAIL_BYTES],
+            tail: VecDeque::with_capacity(TAIL_BYTES),
+            bytes: 0,
+            sha256: Sha256::new(),
+        })
+    }
+
+    /// What to poll, while there may be more.
+    pub(super) fn pipe(&self) -> Option<&PipeReader> {
+        self.pipe.as_ref()
+    }
+
+    /// One read, so that a flood does not keep the caller from its timers.
+    pub(super) fn pump(&mut self) -> io::Result<Pumped> {
+        let Some(pipe) = &mut self.pipe else {
+            return Ok(Pumped::Ended);
+        };
+        match pipe.read(&mut self.buffer) {
+            Ok(0) => {
+                self.pipe = None;
+                Ok(Pumped::Ended)
+            }
+            Ok(count) => {
+                self.take(count);
+                Ok(Pumped::Some(count))
+            }
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(Pumped::NothingNow),
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok(Pumped::Some(0)),
+            Err(e) => Err(e),
+        }
+    }
+
+    fn take(&mut self, count: usize) {
+        let chunk = &self.buffer[..count];
+        self.sha256.update(chunk);
+        self.bytes += count as u64;
+        let surplus = (self.tail.len() + count).saturating_sub(TAIL_BYTES);
+        self.tail.drain(..surplus.min(self.tail.len()));
+        self.tail.extend(chunk);
+    }
+
+    /// The tail, the count and the hash in hexadecimal.
+    pub(super) fn finish(self) -> (Vec<u8>, u64, String) {
+        let digest = self.sha256.finalize();
+        let sha256 = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        (self.tail.into(), self.bytes, sha256)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    #[test]
+    fn the_tail_is_the_end_of_what_came() {
+        let (reader, mut writer) = io::pipe().unwrap();
+        let mut output = Output::from(reader).unwrap();
+        assert_eq!(output.pump().unwrap(), Pumped::NothingNow);
+        let mut all = Vec::new();
+        for round in 0_u8..40 {
+            let chunk = vec![round; 5000];
+            writer.write_all(&chunk).unwrap();
+            all.extend(chunk);
+            assert_eq!(output.pump().unwrap(), Pumped::Some(5000));
+        }
+        drop(writer);
+        assert_eq!(output.pump().unwrap(), Pumped::Ended);
+        assert!(output.pipe().is_none());
+        let (tail, bytes, sha256) = output.finish();
+        assert_eq!(bytes, 200_000);
+        assert_eq!(tail, all[all.len() - TAIL_BYTES..]);
+        let digest = Sha256::digest(&all);
+        let expected: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(sha256, expected);
+    }
+}
