@@ -31,16 +31,9 @@ pub(crate) struct Global {
     /// Run as if started in this directory
     #[arg(short = 'C', long, global = true, value_name = "DIR")]
     pub(crate) directory: Option<PathBuf>,
-    /// When to use colours
-    #[arg(
-        long,
-        global = true,
-        value_name = "WHEN",
-        value_enum,
-        default_value_t,
-        hide_possible_values = true,
-        help = "When to use colours: auto, always, never"
-    )]
+    /// When to use colours: auto, always, never
+    #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t)]
+    #[arg(hide_possible_values = true)]
     pub(crate) color: ColorWhen,
     /// No colours and no live view: lines of text only
     #[arg(long, global = true)]

@@ -194,10 +194,9 @@ fn width(text: &str) -> usize {
 /// The text with its control characters made visible, newlines aside: what a repository wrote must
 /// not be able to move the cursor, clear the line it stands on or reorder what a person reads.
 pub(crate) fn visible(text: &str) -> String {
-    let hidden = |c: char| {
-        (c.is_control() && c != '\n')
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
-    };
+    let invisible = |c: char| matches!(c, '\u{200b}'..='\u{200f}' | '\u{feff}');
+    let reordering = |c: char| matches!(c, '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}');
+    let hidden = |c: char| (c.is_control() && c != '\n') || invisible(c) || reordering(c);
     if !text.contains(hidden) {
         return text.to_owned();
     }
