@@ -48,6 +48,9 @@ impl Global {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Init(commands::init::Args),
+    Add(commands::add::Args),
+    Task(commands::task::Args),
     Trust(commands::trust::Args),
     Config(commands::config::Args),
     WorkerId(commands::worker_id::Args),
@@ -57,7 +60,7 @@ pub(crate) enum Command {
 
 /// The order in which `harness --help` lists the commands. A test holds that each is in one group.
 const GROUPS: &[(&str, &[&str])] =
-    &[("Set up", &["trust", "config"]), ("For scripts", &["worker-id", "completions", "man"])];
+    &[("Set up", &["init", "trust", "config"]), ("Tasks", &["add", "task"]), ("For scripts", &["worker-id", "completions", "man"])];
 
 /// The whole command line as data, for parsing, completions and the manual.
 pub(crate) fn command() -> clap::Command {

@@ -131,10 +131,15 @@ impl Out {
             Value::Object(fields) => document.extend(fields),
             other => return Err(Failure::error(format!("{other} is no JSON document"))),
         }
+        self.json(&Value::Object(document))
+    }
+
+    /// A JSON value as the wire has it, for what is not a document of ours.
+    pub(crate) fn json(&mut self, value: &Value) -> Result<()> {
         let text = if self.terminal {
-            serde_json::to_string_pretty(&document)?
+            serde_json::to_string_pretty(value)?
         } else {
-            serde_json::to_string(&document)?
+            serde_json::to_string(value)?
         };
         self.line(text)
     }

@@ -4,6 +4,7 @@
 //! clock, no file, no process, no thread: `now` is always an argument.
 
 pub mod category;
+pub mod check;
 pub mod command;
 pub mod fact;
 pub mod format;

@@ -1,8 +1,12 @@
 //! One file per command. Each has an `Args`, whose doc comment is the help text, and a `run`.
 
+pub(crate) mod add;
 pub(crate) mod completions;
 pub(crate) mod config;
+mod fields;
+pub(crate) mod init;
 pub(crate) mod man;
+pub(crate) mod task;
 pub(crate) mod trust;
 pub(crate) mod worker_id;
 
@@ -69,6 +73,9 @@ fn dispatch(invocation: &mut Invocation, cli: Cli) -> Result<ExitCode> {
             .map_err(|why| Failure::file("change to", directory, &why))?;
     }
     match cli.command {
+        Command::Init(args) => init::run(invocation, args),
+        Command::Add(args) => add::run(invocation, args),
+        Command::Task(args) => task::run(invocation, args),
         Command::Trust(args) => trust::run(invocation, args),
         Command::Config(args) => config::run(invocation, args),
         Command::WorkerId(args) => worker_id::run(invocation, args),
