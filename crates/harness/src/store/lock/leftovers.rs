@@ -10,8 +10,8 @@ use super::{
 /// Somebody in another container, whose pid means nothing here, is done with it by then.
 const LEFTOVER_AGE: Duration = Duration::from_secs(10);
 
-/// Removes it. It takes a look at all of `/tmp`, so that only who found a dead lock does it. Nothing depends on it, so
-/// that errors are left alone.
+/// Removes it. That takes a look at all of `/tmp`, so that only who found a dead lock does it.
+/// Nothing depends on it, so that errors are left alone.
 pub(super) fn sweep(lock: &Path) {
     let (Some(folder), Some(name)) = (lock.parent(), lock.file_name()) else {
         return;
