@@ -59,8 +59,11 @@ pub(crate) enum Command {
 }
 
 /// The order in which `harness --help` lists the commands. A test holds that each is in one group.
-const GROUPS: &[(&str, &[&str])] =
-    &[("Set up", &["init", "trust", "config"]), ("Tasks", &["add", "task"]), ("For scripts", &["worker-id", "completions", "man"])];
+const GROUPS: &[(&str, &[&str])] = &[
+    ("Set up", &["init", "trust", "config"]),
+    ("Tasks", &["add", "task"]),
+    ("For scripts", &["worker-id", "completions", "man"]),
+];
 
 /// The whole command line as data, for parsing, completions and the manual.
 pub(crate) fn command() -> clap::Command {

@@ -23,7 +23,9 @@ pub enum Found {
 pub enum Verdict {
     Passed,
     /// The work is not good enough.
-    Red { why: String },
+    Red {
+        why: String,
+    },
     /// It took too long.
     TimedOut,
     /// The environment lacks the check: that says nothing about the work.

@@ -3,7 +3,10 @@
 use harness_core::{Command, Reply, TaskId, command::Add};
 use serde_json::json;
 
-use super::{Invocation, fields::{Dependency, Fields}};
+use super::{
+    Invocation,
+    fields::{Dependency, Fields},
+};
 use crate::{
     exit::ExitCode,
     failure::{Failure, Result},

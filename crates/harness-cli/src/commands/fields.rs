@@ -56,7 +56,14 @@ fn dependency(text: &str) -> Result<Dependency, String> {
 
 impl Fields {
     pub(crate) fn any(&self) -> bool {
-        let texts = [&self.priority, &self.validate, &self.cleanup, &self.instructions, &self.role, &self.phase];
+        let texts = [
+            &self.priority,
+            &self.validate,
+            &self.cleanup,
+            &self.instructions,
+            &self.role,
+            &self.phase,
+        ];
         texts.iter().any(|t| t.is_some())
             || self.depends_on.is_some()
             || self.timeout.is_some()
@@ -92,7 +99,8 @@ fn read_text(text: &str) -> Result<String> {
     }
     match text.strip_prefix('@') {
         None => Ok(text.to_owned()),
-        Some(file) => fs::read_to_string(file)
-            .map_err(|why| Failure::file("read", Path::new(file), &why)),
+        Some(file) => {
+            fs::read_to_string(file).map_err(|why| Failure::file("read", Path::new(file), &why))
+        }
     }
 }

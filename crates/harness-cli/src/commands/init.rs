@@ -80,7 +80,11 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let mut done: Vec<String> = Vec::new();
     let mut root = StateRoot::for_init(&invocation.env, &here)?;
     if !in_git(root.path()) {
-        let wanted = if args.git { Answer::Yes } else { ask("There is no git repository here. Make one?", Answer::No)? };
+        let wanted = if args.git {
+            Answer::Yes
+        } else {
+            ask("There is no git repository here. Make one?", Answer::No)?
+        };
         if wanted == Answer::Yes {
             git(root.path(), &["init", "--quiet"])?;
             done.push("made a git repository".into());
@@ -96,7 +100,11 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         let ignore = match (args.no_ignore, args.gitignore) {
             (true, _) => Ignore::Nothing,
             (_, true) => Ignore::Shared,
-            _ if ask("Let git ignore these files (in .git/info/exclude)?", Answer::Yes)? == Answer::No => Ignore::Nothing,
+            _ if ask("Let git ignore these files (in .git/info/exclude)?", Answer::Yes)?
+                == Answer::No =>
+            {
+                Ignore::Nothing
+            }
             _ => Ignore::Private,
         };
         done.extend(write_ignore_rules(root.path(), ignore)?);
@@ -146,7 +154,9 @@ fn report(
         if !in_git(root.path()) {
             out.line("  no git here: the ledger works, `harness run` over it needs a repository")?;
         }
-        out.line("next: harness add \"what is to be done\" --validate 'the command that proves it'")?;
+        out.line(
+            "next: harness add \"what is to be done\" --validate 'the command that proves it'",
+        )?;
     }
     Ok(ExitCode::Done)
 }
@@ -192,9 +202,11 @@ fn in_git(path: &Path) -> bool {
 }
 
 fn git(directory: &Path, args: &[&str]) -> Result<String> {
-    let output = Command::new("git").args(args).current_dir(directory).output().map_err(|why| {
-        Failure::error(format!("can not run git: {why}")).hint("install git")
-    })?;
+    let output = Command::new("git")
+        .args(args)
+        .current_dir(directory)
+        .output()
+        .map_err(|why| Failure::error(format!("can not run git: {why}")).hint("install git"))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
         return Err(Failure::error(format!("git {} failed: {}", args.join(" "), said.trim())));

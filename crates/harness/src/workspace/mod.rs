@@ -8,6 +8,7 @@ mod discover;
 mod evidence;
 mod filter;
 mod git;
+pub mod glance;
 mod index;
 mod object;
 mod own;

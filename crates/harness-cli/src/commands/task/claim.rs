@@ -1,6 +1,6 @@
 //! `harness task claim`
 
-use harness::{host::wire, workspace::GitWorkspace};
+use harness::{host::wire, workspace::glance};
 use harness_core::{
     Command, Reply,
     command::{Claim, Place},
@@ -61,5 +61,5 @@ pub(super) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
 /// A client does its own git work: of the repository only HEAD is looked at, and where there is
 /// none the claim says so (`base=none`).
 fn place(root: &StateRoot) -> Place {
-    Place { base: GitWorkspace::head_of(root.path()), ..Place::default() }
+    Place { base: glance::head(root.path()), ..Place::default() }
 }

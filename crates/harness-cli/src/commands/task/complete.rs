@@ -10,7 +10,7 @@ use std::{
 
 use harness::{
     shell::{Script, Shell, SystemShell},
-    workspace::GitWorkspace,
+    workspace::glance,
 };
 use harness_core::{
     Command, Holder, Task,
@@ -76,7 +76,7 @@ pub(super) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         }
         Proof::Word => Unchecked::Allowed,
     };
-    let commit = GitWorkspace::head_of(root.path());
+    let commit = glance::head(root.path());
     let complete = Complete { holder, authority, proof, unchecked, commit };
     done(invocation, Command::Complete(complete), "completed", args.json)
 }
@@ -99,7 +99,8 @@ fn passed(
     if !Trust::of_user(&invocation.env)?.is_trusted(root)? {
         return Err(trust::refusal(root, &WouldRun::in_root(root)?));
     }
-    let directory = task.worktree.as_ref().map_or_else(|| work_tree(invocation, root), PathBuf::from);
+    let directory =
+        task.worktree.as_ref().map_or_else(|| work_tree(invocation, root), PathBuf::from);
     let timeout = Duration::from_secs(task.validation.timeout_seconds.max(1));
     let environment = environment(root, task, holder, session);
     let script = Script { command: command.clone(), directory, timeout, environment };
@@ -110,16 +111,20 @@ fn passed(
     let told = tail(&ran.tail);
     match Verdict::of(found, ran.exit) {
         Verdict::Passed => Ok(Proof::Passed { command }),
-        Verdict::Red { why } => Err(Failure::error(format!(
-            "Task {}: the check failed ({why})\n{told}", task.id
-        ))
-        .hint("the task is still yours: mend it and complete it again")),
+        Verdict::Red { why } => {
+            Err(Failure::error(format!("Task {}: the check failed ({why})\n{told}", task.id))
+                .hint("the task is still yours: mend it and complete it again"))
+        }
         Verdict::TimedOut => Err(Failure::error(format!(
-            "Task {}: the check took longer than {} s\n{told}", task.id, timeout.as_secs()
+            "Task {}: the check took longer than {} s\n{told}",
+            task.id,
+            timeout.as_secs()
         ))
         .hint(format!("`harness task edit {} --timeout SECONDS` gives it more", task.id))),
         Verdict::Missing => Err(Failure::error(format!(
-            "Task {}: the check can not be run here: {}\n{told}", task.id, visible(&command)
+            "Task {}: the check can not be run here: {}\n{told}",
+            task.id,
+            visible(&command)
         ))
         .hint("install what it needs; the task is still yours")),
         Verdict::Cancelled => Err(Failure::error("the check was stopped")),
@@ -130,11 +135,15 @@ fn passed(
 /// state root.
 fn work_tree(invocation: &Invocation, root: &StateRoot) -> PathBuf {
     let told = invocation.env.path("HARNESS_WORKTREE").map(PathBuf::from);
-    told.or_else(|| GitWorkspace::top_level_of(root.path()))
-        .unwrap_or_else(|| root.path().to_owned())
+    told.or_else(|| glance::top_level(root.path())).unwrap_or_else(|| root.path().to_owned())
 }
 
-fn environment(root: &StateRoot, task: &Task, holder: &Holder, session: u64) -> Vec<(String, String)> {
+fn environment(
+    root: &StateRoot,
+    task: &Task,
+    holder: &Holder,
+    session: u64,
+) -> Vec<(String, String)> {
     [
         ("HARNESS_STATE_ROOT", root.path().display().to_string()),
         ("HARNESS_TASK_ID", task.id.to_string()),

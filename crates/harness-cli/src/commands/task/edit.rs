@@ -33,7 +33,9 @@ pub(super) struct Args {
 
 pub(super) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     if args.title.is_none() && !args.fields.any() {
-        return Err(Failure::usage("nothing to change").hint("`harness task edit --help` lists the fields"));
+        return Err(
+            Failure::usage("nothing to change").hint("`harness task edit --help` lists the fields")
+        );
     }
     let edit = args.fields.edit(args.id, args.title)?;
     done(invocation, Command::Edit(edit), "changed", args.json)

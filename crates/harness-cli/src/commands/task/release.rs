@@ -12,7 +12,7 @@ use crate::{exit::ExitCode, failure::Result, store::task_id};
 #[command(after_help = "\
 Examples:
   harness task release task-002
-  harness task release task-002 --reason "worker is gone"")]
+  harness task release task-002 --reason 'worker is gone'")]
 pub(super) struct Args {
     /// The task
     #[arg(value_parser = task_id)]

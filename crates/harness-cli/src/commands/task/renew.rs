@@ -31,7 +31,11 @@ pub(super) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     tell_lease(invocation, reply, args.json)
 }
 
-pub(super) fn tell_lease(invocation: &mut Invocation, reply: Reply, json: bool) -> Result<ExitCode> {
+pub(super) fn tell_lease(
+    invocation: &mut Invocation,
+    reply: Reply,
+    json: bool,
+) -> Result<ExitCode> {
     let Reply::Lease { task, expires_at } = reply else {
         return Err(Failure::error(format!("unexpected answer: {reply:?}")));
     };

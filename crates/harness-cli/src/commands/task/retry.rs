@@ -12,7 +12,7 @@ use crate::{exit::ExitCode, failure::Result, store::task_id};
 #[command(after_help = "\
 Examples:
   harness task retry task-002
-  harness task retry task-002 --reason "the database is back"")]
+  harness task retry task-002 --reason 'the database is back'")]
 pub(super) struct Args {
     /// The task
     #[arg(value_parser = task_id)]
