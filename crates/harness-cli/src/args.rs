@@ -51,6 +51,8 @@ pub(crate) enum Command {
     Init(commands::init::Args),
     Add(commands::add::Args),
     Task(commands::task::Args),
+    Rescue(commands::rescue::Args),
+    Demo(commands::demo::Args),
     Trust(commands::trust::Args),
     Config(commands::config::Args),
     WorkerId(commands::worker_id::Args),
@@ -60,8 +62,8 @@ pub(crate) enum Command {
 
 /// The order in which `harness --help` lists the commands. A test holds that each is in one group.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Set up", &["init", "trust", "config"]),
-    ("Tasks", &["add", "task"]),
+    ("Set up", &["demo", "init", "trust", "config"]),
+    ("Tasks", &["add", "task", "rescue"]),
     ("For scripts", &["worker-id", "completions", "man"]),
 ];
 

@@ -3,9 +3,11 @@
 pub(crate) mod add;
 pub(crate) mod completions;
 pub(crate) mod config;
+pub(crate) mod demo;
 mod fields;
 pub(crate) mod init;
 pub(crate) mod man;
+pub(crate) mod rescue;
 pub(crate) mod task;
 pub(crate) mod trust;
 pub(crate) mod worker_id;
@@ -76,6 +78,8 @@ fn dispatch(invocation: &mut Invocation, cli: Cli) -> Result<ExitCode> {
         Command::Init(args) => init::run(invocation, args),
         Command::Add(args) => add::run(invocation, args),
         Command::Task(args) => task::run(invocation, args),
+        Command::Rescue(args) => rescue::run(invocation, args),
+        Command::Demo(args) => demo::run(invocation, args),
         Command::Trust(args) => trust::run(invocation, args),
         Command::Config(args) => config::run(invocation, args),
         Command::WorkerId(args) => worker_id::run(invocation, args),

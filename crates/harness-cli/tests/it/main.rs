@@ -6,5 +6,7 @@
 mod config;
 mod environment;
 mod frame;
+mod killed;
+mod together;
 mod trust;
 mod worker;

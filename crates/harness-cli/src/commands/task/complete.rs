@@ -112,17 +112,17 @@ fn passed(
     match Verdict::of(found, ran.exit) {
         Verdict::Passed => Ok(Proof::Passed { command }),
         Verdict::Red { why } => {
-            Err(Failure::error(format!("Task {}: the check failed ({why})\n{told}", task.id))
+            Err(Failure::error(format!("Task {}: the check failed ({why}){told}", task.id))
                 .hint("the task is still yours: mend it and complete it again"))
         }
         Verdict::TimedOut => Err(Failure::error(format!(
-            "Task {}: the check took longer than {} s\n{told}",
+            "Task {}: the check took longer than {} s{told}",
             task.id,
             timeout.as_secs()
         ))
         .hint(format!("`harness task edit {} --timeout SECONDS` gives it more", task.id))),
         Verdict::Missing => Err(Failure::error(format!(
-            "Task {}: the check can not be run here: {}\n{told}",
+            "Task {}: the check can not be run here: {}{told}",
             task.id,
             visible(&command)
         ))
@@ -194,5 +194,5 @@ fn tail(output: &[u8]) -> String {
     let text = String::from_utf8_lossy(output);
     let lines: Vec<&str> = text.lines().collect();
     let from = lines.len().saturating_sub(SHOWN_LINES);
-    lines[from..].iter().map(|line| format!("  | {line}")).collect::<Vec<_>>().join("\n")
+    lines[from..].iter().map(|line| format!("\n  | {line}")).collect()
 }
