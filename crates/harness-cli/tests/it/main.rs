@@ -6,7 +6,9 @@
 mod config;
 mod environment;
 mod frame;
+mod init;
 mod killed;
+mod tasks;
 mod together;
 mod trust;
 mod worker;
