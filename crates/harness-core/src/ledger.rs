@@ -154,8 +154,13 @@ impl Ledger {
         &self.selection
     }
 
+    /// The largest epoch that was ever given out, as far as this ledger knows.
+    pub fn epoch(&self) -> Epoch {
+        self.head.epoch.max(self.highest_epoch)
+    }
+
     pub fn next_epoch(&self) -> Epoch {
-        self.head.epoch.max(self.highest_epoch).next()
+        self.epoch().next()
     }
 
     /// Makes `change` true here.

@@ -84,12 +84,7 @@ impl From<DiskTask> for Task {
             worktree: d.worktree,
             branch: d.branch,
             base_untracked: d.base_untracked,
-            intent: d.intent.map(|i| match i {
-                DiskIntent::Rollback { category, message } => {
-                    Intent::Rollback { category, message }
-                }
-                DiskIntent::Land { target, from, to } => Intent::Land { target, from, to },
-            }),
+            intent: d.intent.map(Into::into),
             instructions: d.instructions,
             role: d.role,
             phase: d.phase,
@@ -164,9 +159,18 @@ enum DiskVia {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum DiskIntent {
+pub(super) enum DiskIntent {
     Rollback { category: Category, message: String },
     Land { target: String, from: CommitId, to: CommitId },
+}
+
+impl From<DiskIntent> for Intent {
+    fn from(d: DiskIntent) -> Self {
+        match d {
+            DiskIntent::Rollback { category, message } => Self::Rollback { category, message },
+            DiskIntent::Land { target, from, to } => Self::Land { target, from, to },
+        }
+    }
 }
 
 #[derive(Deserialize)]
