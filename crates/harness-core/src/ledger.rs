@@ -188,10 +188,10 @@ impl Ledger {
         }
     }
 
-    /// Notes which lines the last change appends to the log and where.
+    /// Notes which lines the last change appends to the log and where. No lines are nowhere.
     pub fn set_log_tail(&mut self, lines: Vec<String>, log_at: u64) {
+        self.head.log_at = if lines.is_empty() { 0 } else { log_at };
         self.head.log_tail = lines;
-        self.head.log_at = log_at;
     }
 
     fn put(&mut self, task: &Task) {

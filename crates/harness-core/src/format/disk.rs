@@ -190,6 +190,7 @@ impl From<DiskHead> for Head {
     fn from(d: DiskHead) -> Self {
         let defaults = SessionConfig::default();
         let config = d.session_config.unwrap_or_default();
+        let log_tail = d.log_tail.filter(|lines| !lines.is_empty());
         Self {
             created: d.created,
             session_config: SessionConfig {
@@ -207,8 +208,9 @@ impl From<DiskHead> for Head {
             epoch: d.epoch.unwrap_or_default(),
             goal: d.goal,
             phases: d.phases.unwrap_or_default().into_iter().map(Into::into).collect(),
-            log_tail: d.log_tail.unwrap_or_default(),
-            log_at: d.log_at.unwrap_or(0),
+            // Without lines the place says nothing, and it is not written.
+            log_at: log_tail.as_ref().and(d.log_at).unwrap_or(0),
+            log_tail: log_tail.unwrap_or_default(),
         }
     }
 }
