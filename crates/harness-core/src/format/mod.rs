@@ -2,11 +2,12 @@
 //!
 //! Reading is tolerant, writing is strict, and what we do not know survives: a [`Document`] keeps
 //! the text of every task beside the ledger. A task that changed has its known fields patched into
-//! the JSON object that was there; the text of every other task is copied as it is. So a write
-//! costs what changed and one copy, and the order of keys and unknown fields on every level stay.
+//! the JSON object that was there; the text of everything else is copied as it is. So a write costs
+//! what changed and one copy, and the order of keys and unknown fields on every level stay.
 
 mod disk;
 mod document;
+mod object;
 mod patch;
 mod pretty;
 mod read;
