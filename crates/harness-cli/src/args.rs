@@ -55,16 +55,25 @@ impl Global {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    Trust(commands::trust::Args),
     Config(commands::config::Args),
+    Doctor(commands::doctor::Args),
+    Log(commands::log::Args),
+    Plan(commands::plan::Args),
+    Status(commands::status::Args),
+    Task(commands::task::Args),
+    Trust(commands::trust::Args),
     WorkerId(commands::worker_id::Args),
     Completions(commands::completions::Args),
     Man(commands::man::Args),
 }
 
 /// The order in which `harness --help` lists the commands. A test holds that each is in one group.
-const GROUPS: &[(&str, &[&str])] =
-    &[("Set up", &["trust", "config"]), ("For scripts", &["worker-id", "completions", "man"])];
+const GROUPS: &[(&str, &[&str])] = &[
+    ("Set up", &["trust", "config", "doctor"]),
+    ("Tasks", &["task", "plan"]),
+    ("Looking", &["status", "log"]),
+    ("For scripts", &["worker-id", "completions", "man"]),
+];
 
 /// The whole command line as data, for parsing, completions and the manual.
 pub(crate) fn command() -> clap::Command {

@@ -2,7 +2,12 @@
 
 pub(crate) mod completions;
 pub(crate) mod config;
+pub(crate) mod doctor;
+pub(crate) mod log;
 pub(crate) mod man;
+pub(crate) mod plan;
+pub(crate) mod status;
+pub(crate) mod task;
 pub(crate) mod trust;
 pub(crate) mod worker_id;
 
@@ -22,6 +27,8 @@ use crate::{
 pub(crate) struct Invocation {
     pub(crate) out: Out,
     pub(crate) env: Environment,
+    /// `--plain`: no live view.
+    pub(crate) plain: bool,
 }
 
 impl Invocation {
@@ -51,7 +58,8 @@ pub(crate) fn main() -> ExitCode {
     };
     let when = cli.global.color_when();
     let paint = Paint::choose(when, &env, &io::stderr());
-    let mut invocation = Invocation { out: Out::new(when, &env), env };
+    let plain = cli.global.plain;
+    let mut invocation = Invocation { out: Out::new(when, &env), env, plain };
     let ended = dispatch(&mut invocation, cli).and_then(|code| {
         invocation.out.finish()?;
         Ok(code)
@@ -69,8 +77,13 @@ fn dispatch(invocation: &mut Invocation, cli: Cli) -> Result<ExitCode> {
             .map_err(|why| Failure::file("change to", directory, &why))?;
     }
     match cli.command {
-        Command::Trust(args) => trust::run(invocation, args),
         Command::Config(args) => config::run(invocation, args),
+        Command::Doctor(args) => doctor::run(invocation, args),
+        Command::Log(args) => log::run(invocation, args),
+        Command::Plan(args) => plan::run(invocation, args),
+        Command::Status(args) => status::run(invocation, args),
+        Command::Task(args) => task::run(invocation, args),
+        Command::Trust(args) => trust::run(invocation, args),
         Command::WorkerId(args) => worker_id::run(invocation, args),
         Command::Completions(args) => completions::run(invocation, args),
         Command::Man(args) => man::run(invocation, args),

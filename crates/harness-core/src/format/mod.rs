@@ -14,6 +14,11 @@ mod read;
 pub use document::Document;
 pub use read::{FormatError, read, read_ledger};
 
+/// Valid JSON without the space between its parts; strings and numbers are copied to the letter.
+pub fn compact(json: &str) -> String {
+    pretty::compact(json)
+}
+
 /// A task as an object of the file, all published fields included.
 pub fn task_object(task: &crate::Task) -> serde_json::Map<String, serde_json::Value> {
     patch::task(serde_json::Map::new(), task)
