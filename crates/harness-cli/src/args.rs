@@ -50,11 +50,15 @@ impl Global {
 pub(crate) enum Command {
     Init(commands::init::Args),
     Add(commands::add::Args),
-    Task(commands::task::Args),
     Rescue(commands::rescue::Args),
     Demo(commands::demo::Args),
-    Trust(commands::trust::Args),
     Config(commands::config::Args),
+    Doctor(commands::doctor::Args),
+    Log(commands::log::Args),
+    Plan(commands::plan::Args),
+    Status(commands::status::Args),
+    Task(commands::task::Args),
+    Trust(commands::trust::Args),
     WorkerId(commands::worker_id::Args),
     Completions(commands::completions::Args),
     Man(commands::man::Args),
@@ -62,8 +66,9 @@ pub(crate) enum Command {
 
 /// The order in which `harness --help` lists the commands. A test holds that each is in one group.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Set up", &["demo", "init", "trust", "config"]),
-    ("Tasks", &["add", "task", "rescue"]),
+    ("Set up", &["demo", "init", "trust", "config", "doctor"]),
+    ("Tasks", &["add", "task", "plan", "rescue"]),
+    ("Looking", &["status", "log"]),
     ("For scripts", &["worker-id", "completions", "man"]),
 ];
 

@@ -6,11 +6,15 @@ mod config;
 mod environment;
 mod exit;
 mod failure;
+mod log_file;
+mod log_line;
 mod prompt;
 mod render;
 mod root;
 mod store;
+mod task_line;
 mod trust;
+mod watch;
 mod worker;
 mod would_run;
 

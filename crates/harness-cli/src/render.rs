@@ -3,6 +3,7 @@
 //! Every command writes through [`Out`]; `println!` would panic on a closed pipe.
 
 use std::{
+    borrow::Cow,
     fmt::{self, Display},
     io::{self, BufWriter, IsTerminal, Stdout, Write},
 };
@@ -65,18 +66,16 @@ impl Paint {
         self.style(coloured(AnsiColor::Cyan).bold(), text)
     }
 
-    #[allow(dead_code, reason = "for the commands that show more than tables")]
     pub(crate) fn heading<T: Display>(self, text: T) -> Painted<T> {
         self.style(Style::new().bold(), text)
     }
 
-    #[allow(dead_code, reason = "for the commands that show more than tables")]
     pub(crate) fn faint<T: Display>(self, text: T) -> Painted<T> {
         self.style(Style::new().dimmed(), text)
     }
 }
 
-const fn coloured(color: AnsiColor) -> Style {
+pub(crate) const fn coloured(color: AnsiColor) -> Style {
     Style::new().fg_color(Some(Color::Ansi(color)))
 }
 
@@ -131,21 +130,33 @@ impl Out {
             Value::Object(fields) => document.extend(fields),
             other => return Err(Failure::error(format!("{other} is no JSON document"))),
         }
-        self.json(&Value::Object(document))
+        self.json(&document)
     }
 
-    /// A JSON value as the wire has it, for what is not a document of ours.
-    pub(crate) fn json(&mut self, value: &Value) -> Result<()> {
-        let text = if self.terminal {
-            serde_json::to_string_pretty(value)?
+    /// The same for a document that brings its own `version`.
+    pub(crate) fn json(&mut self, document: &impl Serialize) -> Result<()> {
+        if self.terminal {
+            let text = serde_json::to_string_pretty(document)?;
+            self.line(visible_json(&text))
         } else {
-            serde_json::to_string(value)?
-        };
-        self.line(text)
+            serde_json::to_writer(&mut self.stdout, document).map_err(|e| closed(e.into()))?;
+            self.line("")
+        }
+    }
+
+    /// One line of a stream of JSON objects.
+    pub(crate) fn json_line(&mut self, object: &impl Serialize) -> Result<()> {
+        let text = serde_json::to_string(object)?;
+        self.line(if self.terminal { visible_json(&text) } else { Cow::Borrowed(&*text) })
+    }
+
+    pub(crate) fn is_terminal(&self) -> bool {
+        self.terminal
     }
 
     pub(crate) fn table(&mut self, table: &Table) -> Result<()> {
-        table.lines().try_for_each(|line| self.line(line))
+        let paint = self.paint;
+        table.lines(paint).try_for_each(|line| self.line(line))
     }
 
     /// Hands on what is buffered: at the end, and before anything that takes time.
@@ -164,28 +175,51 @@ fn closed(why: io::Error) -> Failure {
 /// Columns as wide as their widest cell, two spaces apart, no trailing blanks.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
-    rows: Vec<Vec<String>>,
+    rows: Vec<Vec<Cell>>,
+}
+
+/// Text that is shown in a style.
+#[derive(Debug)]
+pub(crate) struct Cell {
+    text: String,
+    style: Style,
+}
+
+impl Cell {
+    pub(crate) fn styled(style: Style, text: impl Into<String>) -> Self {
+        Self { text: text.into(), style }
+    }
+}
+
+impl<T: Into<String>> From<T> for Cell {
+    fn from(text: T) -> Self {
+        Self::styled(Style::new(), text)
+    }
 }
 
 impl Table {
-    pub(crate) fn row<T: Into<String>>(&mut self, cells: impl IntoIterator<Item = T>) {
-        self.rows.push(cells.into_iter().map(|cell| visible(&cell.into())).collect());
+    pub(crate) fn row<T: Into<Cell>>(&mut self, cells: impl IntoIterator<Item = T>) {
+        let cells = cells.into_iter().map(Into::into);
+        let visible = |cell: Cell| Cell { text: one_line(&cell.text).into_owned(), ..cell };
+        self.rows.push(cells.map(visible).collect());
     }
 
-    pub(crate) fn lines(&self) -> impl Iterator<Item = String> {
+    pub(crate) fn lines(&self, paint: Paint) -> impl Iterator<Item = String> {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let widths: Vec<usize> = (0..columns)
-            .map(|at| self.rows.iter().filter_map(|row| row.get(at)).map(|c| width(c)).max())
+            .map(|at| self.rows.iter().filter_map(|row| row.get(at)).map(|c| width(&c.text)).max())
             .map(Option::unwrap_or_default)
             .collect();
         self.rows.iter().map(move |row| {
             let mut line = String::new();
-            for (cell, column) in row.iter().zip(&widths) {
-                let padding = column - width(cell);
-                line += cell;
-                line.extend(std::iter::repeat_n(' ', padding + 2));
+            let used = row.iter().rposition(|cell| !cell.text.is_empty()).map_or(0, |at| at + 1);
+            for (at, (cell, column)) in row[..used].iter().zip(&widths).enumerate() {
+                let text = if at + 1 == used { cell.text.trim_end() } else { &cell.text };
+                line += &paint.style(cell.style, text).to_string();
+                if at + 1 < used {
+                    line.extend(std::iter::repeat_n(' ', column - width(text) + 2));
+                }
             }
-            line.truncate(line.trim_end().len());
             line
         })
     }
@@ -196,12 +230,41 @@ fn width(text: &str) -> usize {
     text.chars().count()
 }
 
+/// The text as one line on which nothing moves the cursor.
+pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
+    if text.bytes().all(|b| (b' '..0x7f).contains(&b)) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(visible(&harness_core::log::escape(text)))
+}
+
+/// JSON with what a terminal would act on escaped once more. Such characters stand in strings only,
+/// where the escape means the same.
+fn visible_json(json: &str) -> Cow<'_, str> {
+    let shown = |c: char| !hidden(c) || c == ' ' || c == '\n';
+    if json.chars().all(shown) {
+        return Cow::Borrowed(json);
+    }
+    let escaped = json.chars().fold(String::new(), |mut seen, c| {
+        if shown(c) {
+            seen.push(c);
+        } else {
+            seen += &format!("\\u{:04x}", u32::from(c));
+        }
+        seen
+    });
+    Cow::Owned(escaped)
+}
+
+/// What a person does not see but the terminal acts on, newlines aside.
+fn hidden(c: char) -> bool {
+    (c.is_control() && c != '\n')
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+}
+
 /// The text with its control characters made visible, newlines aside: what a repository wrote must
 /// not be able to move the cursor, clear the line it stands on or reorder what a person reads.
 pub(crate) fn visible(text: &str) -> String {
-    let invisible = |c: char| matches!(c, '\u{200b}'..='\u{200f}' | '\u{feff}');
-    let reordering = |c: char| matches!(c, '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}');
-    let hidden = |c: char| (c.is_control() && c != '\n') || invisible(c) || reordering(c);
     if !text.contains(hidden) {
         return text.to_owned();
     }
@@ -224,14 +287,22 @@ mod tests {
         let mut table = Table::default();
         table.row(["a", "one", "x"]);
         table.row(["bcd", "é", ""]);
-        let lines: Vec<_> = table.lines().collect();
+        let lines: Vec<_> = table.lines(Paint::Plain).collect();
         assert_eq!(lines, ["a    one  x", "bcd  é"]);
+        let mut table = Table::default();
+        table.row([Cell::styled(Style::new().bold(), "a"), Cell::from("x\ny")]);
+        table.row(["bc", ""]);
+        let lines: Vec<_> = table.lines(Paint::Coloured).collect();
+        assert_eq!(lines, ["\x1b[1ma\x1b[0m   x\\ny", "bc"]);
     }
 
     #[test]
     fn nothing_that_moves_the_cursor_is_shown_as_it_is() {
         assert_eq!(visible("rm\x1b[2K\rls\u{202e}"), "rm\\u{1b}[2K\\rls\\u{202e}");
         assert_eq!(visible("two\nlines é"), "two\nlines é");
+        assert_eq!(one_line("two\nlines é\u{feff}"), "two\\nlines é\\u{feff}");
+        let json = "{\n  \"a\": \"\u{9b}2K\u{202e}\"\n}";
+        assert_eq!(visible_json(json), "{\n  \"a\": \"\\u009b2K\\u202e\"\n}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The store as a command uses it: one transaction under the lock, its warnings on standard error,
 //! its refusals as failures that say what to do next.
 
-use std::{io::Write, time::Duration};
+use std::{io::Write, path::PathBuf, time::Duration};
 
 use harness::{
     clock::{Clock, SystemClock},
@@ -38,10 +38,21 @@ impl Invocation {
     }
 
     /// Makes one command true, or says why not.
+    #[allow(dead_code, reason = "for the commands that change a task")]
     pub(crate) fn apply(&self, root: &StateRoot, command: Command) -> Result<Reply> {
+        Ok(self.apply_archiving(root, command)?.0)
+    }
+
+    /// The same for a command that throws the tasks away: says also where they are kept.
+    pub(crate) fn apply_archiving(
+        &self,
+        root: &StateRoot,
+        command: Command,
+    ) -> Result<(Reply, Option<PathBuf>)> {
         let mut store = self.store(root)?;
-        let applied = store.apply(SystemClock.now(), std::slice::from_ref(&command))?;
-        self.answer(applied)
+        let mut applied = store.apply(SystemClock.now(), std::slice::from_ref(&command))?;
+        let archived = applied.archived.pop().map(|path| root.path().join(path));
+        Ok((self.answer(applied)?, archived))
     }
 
     fn answer(&self, mut applied: Applied) -> Result<Reply> {
@@ -55,6 +66,7 @@ impl Invocation {
     }
 
     /// The lease of a claim that a session makes.
+    #[allow(dead_code, reason = "for the commands that claim")]
     pub(crate) fn lease_seconds(&self) -> Result<u64> {
         Ok(self.seconds(LEASE)?.unwrap_or(harness_core::lease::SESSION_LEASE_SECONDS))
     }

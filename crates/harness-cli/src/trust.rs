@@ -75,7 +75,6 @@ impl Trust {
         Ok(Self { directory: env.state_home()?.join("harness/trust") })
     }
 
-    #[allow(dead_code, reason = "asked by the commands that run things")]
     pub(crate) fn is_trusted(&self, root: &StateRoot) -> Result<bool> {
         let Some(granted) = read(&self.file(root))? else { return Ok(false) };
         Ok(granted.is_of_the_place(&Grant::of(root)?))

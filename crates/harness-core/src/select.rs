@@ -112,16 +112,38 @@ impl Selection {
 
     /// The next task for `role`: without one any task, else those of that role or of none.
     pub fn next(&self, role: Option<&str>) -> Option<&TaskId> {
-        let suits = |b: &Bucket| {
-            role.is_none_or(|r| b.role.as_deref().is_none_or(|of| of == r))
-                && b.phase.is_none_or(|p| self.phase_open(p))
-        };
+        let suits = |b: &Bucket| self.suits(b, role);
         let ready = self.ready.iter().filter(|(b, _)| suits(b)).filter_map(|(_, k)| k.first());
         if let Some((_, _, id)) = ready.min() {
             return Some(id);
         }
         let retry = self.retry.iter().filter(|(b, _)| suits(b)).filter_map(|(_, k)| k.first());
         retry.min().map(|(_, _, _, id)| id)
+    }
+
+    /// All tasks that could be claimed now, in the order in which they would be.
+    pub fn queue(&self, role: Option<&str>) -> Vec<&TaskId> {
+        let suits = |b: &Bucket| self.suits(b, role);
+        let ready = self.ready.iter().filter(|(b, _)| suits(b));
+        let mut ready: Vec<_> = ready.flat_map(|(_, keys)| keys).collect();
+        ready.sort_unstable();
+        let retry = self.retry.iter().filter(|(b, _)| suits(b));
+        let mut retry: Vec<_> = retry.flat_map(|(_, keys)| keys).collect();
+        retry.sort_unstable();
+        let ready = ready.into_iter().map(|(_, _, id)| id);
+        ready.chain(retry.into_iter().map(|(_, _, _, id)| id)).collect()
+    }
+
+    fn suits(&self, bucket: &Bucket, role: Option<&str>) -> bool {
+        role.is_none_or(|r| bucket.role.as_deref().is_none_or(|of| of == r))
+            && bucket.phase.is_none_or(|p| self.phase_open(p))
+    }
+
+    /// The earliest phase that `task` waits for.
+    pub fn phase_before(&self, task: &Task) -> Option<&str> {
+        let position = self.phase_of(task)?;
+        let closed = (0..position).find(|p| self.unfinished[*p] > 0 || !passed(&self.phases[*p]));
+        closed.map(|p| self.phases[p].name.as_str())
     }
 
     /// Whether the tasks of the phase at this position may be worked on.

@@ -35,7 +35,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
-    let Invocation { out, env } = invocation;
+    let Invocation { out, env, .. } = invocation;
     if args.schema {
         out.line(serde_json::to_string_pretty(&config::schema())?)?;
         return Ok(ExitCode::Done);

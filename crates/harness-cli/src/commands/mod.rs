@@ -4,10 +4,14 @@ pub(crate) mod add;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod demo;
+pub(crate) mod doctor;
 mod fields;
 pub(crate) mod init;
+pub(crate) mod log;
 pub(crate) mod man;
+pub(crate) mod plan;
 pub(crate) mod rescue;
+pub(crate) mod status;
 pub(crate) mod task;
 pub(crate) mod trust;
 pub(crate) mod worker_id;
@@ -28,6 +32,8 @@ use crate::{
 pub(crate) struct Invocation {
     pub(crate) out: Out,
     pub(crate) env: Environment,
+    /// `--plain`: no live view.
+    pub(crate) plain: bool,
 }
 
 impl Invocation {
@@ -57,7 +63,8 @@ pub(crate) fn main() -> ExitCode {
     };
     let when = cli.global.color_when();
     let paint = Paint::choose(when, &env, &io::stderr());
-    let mut invocation = Invocation { out: Out::new(when, &env), env };
+    let plain = cli.global.plain;
+    let mut invocation = Invocation { out: Out::new(when, &env), env, plain };
     let ended = dispatch(&mut invocation, cli).and_then(|code| {
         invocation.out.finish()?;
         Ok(code)
@@ -77,11 +84,15 @@ fn dispatch(invocation: &mut Invocation, cli: Cli) -> Result<ExitCode> {
     match cli.command {
         Command::Init(args) => init::run(invocation, args),
         Command::Add(args) => add::run(invocation, args),
-        Command::Task(args) => task::run(invocation, args),
         Command::Rescue(args) => rescue::run(invocation, args),
         Command::Demo(args) => demo::run(invocation, args),
-        Command::Trust(args) => trust::run(invocation, args),
         Command::Config(args) => config::run(invocation, args),
+        Command::Doctor(args) => doctor::run(invocation, args),
+        Command::Log(args) => log::run(invocation, args),
+        Command::Plan(args) => plan::run(invocation, args),
+        Command::Status(args) => status::run(invocation, args),
+        Command::Task(args) => task::run(invocation, args),
+        Command::Trust(args) => trust::run(invocation, args),
         Command::WorkerId(args) => worker_id::run(invocation, args),
         Command::Completions(args) => completions::run(invocation, args),
         Command::Man(args) => man::run(invocation, args),

@@ -102,10 +102,13 @@ pub(super) fn reset(ledger: &Ledger) -> Change {
     }
 }
 
-/// Sessions and their limits belong to the root; the epoch counter must never fall back, or a
-/// holder of a thrown-away task could pass for the holder of a new one.
+/// Sessions, their limits and the phases belong to the root: a plan has no words for them. What
+/// passed a gate is gone with the tasks. The epoch counter must never fall back, or a holder of a
+/// thrown-away task could pass for the holder of a new one.
 fn emptied(ledger: &Ledger) -> Head {
-    Head { epoch: ledger.epoch(), goal: None, phases: Vec::new(), ..ledger.head().clone() }
+    let mut head = Head { epoch: ledger.epoch(), goal: None, ..ledger.head().clone() };
+    head.phases.iter_mut().for_each(|phase| phase.passed_at = None);
+    head
 }
 
 impl PlanTask {

@@ -15,9 +15,15 @@ mod read;
 pub use document::Document;
 pub use read::{FormatError, read, read_ledger};
 
+/// Valid JSON without the space between its parts; strings and numbers are copied to the letter.
+pub fn compact(json: &str) -> String {
+    pretty::compact(json)
+}
+
 /// A task as an object of the file, all published fields included.
 pub fn task_object(task: &crate::Task) -> serde_json::Map<String, serde_json::Value> {
-    patch::task(serde_json::Map::new(), task)
+    let object = patch::task(object::Object::default(), task);
+    object.iter().filter_map(|(key, json)| Some((key.to_owned(), serde_json::from_str(json).ok()?))).collect()
 }
 
 /// The name that people and errors use.

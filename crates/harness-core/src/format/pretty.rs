@@ -63,6 +63,29 @@ pub(super) fn pretty(json: &str, depth: usize, out: &mut String) {
     }
 }
 
+/// The same on one line and without any space.
+pub(super) fn compact(json: &str) -> String {
+    let bytes = json.as_bytes();
+    let mut out = String::with_capacity(json.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        let end = match bytes[at] {
+            b' ' | b'\n' | b'\r' | b'\t' => {
+                at += 1;
+                continue;
+            }
+            b'"' => at + string_length(&bytes[at..]),
+            _ => {
+                let plain = |b: &u8| *b != b'"' && !b.is_ascii_whitespace();
+                at + bytes[at..].iter().take_while(|b| plain(b)).count()
+            }
+        };
+        out.push_str(&json[at..end]);
+        at = end;
+    }
+    out
+}
+
 fn break_line(depth: usize, out: &mut String) {
     out.push('\n');
     for _ in 0..depth {

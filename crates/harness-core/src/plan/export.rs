@@ -11,14 +11,19 @@ impl Plan {
     /// No text of the plan stands outside the block: a goal that holds a fence would be taken for
     /// the plan itself.
     pub fn to_markdown(&self) -> String {
+        format!(
+            "A plan for harness; `harness plan import --file FILE` reads it.\n\n```json\n{:#}\n```\n",
+            self.to_value()
+        )
+    }
+
+    /// The payload alone.
+    pub fn to_value(&self) -> Value {
         let tasks = self.tasks.iter().map(|(id, task)| (id.to_string(), task_value(task)));
         let mut plan = Map::new();
         plan.insert("goal".into(), self.goal.as_str().into());
         plan.insert("tasks".into(), Value::Object(tasks.collect()));
-        format!(
-            "A plan for harness; `harness plan import --file FILE` reads it.\n\n```json\n{:#}\n```\n",
-            Value::Object(plan)
-        )
+        Value::Object(plan)
     }
 
     /// What `harness plan template` prints: the schema, with an example that is a plan.

@@ -7,6 +7,7 @@ mod export;
 mod extract;
 mod graph;
 mod json;
+mod of_ledger;
 mod payload;
 
 use indexmap::IndexMap;

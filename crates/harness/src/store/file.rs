@@ -183,7 +183,7 @@ impl FileStore {
             match decide(&known.ledger, now, command) {
                 Ok(change) => {
                     if !change.is_empty() {
-                        self.put_in(now, &change, known)?;
+                        applied.archived.extend(self.put_in(now, &change, known)?);
                         touched = Touched::Ledger;
                     }
                     applied.facts.extend(change.facts);
@@ -195,16 +195,24 @@ impl FileStore {
         Ok(touched)
     }
 
-    fn put_in(&self, now: Timestamp, change: &Change, known: &mut Known) -> io::Result<()> {
+    /// Gives the path of the archived ledger, if the change throws it away.
+    fn put_in(
+        &self,
+        now: Timestamp,
+        change: &Change,
+        known: &mut Known,
+    ) -> io::Result<Option<PathBuf>> {
+        let mut archived = None;
         if change.archives() {
             self.disk.ensure_home()?;
             let name = format!("harness-tasks.{}.json", stamp(now));
             let text = known.document.render(&known.ledger);
-            self.disk.archive(&name, text.as_bytes())?;
+            let kept = self.disk.archive(&name, text.as_bytes())?;
+            archived = Some(Path::new(".harness/archive").join(kept));
         }
         known.ledger.put_in(change);
         known.document.put_in(change);
-        Ok(())
+        Ok(archived)
     }
 
     /// Makes `ledger` the file, durable, then appends its log lines. `known` is set only at the

@@ -6,6 +6,7 @@ pub mod disk;
 mod file;
 pub mod lock;
 mod log_tail;
+mod look;
 mod writer;
 
 use std::{io, path::PathBuf};
@@ -13,6 +14,7 @@ use std::{io, path::PathBuf};
 use harness_core::{Command, Fact, Ledger, Refusal, Reply, Timestamp, format::FormatError};
 
 pub use file::{Created, FileStore, Locking, look};
+pub use look::{LockState, look_backup, look_bytes, look_lock, open_log};
 pub use writer::{Publish, Writer, WriterError};
 
 /// The store port. Blocking: whoever must not wait owns it in a [`Writer`].
@@ -33,6 +35,8 @@ pub struct Applied {
     pub replies: Vec<Result<Reply, Refusal>>,
     /// What became true, in order.
     pub facts: Vec<Fact>,
+    /// Where the ledger as it was is kept, from the root, if the change threw it away.
+    pub archived: Vec<PathBuf>,
     /// What a person should hear although the change was made.
     pub warnings: Vec<String>,
 }

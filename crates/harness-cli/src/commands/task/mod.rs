@@ -5,11 +5,14 @@ mod claim;
 mod complete;
 mod edit;
 mod fail;
+mod graph;
 mod holder;
+mod list;
 mod release;
 mod remove;
 mod renew;
 mod retry;
+mod show;
 
 use harness_core::Reply;
 use serde_json::json;
@@ -20,10 +23,11 @@ use crate::{
     failure::{Failure, Result},
 };
 
-/// Claim, finish and change tasks
+/// Look at tasks and work on them
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
+  harness task list --ready
   harness task claim
   harness task checkpoint --step 2 --total 4 \"routes done\"
   harness task complete --id task-001
@@ -40,10 +44,13 @@ enum Command {
     Complete(complete::Args),
     Edit(edit::Args),
     Fail(fail::Args),
+    Graph(graph::Args),
+    List(list::Args),
     Release(release::Args),
     Remove(remove::Args),
     Renew(renew::Args),
     Retry(retry::Args),
+    Show(show::Args),
 }
 
 pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
@@ -53,10 +60,13 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         Command::Complete(args) => complete::run(invocation, args),
         Command::Edit(args) => edit::run(invocation, args),
         Command::Fail(args) => fail::run(invocation, args),
+        Command::Graph(args) => graph::run(invocation, args),
+        Command::List(args) => list::run(invocation, args),
         Command::Release(args) => release::run(invocation, args),
         Command::Remove(args) => remove::run(invocation, args),
         Command::Renew(args) => renew::run(invocation, args),
         Command::Retry(args) => retry::run(invocation, args),
+        Command::Show(args) => show::run(invocation, args),
     }
 }
 

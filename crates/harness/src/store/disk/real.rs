@@ -95,7 +95,7 @@ impl RealDisk {
         }
     }
 
-    fn open_to_read(&self, file: File) -> io::Result<Option<fs::File>> {
+    pub(crate) fn open_to_read(&self, file: File) -> io::Result<Option<fs::File>> {
         match self.open_file(file, OFlags::RDONLY, Mode::empty()) {
             Ok(opened) => Ok(Some(opened)),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),

@@ -123,6 +123,11 @@ impl Drop for DirectoryLock {
     }
 }
 
+/// Who holds the lock of `root`, which is canonical, without taking it.
+pub(in crate::store) fn judge(root: &Path) -> Result<Verdict, LockError> {
+    holder::judge(&Site::of(root).lock)
+}
+
 /// Tries until it is ours or the deadline has passed. The caller has the turn.
 fn take(site: &Site, deadline: Instant) -> Result<Acquired<DirectoryLock>, LockError> {
     let mut warnings = Vec::new();

@@ -75,7 +75,7 @@ impl Owner {
 
 /// What to make of a lock directory.
 #[derive(Debug)]
-pub(super) enum Verdict {
+pub(in crate::store) enum Verdict {
     Absent,
     Held { pid: Option<u32>, host: Option<String> },
     Stale { pid: Option<u32>, seen: Seen },
@@ -83,7 +83,7 @@ pub(super) enum Verdict {
 
 /// The very directory that was judged; open, so that its inode number is not given to another.
 #[derive(Debug)]
-pub(super) struct Seen {
+pub(in crate::store) struct Seen {
     fd: OwnedFd,
 }
 

@@ -1,0 +1,120 @@
+//! Our files in the state root.
+
+use std::{
+    fs::{self, FileType},
+    os::unix::fs::FileTypeExt,
+};
+
+use harness::store::{StoreError, look_backup, look_bytes};
+use harness_core::{Ledger, Stats, format};
+
+use super::finding::{Finding, Level};
+use crate::{failure::Failure, root::StateRoot};
+
+/// Every name of ours that must be a regular file, and `.harness`, which must be a directory.
+const NAMES: &[&str] = &[
+    "harness-tasks.json",
+    "harness-tasks.json.bak",
+    "harness-tasks.json.tmp",
+    "harness-progress.txt",
+    "harness-init.sh",
+    "harness.toml",
+    ".harness-active",
+    ".harness",
+];
+
+pub(super) fn check(root: &StateRoot) -> Vec<Finding> {
+    let mut findings = vec![ledger(root), backup(root)];
+    let strangers = strangers(root);
+    if strangers.is_empty() {
+        findings.push(Finding::ok("files", "none of ours is a link or something else"));
+    }
+    findings.extend(strangers);
+    findings
+}
+
+fn read(bytes: &[u8]) -> Result<Ledger, Failure> {
+    format::read_ledger(bytes).map_err(|why| StoreError::Format(why).into())
+}
+
+fn ledger(root: &StateRoot) -> Finding {
+    const CHECK: &str = "ledger";
+    let ledger = look_bytes(root.path()).map_err(Failure::from).and_then(|bytes| read(&bytes));
+    let ledger = match ledger {
+        Ok(ledger) => ledger,
+        Err(failure) => return Finding::broken(CHECK, &failure),
+    };
+    if let Some(task) = ledger.selection().dangling().first().and_then(|id| ledger.task(id)) {
+        let missing = task.depends_on.iter().find(|d| !ledger.contains(d));
+        let missing = missing.map(ToString::to_string).unwrap_or_default();
+        let what = format!("task {} depends on {missing}, which does not exist", task.id);
+        let mend = format!("mend it: `harness task edit {} --depends-on …`", task.id);
+        return Finding { level: Level::Broken, ..Finding::fail(CHECK, what, mend) };
+    }
+    if let Some(id) = ledger.selection().cyclic().first() {
+        return Finding::warn(
+            CHECK,
+            format!("task {id} depends on itself, directly or not"),
+            format!("mend it: `harness task edit {id} --depends-on …`"),
+        );
+    }
+    let stats = Stats::of(&ledger);
+    Finding::ok(CHECK, format!("{} tasks, {} completed", stats.total, stats.completed))
+}
+
+fn backup(root: &StateRoot) -> Finding {
+    const CHECK: &str = "backup";
+    let mend = "the next change writes a new one";
+    match look_backup(root.path()) {
+        Ok(None) => Finding::ok(CHECK, "none yet"),
+        Ok(Some(bytes)) => match read(&bytes) {
+            Ok(ledger) => Finding::ok(CHECK, format!("readable, {} tasks", ledger.len())),
+            Err(failure) => {
+                let error =
+                    failure.error.replacen("harness-tasks.json", "harness-tasks.json.bak", 1);
+                Finding::warn(CHECK, error, mend)
+            }
+        },
+        Err(why) => Finding::warn(CHECK, why.to_string(), mend),
+    }
+}
+
+/// What stands where a file of ours belongs. A link at `.tmp` or `.bak` is replaced by the next
+/// write; at any other name it stops everything.
+fn strangers(root: &StateRoot) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for name in NAMES {
+        let Ok(found) = fs::symlink_metadata(root.path().join(name)) else { continue };
+        let kind = found.file_type();
+        let good = if *name == ".harness" { kind.is_dir() } else { kind.is_file() };
+        if good {
+            continue;
+        }
+        let what = format!("{name} is {}", word(kind));
+        let replaced = name.ends_with(".bak") || name.ends_with(".tmp");
+        findings.push(match replaced && !kind.is_dir() {
+            true => Finding::warn("files", what, "the next change replaces it"),
+            false => {
+                let mend = "remove it; harness follows no links and opens no special files";
+                Finding { level: Level::Broken, ..Finding::fail("files", what, mend) }
+            }
+        });
+    }
+    findings
+}
+
+fn word(kind: FileType) -> &'static str {
+    if kind.is_symlink() {
+        "a symbolic link"
+    } else if kind.is_dir() {
+        "a directory"
+    } else if kind.is_fifo() {
+        "a named pipe"
+    } else if kind.is_socket() {
+        "a socket"
+    } else if kind.is_file() {
+        "a file"
+    } else {
+        "a device"
+    }
+}

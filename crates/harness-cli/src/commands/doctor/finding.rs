@@ -1,0 +1,92 @@
+//! What one check found.
+
+use clap::builder::styling::{AnsiColor, Style};
+use serde_json::{Value, json};
+
+use crate::{
+    failure::{Failure, Result},
+    render::{Out, coloured, one_line},
+};
+
+pub(super) struct Finding {
+    pub(super) level: Level,
+    /// The part that was looked at.
+    pub(super) check: &'static str,
+    pub(super) what: String,
+    /// What to do about it; empty where nothing is to be done.
+    pub(super) mend: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Level {
+    Ok,
+    Warn,
+    Fail,
+    /// A failure of the ledger or the configuration: a person must mend a file.
+    Broken,
+}
+
+impl Level {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Warn => "warn",
+            Self::Fail | Self::Broken => "fail",
+        }
+    }
+
+    const fn style(self) -> Style {
+        match self {
+            Self::Ok => coloured(AnsiColor::Green),
+            Self::Warn => coloured(AnsiColor::Yellow),
+            Self::Fail | Self::Broken => coloured(AnsiColor::Red).bold(),
+        }
+    }
+}
+
+impl Finding {
+    pub(super) fn ok(check: &'static str, what: impl Into<String>) -> Self {
+        Self { level: Level::Ok, check, what: what.into(), mend: String::new() }
+    }
+
+    pub(super) fn warn(
+        check: &'static str,
+        what: impl Into<String>,
+        mend: impl Into<String>,
+    ) -> Self {
+        Self { level: Level::Warn, check, what: what.into(), mend: mend.into() }
+    }
+
+    pub(super) fn fail(
+        check: &'static str,
+        what: impl Into<String>,
+        mend: impl Into<String>,
+    ) -> Self {
+        Self { level: Level::Fail, check, what: what.into(), mend: mend.into() }
+    }
+
+    pub(super) fn failure(check: &'static str, failure: &Failure) -> Self {
+        Self::fail(check, failure.error.clone(), failure.hints.join("; "))
+    }
+
+    pub(super) fn broken(check: &'static str, failure: &Failure) -> Self {
+        Self { level: Level::Broken, ..Self::failure(check, failure) }
+    }
+
+    pub(super) fn document(&self) -> Value {
+        let Self { level, check, what, mend } = self;
+        let mend = Some(mend).filter(|mend| !mend.is_empty());
+        json!({ "level": level.name(), "check": check, "what": what, "mend": mend })
+    }
+}
+
+pub(super) fn print(out: &mut Out, findings: &[Finding]) -> Result<()> {
+    let paint = out.paint();
+    let width = findings.iter().map(|finding| finding.check.len()).max().unwrap_or(0);
+    for Finding { level, check, what, mend } in findings {
+        let level = paint.style(level.style(), format!("{:<4}", level.name()));
+        let mend = if mend.is_empty() { String::new() } else { format!(" — {}", one_line(mend)) };
+        out.line(format_args!("{level}  {check:<width$}  {}{mend}", one_line(what)))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,125 @@
+//! What the machine gives: the lock, the disk, the place of the socket.
+
+use std::{
+    fs,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+
+use harness::store::{LockState, lock::root_hash, look_lock};
+use rustix::fs::{Access, access, statvfs};
+
+use super::finding::Finding;
+use crate::{environment::Environment, root::StateRoot};
+
+const MIB: u64 = 1024 * 1024;
+/// Below this the next commit or build may not fit.
+const LITTLE: u64 = 500 * MIB;
+/// Below this not even the ledger can be relied on.
+const NOTHING: u64 = 16 * MIB;
+/// What a socket address holds, without its last byte.
+const SOCKET_BYTES_MAX: usize = 107;
+
+pub(super) fn lock(root: &StateRoot) -> Finding {
+    const CHECK: &str = "lock";
+    let pid =
+        |pid: Option<u32>| pid.map_or("an unknown process".to_owned(), |p| format!("pid={p}"));
+    match look_lock(root.path()) {
+        Ok(LockState::Free) => Finding::ok(CHECK, "free"),
+        Ok(LockState::Held { pid: holder, host: None }) => {
+            Finding::ok(CHECK, format!("held by {}, which runs", pid(holder)))
+        }
+        Ok(LockState::Held { pid: holder, host: Some(host) }) => Finding::warn(
+            CHECK,
+            format!("held by {} on {host}, which can not be seen from here", pid(holder)),
+            "end that process there",
+        ),
+        Ok(LockState::Stale { pid: holder }) => Finding::warn(
+            CHECK,
+            format!("left behind by {}, which is gone", pid(holder)),
+            "nothing to do: the next command removes it",
+        ),
+        Err(why) => Finding::fail(CHECK, why.to_string(), ""),
+    }
+}
+
+pub(super) fn disk(place: &Path) -> Finding {
+    const CHECK: &str = "disk";
+    let name = place.display();
+    if let Err(why) = access(place, Access::WRITE_OK | Access::EXEC_OK) {
+        let why = std::io::Error::from(why);
+        return Finding::fail(
+            CHECK,
+            format!("{name} can not be written: {why}"),
+            "see its owner and mode",
+        );
+    }
+    let free = match statvfs(place) {
+        Ok(found) => found.f_bavail.saturating_mul(found.f_frsize),
+        Err(why) => return Finding::warn(CHECK, std::io::Error::from(why).to_string(), ""),
+    };
+    let what = format!("writable, {} free", Size(free));
+    match free {
+        free if free < NOTHING => Finding::fail(CHECK, what, "make room"),
+        free if free < LITTLE => Finding::warn(CHECK, what, "make room"),
+        _ => Finding::ok(CHECK, what),
+    }
+}
+
+struct Size(u64);
+
+impl std::fmt::Display for Size {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 / MIB {
+            mib if mib < 1024 => write!(f, "{mib} MiB"),
+            mib => write!(f, "{} GiB", mib / 1024),
+        }
+    }
+}
+
+/// Where a daemon would listen.
+pub(super) fn socket(env: &Environment, root: Option<&StateRoot>) -> Finding {
+    const CHECK: &str = "socket";
+    let user = rustix::process::getuid().as_raw();
+    let (directory, made_by_us) = match env.path("XDG_RUNTIME_DIR").filter(|d| d.is_absolute()) {
+        Some(directory) => (directory.to_owned(), false),
+        None => (PathBuf::from(format!("/tmp/harness-{user}")), true),
+    };
+    let name = root.map_or("0".repeat(16), |root| root_hash(root.path()));
+    let chosen = env.path("HARNESS_SOCKET");
+    let path = match chosen {
+        Some(path) => path.to_owned(),
+        None => directory.join(format!("harness-{name}.sock")),
+    };
+    let length = path.as_os_str().len();
+    if length > SOCKET_BYTES_MAX {
+        let what = format!("its path has {length} bytes, more than {SOCKET_BYTES_MAX}");
+        return Finding::fail(CHECK, what, "set HARNESS_SOCKET to a shorter one");
+    }
+    let directory = match chosen {
+        Some(path) => path.parent().map_or(PathBuf::from("."), Path::to_owned),
+        None => directory,
+    };
+    let shown = directory.display();
+    match fs::symlink_metadata(&directory) {
+        Ok(found) if !found.is_dir() => {
+            Finding::fail(CHECK, format!("{shown} is not a directory"), "remove it")
+        }
+        Ok(found) if chosen.is_none() && found.uid() != user => {
+            let mend = "set XDG_RUNTIME_DIR to a directory of yours, or remove it";
+            Finding::fail(CHECK, format!("{shown} belongs to another user"), mend)
+        }
+        Ok(found) if made_by_us && chosen.is_none() && found.mode() & 0o077 != 0 => {
+            let mend = format!("`chmod 700 {shown}`");
+            Finding::fail(CHECK, format!("{shown} is open to other users"), mend)
+        }
+        Ok(_) => Finding::ok(CHECK, format!("in {shown}")),
+        Err(_) if made_by_us && chosen.is_none() => {
+            Finding::ok(CHECK, format!("in {shown}, made when needed"))
+        }
+        Err(why) => {
+            let mend = "make it, or unset the variable that names it";
+            Finding::fail(CHECK, format!("{shown} can not be used: {why}"), mend)
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! `harness doctor`: looks at everything that a session needs, changes nothing, and says how to mend
+//! what is wrong. One file per part of the machine.
+
+mod agents;
+mod files;
+mod finding;
+mod machine;
+mod programs;
+mod repository;
+
+use serde_json::json;
+
+use super::{Invocation, working_directory};
+use crate::{
+    config::{self, Overrides},
+    exit::ExitCode,
+    failure::Result,
+    root::{PIN, StateRoot},
+    trust::Trust,
+};
+
+use finding::{Finding, Level};
+
+/// Check that all that is needed is there and well
+///
+/// Looks at git, the repository, the ledger and its backup, the lock, the disk, trust, the
+/// configuration, the agents on PATH and the place of the socket. It changes nothing. Exit 0 if
+/// nothing failed, 5 if the ledger or the configuration is broken, else 1.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  harness doctor
+  harness doctor --json | jq '.checks[] | select(.level != \"ok\")'")]
+pub(crate) struct Args {
+    /// Answer with a JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
+    let findings = examine(invocation)?;
+    let code = if findings.iter().any(|f| f.level == Level::Broken) {
+        ExitCode::Config
+    } else if findings.iter().any(|f| f.level == Level::Fail) {
+        ExitCode::Error
+    } else {
+        ExitCode::Done
+    };
+    if args.json {
+        let ok = code == ExitCode::Done;
+        let checks: Vec<_> = findings.iter().map(Finding::document).collect();
+        invocation.out.document(&json!({ "ok": ok, "checks": checks }))?;
+    } else {
+        finding::print(&mut invocation.out, &findings)?;
+    }
+    Ok(code)
+}
+
+fn examine(invocation: &Invocation) -> Result<Vec<Finding>> {
+    let env = &invocation.env;
+    let start = working_directory()?;
+    let (root, found) = match StateRoot::discover(env, &start) {
+        Ok(root) => {
+            let path = root.path().display().to_string();
+            (Some(root), Finding::ok("state root", path))
+        }
+        // A pin that leads nowhere is a mistake; no ledger yet is not.
+        Err(failure) if env.get(PIN).is_some() => (None, Finding::broken("state root", &failure)),
+        Err(failure) => {
+            let mend = failure.hints.first().cloned().unwrap_or_default();
+            (None, Finding::warn("state root", failure.error, mend))
+        }
+    };
+    let place = root.as_ref().map_or(start.as_path(), StateRoot::path);
+    let mut findings = vec![programs::git(env, place)];
+    findings.push(repository::check(env, place));
+    findings.push(found);
+    if let Some(root) = &root {
+        findings.extend(files::check(root));
+        findings.push(machine::lock(root));
+    }
+    findings.push(machine::disk(place));
+    if let Some(root) = &root {
+        findings.push(trust(invocation, root));
+    }
+    let loaded = config::load(env, root.as_ref().map(StateRoot::path), Overrides::default());
+    findings.push(match &loaded {
+        Ok(loaded) => configuration(loaded),
+        Err(failure) => Finding::broken("configuration", failure),
+    });
+    let config = loaded.ok().map(|loaded| loaded.config);
+    findings.extend(agents::check(env, place, config.as_ref()));
+    findings.push(machine::socket(env, root.as_ref()));
+    Ok(findings)
+}
+
+fn configuration(loaded: &config::Loaded) -> Finding {
+    let set = loaded.origins.len();
+    let what = match set {
+        0 => "nothing set, built-in values hold".to_owned(),
+        1 => "1 key set".to_owned(),
+        set => format!("{set} keys set"),
+    };
+    Finding::ok("configuration", what)
+}
+
+fn trust(invocation: &Invocation, root: &StateRoot) -> Finding {
+    let trusted = Trust::of_user(&invocation.env).and_then(|trust| trust.is_trusted(root));
+    match trusted {
+        Ok(true) => Finding::ok("trust", "this ledger may run its commands"),
+        Ok(false) => Finding::warn(
+            "trust",
+            "this ledger may not run its commands",
+            "look at them and allow it: `harness trust`",
+        ),
+        Err(failure) => Finding::failure("trust", &failure),
+    }
+}

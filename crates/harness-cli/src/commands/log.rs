@@ -1,0 +1,158 @@
+//! `harness log`
+
+use std::collections::VecDeque;
+
+use harness_core::{
+    Category, TaskId, Timestamp,
+    log::{Kind, LogLine},
+};
+use serde::Serialize;
+
+use super::Invocation;
+use crate::{
+    exit::ExitCode,
+    failure::Result,
+    log_file::{LOG, LogFile},
+    log_line::Painted,
+    store::task_id,
+    watch::Watch,
+};
+
+/// Show the log: what happened, line by line
+///
+/// Lines that something else wrote into harness-progress.txt are shown as they are, unless a filter
+/// asks for what they do not have.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  harness log -n 20
+  harness log -f --errors
+  harness log --task task-003 --session 2
+  harness log --json | jq -r 'select(.type == \"Completed\") | .task_id'")]
+pub(crate) struct Args {
+    /// Go on with what is written from now on, until interrupted
+    #[arg(short, long)]
+    follow: bool,
+    /// Only errors
+    #[arg(long)]
+    errors: bool,
+    /// Only lines about this task
+    #[arg(long, value_name = "ID", value_parser = task_id)]
+    task: Option<TaskId>,
+    /// Only lines of this session
+    #[arg(long, value_name = "N")]
+    session: Option<u64>,
+    /// Only the last LINES lines of those asked for
+    #[arg(short = 'n', long, value_name = "LINES")]
+    lines: Option<usize>,
+    /// One JSON object per line
+    #[arg(long)]
+    json: bool,
+}
+
+impl Args {
+    fn filters(&self) -> bool {
+        self.errors || self.task.is_some() || self.session.is_some()
+    }
+
+    fn wants(&self, line: &str) -> bool {
+        if !self.filters() {
+            return true;
+        }
+        let Some(line) = LogLine::parse(line) else { return false };
+        (!self.errors || line.kind == Kind::Error)
+            && self.task.as_ref().is_none_or(|task| line.task.as_ref() == Some(task))
+            && self.session.is_none_or(|session| line.session == session)
+    }
+}
+
+pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
+    let root = invocation.root()?;
+    let mut watch = args.follow.then(|| Watch::on(root.path(), &[LOG]));
+    let mut log = LogFile::open(root.path())?;
+    match args.lines {
+        None => {}
+        Some(lines) if args.filters() => last_wanted(invocation, &args, &mut log, lines)?,
+        Some(lines) => log.seek_last(lines, u64::MAX)?,
+    }
+    loop {
+        while let Some(line) = log.next()? {
+            print(invocation, &args, &line)?;
+        }
+        let Some(watch) = &mut watch else { break };
+        if let Some(line) = log.follow()? {
+            print(invocation, &args, &line)?;
+            continue;
+        }
+        if let Some(line) = log.next()? {
+            print(invocation, &args, &line)?;
+            continue;
+        }
+        invocation.out.finish()?;
+        watch.wait(None)?;
+    }
+    if let Some(line) = log.rest() {
+        print(invocation, &args, &line)?;
+    }
+    Ok(ExitCode::Done)
+}
+
+/// Prints the last `lines` lines that are there and wanted. No more than those are kept.
+fn last_wanted(
+    invocation: &mut Invocation,
+    args: &Args,
+    log: &mut LogFile,
+    lines: usize,
+) -> Result<()> {
+    let mut kept = VecDeque::new();
+    let mut keep = |line: String| {
+        if args.wants(&line) {
+            kept.push_back(line);
+            if kept.len() > lines {
+                kept.pop_front();
+            }
+        }
+    };
+    while let Some(line) = log.next()? {
+        keep(line);
+    }
+    if !args.follow {
+        log.rest().into_iter().for_each(keep);
+    }
+    kept.iter().try_for_each(|line| print(invocation, args, line))
+}
+
+#[derive(Serialize)]
+struct Entry<'a> {
+    version: u32,
+    time: Option<Timestamp>,
+    session: Option<u64>,
+    #[serde(rename = "type")]
+    kind: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task_id: Option<&'a TaskId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    category: Option<Category>,
+    message: &'a str,
+}
+
+fn print(invocation: &mut Invocation, args: &Args, line: &str) -> Result<()> {
+    if !args.wants(line) {
+        return Ok(());
+    }
+    if !args.json {
+        let paint = invocation.out.paint();
+        return invocation.out.line(Painted { line, paint });
+    }
+    let parsed = LogLine::parse(line);
+    let parsed = parsed.as_ref();
+    invocation.out.json_line(&Entry {
+        version: 1,
+        time: parsed.map(|l| l.time),
+        session: parsed.map(|l| l.session),
+        kind: parsed.map(|l| l.kind.name()),
+        task_id: parsed.and_then(|l| l.task.as_ref()),
+        category: parsed.and_then(|l| l.category),
+        message: parsed.map_or(line, |l| &l.message),
+    })
+}

@@ -1,0 +1,115 @@
+//! `harness plan import`
+
+use std::path::PathBuf;
+
+use harness::{
+    clock::{Clock, SystemClock},
+    store::Created,
+};
+use harness_core::{
+    Command, Reply,
+    command::{Import, ImportMode},
+    plan::Plan,
+};
+use serde_json::json;
+
+use super::{Invocation, source};
+use crate::{
+    commands::working_directory,
+    exit::ExitCode,
+    failure::{Failure, Result},
+    render::visible,
+    root::StateRoot,
+    store::warn,
+    trust::Trust,
+};
+
+/// Turn a plan into the tasks of the ledger
+///
+/// Where there is no ledger yet it makes one. A ledger with unfinished work is not thrown away
+/// unless you say so.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  harness plan import --file plan.md
+  harness plan import --file more.md --merge
+  my-agent 'write a plan' | harness plan import --file -")]
+pub(crate) struct Args {
+    /// The text that holds the plan; - is standard input
+    #[arg(short, long, value_name = "FILE")]
+    file: PathBuf,
+    /// Archive the tasks that are there, finished or not, and start from the plan
+    #[arg(long, conflicts_with = "merge")]
+    replace: bool,
+    /// Keep the tasks that are there and add those whose ids are new
+    #[arg(long)]
+    merge: bool,
+    /// Answer with a JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+impl Args {
+    fn mode(&self) -> ImportMode {
+        match (self.replace, self.merge) {
+            (true, _) => ImportMode::Replace,
+            (_, true) => ImportMode::Merge,
+            _ => ImportMode::IfFinished,
+        }
+    }
+}
+
+pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
+    let plan = Plan::read(&source::read(&args.file)?)?;
+    source::warn_of(&plan);
+    let start = working_directory()?;
+    let root = match StateRoot::discover(&invocation.env, &start) {
+        Ok(root) => root,
+        Err(_) => {
+            // A plan that is refused must leave nothing behind.
+            plan.check_graph(|_| false)?;
+            let root = StateRoot::for_init(&invocation.env, &start)?;
+            make(invocation, &root)?;
+            root
+        }
+    };
+    let import = Command::Import(Import { plan, mode: args.mode() });
+    let (reply, archived) = invocation.apply_archiving(&root, import)?;
+    let Reply::Imported { goal, task_count, warnings } = reply else {
+        return Err(Failure::error("the store gave another answer"));
+    };
+    if args.json {
+        invocation.out.document(&json!({
+            "goal": goal,
+            "task_count": task_count,
+            "warnings": warnings,
+            "root": root.path().to_string_lossy(),
+            "archive": archived,
+        }))?;
+        return Ok(ExitCode::Done);
+    }
+    invocation.out.line(format_args!("Plan imported ({task_count} tasks)"))?;
+    if let Some(path) = archived {
+        let path = path.to_string_lossy();
+        invocation.out.line(format_args!("Archived: {}", visible(&path)))?;
+    }
+    Ok(ExitCode::Done)
+}
+
+/// Ledger, log and marker, and trust: this user made them.
+fn make(invocation: &Invocation, root: &StateRoot) -> Result<()> {
+    match invocation.store(root)?.create(SystemClock.now())? {
+        // Somebody else was faster, and theirs is not ours to trust.
+        Created::Existed => Ok(()),
+        Created::New => {
+            let granted = Trust::of_user(&invocation.env).and_then(|trust| trust.grant(root));
+            if let Err(why) = granted {
+                warn(&format!(
+                    "{} is not trusted to run its commands: {why}",
+                    root.path().display()
+                ));
+            }
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! `harness plan …`: one file per subcommand.
+
+mod check;
+mod export;
+mod import;
+mod reset;
+mod source;
+mod template;
+
+use super::Invocation;
+use crate::{exit::ExitCode, failure::Result};
+
+/// Turn a plan into tasks, and tasks into a plan
+///
+/// A plan is a JSON block in any text, such as an agent's answer; `harness plan template` explains
+/// it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  harness plan template > plan.md
+  harness plan check --file plan.md
+  harness plan import --file plan.md
+  harness plan export > plan.md")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    Check(check::Args),
+    Export(export::Args),
+    Import(import::Args),
+    Reset(reset::Args),
+    Template(template::Args),
+}
+
+pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
+    match args.command {
+        Command::Check(args) => check::run(invocation, args),
+        Command::Export(args) => export::run(invocation, args),
+        Command::Import(args) => import::run(invocation, args),
+        Command::Reset(args) => reset::run(invocation, args),
+        Command::Template(args) => template::run(invocation, args),
+    }
+}

@@ -1,0 +1,61 @@
+//! `harness plan reset`
+
+use harness_core::{Command, Reply};
+use serde_json::json;
+
+use super::Invocation;
+use crate::{
+    exit::ExitCode,
+    failure::{Failure, Result},
+    prompt::{Answer, Audience, confirm},
+    render::visible,
+};
+
+/// Throw all tasks away; the ledger is archived first
+///
+/// Sessions, their limits and the log stay. On a terminal it asks before.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  harness plan reset
+  harness plan reset --yes")]
+pub(crate) struct Args {
+    /// Do not ask
+    #[arg(short, long)]
+    yes: bool,
+    /// Answer with a JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
+    let root = invocation.root()?;
+    if !args.yes && Audience::of_this_process() == Audience::Person {
+        let question = match invocation.look(&root) {
+            Ok(ledger) => {
+                let unfinished = ledger.tasks().filter(|task| task.unfinished()).count();
+                format!("Throw away {} tasks, {unfinished} of them unfinished?", ledger.len())
+            }
+            // A broken ledger is restored by the reset itself, and then archived.
+            Err(_) => "Throw away all tasks?".to_owned(),
+        };
+        match confirm(&question)? {
+            Answer::Yes => {}
+            Answer::No => return Err(Failure::error("nothing changed")),
+        }
+    }
+    let (reply, archived) = invocation.apply_archiving(&root, Command::Reset)?;
+    let Reply::Reset { task_count } = reply else {
+        return Err(Failure::error("the store gave another answer"));
+    };
+    if args.json {
+        invocation.out.document(&json!({ "task_count": task_count, "archive": archived }))?;
+        return Ok(ExitCode::Done);
+    }
+    invocation.out.line(format_args!("Plan reset ({task_count} tasks)"))?;
+    if let Some(path) = archived {
+        let path = path.to_string_lossy();
+        invocation.out.line(format_args!("Archived: {}", visible(&path)))?;
+    }
+    Ok(ExitCode::Done)
+}

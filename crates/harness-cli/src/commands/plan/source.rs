@@ -1,0 +1,74 @@
+//! The text that a plan is read from.
+
+use std::{
+    fs::File,
+    io::{self, Read},
+    path::Path,
+};
+
+use harness_core::plan::{Plan, PlanError};
+
+use crate::{
+    failure::{Failure, Result},
+    store::warn,
+};
+
+/// The limit of one line on the wire.
+const BYTES_MAX: u64 = 8 * 1024 * 1024;
+
+/// The text of `file`, or of standard input for `-`.
+pub(super) fn read(file: &Path) -> Result<String> {
+    let bytes = if file == Path::new("-") {
+        bounded("standard input", io::stdin().lock(), None)?
+    } else {
+        let opened = File::open(file).map_err(|why| match why.kind() {
+            io::ErrorKind::NotFound => {
+                Failure::error(format!("File not found: {}", file.display()))
+            }
+            _ => Failure::file("read", file, &why),
+        })?;
+        let size = opened.metadata().ok().filter(|found| found.is_file()).map(|found| found.len());
+        bounded(&file.display().to_string(), opened, size)?
+    };
+    String::from_utf8(bytes)
+        .map_err(|_| Failure::error(format!("{} is not UTF-8 text", file.display())))
+}
+
+/// Reads what may be read; a pipe or a device has no size, so that it is not asked for alone.
+fn bounded(name: &str, from: impl Read, size: Option<u64>) -> Result<Vec<u8>> {
+    let too_large = |size: &str| {
+        Failure::error(format!("{name} is too large: {size}, a plan has at most {BYTES_MAX} bytes"))
+            .hint("split it, and import the parts with --merge")
+    };
+    if let Some(size) = size.filter(|size| *size > BYTES_MAX) {
+        return Err(too_large(&format!("{size} bytes")));
+    }
+    let mut bytes = Vec::new();
+    from.take(BYTES_MAX + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|why| Failure::error(format!("can not read {name}: {why}")))?;
+    if bytes.len() as u64 > BYTES_MAX {
+        return Err(too_large(&format!("more than {BYTES_MAX} bytes")));
+    }
+    Ok(bytes)
+}
+
+impl From<PlanError> for Failure {
+    fn from(error: PlanError) -> Self {
+        let failure = Self::error(error.to_string());
+        match error {
+            PlanError::Empty | PlanError::NoBlock => {
+                failure.hint("`harness plan template` shows what a plan looks like")
+            }
+            PlanError::InvalidJson(_)
+            | PlanError::Field { .. }
+            | PlanError::MissingDependency { .. }
+            | PlanError::Cycle(_) => failure,
+        }
+    }
+}
+
+/// What was left out on reading.
+pub(super) fn warn_of(plan: &Plan) {
+    plan.warnings.iter().for_each(|warning| warn(warning));
+}

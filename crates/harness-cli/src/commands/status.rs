@@ -1,0 +1,285 @@
+//! `harness status`
+
+use std::{collections::HashSet, io::Write as _, time::Duration};
+
+use harness::clock::{Clock, SystemClock};
+use harness_core::{
+    Ledger, Stats, TaskId, Timestamp,
+    format::{self, FILE_NAME},
+    stats,
+    task::{Status, Task},
+};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::Invocation;
+use crate::{
+    exit::ExitCode,
+    failure::{Failure, Kind, Result},
+    log_file::{self, LOG},
+    render::{Paint, one_line},
+    root::StateRoot,
+    task_line::{Outlook, TaskLine, style},
+    watch::Watch,
+};
+
+const LOG_LINES: usize = 5;
+/// How often a view is drawn anew while leases run down.
+const TICK: Duration = Duration::from_secs(1);
+
+/// Show how far the work is
+///
+/// Reads the files and nothing else: it never waits for a lock and repairs nothing, so it can be
+/// asked at any time. `blocked` counts the pending tasks that depend, directly or not, on one that
+/// failed for good.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  harness status
+  harness status --watch
+  harness status --json | jq .counts")]
+pub(crate) struct Args {
+    /// Answer with a JSON document; with --watch, one per line
+    #[arg(long)]
+    json: bool,
+    /// Show it again whenever something changed, until interrupted
+    #[arg(short, long)]
+    watch: bool,
+}
+
+pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
+    let root = invocation.root()?;
+    if args.watch {
+        return watch(invocation, &root, &args);
+    }
+    let seen = Seen::look(&root)?;
+    if args.json {
+        invocation.out.json(&seen.document()?)?;
+    } else {
+        let text = seen.text(SystemClock.now(), invocation.out.paint(), None);
+        invocation.out.raw(text.as_bytes())?;
+    }
+    Ok(ExitCode::Done)
+}
+
+/// The files at one moment.
+struct Seen {
+    root: String,
+    bytes: Vec<u8>,
+    ledger: Ledger,
+    log: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    version: u32,
+    counts: Counts,
+    tasks: Box<RawValue>,
+    log: &'a [String],
+    session_count: u64,
+    last_session: Option<Timestamp>,
+    workers: [(); 0],
+    runs: [(); 0],
+}
+
+#[derive(Serialize)]
+struct Counts {
+    total: usize,
+    completed: usize,
+    failed: usize,
+    pending: usize,
+    in_progress: usize,
+    blocked: usize,
+}
+
+impl Seen {
+    fn look(root: &StateRoot) -> Result<Self> {
+        let bytes = harness::store::look_bytes(root.path())?;
+        let ledger = format::read_ledger(&bytes).map_err(harness::store::StoreError::Format)?;
+        let log = log_file::last_lines(root.path(), LOG_LINES)?;
+        Ok(Self { root: root.path().display().to_string(), bytes, ledger, log })
+    }
+
+    fn document(&self) -> Result<Document<'_>> {
+        #[derive(Deserialize)]
+        struct File<'a> {
+            #[serde(borrow)]
+            tasks: &'a RawValue,
+        }
+        // What the ledger says of its tasks, to the letter: fields that we do not know too.
+        let file: File<'_> = serde_json::from_slice(&self.bytes)?;
+        let stats = Stats::of(&self.ledger);
+        Ok(Document {
+            version: 1,
+            counts: Counts {
+                total: stats.total,
+                completed: stats.completed,
+                failed: stats.failed,
+                pending: stats.pending,
+                in_progress: stats.in_progress,
+                blocked: stats.blocked,
+            },
+            tasks: RawValue::from_string(format::compact(file.tasks.get()))?,
+            log: &self.log,
+            session_count: self.ledger.head().session_count,
+            last_session: self.ledger.head().last_session,
+            workers: [],
+            runs: [],
+        })
+    }
+
+    /// At most `rows` lines, where given: then the tasks that nobody works on are left out first.
+    fn text(&self, now: Timestamp, paint: Paint, rows: Option<usize>) -> String {
+        let blocked = stats::blocked(&self.ledger);
+        let mut text = String::with_capacity(64 * self.ledger.len() + 1024);
+        let mut line = |line: &dyn std::fmt::Display| {
+            text += &line.to_string();
+            text.push('\n');
+        };
+        let head = self.ledger.head();
+        let root = paint.heading(one_line(&self.root));
+        match &head.goal {
+            Some(goal) => line(&format_args!("{root} — {}", one_line(goal))),
+            None => line(&root),
+        }
+        line(&CountsLine { stats: Stats::of(&self.ledger), paint });
+        let sessions = head.session_config.max_sessions;
+        match head.last_session {
+            Some(last) => {
+                line(&format_args!("session {} of {sessions}, last {last}", head.session_count));
+            }
+            None => line(&format_args!("session {} of {sessions}", head.session_count)),
+        }
+        let outlook = |task: &Task| match blocked.contains(&task.id) {
+            true => Outlook::Blocked,
+            false => Outlook::Open,
+        };
+        let around = 3 + 1 + if self.log.is_empty() { 0 } else { 1 + self.log.len() };
+        let shown = rows.and_then(|rows| self.fitting(rows.saturating_sub(around)));
+        if !self.ledger.is_empty() {
+            line(&"");
+        }
+        for task in self.ledger.tasks() {
+            if shown.as_ref().is_none_or(|shown| shown.contains(&task.id)) {
+                line(&TaskLine { task, outlook: outlook(task), now, paint });
+            }
+        }
+        if let Some(shown) = &shown {
+            let more = self.ledger.len() - shown.len();
+            line(&paint.faint(format_args!("… {more} more tasks")));
+        }
+        if !self.log.is_empty() {
+            line(&"");
+        }
+        for entry in &self.log {
+            line(&crate::log_line::Painted { line: entry, paint });
+        }
+        text
+    }
+
+    /// Which tasks to show where not all fit, in `rows` lines with one for the rest.
+    fn fitting(&self, rows: usize) -> Option<HashSet<&TaskId>> {
+        if self.ledger.len() <= rows {
+            return None;
+        }
+        let interest = |task: &&Task| match task.status {
+            Status::InProgress => 0,
+            Status::Failed => 1,
+            Status::Pending => 2,
+            Status::Completed => 3,
+        };
+        let mut tasks: Vec<&Task> = self.ledger.tasks().collect();
+        tasks.sort_by_key(interest);
+        Some(tasks.into_iter().take(rows.saturating_sub(1)).map(|task| &task.id).collect())
+    }
+}
+
+struct CountsLine {
+    stats: Stats,
+    paint: Paint,
+}
+
+impl std::fmt::Display for CountsLine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { stats, paint } = self;
+        let tasks = if stats.total == 1 { "task" } else { "tasks" };
+        write!(f, "{} {tasks}: ", stats.total)?;
+        let told = [
+            (stats.completed, Status::Completed, "completed"),
+            (stats.in_progress, Status::InProgress, "in progress"),
+            (stats.pending, Status::Pending, "pending"),
+            (stats.failed, Status::Failed, "failed"),
+        ];
+        for (n, (count, status, name)) in told.into_iter().enumerate() {
+            let comma = if n > 0 { ", " } else { "" };
+            let counted = format_args!("{count} {name}");
+            match count {
+                0 => write!(f, "{comma}{counted}")?,
+                _ => write!(f, "{comma}{}", paint.style(style(status, Outlook::Open), counted))?,
+            }
+            if status == Status::Pending && stats.blocked > 0 {
+                let yellow = style(Status::Pending, Outlook::Blocked);
+                let blocked = format_args!("{} blocked", stats.blocked);
+                write!(f, " ({})", paint.style(yellow, blocked))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Ends when it is interrupted, or when nobody reads any more.
+fn watch(invocation: &mut Invocation, root: &StateRoot, args: &Args) -> Result<ExitCode> {
+    let mut watch = Watch::on(root.path(), &[FILE_NAME, LOG]);
+    let live = invocation.out.is_terminal() && !args.json && !invocation.plain;
+    let mut seen = Seen::look(root);
+    let mut printed = None;
+    loop {
+        match &seen {
+            // A reader that went away, or a disk that is full.
+            Err(failure) if failure.kind == Kind::OutputClosed => return Err(failure.clone()),
+            _ if live => draw(invocation, &seen)?,
+            Ok(seen) if args.json => invocation.out.json_line(&seen.document()?)?,
+            Ok(seen) => {
+                let text = seen.text(SystemClock.now(), invocation.out.paint(), None);
+                // A touched file is no change, and a blank line keeps two views apart.
+                if printed.as_ref() != Some(&text) {
+                    let gap = if printed.is_some() { "\n" } else { "" };
+                    invocation.out.raw(format!("{gap}{text}").as_bytes())?;
+                    printed = Some(text);
+                }
+            }
+            Err(failure) => {
+                _ = writeln!(
+                    std::io::stderr(),
+                    "Error: {}",
+                    crate::render::visible(&failure.error)
+                );
+            }
+        }
+        invocation.out.finish()?;
+        let leased = |seen: &Seen| seen.ledger.tasks().any(|t| t.status == Status::InProgress);
+        let tick = (live && seen.as_ref().is_ok_and(leased)).then_some(TICK);
+        if watch.wait(tick)? == crate::watch::Woken::Changed {
+            seen = Seen::look(root);
+        }
+    }
+}
+
+/// One frame: each line over the old one, then what is left of the old one cleared. Nothing is
+/// cleared before, so that it does not flicker; lines are cut at the edge while it is drawn.
+fn draw(invocation: &mut Invocation, seen: &Result<Seen, Failure>) -> Result<()> {
+    let rows =
+        rustix::termios::tcgetwinsize(rustix::stdio::stdout()).map_or(24, |size| size.ws_row);
+    let paint = invocation.out.paint();
+    let text = match seen {
+        Ok(seen) => seen.text(SystemClock.now(), paint, Some(usize::from(rows).saturating_sub(1))),
+        Err(failure) => format!("{} {}\n", paint.error("Error:"), one_line(&failure.error)),
+    };
+    let mut frame = String::from("\x1b[H\x1b[?7l");
+    for line in text.lines() {
+        frame += line;
+        frame += "\x1b[K\n";
+    }
+    frame += "\x1b[J\x1b[?7h";
+    invocation.out.raw(frame.as_bytes())
+}

@@ -1,0 +1,183 @@
+//! The log as a reader meets it: line by line, from the start or from near its end, never all of it
+//! at once, and further when it grows.
+
+use std::{
+    fs::File,
+    io::{self, BufRead, BufReader, Read, Seek, SeekFrom},
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+
+/// A line that is longer is given in pieces. Ours are far shorter.
+const LINE_BYTES_MAX: u64 = 1024 * 1024;
+const BLOCK_BYTES: u64 = 64 * 1024;
+
+pub(crate) const LOG: &str = "harness-progress.txt";
+
+/// A place in the log of a root. A log that is not there yet is an empty one.
+pub(crate) struct LogFile {
+    root: PathBuf,
+    reader: Option<BufReader<File>>,
+    /// A line without its end: more of it may come.
+    begun: Vec<u8>,
+}
+
+impl LogFile {
+    pub(crate) fn open(root: &Path) -> io::Result<Self> {
+        let mut log = Self { root: root.to_owned(), reader: None, begun: Vec::new() };
+        log.reader = log.reopen()?;
+        Ok(log)
+    }
+
+    fn reopen(&self) -> io::Result<Option<BufReader<File>>> {
+        let file = harness::store::open_log(&self.root)?;
+        Ok(file.map(|file| BufReader::with_capacity(BLOCK_BYTES as usize, file)))
+    }
+
+    /// Goes to where the last `lines` lines begin, looking at `max_bytes` of the end at most.
+    pub(crate) fn seek_last(&mut self, lines: usize, max_bytes: u64) -> io::Result<()> {
+        let Some(reader) = &mut self.reader else { return Ok(()) };
+        let start = start_of_last(reader.get_mut(), lines, max_bytes)?;
+        reader.seek(SeekFrom::Start(start))?;
+        Ok(())
+    }
+
+    /// The next line without its end; `None` where there is none yet.
+    pub(crate) fn next(&mut self) -> io::Result<Option<String>> {
+        let Some(reader) = &mut self.reader else { return Ok(None) };
+        let room = LINE_BYTES_MAX.saturating_sub(self.begun.len() as u64);
+        reader.by_ref().take(room).read_until(b'\n', &mut self.begun)?;
+        let whole = self.begun.ends_with(b"\n") || self.begun.len() as u64 >= LINE_BYTES_MAX;
+        Ok(if whole { Some(self.take()) } else { None })
+    }
+
+    /// What stands at the end without a newline.
+    pub(crate) fn rest(&mut self) -> Option<String> {
+        if self.begun.is_empty() { None } else { Some(self.take()) }
+    }
+
+    fn take(&mut self) -> String {
+        let mut line = std::mem::take(&mut self.begun);
+        if line.ends_with(b"\n") {
+            line.pop();
+        }
+        if line.ends_with(b"\r") {
+            line.pop();
+        }
+        String::from_utf8(line).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into())
+    }
+
+    /// To be asked when there was no next line: goes on with the file that is there now, if it is
+    /// another one or was cut. Gives the last words of the one that is gone.
+    pub(crate) fn follow(&mut self) -> io::Result<Option<String>> {
+        let now = self.reopen()?;
+        let same = match (&mut self.reader, &now) {
+            (Some(old), Some(new)) => {
+                let (was, is) = (old.get_ref().metadata()?, new.get_ref().metadata()?);
+                (was.dev(), was.ino()) == (is.dev(), is.ino())
+                    && is.len() >= old.stream_position()?
+            }
+            (None, None) => true,
+            // Between two logs, the old one may still be written to.
+            (Some(_), None) => true,
+            (None, Some(_)) => false,
+        };
+        if same {
+            return Ok(None);
+        }
+        self.reader = now;
+        Ok(self.rest())
+    }
+}
+
+/// The last lines of the log, for a short look.
+pub(crate) fn last_lines(root: &Path, lines: usize) -> io::Result<Vec<String>> {
+    let mut log = LogFile::open(root)?;
+    log.seek_last(lines, LINE_BYTES_MAX)?;
+    let mut found = Vec::new();
+    while let Some(line) = log.next()? {
+        found.push(line);
+    }
+    found.extend(log.rest());
+    let surplus = found.len().saturating_sub(lines);
+    Ok(found.split_off(surplus))
+}
+
+/// Reads blocks from the end until it has passed `lines` line ends.
+fn start_of_last(file: &mut File, lines: usize, max_bytes: u64) -> io::Result<u64> {
+    let end = file.metadata()?.len();
+    if lines == 0 {
+        return Ok(end);
+    }
+    let limit = end.saturating_sub(max_bytes);
+    let mut block = vec![0; BLOCK_BYTES as usize];
+    let mut at = end;
+    let mut found = 0;
+    while at > limit {
+        let start = at.saturating_sub(BLOCK_BYTES).max(limit);
+        let bytes = &mut block[..(at - start) as usize];
+        file.seek(SeekFrom::Start(start))?;
+        file.read_exact(bytes)?;
+        for (offset, byte) in bytes.iter().enumerate().rev() {
+            let position = start + offset as u64;
+            // The end of the last line begins no further one.
+            if *byte == b'\n' && position + 1 < end {
+                found += 1;
+                if found == lines {
+                    return Ok(position + 1);
+                }
+            }
+        }
+        at = start;
+    }
+    Ok(limit)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, io::Write};
+
+    use super::*;
+
+    fn all(log: &mut LogFile) -> Vec<String> {
+        std::iter::from_fn(|| log.next().unwrap()).collect()
+    }
+
+    #[test]
+    fn the_last_lines_are_found_whatever_their_length() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(last_lines(dir.path(), 5).unwrap(), [""; 0]);
+        let long = "é".repeat(50_000);
+        let log = dir.path().join(LOG);
+        fs::write(&log, format!("a\nb\n{long}\nd\n")).unwrap();
+        assert_eq!(last_lines(dir.path(), 2).unwrap(), [&long, "d"]);
+        assert_eq!(last_lines(dir.path(), 3).unwrap(), ["b", &long, "d"]);
+        assert_eq!(last_lines(dir.path(), 9).unwrap().len(), 4);
+        fs::write(&log, "a\nb\nc").unwrap();
+        assert_eq!(last_lines(dir.path(), 2).unwrap(), ["b", "c"]);
+        fs::write(&log, b"\xff\n\n").unwrap();
+        assert_eq!(last_lines(dir.path(), 2).unwrap(), ["\u{fffd}", ""]);
+    }
+
+    #[test]
+    fn following_survives_a_log_that_is_replaced_or_cut() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(LOG);
+        let mut log = LogFile::open(dir.path()).unwrap();
+        assert_eq!(log.follow().unwrap(), None);
+        fs::write(&path, "a\nb").unwrap();
+        assert_eq!(log.follow().unwrap(), None);
+        assert_eq!(all(&mut log), ["a"]);
+        let mut more = File::options().append(true).open(&path).unwrap();
+        more.write_all(b"c\nlast").unwrap();
+        assert_eq!(all(&mut log), ["bc"]);
+        fs::rename(&path, dir.path().join("old")).unwrap();
+        assert_eq!(log.follow().unwrap(), None);
+        fs::write(&path, "new\nand more\n").unwrap();
+        assert_eq!(log.follow().unwrap(), Some("last".to_owned()));
+        assert_eq!(all(&mut log), ["new", "and more"]);
+        fs::write(&path, "cut\n").unwrap();
+        assert_eq!(log.follow().unwrap(), None);
+        assert_eq!(all(&mut log), ["cut"]);
+    }
+}

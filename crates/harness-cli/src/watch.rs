@@ -1,0 +1,153 @@
+//! Waiting until the ledger or the log changes.
+//!
+//! What changed is told by looking at the files; inotify only says when to look. So nothing is
+//! missed where it does not reach (a network file system, another system): there a look each second
+//! does.
+
+use std::{
+    fs,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec},
+    fd::OwnedFd,
+    io::Errno,
+};
+
+use crate::failure::{Failure, Kind, Result};
+
+/// How often to look where something says when.
+const TOLD: Duration = Duration::from_secs(5);
+/// And where nothing does.
+const UNTOLD: Duration = Duration::from_secs(1);
+/// A change is several steps (log, ledger, backup): they are taken as one.
+const SETTLE: Duration = Duration::from_millis(20);
+
+pub(crate) struct Watch {
+    files: Vec<PathBuf>,
+    seen: Vec<Option<Stamp>>,
+    notices: Option<OwnedFd>,
+}
+
+/// Tells one version of a file from another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    place: (u64, u64),
+    size: u64,
+    modified: (i64, i64),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Woken {
+    Changed,
+    TimeIsUp,
+}
+
+impl Watch {
+    /// From now on: what changes between this and [`wait`](Self::wait) is not missed.
+    pub(crate) fn on(root: &Path, names: &[&str]) -> Self {
+        let files: Vec<_> = names.iter().map(|name| root.join(name)).collect();
+        let notices = notices(root);
+        let seen = files.iter().map(|file| stamp(file)).collect();
+        Self { files, seen, notices }
+    }
+
+    /// Until a file changed or the time is up. It ends as a failure when nobody reads standard
+    /// output any more: whoever follows would otherwise wait for ever.
+    pub(crate) fn wait(&mut self, at_most: Option<Duration>) -> Result<Woken> {
+        let deadline = at_most.map(|time| Instant::now() + time);
+        loop {
+            if self.look() {
+                return Ok(Woken::Changed);
+            }
+            let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return Ok(Woken::TimeIsUp);
+            }
+            let look = if self.notices.is_some() { TOLD } else { UNTOLD };
+            if self.sleep(left.map_or(look, |left| left.min(look)))? {
+                std::thread::sleep(SETTLE);
+                self.drain();
+            }
+        }
+    }
+
+    /// Whether anything changed since the last look.
+    fn look(&mut self) -> bool {
+        let now: Vec<_> = self.files.iter().map(|file| stamp(file)).collect();
+        let changed = now != self.seen;
+        self.seen = now;
+        changed
+    }
+
+    /// Whether something was told before the time was over.
+    fn sleep(&self, time: Duration) -> Result<bool> {
+        let stdout = rustix::stdio::stdout();
+        let mut polled = vec![PollFd::from_borrowed_fd(stdout, PollFlags::empty())];
+        polled.extend(self.notices.as_ref().map(|fd| PollFd::new(fd, PollFlags::IN)));
+        let time = Timespec::try_from(time).ok();
+        match rustix::event::poll(&mut polled, time.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(why) => return Err(Failure::from(std::io::Error::from(why))),
+        }
+        if polled[0].revents().intersects(PollFlags::ERR | PollFlags::HUP) {
+            return Err(Failure::new(Kind::OutputClosed, "standard output is closed"));
+        }
+        Ok(polled.get(1).is_some_and(|fd| !fd.revents().is_empty()))
+    }
+
+    fn drain(&self) {
+        let Some(notices) = &self.notices else { return };
+        let mut buffer = [0; 4096];
+        while rustix::io::read(notices, &mut buffer).is_ok_and(|count| count > 0) {}
+    }
+}
+
+fn stamp(file: &Path) -> Option<Stamp> {
+    let found = fs::symlink_metadata(file).ok()?;
+    Some(Stamp {
+        place: (found.dev(), found.ino()),
+        size: found.size(),
+        modified: (found.mtime(), found.mtime_nsec()),
+    })
+}
+
+#[cfg(target_os = "linux")]
+fn notices(root: &Path) -> Option<OwnedFd> {
+    use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+    let notices = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).ok()?;
+    let what = WatchFlags::MODIFY
+        | WatchFlags::CREATE
+        | WatchFlags::DELETE
+        | WatchFlags::MOVED_FROM
+        | WatchFlags::MOVED_TO;
+    inotify::add_watch(&notices, root, what).ok()?;
+    Some(notices)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn notices(_: &Path) -> Option<OwnedFd> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_since_the_start_is_seen_at_once_and_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut watch = Watch::on(dir.path(), &["a", "b"]);
+        let short = Some(Duration::from_millis(1));
+        assert_eq!(watch.wait(short).unwrap(), Woken::TimeIsUp);
+        fs::write(dir.path().join("b"), "x").unwrap();
+        assert_eq!(watch.wait(None).unwrap(), Woken::Changed);
+        fs::write(dir.path().join("other"), "x").unwrap();
+        assert_eq!(watch.wait(short).unwrap(), Woken::TimeIsUp);
+        fs::remove_file(dir.path().join("b")).unwrap();
+        assert_eq!(watch.wait(None).unwrap(), Woken::Changed);
+    }
+}

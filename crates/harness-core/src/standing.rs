@@ -1,0 +1,193 @@
+//! Where a task stands: whether it is next, and if not, what it waits for.
+
+use std::{
+    collections::{HashSet, VecDeque},
+    fmt,
+};
+
+use crate::{Ledger, Task, TaskId, WorkerId, task::Status};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing<'a> {
+    /// Whoever claims, of any role, gets this one.
+    Next,
+    /// It could be worked on now; others come first.
+    Ready,
+    Claimed {
+        by: Option<&'a WorkerId>,
+    },
+    /// Dependencies that are not completed yet.
+    Waiting {
+        on: Vec<&'a TaskId>,
+    },
+    /// It depends, directly or not, on one that failed for good.
+    Blocked {
+        by: &'a TaskId,
+    },
+    /// It depends on a task that does not exist.
+    Dangling {
+        dependency: &'a TaskId,
+    },
+    /// It depends on itself.
+    Cyclic,
+    /// An earlier phase is not through its gate.
+    Phase {
+        waits_for: &'a str,
+    },
+    Completed,
+    /// It will not be tried again.
+    Failed,
+}
+
+impl<'a> Standing<'a> {
+    pub fn of(ledger: &'a Ledger, task: &'a Task) -> Self {
+        match task.status {
+            Status::Completed => return Self::Completed,
+            Status::InProgress => return Self::Claimed { by: task.claimed_by.as_ref() },
+            Status::Failed if task.failed_for_good() => return Self::Failed,
+            Status::Pending | Status::Failed => {}
+        }
+        if let Some(dependency) = task.depends_on.iter().find(|d| !ledger.contains(d)) {
+            return Self::Dangling { dependency };
+        }
+        if let Some(by) = failed_for_good_before(ledger, task) {
+            return Self::Blocked { by };
+        }
+        if ledger.selection().cyclic().contains(&task.id) {
+            return Self::Cyclic;
+        }
+        let open =
+            |d: &&TaskId| ledger.task(d).is_some_and(|d: &Task| d.status != Status::Completed);
+        let on: Vec<_> = task.depends_on.iter().filter(open).collect();
+        if !on.is_empty() {
+            return Self::Waiting { on };
+        }
+        if let Some(waits_for) = ledger.selection().phase_before(task) {
+            return Self::Phase { waits_for };
+        }
+        let next = ledger.selection().next(None) == Some(&task.id);
+        if next { Self::Next } else { Self::Ready }
+    }
+
+    /// One word for programs.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Next => "next",
+            Self::Ready => "ready",
+            Self::Claimed { .. } => "claimed",
+            Self::Waiting { .. } => "waiting",
+            Self::Blocked { .. } => "blocked",
+            Self::Dangling { .. } => "dangling",
+            Self::Cyclic => "cyclic",
+            Self::Phase { .. } => "phase",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+impl fmt::Display for Standing<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Next => f.write_str("next to be worked on"),
+            Self::Ready => f.write_str("ready, others come first"),
+            Self::Claimed { by: Some(worker) } => write!(f, "claimed by {worker}"),
+            Self::Claimed { by: None } => f.write_str("claimed"),
+            Self::Waiting { on } => {
+                let on: Vec<_> = on.iter().map(|id| id.as_str()).collect();
+                write!(f, "waits for {}", on.join(", "))
+            }
+            Self::Blocked { by } => write!(f, "blocked by failed {by}"),
+            Self::Dangling { dependency } => {
+                write!(f, "depends on {dependency}, which does not exist")
+            }
+            Self::Cyclic => f.write_str("depends on itself"),
+            Self::Phase { waits_for } => write!(f, "waits for phase {waits_for}"),
+            Self::Completed => f.write_str("completed"),
+            Self::Failed => f.write_str("failed for good"),
+        }
+    }
+}
+
+/// The nearest task before this one that will never be done.
+fn failed_for_good_before<'a>(ledger: &'a Ledger, task: &'a Task) -> Option<&'a TaskId> {
+    let mut queue: VecDeque<&TaskId> = task.depends_on.iter().collect();
+    let mut seen: HashSet<&TaskId> = HashSet::new();
+    while let Some(id) = queue.pop_front() {
+        let Some(before) = ledger.task(id).filter(|t| t.status != Status::Completed) else {
+            continue;
+        };
+        if before.failed_for_good() {
+            return Some(id);
+        }
+        if seen.insert(id) {
+            queue.extend(&before.depends_on);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        Timestamp,
+        ledger::{Head, Phase},
+        task::Priority,
+    };
+
+    fn task(id: &str, depends_on: &[&str]) -> Task {
+        let mut task = Task::new(TaskId::parse(id).unwrap(), "");
+        task.depends_on = depends_on.iter().map(|d| TaskId::parse(d).unwrap()).collect();
+        task
+    }
+
+    #[test]
+    fn every_task_stands_in_one_place_and_says_why() {
+        let mut head = Head::new(Timestamp::default());
+        let phase =
+            |name: &str| Phase { name: name.into(), gate: None, approve: true, passed_at: None };
+        head.phases = vec![phase("one"), phase("two")];
+        let tasks = vec![
+            task("first", &[]),
+            Task { priority: Priority::P2, ..task("second", &[]) },
+            task("third", &["first", "second", "done"]),
+            Task { status: Status::Completed, ..task("done", &[]) },
+            Task { status: Status::Failed, attempts: 3, ..task("dead", &[]) },
+            Task { status: Status::Failed, attempts: 1, ..task("again", &["done"]) },
+            task("late", &["heir"]),
+            task("heir", &["dead"]),
+            task("lost", &["nobody"]),
+            task("snake", &["snake"]),
+            Task { phase: Some("two".into()), ..task("gated", &[]) },
+            Task {
+                status: Status::InProgress,
+                claimed_by: Some(WorkerId::recorded("w")),
+                ..task("held", &[])
+            },
+        ];
+        let ledger = Ledger::new(head, tasks).unwrap();
+        let told: Vec<_> =
+            ledger.tasks().map(|t| format!("{} {}", t.id, Standing::of(&ledger, t))).collect();
+        assert_eq!(
+            told,
+            [
+                "first next to be worked on",
+                "second ready, others come first",
+                "third waits for first, second",
+                "done completed",
+                "dead failed for good",
+                "again ready, others come first",
+                "late blocked by failed dead",
+                "heir blocked by failed dead",
+                "lost depends on nobody, which does not exist",
+                "snake depends on itself",
+                "gated waits for phase one",
+                "held claimed by w",
+            ]
+        );
+        let queue: Vec<_> = ledger.selection().queue(None).iter().map(|id| id.as_str()).collect();
+        assert_eq!(queue, ["first", "second", "again"]);
+        assert_eq!(ledger.selection().queue(None).first(), ledger.selection().next(None).as_ref());
+    }
+}

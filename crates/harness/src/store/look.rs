@@ -1,0 +1,51 @@
+//! Our files for those who only look: no lock, no repair, no link followed.
+
+use std::{fs, io, path::Path};
+
+use super::{
+    StoreError,
+    disk::{Disk as _, File, RealDisk},
+    lock::{self, LockError, Verdict},
+};
+
+/// The text of the ledger as it stands, for whoever shows what [`look`](super::look) does not know.
+pub fn look_bytes(root: &Path) -> Result<Vec<u8>, StoreError> {
+    match RealDisk::open(root)?.read(File::Ledger)? {
+        Some((bytes, _)) => Ok(bytes),
+        None => Err(StoreError::NoLedger { root: root.to_owned() }),
+    }
+}
+
+/// The ledger's previous version; `None` where nothing was written over yet.
+pub fn look_backup(root: &Path) -> io::Result<Option<Vec<u8>>> {
+    Ok(RealDisk::open(root)?.read(File::Backup)?.map(|(bytes, _)| bytes))
+}
+
+/// The log, to be read at leisure: it only grows. `None` where there is none.
+pub fn open_log(root: &Path) -> io::Result<Option<fs::File>> {
+    RealDisk::open(root)?.open_to_read(File::Log)
+}
+
+/// Whether somebody holds the lock of a root.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LockState {
+    Free,
+    /// `host` is set when the holder runs where nobody here can tell whether it still lives.
+    Held {
+        pid: Option<u32>,
+        host: Option<String>,
+    },
+    /// Of a process that is gone; whoever takes the lock next removes it.
+    Stale {
+        pid: Option<u32>,
+    },
+}
+
+/// Looks at the lock without taking it. `root` is canonical.
+pub fn look_lock(root: &Path) -> Result<LockState, LockError> {
+    Ok(match lock::judge(root)? {
+        Verdict::Absent => LockState::Free,
+        Verdict::Held { pid, host } => LockState::Held { pid, host },
+        Verdict::Stale { pid, .. } => LockState::Stale { pid },
+    })
+}
