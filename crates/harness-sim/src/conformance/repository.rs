@@ -107,6 +107,9 @@ fn collect(root: &Path, folder: &Path, files: &mut BTreeMap<String, String>) {
         if path.file_name() == Some(OsStr::new(".git")) {
             continue;
         }
+        if path.is_symlink() {
+            continue;
+        }
         if path.is_dir() {
             collect(root, &path, files);
         } else {

@@ -13,7 +13,7 @@ pub trait Fixture {
     fn workspace(&self) -> Box<dyn Workspace>;
     fn write(&self, path: &str, text: &str);
     fn remove(&self, path: &str);
-    /// All files of the work tree.
+    /// All files of the work tree, links aside.
     fn files(&self) -> BTreeMap<String, String>;
     /// Stages a file or its deletion, ignored or not.
     fn stage(&self, path: &str);

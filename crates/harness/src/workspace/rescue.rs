@@ -31,17 +31,25 @@ struct Losses {
     tips: Vec<CommitId>,
 }
 
+/// What [`save`] looked at, and where it is.
+pub(super) struct Saved {
+    /// `None`: nothing would vanish.
+    pub(super) rescue: Option<Rescue>,
+    /// Every path whose contents are now in some rescue of the attempt.
+    pub(super) paths: Vec<RepoPath>,
+}
+
 pub(super) fn save(
     git: &Git,
     own: &OwnFiles,
     task: &TaskId,
     attempt: u32,
     base: &Base,
-) -> Result<Option<Rescue>, WorkspaceError> {
+) -> Result<Saved, WorkspaceError> {
     let losses = losses(git, own, base)?;
     let saved = of_attempt(git, task, attempt)?;
     if covered(git, &losses, &saved, &base.commit)? {
-        return Ok(saved.into_iter().next_back());
+        return Ok(Saved { rescue: saved.into_iter().next_back(), paths: losses.paths });
     }
     let subject = format!("{task}: work of attempt {attempt}, saved before its rollback");
     let message = format!("{subject}\n\n{BASE_TRAILER}{}\n", base.commit);
@@ -51,7 +59,8 @@ pub(super) fn save(
         parents.push(commit_tree(git, &staged.tree, &losses.tips[..1], &what)?);
     }
     let commit = commit_tree(git, &losses.snapshot.tree, &parents, &message)?;
-    create(git, &format!("{PREFIX}{task}/{attempt}"), &commit).map(Some)
+    let rescue = create(git, &format!("{PREFIX}{task}/{attempt}"), &commit)?;
+    Ok(Saved { rescue: Some(rescue), paths: losses.paths })
 }
 
 fn losses(git: &Git, own: &OwnFiles, base: &Base) -> Result<Losses, WorkspaceError> {
