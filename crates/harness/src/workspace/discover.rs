@@ -123,7 +123,7 @@ impl Workspace for GitWorkspace {
         attempt: u32,
         base: &Base,
     ) -> Result<Option<Rescue>, WorkspaceError> {
-        rescue::save(&self.git()?, &self.own, task, attempt, base)
+        Ok(rescue::save(&self.git()?, &self.own, task, attempt, base)?.rescue)
     }
 
     fn rollback(

@@ -2,7 +2,8 @@
 
 use std::{
     ffi::OsString,
-    fs, io,
+    fs::File,
+    io,
     path::{Path, PathBuf},
 };
 
@@ -29,14 +30,20 @@ impl PrivateIndex {
         Ok(Self { folder, file })
     }
 
-    /// A copy of the user's, with its cached stat data: only changed files are read again.
+    /// A copy of the user's, with its cached stat data: only changed files are read again. It
+    /// keeps the time of the original, by which git knows the files that changed too soon after
+    /// it was written for their stat data to show it.
     pub(super) fn copy_of_users(git: &Git) -> Result<Self, WorkspaceError> {
         let index = Self::scratch(git)?;
-        match fs::copy(git.git_dir.join("index"), &index.file) {
-            Ok(_) => Ok(index),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(index),
-            Err(error) => Err(error.into()),
-        }
+        let mut users = match File::open(git.git_dir.join("index")) {
+            Ok(users) => users,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(index),
+            Err(error) => return Err(error.into()),
+        };
+        let mut copy = File::create(&index.file)?;
+        io::copy(&mut users, &mut copy)?;
+        copy.set_modified(users.metadata()?.modified()?)?;
+        Ok(index)
     }
 
     pub(super) fn path(&self) -> &Path {

@@ -143,7 +143,8 @@ pub trait Workspace: Send + Sync {
     /// The files that a rescue holds and how they differ from its base, as `git` prints it.
     fn show(&self, rescue: &Rescue) -> Result<String, WorkspaceError>;
 
-    /// Writes the files of a rescue into the work tree; refuses if one of them has changes here.
+    /// Writes the files of a rescue into the work tree, and removes those that it had removed;
+    /// refuses if one of them is here in another form than at the rescue's base. The index stays.
     /// Returns the files written.
     fn restore(&self, rescue: &Rescue) -> Result<Vec<String>, WorkspaceError>;
 

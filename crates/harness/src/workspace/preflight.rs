@@ -1,6 +1,11 @@
 //! States of a repository in which we do not start, each with its way out.
 
-use std::fs;
+use std::{
+    fs,
+    path::Path,
+    thread,
+    time::{Duration, Instant},
+};
 
 use super::{
     WorkspaceError,
@@ -76,14 +81,25 @@ impl UnderWay {
     }
 }
 
+/// How long an editor's `git status` in the background may keep us waiting.
+const LOCK_PATIENCE: Duration = Duration::from_millis(500);
+
 /// `index.lock` means that git is at work, or was killed at work: who can tell is the user.
 pub(super) fn refuse_locked_index(git: &Git) -> Result<(), WorkspaceError> {
     let lock = git.git_dir.join("index.lock");
-    if fs::symlink_metadata(&lock).is_err() {
-        return Ok(());
+    let start = Instant::now();
+    while fs::symlink_metadata(&lock).is_ok() {
+        if start.elapsed() >= LOCK_PATIENCE {
+            return Err(locked(&lock));
+        }
+        thread::sleep(Duration::from_millis(10));
     }
+    Ok(())
+}
+
+fn locked(lock: &Path) -> WorkspaceError {
     let what = format!("the index is locked by {}", lock.display());
-    Err(refuse(what, "wait for the git command that runs; if none does, remove that file"))
+    refuse(what, "wait for the git command that runs; if none does, remove that file")
 }
 
 pub(super) fn preflight(git: &Git, look: &Look) -> Result<(), WorkspaceError> {

@@ -4,6 +4,8 @@
 //! first parent is HEAD; staged contents that are nowhere else, and the tip of the claimed branch
 //! where HEAD has left it, are further parents.
 
+use std::collections::BTreeSet;
+
 use harness_core::{CommitId, TaskId, Timestamp, TreeId};
 
 use super::{
@@ -29,27 +31,36 @@ struct Losses {
     tips: Vec<CommitId>,
 }
 
+/// What [`save`] looked at, and where it is.
+pub(super) struct Saved {
+    /// `None`: nothing would vanish.
+    pub(super) rescue: Option<Rescue>,
+    /// Every path whose contents are now in some rescue of the attempt.
+    pub(super) paths: Vec<RepoPath>,
+}
+
 pub(super) fn save(
     git: &Git,
     own: &OwnFiles,
     task: &TaskId,
     attempt: u32,
     base: &Base,
-) -> Result<Option<Rescue>, WorkspaceError> {
+) -> Result<Saved, WorkspaceError> {
     let losses = losses(git, own, base)?;
     let saved = of_attempt(git, task, attempt)?;
     if covered(git, &losses, &saved, &base.commit)? {
-        return Ok(saved.into_iter().next_back());
+        return Ok(Saved { rescue: saved.into_iter().next_back(), paths: losses.paths });
     }
     let subject = format!("{task}: work of attempt {attempt}, saved before its rollback");
     let message = format!("{subject}\n\n{BASE_TRAILER}{}\n", base.commit);
     let mut parents = losses.tips.clone();
     if let Some(staged) = &losses.snapshot.staged {
         let what = format!("{task}: index of attempt {attempt}\n");
-        parents.push(commit_tree(git, staged, &losses.tips[..1], &what)?);
+        parents.push(commit_tree(git, &staged.tree, &losses.tips[..1], &what)?);
     }
     let commit = commit_tree(git, &losses.snapshot.tree, &parents, &message)?;
-    create(git, &format!("{PREFIX}{task}/{attempt}"), &commit).map(Some)
+    let rescue = create(git, &format!("{PREFIX}{task}/{attempt}"), &commit)?;
+    Ok(Saved { rescue: Some(rescue), paths: losses.paths })
 }
 
 fn losses(git: &Git, own: &OwnFiles, base: &Base) -> Result<Losses, WorkspaceError> {
@@ -84,7 +95,7 @@ fn hidden(
     changes: &[Change],
     recorded: &Listing,
 ) -> Result<Vec<RepoPath>, WorkspaceError> {
-    let seen: std::collections::BTreeSet<_> =
+    let seen: BTreeSet<_> =
         changes.iter().filter(|change| change.after.is_some()).map(|change| &change.path).collect();
     let gone = changes.iter().filter(|change| change.after.is_none());
     let gone = gone.filter(|change| change.before.as_ref().is_some_and(|e| e.mode != GITLINK));
@@ -107,36 +118,46 @@ fn covered(
     saved: &[Rescue],
     base: &CommitId,
 ) -> Result<bool, WorkspaceError> {
-    let mut open = losses.paths.clone();
-    for rescue in saved {
-        if open.is_empty() {
-            break;
-        }
-        let differing = diff_trees(git, rescue.commit.as_str(), losses.snapshot.tree.as_str())?;
-        let differing: std::collections::BTreeSet<_> =
-            differing.into_iter().map(|change| change.path).collect();
-        open.retain(|path| differing.contains(path));
-    }
-    if !open.is_empty() {
+    let commits: Vec<_> = saved.iter().map(|rescue| rescue.commit.as_str()).collect();
+    if !held(git, &losses.paths, losses.snapshot.tree.as_str(), &commits)? {
         return Ok(false);
     }
-    let holders = saved.iter().map(|rescue| rescue.commit.as_str()).chain([base.as_str()]);
     if losses.tips.iter().any(|tip| tip != base) {
         let call = git.read("rev-list").args(["--max-count=1"]);
-        let call = call.args(losses.tips.iter().map(CommitId::as_str)).arg("--not").args(holders);
-        if !call.output()?.is_empty() {
+        let call = call.args(losses.tips.iter().map(CommitId::as_str)).arg("--not");
+        if !call.args(&commits).arg(base.as_str()).output()?.is_empty() {
             return Ok(false);
         }
     }
     let Some(staged) = &losses.snapshot.staged else { return Ok(true) };
-    for rescue in saved {
-        let call = git.read("log").args(["--no-walk", "--format=%T"]);
-        let trees = call.arg(format!("{}^@", rescue.commit)).output()?;
-        if String::from_utf8_lossy(&trees).lines().any(|tree| tree == staged.as_str()) {
-            return Ok(true);
+    // A reset that was cut short has removed files that the index still names.
+    let parents = if commits.is_empty() {
+        String::new()
+    } else {
+        let parents = commits.iter().map(|commit| format!("{commit}^@"));
+        git.read("rev-parse").args(parents).line()?
+    };
+    let holders: Vec<_> = commits.into_iter().chain(parents.lines()).collect();
+    held(git, &staged.paths, staged.tree.as_str(), &holders)
+}
+
+/// Whether one of `holders` has, for each path, what `tree` has there.
+fn held(
+    git: &Git,
+    paths: &[RepoPath],
+    tree: &str,
+    holders: &[&str],
+) -> Result<bool, WorkspaceError> {
+    let mut open = paths.to_vec();
+    for holder in holders {
+        if open.is_empty() {
+            break;
         }
+        let differing = diff_trees(git, holder, tree)?;
+        let differing: BTreeSet<_> = differing.into_iter().map(|change| change.path).collect();
+        open.retain(|path| differing.contains(path));
     }
-    Ok(false)
+    Ok(open.is_empty())
 }
 
 /// A commit by the user, or by us where git knows no user.

@@ -57,7 +57,7 @@ pub(super) fn restore(
     let mut wanted = Vec::new();
     for change in &changes {
         let current = here.get(&change.path);
-        if current == change.after.as_ref() && current.is_some() {
+        if current == change.after.as_ref() && !occupied(git, change, current.is_some()) {
             continue;
         }
         if current != change.before.as_ref() || occupied(git, change, current.is_some()) {

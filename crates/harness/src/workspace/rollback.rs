@@ -30,7 +30,7 @@ pub(super) fn rollback(
     base: &Base,
 ) -> Result<RolledBack, WorkspaceError> {
     refuse_before_touching(git, base)?;
-    let mut rescue = rescue::save(git, own, task, attempt, base)?;
+    let mut saved = rescue::save(git, own, task, attempt, base)?;
     let moved = moved_submodules(git, base)?;
     return_to_claimed_branch(git, base)?;
     reset(git, own, base)?;
@@ -46,16 +46,17 @@ pub(super) fn rollback(
     let recorded = untracked::recorded(git, base.untracked.as_ref())?;
     let put_back = untracked::put_back(git, &recorded)?;
     let leftover = leftover(git, own, &recorded)?;
-    if !leftover.is_empty() {
+    let known: BTreeSet<_> = saved.paths.iter().collect();
+    if leftover.iter().any(|path| !known.contains(path)) {
         // Ignore rules of the attempt are gone now: what they hid is saved before it is removed.
-        rescue = rescue::save(git, own, task, attempt, base)?;
-        for path in &leftover {
-            fs::remove_file(path.under(&git.top_level))?;
-        }
+        saved = rescue::save(git, own, task, attempt, base)?;
+    }
+    for path in &leftover {
+        fs::remove_file(path.under(&git.top_level))?;
     }
     untracked::prune_empty_folders(git, own, &recorded)?;
     Ok(RolledBack {
-        rescue: rescue.map(|rescue| rescue.reference),
+        rescue: saved.rescue.map(|rescue| rescue.reference),
         put_back: put_back.iter().map(RepoPath::shown).collect(),
     })
 }
@@ -136,7 +137,6 @@ fn leftover(
 
 /// Submodules whose checked-out commit is not the base's, and the base's.
 fn moved_submodules(git: &Git, base: &Base) -> Result<Vec<(RepoPath, String)>, WorkspaceError> {
-    let index = PrivateIndex::copy_of_users(git)?;
     let gitlinks: Vec<_> = {
         let output = git.read("ls-files").args(["-z", "--stage"]).output()?;
         let links = records(&output).filter(|record| record.starts_with(GITLINK.as_bytes()));
@@ -148,6 +148,7 @@ fn moved_submodules(git: &Git, base: &Base) -> Result<Vec<(RepoPath, String)>, W
     if gitlinks.is_empty() {
         return Ok(Vec::new());
     }
+    let index = PrivateIndex::copy_of_users(git)?;
     index.take(git, &gitlinks)?;
     let changes = diff_trees(git, base.commit.as_str(), index.write_tree(git)?.as_str())?;
     let moved = changes.into_iter().filter_map(|change| match (change.before, change.after) {

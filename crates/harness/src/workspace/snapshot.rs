@@ -9,16 +9,26 @@ use super::{
 pub(super) struct Snapshot {
     pub(super) look: Look,
     pub(super) tree: TreeId,
-    /// The tree of the user's index, if it holds contents that are nowhere else.
-    pub(super) staged: Option<TreeId>,
+    pub(super) staged: Option<StagedOnly>,
     index: PrivateIndex,
+}
+
+/// The user's index, where it holds contents that neither HEAD nor the work tree has.
+pub(super) struct StagedOnly {
+    pub(super) tree: TreeId,
+    pub(super) paths: Vec<RepoPath>,
 }
 
 impl Snapshot {
     pub(super) fn take(git: &Git, own: &OwnFiles) -> Result<Self, WorkspaceError> {
         let look = Look::take(git, own)?;
         let index = PrivateIndex::copy_of_users(git)?;
-        let staged = if look.only_staged() { Some(index.write_tree(git)?) } else { None };
+        let paths = look.only_staged();
+        let staged = if paths.is_empty() {
+            None
+        } else {
+            Some(StagedOnly { tree: index.write_tree(git)?, paths })
+        };
         index.take(git, look.unstaged())?;
         index.drop_paths(git, &own.pathspecs())?;
         let tree = index.write_tree(git)?;

@@ -117,14 +117,14 @@ impl Look {
         changed.map(|changed| &changed.path).chain(&self.untracked)
     }
 
-    /// Whether the index holds contents that neither HEAD nor the work tree has.
-    pub(super) fn only_staged(&self) -> bool {
-        let unmerged = self.changed.iter().any(|changed| changed.staged == Staged::Unmerged);
-        !unmerged
-            && self
-                .changed
-                .iter()
-                .any(|changed| changed.staged == Staged::Content && changed.in_work_tree)
+    /// Paths for which the index holds contents that neither HEAD nor the work tree has. None
+    /// during a conflict: an unmerged index is no tree, and what it holds are commits' files.
+    pub(super) fn only_staged(&self) -> Vec<RepoPath> {
+        if self.changed.iter().any(|changed| changed.staged == Staged::Unmerged) {
+            return Vec::new();
+        }
+        let only = self.changed.iter().filter(|c| c.staged == Staged::Content && c.in_work_tree);
+        only.map(|changed| changed.path.clone()).collect()
     }
 
     pub(super) fn status(&self) -> Status {
