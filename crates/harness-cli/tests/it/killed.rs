@@ -60,6 +60,7 @@ struct Ended {
 
 /// Runs the program and kills it at the `nth` touching call.
 #[allow(unsafe_code, reason = "to be traced, a process has to say so between fork and exec")]
+#[allow(clippy::zombie_processes, reason = "`trace` waits for its end")]
 fn run_and_kill(mut command: Command, nth: usize, when: When) -> Ended {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     // SAFETY: `traceme` is one system call and allocates nothing.

@@ -23,7 +23,10 @@ pub fn compact(json: &str) -> String {
 /// A task as an object of the file, all published fields included.
 pub fn task_object(task: &crate::Task) -> serde_json::Map<String, serde_json::Value> {
     let object = patch::task(object::Object::default(), task);
-    object.iter().filter_map(|(key, json)| Some((key.to_owned(), serde_json::from_str(json).ok()?))).collect()
+    object
+        .iter()
+        .filter_map(|(key, json)| Some((key.to_owned(), serde_json::from_str(json).ok()?)))
+        .collect()
 }
 
 /// The name that people and errors use.
