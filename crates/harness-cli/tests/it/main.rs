@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "clippy only knows #[test] functions")]
 
 mod config;
+mod demo;
 mod environment;
 mod frame;
 mod init;

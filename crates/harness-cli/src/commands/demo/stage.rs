@@ -129,7 +129,8 @@ impl<'a> Stage<'a> {
     /// Claims the next task, does its work and leaves the completing to somebody who will die.
     pub(super) fn claim_for(&mut self, worker: &str) -> Result<()> {
         self.harness(&["task", "claim", "--worker", worker])?.quiet()?;
-        self.shell("tar cf greet.tar greet.sh README LICENSE")
+        self.shell("tar cf greet.tar greet.sh README LICENSE && git add greet.tar")?;
+        self.shell("git commit --quiet --message 'publish: Make the archive'")
     }
 
     /// Runs the process that dies at `step` while it completes the claimed task.
@@ -164,11 +165,20 @@ impl<'a> Stage<'a> {
         Ok((!open.is_empty()).then(|| open.join(", ")))
     }
 
+    /// The lock of the repository's ledger.
+    pub(super) fn lock(&self) -> String {
+        let root = self.repository();
+        let root = root.canonicalize().unwrap_or(root);
+        format!("/tmp/harness-{}.lock", harness::store::lock::root_hash(&root))
+    }
+
     /// Takes the stage down, or says where it stays.
     pub(super) fn end(self, keep: bool) -> Result<Option<PathBuf>> {
         if keep {
             return Ok(Some(self.place.keep().join("greeting")));
         }
+        // Of no use without the repository; that it is gone already is fine.
+        _ = fs::remove_file(format!("{}.guard", self.lock()));
         self.place.close()?;
         Ok(None)
     }
