@@ -59,11 +59,13 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     stage.claim_for("cat")?;
     stage.crash(crash::Step::Rename)?;
     stage.say("The process is gone. It left its half-done file and its lock:")?;
-    stage.shell("ls -1 harness-tasks.json* && ls -d /tmp/harness-*.lock | wc -l | sed 's/.*/a lock in \\/tmp/'")?;
-    stage.say("The ledger is whole and the task is still claimed. The next command takes the dead lock away:")?;
+    let lock = stage.lock();
+    stage.shell(&format!("ls -d harness-tasks.json* {lock}"))?;
+    stage
+        .say("The ledger is whole, the task still claimed. The next command ends the dead lock:")?;
     stage.harness(&["task", "renew", "--id", "publish", "--worker", "cat"])?.shown()?;
 
-    stage.title("kill -9 one step later: the ledger says completed, the log does not know yet")?;
+    stage.title("kill -9 one step later: the ledger says completed, the log does not yet")?;
     stage.crash(crash::Step::Log)?;
     stage.shell("grep -c 'Completed .publish.' harness-progress.txt || true")?;
     stage.say("The ledger remembers the line. Whoever writes next puts it there, exactly once:")?;

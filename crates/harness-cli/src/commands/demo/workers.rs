@@ -18,7 +18,7 @@ use crate::failure::{Failure, Result};
 /// Lets the workers work side by side until together they completed `count` tasks.
 pub(super) fn work(stage: &mut Stage<'_>, names: &[&str], count: usize) -> Result<()> {
     let (told, heard) = mpsc::channel::<Result<String, String>>();
-    let shop = Shop { left: Mutex::new(count), changed: Condvar::new(), git: Mutex::new(()) };
+    let shop = Shop { left: Mutex::new(count), changed: Condvar::new(), tree: Mutex::new(()) };
     thread::scope(|scope| {
         for name in names {
             let programs = Programs {
@@ -47,8 +47,8 @@ struct Shop {
     /// How many tasks are still to be completed.
     left: Mutex<usize>,
     changed: Condvar,
-    /// They share one work tree, so one commits at a time.
-    git: Mutex<()>,
+    /// They share one work tree, so one writes and commits at a time.
+    tree: Mutex<()>,
 }
 
 impl Shop {
@@ -96,16 +96,16 @@ impl Worker<'_> {
         let text = |key: &str| task[key].as_str().unwrap_or_default();
         let (id, title) = (text("id"), text("description"));
         self.say(&format!("claims {id}: {title}"));
-        run(&self.programs.sh, &["-euc", text("instructions")])?;
-        let me = ["--worker", self.name, "--id", id];
-        let checkpoint = ["task", "checkpoint", "--step", "1", "--total", "1", "written"];
-        run(&self.programs.harness, &[&checkpoint[..], &me].concat())?;
         {
-            let _one_at_a_time = shop.git.lock();
+            let _one_at_a_time = shop.tree.lock();
+            run(&self.programs.sh, &["-euc", text("instructions")])?;
             run(&self.programs.git, &["add", "--all"])?;
             let message = format!("{id}: {title}");
             run(&self.programs.git, &["commit", "--quiet", "--message", &message])?;
         }
+        let me = ["--worker", self.name, "--id", id];
+        let checkpoint = ["task", "checkpoint", "--step", "1", "--total", "1", "written"];
+        run(&self.programs.harness, &[&checkpoint[..], &me].concat())?;
         run(&self.programs.harness, &[&["task", "complete"][..], &me].concat())?;
         self.say(&format!("completes {id}: its check passed"));
         Ok(())
