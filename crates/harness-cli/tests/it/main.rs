@@ -4,7 +4,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "clippy only knows #[test] functions")]
 
 mod config;
+mod doctor;
 mod environment;
 mod frame;
+mod ledgers;
+mod log;
+mod plan;
+mod status;
+mod task_read;
 mod trust;
 mod worker;

@@ -1,5 +1,6 @@
 //! Bytes to a ledger, or to an error that names the task and the field.
 
+use indexmap::IndexMap;
 use serde::{Deserialize, Deserializer, de};
 use serde_json::{Map, Value, value::RawValue};
 
@@ -8,7 +9,8 @@ use super::{
     disk::{DiskHead, DiskTask},
 };
 use crate::{
-    ledger::{Ledger, VERSION},
+    TaskId,
+    ledger::{DuplicateTask, Head, Ledger, VERSION},
     task::Task,
 };
 
@@ -35,11 +37,12 @@ impl FormatError {
 /// The ledger and the text that a later write starts from.
 pub fn read(bytes: &[u8]) -> Result<(Ledger, Document), FormatError> {
     let text = utf8(bytes)?;
-    let top: Top<&RawValue> = serde_json::from_str(text).map_err(|e| explain(text, &e))?;
+    let top: Top<Vec<&RawValue>> = serde_json::from_str(text).map_err(|e| explain(text, &e))?;
     let raw = top.tasks;
     let tasks =
         raw.iter().enumerate().map(|(n, raw)| task(n, raw.get())).collect::<Result<_, _>>()?;
-    let ledger = ledger(&top.fields, tasks)?;
+    let head = head(&top.fields)?;
+    let ledger = Ledger::new(head, tasks).map_err(|e| FormatError::shape("", e))?;
     let texts = ledger.tasks().zip(&raw).map(|(t, raw)| (t.id.clone(), raw.get()));
     let document = Document::read(top.fields, texts);
     Ok((ledger, document))
@@ -48,15 +51,15 @@ pub fn read(bytes: &[u8]) -> Result<(Ledger, Document), FormatError> {
 /// The ledger alone, in one pass: for whoever only looks.
 pub fn read_ledger(bytes: &[u8]) -> Result<Ledger, FormatError> {
     let text = utf8(bytes)?;
-    let top: Top<DiskTask> = serde_json::from_str(text).map_err(|e| explain(text, &e))?;
-    ledger(&top.fields, top.tasks.into_iter().map(Task::from).collect())
+    let top: Top<ById> = serde_json::from_str(text).map_err(|e| explain(text, &e))?;
+    Ok(Ledger::of(head(&top.fields)?, top.tasks.0))
 }
 
 fn utf8(bytes: &[u8]) -> Result<&str, FormatError> {
     std::str::from_utf8(bytes).map_err(|e| FormatError::Corrupt(e.to_string()))
 }
 
-fn ledger(fields: &Map<String, Value>, tasks: Vec<Task>) -> Result<Ledger, FormatError> {
+fn head(fields: &Map<String, Value>) -> Result<Head, FormatError> {
     match fields.get("version") {
         None | Some(Value::Null) => {}
         Some(v) => match v.as_u64() {
@@ -71,7 +74,7 @@ fn ledger(fields: &Map<String, Value>, tasks: Vec<Task>) -> Result<Ledger, Forma
     }
     let head: DiskHead = serde_path_to_error::deserialize(Value::Object(fields.clone()))
         .map_err(|e| FormatError::shape(format!("{}: ", e.path()), e.inner()))?;
-    Ledger::new(head.into(), tasks).map_err(|e| FormatError::shape("", e))
+    Ok(head.into())
 }
 
 fn task(position: usize, text: &str) -> Result<Task, FormatError> {
@@ -119,7 +122,35 @@ fn without_position(error: &serde_json::Error) -> String {
 /// null stands where the tasks were.
 struct Top<T> {
     fields: Map<String, Value>,
-    tasks: Vec<T>,
+    tasks: T,
+}
+
+/// The tasks where they will stay: tasks are large, and each move of all of them shows.
+struct ById(IndexMap<TaskId, Task>);
+
+impl<'de> Deserialize<'de> for ById {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct List;
+        impl<'de> de::Visitor<'de> for List {
+            type Value = ById;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a list")
+            }
+
+            fn visit_seq<A: de::SeqAccess<'de>>(self, mut list: A) -> Result<ById, A::Error> {
+                let mut tasks = IndexMap::new();
+                while let Some(task) = list.next_element::<DiskTask>()? {
+                    let task = Task::from(task);
+                    if let Some(earlier) = tasks.insert(task.id.clone(), task) {
+                        return Err(de::Error::custom(DuplicateTask(earlier.id)));
+                    }
+                }
+                Ok(ById(tasks))
+            }
+        }
+        d.deserialize_seq(List)
+    }
 }
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Top<T> {
