@@ -4,6 +4,15 @@ use crate::run::{Done, cargo, run};
 
 pub(crate) fn sim(arguments: &[&str]) -> Done {
     let mut command = cargo();
-    command.args(["run", "--quiet", "--release", "--package", "harness-sim", "--"]);
+    command.args([
+        "run",
+        "--quiet",
+        "--release",
+        "--package",
+        "harness-sim",
+        "--bin",
+        "harness-sim",
+        "--",
+    ]);
     run(command.args(arguments))
 }

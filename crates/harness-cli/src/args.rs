@@ -31,16 +31,9 @@ pub(crate) struct Global {
     /// Run as if started in this directory
     #[arg(short = 'C', long, global = true, value_name = "DIR")]
     pub(crate) directory: Option<PathBuf>,
-    /// When to use colours
-    #[arg(
-        long,
-        global = true,
-        value_name = "WHEN",
-        value_enum,
-        default_value_t,
-        hide_possible_values = true,
-        help = "When to use colours: auto, always, never"
-    )]
+    /// When to use colours: auto, always, never
+    #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t)]
+    #[arg(hide_possible_values = true)]
     pub(crate) color: ColorWhen,
     /// No colours and no live view: lines of text only
     #[arg(long, global = true)]
@@ -55,6 +48,10 @@ impl Global {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Init(commands::init::Args),
+    Add(commands::add::Args),
+    Rescue(commands::rescue::Args),
+    Demo(commands::demo::Args),
     Config(commands::config::Args),
     Doctor(commands::doctor::Args),
     Log(commands::log::Args),
@@ -69,8 +66,8 @@ pub(crate) enum Command {
 
 /// The order in which `harness --help` lists the commands. A test holds that each is in one group.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Set up", &["trust", "config", "doctor"]),
-    ("Tasks", &["task", "plan"]),
+    ("Set up", &["demo", "init", "trust", "config", "doctor"]),
+    ("Tasks", &["add", "task", "plan", "rescue"]),
     ("Looking", &["status", "log"]),
     ("For scripts", &["worker-id", "completions", "man"]),
 ];

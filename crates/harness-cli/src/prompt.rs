@@ -35,6 +35,14 @@ pub(crate) fn confirm(question: &str) -> Result<Answer> {
     Ok(answer(&line))
 }
 
+/// Asks for a line of text; the end of input is an empty one.
+pub(crate) fn ask(question: &str) -> Result<String> {
+    write!(io::stderr(), "{} ", visible(question))?;
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line)?;
+    Ok(line.trim_end_matches(['\r', '\n']).to_owned())
+}
+
 fn answer(line: &str) -> Answer {
     match line.trim().to_ascii_lowercase().as_str() {
         "y" | "yes" => Answer::Yes,

@@ -1,9 +1,9 @@
 //! Which state roots this user lets run things.
 //!
-//! A repository can not silently make a machine run things: its ledger, like its Makefile, came from
-//! somebody else. Trust is of a place (its canonical path, device and inode), so a directory that
-//! was replaced by another is not trusted, while later edits of the ledger do not end it. It is kept
-//! below `$XDG_STATE_HOME`, never in the repository, which could else bring its own.
+//! A repository can not silently make a machine run things: its ledger, like its Makefile, came
+//! from somebody else. Trust is of a place (its canonical path, device and inode), so a directory
+//! that was replaced by another is not trusted, while later edits of the ledger do not end it. It
+//! is kept below `$XDG_STATE_HOME`, never in the repository, which could else bring its own.
 
 use std::{
     fs, io,

@@ -65,7 +65,7 @@ impl WouldRun {
         let mut lines = Vec::new();
         for (title, commands) in groups.into_iter().filter(|(_, commands)| !commands.is_empty()) {
             lines.push(format!("{title}:"));
-            // A command of several lines is marked as one, so that it can not look like the headings.
+            // A command of several lines is marked as one: it must not look like the headings.
             lines.extend(commands.iter().map(|c| format!("  {}", c.replace('\n', "\n    | "))));
         }
         if self.instructions > 0 {

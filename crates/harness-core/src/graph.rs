@@ -1,7 +1,7 @@
 //! The graph of dependencies: cycles and reachability. Nothing here recurses, so that a chain of a
 //! hundred thousand tasks does not need a deep stack.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
 use indexmap::IndexMap;
 
@@ -60,8 +60,9 @@ pub(crate) fn closes_cycle<'a>(
     task: &TaskId,
     dependencies: &[TaskId],
 ) -> Option<TaskId> {
+    // What was seen on behalf of an earlier dependency does not lead to the task.
+    let mut seen = HashSet::new();
     for dependency in dependencies {
-        let mut seen = BTreeSet::new();
         let mut stack = vec![dependency.clone()];
         while let Some(at) = stack.pop() {
             if at == *task {

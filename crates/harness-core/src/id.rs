@@ -199,15 +199,27 @@ impl<'de> Deserialize<'de> for WorkerId {
 
 /// The fencing number of a claim. The ledger's counter only grows, so of two claims of one task
 /// the later one has the larger epoch, across replaced and reset ledgers too.
-#[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct Epoch(pub u64);
 
 impl Epoch {
+    /// What a database column holds. No ledger counts that far; a hand may write anything.
+    const MAX: u64 = i64::MAX.unsigned_abs();
+
     pub fn next(self) -> Self {
-        Self(self.0 + 1)
+        Self(self.0.saturating_add(1).min(Self::MAX))
+    }
+}
+
+impl<'de> Deserialize<'de> for Epoch {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let n = u64::deserialize(d)?;
+        if n <= Self::MAX {
+            Ok(Self(n))
+        } else {
+            Err(serde::de::Error::custom(format!("{n} is too large for an epoch")))
+        }
     }
 }
 

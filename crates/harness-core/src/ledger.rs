@@ -160,8 +160,13 @@ impl Ledger {
         self.selection.get_or_init(|| Selection::build(&self.head, &self.tasks))
     }
 
+    /// The largest epoch that was ever given out, as far as this ledger knows.
+    pub fn epoch(&self) -> Epoch {
+        self.head.epoch.max(self.highest_epoch)
+    }
+
     pub fn next_epoch(&self) -> Epoch {
-        self.head.epoch.max(self.highest_epoch).next()
+        self.epoch().next()
     }
 
     /// Makes `change` true here.
@@ -187,10 +192,10 @@ impl Ledger {
         }
     }
 
-    /// Notes which lines the last change appends to the log and where.
+    /// Notes which lines the last change appends to the log and where. No lines are nowhere.
     pub fn set_log_tail(&mut self, lines: Vec<String>, log_at: u64) {
+        self.head.log_at = if lines.is_empty() { 0 } else { log_at };
         self.head.log_tail = lines;
-        self.head.log_at = log_at;
     }
 
     fn put(&mut self, task: &Task) {

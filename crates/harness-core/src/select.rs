@@ -56,7 +56,8 @@ pub struct Selection {
     phases: Vec<Phase>,
     /// How many tasks of each phase are not finished.
     unfinished: Vec<usize>,
-    highest_number: BTreeSet<u64>,
+    /// The numbers of the `task-NNN` ids. `task-1` and `task-001` have the same one.
+    numbers: BTreeSet<(u64, TaskId)>,
 }
 
 type Tasks = IndexMap<TaskId, Task>;
@@ -185,7 +186,7 @@ impl Selection {
 
     /// The largest `NNN` of the `task-NNN` ids.
     pub fn highest_number(&self) -> u64 {
-        self.highest_number.last().copied().unwrap_or(0)
+        self.numbers.last().map_or(0, |(n, _)| *n)
     }
 
     fn link(&mut self, task: &Task) {
@@ -193,7 +194,7 @@ impl Selection {
             self.dependents.entry(dependency.clone()).or_default().insert(task.id.clone());
         }
         if let Some(n) = task.id.number() {
-            self.highest_number.insert(n);
+            self.numbers.insert((n, task.id.clone()));
         }
         if task.unfinished()
             && let Some(p) = self.phase_of(task)
@@ -212,7 +213,7 @@ impl Selection {
             }
         }
         if let Some(n) = task.id.number() {
-            self.highest_number.remove(&n);
+            self.numbers.remove(&(n, task.id.clone()));
         }
         if task.unfinished()
             && let Some(p) = self.phase_of(task)
@@ -314,7 +315,9 @@ impl Selection {
     /// Commands refuse to close a cycle, so it only comes with a ledger written by hand, or comes
     /// back when a task that was failed for it is set to pending again.
     fn follow_cycles(&mut self, tasks: &Tasks, before: Option<&Task>, after: Option<&Task>) {
-        let edges = |t: Option<&Task>| t.map(|t| t.depends_on.clone()).unwrap_or_default();
+        fn edges(task: Option<&Task>) -> &[TaskId] {
+            task.filter(|t| t.status != Status::Completed).map_or(&[], |t| &t.depends_on)
+        }
         if !self.cyclic.is_empty() && edges(before) != edges(after) {
             self.cyclic = graph::waiting_on_themselves(tasks);
             return;

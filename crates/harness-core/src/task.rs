@@ -124,9 +124,11 @@ impl Task {
         self.status == Status::InProgress && self.lease_expires_at.is_none_or(|end| end <= now)
     }
 
-    /// Ends the claim. `attempts` counts every attempt that ended, a success too.
+    /// Ends the claim. `attempts` counts every attempt that ended, a success too; it passes the
+    /// maximum only where that was lowered meanwhile, and never falls.
     pub(crate) fn end_attempt(&mut self) {
-        self.attempts = self.attempts.saturating_add(1).min(self.max_attempts.max(1));
+        let counted = self.attempts.saturating_add(1).min(self.max_attempts.max(1));
+        self.attempts = self.attempts.max(counted);
         self.end_claim();
     }
 

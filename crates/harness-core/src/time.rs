@@ -13,8 +13,10 @@ pub struct Timestamp(i64);
 pub struct BadTime(pub String);
 
 impl Timestamp {
+    /// Stays within what can be written, so that every time reads back as it was.
     pub const fn from_seconds(seconds: i64) -> Self {
-        Self(seconds)
+        let seconds = if seconds < MIN { MIN } else { seconds };
+        Self(if seconds > MAX { MAX } else { seconds })
     }
 
     pub const fn seconds(self) -> i64 {
@@ -25,17 +27,17 @@ impl Timestamp {
     pub fn parse(text: &str) -> Result<Self, BadTime> {
         let bad = || BadTime(text.chars().take(60).collect());
         if let Ok(t) = text.parse::<jiff::Timestamp>() {
-            return Ok(Self(t.as_second()));
+            return Ok(Self::from_seconds(t.as_second()));
         }
         let local: jiff::civil::DateTime = text.parse().map_err(|_| bad())?;
         let utc = local.to_zoned(jiff::tz::TimeZone::UTC).map_err(|_| bad())?;
-        Ok(Self(utc.timestamp().as_second()))
+        Ok(Self::from_seconds(utc.timestamp().as_second()))
     }
 
     /// This time and `seconds` more; saturates where a calendar would end.
     pub const fn plus(self, seconds: u64) -> Self {
         let seconds = if seconds > i64::MAX as u64 { i64::MAX } else { seconds as i64 };
-        Self(self.0.saturating_add(seconds))
+        Self::from_seconds(self.0.saturating_add(seconds))
     }
 
     /// Seconds from `earlier` to this; zero if the clock went backwards.
@@ -51,7 +53,7 @@ const MAX: i64 = 253_402_207_200;
 
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let t = jiff::Timestamp::from_second(self.0.clamp(MIN, MAX)).unwrap_or_default();
+        let t = jiff::Timestamp::from_second(self.0).unwrap_or_default();
         let t = t.to_zoned(jiff::tz::TimeZone::UTC);
         write!(
             f,
@@ -110,6 +112,9 @@ mod tests {
         let t = Timestamp::from_seconds(i64::MAX);
         assert_eq!(t.plus(u64::MAX), t);
         assert_eq!(t.to_string(), "9999-12-30T22:00:00Z");
+        for edge in [t, Timestamp::from_seconds(i64::MIN)] {
+            assert_eq!(Timestamp::parse(&edge.to_string()).unwrap(), edge);
+        }
         assert_eq!(Timestamp::from_seconds(5).since(Timestamp::from_seconds(9)), 0);
     }
 }

@@ -1,1 +1,4 @@
 //! Seeded simulator and conformance suites.
+
+pub mod conformance;
+pub mod git;

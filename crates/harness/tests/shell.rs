@@ -96,16 +96,15 @@ fn a_directory_that_is_not_there_is_named() {
 }
 
 #[test]
-fn a_time_out_asks_first() {
-    let ran = shell()
-        .run(&script(
-            "trap 'echo asked; exit 0' TERM; echo ready; while :; do sleep 0.01; done",
-            SHORT,
-        ))
-        .unwrap();
-    assert_eq!(ran.exit, Exit::TimedOut);
-    // Some shells say that their `sleep` was terminated.
-    assert!(ran.tail.starts_with(b"ready\n") && ran.tail.ends_with(b"asked\n"), "{ran:?}");
+fn a_time_out_asks_first_who_is_stopped_too() {
+    for busy in ["while :; do sleep 0.01; done", "kill -STOP $$; while :; do sleep 0.01; done"] {
+        let command = format!("trap 'echo asked; exit 0' TERM; echo ready; {busy}");
+        let ran = SystemShell { grace: LONG }.run(&script(&command, SHORT)).unwrap();
+        assert_eq!(ran.exit, Exit::TimedOut);
+        // Some shells say that their `sleep` was terminated.
+        assert!(ran.tail.starts_with(b"ready\n") && ran.tail.ends_with(b"asked\n"), "{ran:?}");
+        assert!(ran.duration < LONG);
+    }
 }
 
 #[test]

@@ -1,11 +1,16 @@
 //! One file per command. Each has an `Args`, whose doc comment is the help text, and a `run`.
 
+pub(crate) mod add;
 pub(crate) mod completions;
 pub(crate) mod config;
+pub(crate) mod demo;
 pub(crate) mod doctor;
+mod fields;
+pub(crate) mod init;
 pub(crate) mod log;
 pub(crate) mod man;
 pub(crate) mod plan;
+pub(crate) mod rescue;
 pub(crate) mod status;
 pub(crate) mod task;
 pub(crate) mod trust;
@@ -77,6 +82,10 @@ fn dispatch(invocation: &mut Invocation, cli: Cli) -> Result<ExitCode> {
             .map_err(|why| Failure::file("change to", directory, &why))?;
     }
     match cli.command {
+        Command::Init(args) => init::run(invocation, args),
+        Command::Add(args) => add::run(invocation, args),
+        Command::Rescue(args) => rescue::run(invocation, args),
+        Command::Demo(args) => demo::run(invocation, args),
         Command::Config(args) => config::run(invocation, args),
         Command::Doctor(args) => doctor::run(invocation, args),
         Command::Log(args) => log::run(invocation, args),

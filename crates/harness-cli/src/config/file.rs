@@ -32,8 +32,15 @@ struct Source<'a> {
     text: &'a str,
 }
 
-/// Keys with the place of their values in the text.
-type Spans = Vec<(String, Range<usize>)>;
+/// A key, the place of its value in the text and the line of its name.
+struct Span {
+    key: String,
+    value: Range<usize>,
+    line: usize,
+}
+
+/// Outer keys before inner ones.
+type Spans = Vec<Span>;
 
 impl Source<'_> {
     fn check(&self) -> Result<ConfigFile> {
@@ -43,7 +50,7 @@ impl Source<'_> {
         // The names are right; serde knows the types and the ranges.
         toml::from_str::<Config>(self.text).map_err(|why| self.wrong_value(&why, &spans))?;
         let values = toml::from_str(self.text).map_err(|why| self.syntax(&why))?;
-        let lines = spans.into_iter().map(|(key, at)| (key, self.line(at.start))).collect();
+        let lines = spans.into_iter().map(|span| (span.key, span.line)).collect();
         Ok(ConfigFile { values, lines })
     }
 
@@ -60,17 +67,17 @@ impl Source<'_> {
             let Some(known) = key::child(known, name.get_ref()) else {
                 return Err(self.unknown(&key, line));
             };
+            spans.push(Span { key: key.clone(), value: value.span(), line });
             match (value.get_ref(), known) {
                 (DeValue::Table(inner), Value::Object(_)) => {
-                    spans.push((key.clone(), name.span()));
                     self.walk(&key, inner, known, spans)?;
                 }
                 (_, Value::Object(_)) => {
                     let problem = format!("`{key}` is a table, write it as [{key}]");
                     return Err(self.at(line, &problem));
                 }
-                // Last, so that a search from the end finds the innermost key first.
-                _ => spans.push((key, value.span())),
+                // Whether the value fits is for serde to say.
+                _ => {}
             }
         }
         Ok(())
@@ -99,10 +106,11 @@ impl Source<'_> {
 
     fn wrong_value(&self, why: &toml::de::Error, spans: &Spans) -> Failure {
         let at = why.span().map_or(0, |span| span.start);
-        let key = spans.iter().rev().find(|(_, span)| span.contains(&at));
+        // From the end, so that the innermost key is found.
+        let key = spans.iter().rev().find(|span| span.value.contains(&at));
         let problem = plain_words(why.message());
         match key {
-            Some((key, _)) => self.at(self.line(at), &format!("`{key}`: {problem}")),
+            Some(Span { key, .. }) => self.at(self.line(at), &format!("`{key}`: {problem}")),
             None => self.at(self.line(at), &problem),
         }
     }
@@ -148,6 +156,9 @@ mod tests {
             "harness.toml:1: `context_threshold`: invalid value: floating point `7.5`, \
              expected a number above 0, up to 1",
         );
+        for price in ["[agents.claude.price]\ninput = 1", "agents.claude.price = {input = 1}"] {
+            check(price, "harness.toml:1: `agents.claude.price`: missing field `output`");
+        }
         check("limits = 3", "harness.toml:1: `limits` is a table, write it as [limits]");
         check("zzzz = 3", "harness.toml:1: unknown key `zzzz` | `harness config` lists all keys");
     }

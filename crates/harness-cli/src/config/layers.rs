@@ -223,8 +223,13 @@ mod tests {
         let failure = files.load(&[], Overrides::default()).unwrap_err();
         let expected = "harness.toml:3: `agents.mine.fallback`: there is no agent \"nobody\"";
         assert!(failure.error.ends_with(expected), "{failure}");
-        let failure = Files::new("", "[agents.mine]\nmodel = 'x'").load(&[], Overrides::default());
-        assert!(failure.unwrap_err().error.contains("needs a `kind` or a `command`"));
+        for (table, problem) in [
+            ("[agents.mine]\nmodel = 'x'", ":1: `agents.mine`: it needs a `kind` or a `command`"),
+            ("[agents.'a.b']\nkind = 'acp'", ":1: `agents.a.b`: an agent's name is made of"),
+        ] {
+            let error = Files::new("", table).load(&[], Overrides::default()).unwrap_err().error;
+            assert!(error.contains(problem), "{error}");
+        }
     }
 
     #[test]

@@ -219,6 +219,11 @@ impl Config {
             }
         }
         self.agents.iter().find_map(|(name, agent)| {
+            let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+            if name.is_empty() || !name.chars().all(plain) {
+                let problem = "an agent's name is made of letters, digits, `-` and `_`";
+                return Some((format!("agents.{name}"), problem.to_owned()));
+            }
             let kindless = agent.kind.is_none() && agent.command.is_none();
             if kindless && !Self::BUILT_IN_AGENTS.contains(&name.as_str()) {
                 let problem = "it needs a `kind` or a `command`, as it is no built-in agent";

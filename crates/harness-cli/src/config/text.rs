@@ -31,7 +31,7 @@ pub(super) fn value(key: &str, text: &str) -> Result<Value, String> {
 }
 
 fn literal(text: &str) -> Option<Value> {
-    format!("value = {text}").parse::<Table>().ok()?.remove("value")
+    text.parse().ok()
 }
 
 fn accepted(key: &str, value: &Value) -> Result<(), String> {

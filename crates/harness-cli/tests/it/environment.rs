@@ -202,6 +202,14 @@ impl TestEnvironment {
     }
 }
 
+impl Drop for TestEnvironment {
+    /// What the lock leaves beside itself is of no use without the project.
+    fn drop(&mut self) {
+        let hash = harness::store::lock::root_hash(&self.root);
+        _ = fs::remove_file(format!("/tmp/harness-{hash}.lock.guard"));
+    }
+}
+
 /// How a run ended. The checks can be chained; each failure shows all that the program said.
 #[derive(Debug)]
 pub(crate) struct Ran {

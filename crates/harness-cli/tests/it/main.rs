@@ -4,13 +4,18 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "clippy only knows #[test] functions")]
 
 mod config;
+mod demo;
 mod doctor;
 mod environment;
 mod frame;
+mod init;
+mod killed;
 mod ledgers;
 mod log;
 mod plan;
 mod status;
 mod task_read;
+mod tasks;
+mod together;
 mod trust;
 mod worker;

@@ -14,11 +14,12 @@ pub struct Add {
 
 impl Add {
     pub(super) fn decide(&self, ledger: &Ledger) -> Result<Change, Refusal> {
-        let id = match &self.id {
-            Some(id) if ledger.contains(id) => return Err(Refusal::Exists { task: id.clone() }),
-            Some(id) => id.clone(),
-            None => TaskId::numbered(ledger.selection().highest_number().saturating_add(1)),
-        };
+        let id = self.id.clone().unwrap_or_else(|| {
+            TaskId::numbered(ledger.selection().highest_number().saturating_add(1))
+        });
+        if ledger.contains(&id) {
+            return Err(Refusal::Exists { task: id });
+        }
         let mut task = Task::new(id.clone(), "");
         let fields =
             Edit { task: id.clone(), title: Some(self.title.clone()), ..self.fields.clone() };

@@ -53,13 +53,18 @@ impl Claim {
             return self.again(ledger, mine, now);
         }
         let upkeep = upkeep::upkeep(ledger, now);
+        let next = ledger.selection().next(self.role.as_deref());
         if upkeep.is_empty() {
-            return self.choose(ledger, now);
+            return self.take(ledger, next, now);
         }
-        // Rare: something expired or can never run. What is next depends on that.
+        // Rare: something expired or can never run. What is next depends on that; but a caller who
+        // prepared for the task that was next without it still may have it, or it would be refused
+        // again and again. Upkeep never makes a task ineligible whose dependencies are completed.
         let mut kept_up = ledger.clone();
         kept_up.put_in(&upkeep);
-        let mut change = self.choose(&kept_up, now)?;
+        let prepared = self.only.is_some() && self.only.as_ref() == next;
+        let next = if prepared { next } else { kept_up.selection().next(self.role.as_deref()) };
+        let mut change = self.take(&kept_up, next, now)?;
         change.rows.splice(0..0, upkeep.rows);
         change.facts.splice(0..0, upkeep.facts);
         Ok(change)
@@ -81,8 +86,12 @@ impl Claim {
         Ok(Change::put(task, fact, Reply::Claimed(Box::new(claimed))))
     }
 
-    fn choose(&self, ledger: &Ledger, now: Timestamp) -> Result<Change, Refusal> {
-        let next = ledger.selection().next(self.role.as_deref());
+    fn take(
+        &self,
+        ledger: &Ledger,
+        next: Option<&TaskId>,
+        now: Timestamp,
+    ) -> Result<Change, Refusal> {
         if let Some(only) = &self.only
             && next != Some(only)
         {

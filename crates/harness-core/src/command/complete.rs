@@ -53,8 +53,13 @@ impl Complete {
             (Err(_), Authority::Force) => true,
             (Err(refusal), Authority::Holder) => return Err(refusal),
         };
-        if matches!(task.intent, Some(Intent::Rollback { .. })) {
-            return Err(Refusal::Undecided { task: task.id.clone() });
+        // Landing is how its holder completes it; for anybody else git is in the middle of something.
+        match &task.intent {
+            None => {}
+            Some(Intent::Land { .. }) if !forced => {}
+            Some(Intent::Land { .. } | Intent::Rollback { .. }) => {
+                return Err(Refusal::Undecided { task: task.id.clone() });
+            }
         }
         let mut facts = Vec::new();
         match (&self.proof, task.check(), self.unchecked) {

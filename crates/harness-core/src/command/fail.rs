@@ -40,7 +40,7 @@ impl Fail {
         task.end_attempt();
         task.forget_holder();
         if self.attempts == Attempts::All {
-            task.attempts = task.max_attempts;
+            task.attempts = task.attempts.max(task.max_attempts);
         }
         let id = task.id.clone();
         let retryable = task.retryable();

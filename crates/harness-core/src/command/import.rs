@@ -1,11 +1,14 @@
 //! A plan becomes tasks.
 
+use indexmap::IndexMap;
+
 use super::{Change, Refusal, Reply, Row};
 use crate::{
-    Epoch,
+    TaskId,
     fact::Fact,
+    graph,
     ledger::{Head, Ledger},
-    plan::{Plan, PlanTask},
+    plan::{Plan, PlanError, PlanTask},
     task::{CHECK_TIMEOUT_SECONDS, Priority, Task},
 };
 
@@ -59,9 +62,20 @@ impl Import {
         let mut new = self.plan.clone();
         new.tasks.retain(|id, _| !ledger.contains(id));
         new.check_graph(|id| ledger.contains(id)).map_err(|e| Refusal::BadPlan(e.to_string()))?;
-        let after = ledger.tasks().filter_map(|t| t.order).max().map_or(0, |n| n + 1);
-        let rows =
-            (after..).zip(&new.tasks).map(|(n, (id, t))| Row::put(t.to_task(id, n))).collect();
+        let after = ledger.tasks().filter_map(|t| t.order).max().map_or(0, |n| n.saturating_add(1));
+        let task = |(n, (id, t)): (u64, (&TaskId, &PlanTask))| {
+            (id.clone(), t.to_task(id, after.saturating_add(n)))
+        };
+        let added: IndexMap<TaskId, Task> = (0..).zip(&new.tasks).map(task).collect();
+        // A task whose dependency was missing until now may close a cycle with its new one.
+        let find = |id: &TaskId| added.get(id).or_else(|| ledger.task(id));
+        let awaited = |id: &&TaskId| ledger.selection().dependents(id).next().is_some();
+        for id in added.keys().filter(awaited) {
+            if graph::closes_cycle(find, id, &added[id].depends_on).is_some() {
+                return Err(Refusal::BadPlan(PlanError::Cycle(id.clone()).to_string()));
+            }
+        }
+        let rows = added.into_values().map(Row::put).collect();
         let task_count = new.tasks.len();
         let goal = ledger.head().goal.clone().unwrap_or_else(|| new.goal.clone());
         let head = (ledger.head().goal.is_none())
@@ -88,15 +102,17 @@ pub(super) fn reset(ledger: &Ledger) -> Change {
     }
 }
 
-/// Sessions and their limits belong to the root; the epoch counter must never fall back, or a
-/// holder of a thrown-away task could pass for the holder of a new one.
+/// Sessions, their limits and the phases belong to the root: a plan has no words for them. What
+/// passed a gate is gone with the tasks. The epoch counter must never fall back, or a holder of a
+/// thrown-away task could pass for the holder of a new one.
 fn emptied(ledger: &Ledger) -> Head {
-    let epoch = Epoch(ledger.next_epoch().0 - 1);
-    Head { epoch, goal: None, phases: Vec::new(), ..ledger.head().clone() }
+    let mut head = Head { epoch: ledger.epoch(), goal: None, ..ledger.head().clone() };
+    head.phases.iter_mut().for_each(|phase| phase.passed_at = None);
+    head
 }
 
 impl PlanTask {
-    fn to_task(&self, id: &crate::TaskId, order: u64) -> Task {
+    fn to_task(&self, id: &TaskId, order: u64) -> Task {
         let mut task = Task::new(id.clone(), self.description.clone());
         task.depends_on.clone_from(&self.dependencies);
         task.timeout_seconds = self.timeout_seconds;

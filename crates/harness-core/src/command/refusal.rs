@@ -34,7 +34,7 @@ pub enum Refusal {
     CheckChanged { task: TaskId },
     #[error("Task {task} has no validation.command and require_validation is set")]
     NoCheck { task: TaskId },
-    #[error("Task {task} is being rolled back; that has to be finished first")]
+    #[error("Task {task} is being rolled back or landed; that has to be finished first")]
     Undecided { task: TaskId },
     #[error("the ledger has unfinished work ({unfinished} of {total} tasks)")]
     UnfinishedWork { unfinished: usize, total: usize },

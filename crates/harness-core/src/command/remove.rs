@@ -4,7 +4,7 @@ use super::{Change, Refusal, Reply, Row, find};
 use crate::{
     TaskId, WorkerId,
     fact::Fact,
-    ledger::Ledger,
+    ledger::{Head, Ledger},
     task::{Status, Task},
 };
 
@@ -21,17 +21,15 @@ impl Remove {
         if task.status == Status::InProgress {
             return Err(in_progress(task));
         }
-        let by: Vec<TaskId> = ledger.selection().dependents(&self.task).cloned().collect();
+        // A task that waits on itself, as only a hand can write it, is no reason to keep it.
+        let others = ledger.selection().dependents(&self.task).filter(|id| **id != self.task);
+        let by: Vec<TaskId> = others.cloned().collect();
         if !by.is_empty() {
             return Err(Refusal::Needed { task: self.task.clone(), by });
         }
         // The counter must not fall back behind an epoch that only this row remembered.
-        let counter = ledger.next_epoch().0 - 1;
-        let head = (ledger.head().epoch.0 < counter).then(|| {
-            let mut head = ledger.head().clone();
-            head.epoch.0 = counter;
-            head
-        });
+        let epoch = ledger.epoch();
+        let head = (ledger.head().epoch < epoch).then(|| Head { epoch, ..ledger.head().clone() });
         Ok(Change {
             head,
             rows: vec![Row::Drop(self.task.clone())],

@@ -1,4 +1,5 @@
-//! A failed task gets a new set of attempts, and so do the tasks that were failed because of it.
+//! A failed task gets a new set of attempts; the tasks that were failed because of it are as they
+//! were before that.
 
 use std::collections::VecDeque;
 
@@ -7,7 +8,7 @@ use crate::{
     Category, TaskId,
     fact::Fact,
     ledger::Ledger,
-    task::{Status, is_dependency_entry},
+    task::{Status, Task, is_dependency_entry},
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,9 +36,19 @@ impl Retry {
         while let Some(by) = freed.pop_front() {
             let entry = format!("[{}] {}", Category::Dependency, blocked_message(&by));
             for id in ledger.selection().dependents(&by) {
-                let waits = draft.task(id).is_some_and(|t| t.error_log.contains(&entry));
-                if waits {
-                    draft.edit(id, |t| t.error_log.retain(|e| *e != entry));
+                let waits = |t: &Task| t.status == Status::Failed && t.error_log.contains(&entry);
+                if !draft.task(id).is_some_and(waits) {
+                    continue;
+                }
+                draft.edit(id, |t| {
+                    t.error_log.retain(|e| *e != entry);
+                    if t.attempts == 0 && t.dependency_entry().is_none() {
+                        // It never had its turn.
+                        t.status = Status::Pending;
+                        t.failed_at = None;
+                    }
+                });
+                if draft.task(id).is_some_and(Task::unfinished) {
                     freed.push_back(id.clone());
                 }
             }

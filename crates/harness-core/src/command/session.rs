@@ -21,7 +21,7 @@ impl BeginSession {
         if max_sessions > 0 && head.session_count >= max_sessions.unsigned_abs() {
             return Err(Refusal::MaxSessions { max_sessions });
         }
-        head.session_count += 1;
+        head.session_count = head.session_count.saturating_add(1);
         let reply = Reply::Session { number: head.session_count };
         let facts = vec![Fact::LockAcquired { pid: self.pid }];
         Ok(Change { head: Some(head), rows: Vec::new(), facts, reply })

@@ -84,12 +84,7 @@ impl From<DiskTask> for Task {
             worktree: d.worktree,
             branch: d.branch,
             base_untracked: d.base_untracked,
-            intent: d.intent.map(|i| match i {
-                DiskIntent::Rollback { category, message } => {
-                    Intent::Rollback { category, message }
-                }
-                DiskIntent::Land { target, from, to } => Intent::Land { target, from, to },
-            }),
+            intent: d.intent.map(Into::into),
             instructions: d.instructions,
             role: d.role,
             phase: d.phase,
@@ -164,9 +159,18 @@ enum DiskVia {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum DiskIntent {
+pub(super) enum DiskIntent {
     Rollback { category: Category, message: String },
     Land { target: String, from: CommitId, to: CommitId },
+}
+
+impl From<DiskIntent> for Intent {
+    fn from(d: DiskIntent) -> Self {
+        match d {
+            DiskIntent::Rollback { category, message } => Self::Rollback { category, message },
+            DiskIntent::Land { target, from, to } => Self::Land { target, from, to },
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -186,6 +190,7 @@ impl From<DiskHead> for Head {
     fn from(d: DiskHead) -> Self {
         let defaults = SessionConfig::default();
         let config = d.session_config.unwrap_or_default();
+        let log_tail = d.log_tail.filter(|lines| !lines.is_empty());
         Self {
             created: d.created,
             session_config: SessionConfig {
@@ -203,8 +208,9 @@ impl From<DiskHead> for Head {
             epoch: d.epoch.unwrap_or_default(),
             goal: d.goal,
             phases: d.phases.unwrap_or_default().into_iter().map(Into::into).collect(),
-            log_tail: d.log_tail.unwrap_or_default(),
-            log_at: d.log_at.unwrap_or(0),
+            // Without lines the place says nothing, and it is not written.
+            log_at: log_tail.as_ref().and(d.log_at).unwrap_or(0),
+            log_tail: log_tail.unwrap_or_default(),
         }
     }
 }

@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 
 use indexmap::IndexMap;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::{patch, pretty::pretty};
+use super::{object::Object, patch, pretty::pretty};
 use crate::{
     TaskId,
     command::{Change, Row},
@@ -18,7 +18,7 @@ const TASK_DEPTH: usize = 2;
 #[derive(Debug, Clone)]
 pub struct Document {
     /// The root object, with a null where the tasks are.
-    fields: Map<String, Value>,
+    fields: Object,
     tasks: IndexMap<TaskId, Text>,
 }
 
@@ -43,16 +43,13 @@ impl Document {
     pub fn new(ledger: &Ledger) -> Self {
         let mut document = Self { fields: patch::new_root(), tasks: IndexMap::new() };
         for task in ledger.tasks() {
-            let text = render(patch::task(Map::new(), task), TASK_DEPTH);
+            let text = render(&patch::task(Object::default(), task));
             document.tasks.insert(task.id.clone(), Text::Written(text.into()));
         }
         document
     }
 
-    pub(super) fn read<'a>(
-        fields: Map<String, Value>,
-        tasks: impl Iterator<Item = (TaskId, &'a str)>,
-    ) -> Self {
+    pub(super) fn read<'a>(fields: Object, tasks: impl Iterator<Item = (TaskId, &'a str)>) -> Self {
         Self { fields, tasks: tasks.map(|(id, text)| (id, Text::Read(text.into()))).collect() }
     }
 
@@ -66,8 +63,8 @@ impl Document {
             match row {
                 Row::Put(task) => {
                     let before = self.tasks.get(&task.id).map(Text::json);
-                    let fields = before.and_then(|json| serde_json::from_str(json).ok());
-                    let json = render(patch::task(fields.unwrap_or_default(), task), TASK_DEPTH);
+                    let fields = before.and_then(|json| serde_json::from_str::<Object>(json).ok());
+                    let json = render(&patch::task(fields.unwrap_or_default(), task));
                     self.tasks.insert(task.id.clone(), Text::Written(json.into()));
                 }
                 Row::Drop(id) => {
@@ -86,12 +83,12 @@ impl Document {
         out.push('{');
         for (n, (key, value)) in self.fields.iter().enumerate() {
             out.push_str(if n == 0 { "\n  " } else { ",\n  " });
-            out.push_str(&Value::from(key.as_str()).to_string());
+            out.push_str(&Value::from(key).to_string());
             out.push_str(": ");
             if key == "tasks" {
                 render_tasks(&mut self.tasks, &mut out);
             } else {
-                pretty(&value.to_string(), 1, &mut out);
+                pretty(value, 1, &mut out);
             }
         }
         out.push_str("\n}\n");
@@ -124,8 +121,8 @@ fn render_tasks(tasks: &mut IndexMap<TaskId, Text>, out: &mut String) {
     out.push_str("\n  ]");
 }
 
-fn render(fields: Map<String, Value>, depth: usize) -> String {
+fn render(task: &Object) -> String {
     let mut out = String::new();
-    pretty(&Value::Object(fields).to_string(), depth, &mut out);
+    pretty(&task.json(), TASK_DEPTH, &mut out);
     out
 }

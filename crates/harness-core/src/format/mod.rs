@@ -2,11 +2,12 @@
 //!
 //! Reading is tolerant, writing is strict, and what we do not know survives: a [`Document`] keeps
 //! the text of every task beside the ledger. A task that changed has its known fields patched into
-//! the JSON object that was there; the text of every other task is copied as it is. So a write
-//! costs what changed and one copy, and the order of keys and unknown fields on every level stay.
+//! the JSON object that was there; the text of everything else is copied as it is. So a write costs
+//! what changed and one copy, and the order of keys and unknown fields on every level stay.
 
 mod disk;
 mod document;
+mod object;
 mod patch;
 mod pretty;
 mod read;
@@ -21,7 +22,11 @@ pub fn compact(json: &str) -> String {
 
 /// A task as an object of the file, all published fields included.
 pub fn task_object(task: &crate::Task) -> serde_json::Map<String, serde_json::Value> {
-    patch::task(serde_json::Map::new(), task)
+    let object = patch::task(object::Object::default(), task);
+    object
+        .iter()
+        .filter_map(|(key, json)| Some((key.to_owned(), serde_json::from_str(json).ok()?)))
+        .collect()
 }
 
 /// The name that people and errors use.

@@ -2,11 +2,12 @@
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Deserializer, de};
-use serde_json::{Map, Value, value::RawValue};
+use serde_json::value::RawValue;
 
 use super::{
     Document, FILE_NAME,
     disk::{DiskHead, DiskTask},
+    object::Object,
 };
 use crate::{
     TaskId,
@@ -38,10 +39,10 @@ impl FormatError {
 pub fn read(bytes: &[u8]) -> Result<(Ledger, Document), FormatError> {
     let text = utf8(bytes)?;
     let top: Top<Vec<&RawValue>> = serde_json::from_str(text).map_err(|e| explain(text, &e))?;
+    let head = head(&top.fields)?;
     let raw = top.tasks;
     let tasks =
         raw.iter().enumerate().map(|(n, raw)| task(n, raw.get())).collect::<Result<_, _>>()?;
-    let head = head(&top.fields)?;
     let ledger = Ledger::new(head, tasks).map_err(|e| FormatError::shape("", e))?;
     let texts = ledger.tasks().zip(&raw).map(|(t, raw)| (t.id.clone(), raw.get()));
     let document = Document::read(top.fields, texts);
@@ -51,7 +52,14 @@ pub fn read(bytes: &[u8]) -> Result<(Ledger, Document), FormatError> {
 /// The ledger alone, in one pass: for whoever only looks.
 pub fn read_ledger(bytes: &[u8]) -> Result<Ledger, FormatError> {
     let text = utf8(bytes)?;
-    let top: Top<ById> = serde_json::from_str(text).map_err(|e| explain(text, &e))?;
+    let top: Top<ById> = match serde_json::from_str(text) {
+        Ok(top) => top,
+        // The quick pass failed; the careful one says where.
+        Err(e) => {
+            let place = read(bytes).err();
+            return Err(place.unwrap_or_else(|| FormatError::shape("", without_position(&e))));
+        }
+    };
     Ok(Ledger::of(head(&top.fields)?, top.tasks.0))
 }
 
@@ -59,30 +67,36 @@ fn utf8(bytes: &[u8]) -> Result<&str, FormatError> {
     std::str::from_utf8(bytes).map_err(|e| FormatError::Corrupt(e.to_string()))
 }
 
-fn head(fields: &Map<String, Value>) -> Result<Head, FormatError> {
-    match fields.get("version") {
-        None | Some(Value::Null) => {}
-        Some(v) => match v.as_u64() {
-            Some(VERSION) => {}
-            Some(found) if found > VERSION => return Err(FormatError::Newer { found }),
-            Some(_) | None => {
-                let problem =
-                    format!("{v} is not a version this harness reads (it reads {VERSION})");
-                return Err(FormatError::shape("version: ", problem));
-            }
-        },
-    }
-    let head: DiskHead = serde_path_to_error::deserialize(Value::Object(fields.clone()))
-        .map_err(|e| FormatError::shape(format!("{}: ", e.path()), e.inner()))?;
+fn head(fields: &Object) -> Result<Head, FormatError> {
+    version(fields)?;
+    let json = fields.json();
+    let mut json = serde_json::Deserializer::from_str(&json);
+    let head: DiskHead = serde_path_to_error::deserialize(&mut json)
+        .map_err(|e| FormatError::shape(format!("{}: ", e.path()), without_position(e.inner())))?;
     Ok(head.into())
+}
+
+/// Looked at before anything else: what a newer harness wrote may have another shape, and that is
+/// not what is wrong with it.
+fn version(fields: &Object) -> Result<(), FormatError> {
+    let Some(given) = fields.get("version").filter(|v| *v != "null") else { return Ok(()) };
+    match given.parse::<u64>() {
+        Ok(VERSION) => Ok(()),
+        Ok(found) if found > VERSION => Err(FormatError::Newer { found }),
+        Ok(_) | Err(_) => {
+            let given: String = given.chars().take(40).collect();
+            let problem =
+                format!("{given} is not a version this harness reads (it reads {VERSION})");
+            Err(FormatError::shape("version: ", problem))
+        }
+    }
 }
 
 fn task(position: usize, text: &str) -> Result<Task, FormatError> {
     serde_json::from_str::<DiskTask>(text).map(Task::from).map_err(|_| {
-        let name = serde_json::from_str::<Value>(text)
-            .ok()
-            .and_then(|v| v.get("id").and_then(Value::as_str).map(|id| format!("task {id:?}: ")));
-        let place = name.unwrap_or_else(|| format!("tasks[{position}]: "));
+        let id = serde_json::from_str::<Object>(text).ok().and_then(|t| t.read::<String>("id"));
+        let place =
+            id.map_or_else(|| format!("tasks[{position}]: "), |id| format!("task {id:?}: "));
         let mut json = serde_json::Deserializer::from_str(text);
         match serde_path_to_error::deserialize::<_, DiskTask>(&mut json) {
             Err(e) if e.path().iter().next().is_some() => {
@@ -94,22 +108,26 @@ fn task(position: usize, text: &str) -> Result<Task, FormatError> {
     })
 }
 
-/// The quick pass failed; a slow one says where. JSON that breaks off is told apart first: only
-/// for that is a backup the cure.
+/// Why a text has no root with tasks. JSON that breaks off is told apart first: only for that is a
+/// backup the cure.
 fn explain(text: &str, error: &serde_json::Error) -> FormatError {
     if let Err(e) = serde_json::from_str::<de::IgnoredAny>(text) {
         return FormatError::Corrupt(e.to_string());
     }
-    let Ok(Value::Object(top)) = serde_json::from_str::<Value>(text) else {
+    if !text.trim_start().starts_with('{') {
         return FormatError::shape("", "the root is not an object");
+    }
+    let Ok(top) = serde_json::from_str::<Object>(text) else {
+        return FormatError::shape("", without_position(error));
     };
-    let tasks = match top.get("tasks") {
-        Some(Value::Array(tasks)) => tasks,
-        Some(_) => return FormatError::shape("tasks: ", "must be a list"),
-        None => return FormatError::shape("tasks: ", "missing"),
-    };
-    let wrong = tasks.iter().enumerate().find_map(|(n, t)| task(n, &t.to_string()).err());
-    wrong.unwrap_or_else(|| FormatError::shape("", without_position(error)))
+    if let Err(e) = version(&top) {
+        return e;
+    }
+    match top.get("tasks") {
+        None => FormatError::shape("tasks: ", "missing"),
+        Some(tasks) if !tasks.starts_with('[') => FormatError::shape("tasks: ", "must be a list"),
+        Some(_) => FormatError::shape("", without_position(error)),
+    }
 }
 
 /// A position inside one task's text would send the reader to the wrong line of the file.
@@ -121,7 +139,7 @@ fn without_position(error: &serde_json::Error) -> String {
 /// The root object: the tasks apart from everything else. `fields` keeps the order of the keys; a
 /// null stands where the tasks were.
 struct Top<T> {
-    fields: Map<String, Value>,
+    fields: Object,
     tasks: T,
 }
 
@@ -164,15 +182,15 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Top<T> {
             }
 
             fn visit_map<A: de::MapAccess<'de>>(self, mut map: A) -> Result<Top<T>, A::Error> {
-                let mut fields = Map::new();
+                let mut fields = Object::default();
                 let mut tasks = None;
                 while let Some(key) = map.next_key::<String>()? {
                     if key != "tasks" {
-                        fields.insert(key, map.next_value()?);
+                        fields.put(&key, map.next_value::<&RawValue>()?);
                     } else if tasks.replace(map.next_value()?).is_some() {
                         return Err(de::Error::duplicate_field("tasks"));
                     } else {
-                        fields.insert(key, Value::Null);
+                        fields.put(&key, ());
                     }
                 }
                 let tasks = tasks.ok_or_else(|| de::Error::missing_field("tasks"))?;

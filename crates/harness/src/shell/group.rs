@@ -50,8 +50,18 @@ impl Group {
         self.exited.as_fd()
     }
 
+    /// Asks all of the group to end. One that was stopped has to go on to hear it.
+    pub(super) fn terminate(&self) -> io::Result<()> {
+        self.signal(Signal::TERM)?;
+        self.signal(Signal::CONT)
+    }
+
+    pub(super) fn kill(&self) -> io::Result<()> {
+        self.signal(Signal::KILL)
+    }
+
     /// To all of the group; fine if none is left.
-    pub(super) fn signal(&self, signal: Signal) -> io::Result<()> {
+    fn signal(&self, signal: Signal) -> io::Result<()> {
         match rustix::process::kill_process_group(self.id, signal) {
             // EPERM: macOS says so when only dead ones are left.
             Ok(()) | Err(Errno::SRCH | Errno::PERM) => Ok(()),
@@ -86,11 +96,11 @@ impl Drop for Group {
     fn drop(&mut self) {
         match self.stage {
             Stage::All => {
-                let _ = self.signal(Signal::KILL);
+                let _ = self.kill();
                 let _ = self.leader.wait();
             }
             Stage::Others if self.has_leftovers() => {
-                let _ = self.signal(Signal::KILL);
+                let _ = self.kill();
             }
             Stage::Others | Stage::Nothing => {}
         }

@@ -12,6 +12,7 @@ use std::{
 };
 
 pub use cancel::Cancel;
+pub use harness_core::check::Exit;
 pub use system::SystemShell;
 
 /// One command line for `sh -c`.
@@ -24,15 +25,6 @@ pub struct Script {
     pub timeout: Duration,
     /// Added to the inherited environment.
     pub environment: Vec<(String, String)>,
-}
-
-/// How it ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Exit {
-    Code(i32),
-    Signal(i32),
-    TimedOut,
-    Cancelled,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

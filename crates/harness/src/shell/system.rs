@@ -11,7 +11,6 @@ use std::{
 use rustix::{
     event::{PollFd, PollFlags, Timespec},
     io::Errno,
-    process::Signal,
 };
 
 use super::{
@@ -127,12 +126,12 @@ impl SystemShell {
         let due = phase.timer().is_some_and(|at| now >= at);
         Ok(match phase {
             Phase::Running { .. } if due || woken.cancelled => {
-                group.signal(Signal::TERM)?;
+                group.terminate()?;
                 let cause = if woken.cancelled { Exit::Cancelled } else { Exit::TimedOut };
                 Phase::Terminating { cause, kill_at: now + self.grace }
             }
             Phase::Terminating { cause, .. } if due => {
-                group.signal(Signal::KILL)?;
+                group.kill()?;
                 Phase::Killed { cause }
             }
             Phase::Running { .. } | Phase::Terminating { .. } | Phase::Killed { .. } => phase,
@@ -148,14 +147,14 @@ impl SystemShell {
         }
         let kill_at = match phase {
             Phase::Running { .. } => {
-                group.signal(Signal::TERM)?;
+                group.terminate()?;
                 Instant::now() + self.grace
             }
             Phase::Terminating { kill_at, .. } => kill_at,
             Phase::Killed { .. } => Instant::now(),
         };
         if !gone_by(group, output, kill_at)? {
-            group.signal(Signal::KILL)?;
+            group.kill()?;
             gone_by(group, output, Instant::now() + KILLED)?;
         }
         Ok(())

@@ -156,6 +156,6 @@ fn no_two_processes_are_inside_while_holders_die() {
     }
     println!("{entries} entries by {} processes, {finished} of which finished", workers.len());
     assert_eq!(wrong, [""; 0], "seed {seed}");
-    assert!(entries > 300, "{entries}");
+    assert!(entries > 100, "{entries}");
     drop(DirectoryLock::acquire(&path, Wait::No).unwrap());
 }

@@ -24,16 +24,12 @@ use rustix::{
 use super::{
     Acquired, LockError, SETTLE, Wait, Warning,
     holder::{self, Inode, Owner, Seen, Verdict},
-    io_error,
-    process::{self, Life},
-    root_hash, turnstile,
+    io_error, leftovers, root_hash, turnstile,
 };
 
 const POLL: Duration = Duration::from_millis(1);
 /// A look at the holder costs ten times a try to take the lock: only each so many tries.
 const TRIES_PER_LOOK: u32 = 16;
-/// Leftovers of the dead are swept once nobody could still be busy with them.
-const LEFTOVER_AGE: Duration = Duration::from_secs(10);
 const NAMES_MAX: u32 = 1000;
 
 /// The paths of one lock.
@@ -153,7 +149,7 @@ fn take(site: &Site, deadline: Instant) -> Result<Acquired<DirectoryLock>, LockE
                 Verdict::Stale { pid, seen } => {
                     if reclaim(site, &seen)? {
                         warnings.push(Warning::Reclaimed { pid });
-                        sweep(site);
+                        leftovers::sweep(&site.lock);
                         continue;
                     }
                 }
@@ -314,41 +310,6 @@ fn rename_noreplace(_: &Path, _: &Path) -> rustix::io::Result<()> {
     Err(Errno::NOSYS)
 }
 
-/// Removes what processes that died in the middle left beside the lock. Nothing depends on it, so
-/// that errors are left alone.
-fn sweep(site: &Site) {
-    let (Some(folder), Some(name)) = (site.lock.parent(), site.lock.file_name()) else {
-        return;
-    };
-    let Ok(entries) = fs::read_dir(folder) else {
-        return;
-    };
-    for entry in entries.flatten() {
-        let found = entry.file_name();
-        let Some(rest) = found.to_str().zip(name.to_str()).and_then(|(f, n)| f.strip_prefix(n))
-        else {
-            continue;
-        };
-        if leftover_pid(rest).is_some_and(|pid| process::life(pid) == Life::Dead)
-            && entry.metadata().is_ok_and(|found| found.is_dir())
-            && rustix::fs::stat(entry.path()).is_ok_and(|stat| {
-                stat.st_uid == rustix::process::geteuid().as_raw()
-                    && holder::modified(&stat).is_some_and(|at| holder::distance(at) > LEFTOVER_AGE)
-            })
-        {
-            let _ = fs::remove_dir_all(entry.path());
-        }
-    }
-}
-
-/// The pid in `.new.<pid>.<n>`, `.stale.<pid>.<n>`, `.done.<pid>.<n>` or a script's `.stale.<pid>`.
-fn leftover_pid(rest: &str) -> Option<u32> {
-    let mut parts = rest.strip_prefix('.')?.split('.');
-    let kind = parts.next()?;
-    let pid = parts.next()?.parse().ok()?;
-    matches!(kind, "new" | "stale" | "done").then_some(pid)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -401,15 +362,5 @@ mod tests {
         fs::write(site.lock.join("pid"), "1\n").unwrap();
         assert!(!reclaim(&site, &seen).unwrap());
         assert_eq!(fs::read_to_string(site.lock.join("pid")).unwrap(), "1\n");
-    }
-
-    #[test]
-    fn only_names_of_leftovers_are_swept() {
-        assert_eq!(leftover_pid(".new.12.3"), Some(12));
-        assert_eq!(leftover_pid(".stale.12"), Some(12));
-        assert_eq!(leftover_pid(".done.7.0"), Some(7));
-        for other in ["", ".guard", ".new", ".new.x.1", ".sock.12.3"] {
-            assert_eq!(leftover_pid(other), None, "{other}");
-        }
     }
 }

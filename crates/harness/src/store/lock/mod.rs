@@ -7,6 +7,7 @@
 
 mod directory;
 mod holder;
+mod leftovers;
 mod process;
 mod turnstile;
 

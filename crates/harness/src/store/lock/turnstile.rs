@@ -6,10 +6,7 @@
 
 use std::{fs, io, path::Path, sync::mpsc, thread, time::Instant};
 
-use rustix::{
-    fs::{AtFlags, CWD, FileType, Mode, OFlags},
-    io::Errno,
-};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
 
 use super::{
     LockError,
@@ -83,7 +80,7 @@ pub(super) fn lock_until(file: fs::File, deadline: Instant) -> io::Result<Option
     thread::Builder::new().name("lock-waiter".to_owned()).spawn(move || {
         let locked = loop {
             match file.lock() {
-                Err(e) if e.raw_os_error() == Some(Errno::INTR.raw_os_error()) => {}
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 ended => break ended.map(|()| file),
             }
         };

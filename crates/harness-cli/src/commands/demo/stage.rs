@@ -1,0 +1,214 @@
+//! Where the demo plays: a temporary repository and the commands that are run in it.
+
+use std::{
+    fs,
+    io::IsTerminal,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    thread,
+    time::Duration,
+};
+
+use super::crash::Step;
+use crate::{
+    failure::{Failure, Result},
+    render::{Out, visible},
+};
+
+/// Whether somebody reads along.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pace {
+    Reader,
+    Fast,
+}
+
+impl Pace {
+    pub(super) fn of_this_terminal() -> Self {
+        if std::io::stdout().is_terminal() { Self::Reader } else { Self::Fast }
+    }
+
+    fn wait(self) {
+        if self == Self::Reader {
+            thread::sleep(Duration::from_millis(700));
+        }
+    }
+}
+
+pub(super) struct Stage<'a> {
+    out: &'a mut Out,
+    pace: Pace,
+    place: tempfile::TempDir,
+    program: PathBuf,
+}
+
+/// One command, ready to be run in sight or out of it.
+pub(super) struct Act<'s, 'a> {
+    stage: &'s mut Stage<'a>,
+    said: String,
+    command: Command,
+}
+
+impl<'a> Stage<'a> {
+    pub(super) fn build(out: &'a mut Out, pace: Pace) -> Result<Self> {
+        let place = tempfile::Builder::new().prefix("harness-demo-").tempdir()?;
+        let program = std::env::current_exe()?;
+        let stage = Self { out, pace, place, program };
+        fs::create_dir(stage.repository())?;
+        for args in
+            [&["init", "--quiet"][..], &["commit", "--quiet", "--allow-empty", "-m", "start"]]
+        {
+            let made = stage.command(Path::new("git")).args(args).status();
+            let made = made.map_err(|why| {
+                Failure::error(format!("can not run git: {why}")).hint("install git")
+            })?;
+            if !made.success() {
+                return Err(Failure::error("git could not make the demo's repository"));
+            }
+        }
+        Ok(stage)
+    }
+
+    pub(super) fn repository(&self) -> PathBuf {
+        self.place.path().join("greeting")
+    }
+
+    /// A program in the repository. What the caller has set must not reach into the demo, and the
+    /// demo leaves no traces in the caller's home.
+    pub(super) fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(self.repository()).stdin(Stdio::null());
+        for (name, _) in std::env::vars_os() {
+            let name = name.to_string_lossy();
+            if name.starts_with("HARNESS_") || name.starts_with("GIT_") {
+                command.env_remove(&*name);
+            }
+        }
+        let home = self.place.path().join("home");
+        command.env("HOME", &home).env("XDG_STATE_HOME", home.join("state"));
+        for who in ["AUTHOR", "COMMITTER"] {
+            command.env(format!("GIT_{who}_NAME"), "demo");
+            command.env(format!("GIT_{who}_EMAIL"), "demo@localhost");
+        }
+        command
+    }
+
+    pub(super) fn program(&self) -> &Path {
+        &self.program
+    }
+
+    pub(super) fn title(&mut self, text: &str) -> Result<()> {
+        self.pace.wait();
+        let heading = self.out.paint().heading(text).to_string();
+        self.out.line(format_args!("\n{heading}"))?;
+        self.out.finish()
+    }
+
+    pub(super) fn say(&mut self, text: &str) -> Result<()> {
+        self.pace.wait();
+        self.out.line(text)?;
+        self.out.finish()
+    }
+
+    pub(super) fn harness<'s>(&'s mut self, args: &[&str]) -> Result<Act<'s, 'a>> {
+        let mut command = self.command(&self.program);
+        command.args(args);
+        Ok(Act { said: format!("harness {}", args.join(" ")), command, stage: self })
+    }
+
+    pub(super) fn shell(&mut self, script: &str) -> Result<()> {
+        let mut command = self.command(Path::new("sh"));
+        command.args(["-c", script]);
+        Act { said: script.to_owned(), command, stage: self }.shown()
+    }
+
+    pub(super) fn write(&mut self, name: &str, text: &str) -> Result<()> {
+        let path = self.repository().join(name);
+        fs::write(&path, text).map_err(|why| Failure::file("write", &path, &why))
+    }
+
+    /// Claims the next task, does its work and leaves the completing to somebody who will die.
+    pub(super) fn claim_for(&mut self, worker: &str) -> Result<()> {
+        self.harness(&["task", "claim", "--worker", worker])?.quiet()?;
+        self.shell("tar cf greet.tar greet.sh README LICENSE && git add greet.tar")?;
+        self.shell("git commit --quiet --message 'publish: Make the archive'")
+    }
+
+    /// Runs the process that dies at `step` while it completes the claimed task.
+    pub(super) fn crash(&mut self, step: Step) -> Result<()> {
+        use std::os::unix::process::ExitStatusExt;
+        let mut command = self.command(&self.program);
+        command.args(["demo", "--die-at", step.name(), "--root"]).arg(self.repository());
+        self.pace.wait();
+        let status = command.status()?;
+        let how = match status.signal() {
+            Some(signal) => format!("killed by signal {signal}, {}", step.when()),
+            None => return Err(Failure::error(format!("the demo's victim survived: {status}"))),
+        };
+        self.out.line(format_args!("$ harness task complete --id publish --worker cat"))?;
+        let line = self.out.paint().error(format_args!("  {how}")).to_string();
+        self.out.line(line)?;
+        self.out.finish()
+    }
+
+    /// What is wrong with the ledger at the end; nothing, if all went as it should.
+    pub(super) fn verdict(&self) -> Result<Option<String>> {
+        let ledger = harness::store::look(&self.repository())?;
+        let open = ledger.tasks().filter(|t| t.status != harness_core::task::Status::Completed);
+        let open: Vec<String> = open.map(|t| format!("{} is {}", t.id, t.status)).collect();
+        let log = fs::read_to_string(self.repository().join("harness-progress.txt"))?;
+        for task in ledger.tasks() {
+            let lines = log.matches(&format!("Completed [{}]", task.id)).count();
+            if lines != 1 {
+                return Ok(Some(format!("{} has {lines} lines that say Completed", task.id)));
+            }
+        }
+        Ok((!open.is_empty()).then(|| open.join(", ")))
+    }
+
+    /// The lock of the repository's ledger.
+    pub(super) fn lock(&self) -> String {
+        let root = self.repository();
+        let root = root.canonicalize().unwrap_or(root);
+        format!("/tmp/harness-{}.lock", harness::store::lock::root_hash(&root))
+    }
+
+    /// Takes the stage down, or says where it stays.
+    pub(super) fn end(self, keep: bool) -> Result<Option<PathBuf>> {
+        if keep {
+            return Ok(Some(self.place.keep().join("greeting")));
+        }
+        // Of no use without the repository; that it is gone already is fine.
+        _ = fs::remove_file(format!("{}.guard", self.lock()));
+        self.place.close()?;
+        Ok(None)
+    }
+}
+
+impl Act<'_, '_> {
+    pub(super) fn shown(mut self) -> Result<()> {
+        self.stage.pace.wait();
+        self.stage.out.line(format_args!("$ {}", self.said))?;
+        let output = self.command.output()?;
+        for stream in [&output.stdout, &output.stderr] {
+            for line in String::from_utf8_lossy(stream).lines() {
+                self.stage.out.line(format_args!("  {}", visible(line)))?;
+            }
+        }
+        self.stage.out.finish()?;
+        if output.status.success() { Ok(()) } else { Err(self.failed(&output.stderr)) }
+    }
+
+    /// For what would only be noise.
+    pub(super) fn quiet(mut self) -> Result<String> {
+        let output = self.command.output()?;
+        if !output.status.success() {
+            return Err(self.failed(&output.stderr));
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    fn failed(&self, stderr: &[u8]) -> Failure {
+        let why = String::from_utf8_lossy(stderr);
+        Failure::error(format!("`{}` failed: {}", self.said, why.trim()))
+    }
+}

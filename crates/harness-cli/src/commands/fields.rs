@@ -1,0 +1,106 @@
+//! The fields of a task as arguments: those of `add` and of `task edit`.
+
+use std::{fs, io::Read, path::Path};
+
+use harness_core::{TaskId, command::Edit};
+
+use crate::{
+    failure::{Failure, Result},
+    store::task_id,
+};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Fields {
+    /// P0 (first), P1 or P2
+    #[arg(long, short, value_name = "P")]
+    pub(crate) priority: Option<String>,
+    /// Tasks that must be completed before (repeatable, or with commas)
+    #[arg(long, value_name = "ID", value_delimiter = ',', value_parser = dependency)]
+    pub(crate) depends_on: Option<Vec<Dependency>>,
+    /// The command that proves the task is done, run by `sh -c`
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) validate: Option<String>,
+    /// How long that command may take
+    #[arg(long, value_name = "SECONDS")]
+    timeout: Option<u64>,
+    /// How long one attempt may take
+    #[arg(long, value_name = "SECONDS")]
+    attempt_timeout: Option<u64>,
+    /// How often the task is tried
+    #[arg(long, value_name = "N")]
+    max_attempts: Option<u32>,
+    /// A command to run after a failed attempt was rolled back
+    #[arg(long, value_name = "COMMAND")]
+    cleanup: Option<String>,
+    /// What the agent is told: a text, @FILE, or - for standard input
+    #[arg(long, value_name = "TEXT")]
+    instructions: Option<String>,
+    /// Only workers of this role (or of none) are given the task
+    #[arg(long)]
+    role: Option<String>,
+    /// The phase that the task belongs to
+    #[arg(long)]
+    phase: Option<String>,
+}
+
+/// One id, or nothing: `--depends-on ''` clears the list.
+#[derive(Debug, Clone)]
+pub(crate) struct Dependency(pub(crate) Option<TaskId>);
+
+fn dependency(text: &str) -> Result<Dependency, String> {
+    match text.trim() {
+        "" => Ok(Dependency(None)),
+        id => task_id(id).map(|id| Dependency(Some(id))),
+    }
+}
+
+impl Fields {
+    pub(crate) fn any(&self) -> bool {
+        let texts = [
+            &self.priority,
+            &self.validate,
+            &self.cleanup,
+            &self.instructions,
+            &self.role,
+            &self.phase,
+        ];
+        texts.iter().any(|t| t.is_some())
+            || self.depends_on.is_some()
+            || self.timeout.is_some()
+            || self.attempt_timeout.is_some()
+            || self.max_attempts.is_some()
+    }
+
+    pub(crate) fn edit(self, task: TaskId, title: Option<String>) -> Result<Edit> {
+        let depends_on = self.depends_on.map(|ids| ids.into_iter().filter_map(|d| d.0).collect());
+        Ok(Edit {
+            task,
+            title,
+            priority: self.priority,
+            depends_on,
+            validation_command: self.validate,
+            validation_timeout_seconds: self.timeout,
+            attempt_timeout_seconds: self.attempt_timeout,
+            max_attempts: self.max_attempts,
+            cleanup: self.cleanup,
+            instructions: self.instructions.map(|text| read_text(&text)).transpose()?,
+            role: self.role,
+            phase: self.phase,
+        })
+    }
+}
+
+/// `@FILE`, `-`, or the text itself.
+fn read_text(text: &str) -> Result<String> {
+    if text == "-" {
+        let mut input = String::new();
+        std::io::stdin().lock().read_to_string(&mut input)?;
+        return Ok(input);
+    }
+    match text.strip_prefix('@') {
+        None => Ok(text.to_owned()),
+        Some(file) => {
+            fs::read_to_string(file).map_err(|why| Failure::file("read", Path::new(file), &why))
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! `harness init`
+
+use std::{fs, io::Write, os::unix::fs::OpenOptionsExt, path::Path, process::Command};
+
+use harness::{
+    clock::{Clock, SystemClock},
+    store::Created,
+};
+use serde_json::json;
+
+use super::{Invocation, working_directory};
+use crate::{
+    exit::ExitCode,
+    failure::{Failure, Result},
+    prompt::{Answer, Audience, confirm},
+    root::StateRoot,
+    trust::Trust,
+};
+
+/// Start keeping a ledger in this project
+///
+/// Makes harness-tasks.json, harness-progress.txt and .harness-active at the top of the git work
+/// tree (or here, where there is none), and tells git to ignore them. On a terminal it asks; run
+/// again it changes nothing.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  harness init
+  harness init --yes --with-init-script
+  harness init --git            # also `git init` where there is no repository")]
+pub(crate) struct Args {
+    /// Take the defaults, ask nothing
+    #[arg(long, short)]
+    yes: bool,
+    /// Also write a harness-init.sh to fill in: it runs at the start of every session
+    #[arg(long)]
+    with_init_script: bool,
+    /// Put the ignore rules into .gitignore, for everybody, instead of .git/info/exclude
+    #[arg(long, conflicts_with = "no_ignore")]
+    gitignore: bool,
+    /// Write no ignore rules
+    #[arg(long)]
+    no_ignore: bool,
+    /// `git init` where there is no repository
+    #[arg(long)]
+    git: bool,
+    /// Answer with a JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// Our files that a repository has no use for.
+const IGNORED: [&str; 6] = [
+    "harness-tasks.json*",
+    "harness-progress.txt",
+    ".harness-active",
+    ".harness-reflect",
+    ".harness-stop-counter",
+    ".harness/",
+];
+
+const INIT_SCRIPT: &str = "\
+#!/bin/sh
+# Runs at the start of every harness session, from this directory. Safe to run any number of times.
+set -eu
+
+# Install what the project needs, e.g.:
+#   npm install --no-audit --silent
+# Start what its tests need, e.g.:
+#   docker compose up -d --wait db
+";
+
+pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
+    let audience = if args.yes { Audience::Nobody } else { Audience::of_this_process() };
+    let ask = |question: &str, without: Answer| match audience {
+        Audience::Person => confirm(question),
+        Audience::Nobody => Ok(without),
+    };
+    let here = working_directory()?;
+    let mut done: Vec<String> = Vec::new();
+    let mut root = StateRoot::for_init(&invocation.env, &here)?;
+    if !in_git(root.path()) {
+        let wanted = if args.git {
+            Answer::Yes
+        } else {
+            ask("There is no git repository here. Make one?", Answer::No)?
+        };
+        if wanted == Answer::Yes {
+            git(root.path(), &["init", "--quiet"])?;
+            done.push("made a git repository".into());
+            root = StateRoot::for_init(&invocation.env, &here)?;
+        }
+    }
+    let created = invocation.store(&root)?.create(SystemClock.now())?;
+    if created == Created::New {
+        // Whoever makes a ledger knows what is in it. One that came with the repository is not
+        // trusted by this: nothing of it was looked at.
+        Trust::of_user(&invocation.env)?.grant(&root)?;
+        done.push("made harness-tasks.json, harness-progress.txt and .harness-active".into());
+        let ignore = match (args.no_ignore, args.gitignore) {
+            (true, _) => Ignore::Nothing,
+            (_, true) => Ignore::Shared,
+            _ if ask("Let git ignore these files (in .git/info/exclude)?", Answer::Yes)?
+                == Answer::No =>
+            {
+                Ignore::Nothing
+            }
+            _ => Ignore::Private,
+        };
+        done.extend(write_ignore_rules(root.path(), ignore)?);
+    }
+    let script = root.path().join("harness-init.sh");
+    let wanted = created == Created::New && fs::symlink_metadata(&script).is_err();
+    let wanted = match (wanted, args.with_init_script) {
+        (false, _) => Answer::No,
+        (true, true) => Answer::Yes,
+        (true, false) => ask("Write a harness-init.sh to fill in?", Answer::No)?,
+    };
+    if wanted == Answer::Yes {
+        let unwritable = |why| Failure::file("write", &script, &why);
+        let options = fs::OpenOptions::new().write(true).create_new(true).mode(0o755).open(&script);
+        options.and_then(|mut f| f.write_all(INIT_SCRIPT.as_bytes())).map_err(unwritable)?;
+        done.push("wrote harness-init.sh".into());
+    }
+    report(invocation, &args, &root, created, &done)
+}
+
+fn report(
+    invocation: &mut Invocation,
+    args: &Args,
+    root: &StateRoot,
+    created: Created,
+    done: &[String],
+) -> Result<ExitCode> {
+    let path = root.path().display();
+    let out = &mut invocation.out;
+    if args.json {
+        let made = created == Created::New;
+        out.document(&json!({ "root": root.path(), "created": made, "done": done }))?;
+        return Ok(ExitCode::Done);
+    }
+    match created {
+        Created::Existed if done.is_empty() => {
+            out.line(format_args!("{path} has a ledger; nothing was changed"))?;
+        }
+        Created::Existed | Created::New => {
+            out.line(format_args!("{path}"))?;
+            for line in done {
+                out.line(format_args!("  {line}"))?;
+            }
+        }
+    }
+    if created == Created::New {
+        if !in_git(root.path()) {
+            out.line("  no git here: the ledger works, `harness run` over it needs a repository")?;
+        }
+        out.line(
+            "next: harness add \"what is to be done\" --validate 'the command that proves it'",
+        )?;
+    }
+    Ok(ExitCode::Done)
+}
+
+enum Ignore {
+    Nothing,
+    Private,
+    Shared,
+}
+
+fn write_ignore_rules(root: &Path, ignore: Ignore) -> Result<Option<String>> {
+    let file = match ignore {
+        Ignore::Nothing => return Ok(None),
+        Ignore::Shared => root.join(".gitignore"),
+        Ignore::Private if !in_git(root) => return Ok(None),
+        // Asked of git, because in a linked work tree it lies elsewhere.
+        Ignore::Private => root.join(git(root, &["rev-parse", "--git-path", "info/exclude"])?),
+    };
+    let old = match fs::read_to_string(&file) {
+        Ok(text) => text,
+        Err(why) if why.kind() == std::io::ErrorKind::NotFound => String::new(),
+        Err(why) => return Err(Failure::file("read", &file, &why)),
+    };
+    let missing: Vec<&str> =
+        IGNORED.into_iter().filter(|rule| !old.lines().any(|line| line.trim() == *rule)).collect();
+    if missing.is_empty() {
+        return Ok(None);
+    }
+    if let Some(parent) = file.parent() {
+        fs::create_dir_all(parent).map_err(|why| Failure::file("make", parent, &why))?;
+    }
+    let glue = if old.is_empty() || old.ends_with('\n') { "" } else { "\n" };
+    let added = format!("{glue}# harness\n{}\n", missing.join("\n"));
+    let appended = fs::OpenOptions::new().append(true).create(true).open(&file);
+    let written = appended.and_then(|mut f| f.write_all(added.as_bytes()));
+    written.map_err(|why| Failure::file("write", &file, &why))?;
+    let shown = file.strip_prefix(root).unwrap_or(&file);
+    Ok(Some(format!("added ignore rules to {}", shown.display())))
+}
+
+fn in_git(path: &Path) -> bool {
+    path.ancestors().any(|directory| directory.join(".git").exists())
+}
+
+fn git(directory: &Path, args: &[&str]) -> Result<String> {
+    let output = Command::new("git")
+        .args(args)
+        .current_dir(directory)
+        .output()
+        .map_err(|why| Failure::error(format!("can not run git: {why}")).hint("install git"))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(Failure::error(format!("git {} failed: {}", args.join(" "), said.trim())));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_owned())
+}

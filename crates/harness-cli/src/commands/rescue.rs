@@ -1,0 +1,171 @@
+//! `harness rescue …`
+
+use harness::workspace::{Filters, GitWorkspace, Rescue, Workspace, WorkspaceError};
+use harness_core::TaskId;
+use serde_json::json;
+
+use super::Invocation;
+use crate::{
+    exit::ExitCode,
+    failure::{Failure, Result},
+    render::{Table, visible},
+    root::StateRoot,
+    trust::Trust,
+};
+
+/// What rollbacks saved, and how to get it back
+///
+/// Before a rollback everything that would vanish (commits, changes, new files) is saved as a commit
+/// under refs/harness/rescue/TASK/ATTEMPT. Without a name the latest is meant.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  harness rescue list
+  harness rescue show task-002
+  harness rescue restore task-002/1")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// List what was saved, oldest first
+    List {
+        /// Only of this task
+        name: Option<String>,
+        /// Answer with a JSON document
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show what a rescue holds
+    Show {
+        /// TASK or TASK/ATTEMPT [default: the latest]
+        name: Option<String>,
+    },
+    /// Write the files of a rescue into the work tree
+    ///
+    /// Refused if that would overwrite a changed file.
+    Restore {
+        /// TASK or TASK/ATTEMPT [default: the latest]
+        name: Option<String>,
+        /// Answer with a JSON document
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+const PREFIX: &str = "refs/harness/rescue/";
+
+pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
+    let root = invocation.root()?;
+    let workspace = invocation.workspace(&root)?;
+    match args.command {
+        Command::List { name, json } => list(invocation, &workspace, name.as_deref(), json),
+        Command::Show { name } => {
+            let rescue = find(&workspace, name.as_deref())?;
+            let shown = workspace.show(&rescue)?;
+            let out = &mut invocation.out;
+            let name = short(&rescue);
+            out.line(format_args!("{name}  {}  {}", rescue.when, visible(&rescue.subject)))?;
+            out.line(visible(shown.trim_end()))?;
+            Ok(ExitCode::Done)
+        }
+        Command::Restore { name, json } => {
+            let rescue = find(&workspace, name.as_deref())?;
+            let files = workspace.restore(&rescue)?;
+            if json {
+                let answer = json!({ "rescue": rescue.reference, "files": files });
+                invocation.out.document(&answer)?;
+                return Ok(ExitCode::Done);
+            }
+            for file in &files {
+                invocation.out.line(visible(file))?;
+            }
+            let count = files.len();
+            invocation.out.line(format_args!("{count} files from {}", short(&rescue)))?;
+            Ok(ExitCode::Done)
+        }
+    }
+}
+
+fn list(
+    invocation: &mut Invocation,
+    workspace: &GitWorkspace,
+    name: Option<&str>,
+    json: bool,
+) -> Result<ExitCode> {
+    let task = name.map(TaskId::parse).transpose()?;
+    let rescues = workspace.rescues(task.as_ref())?;
+    if json {
+        let row = |r: &Rescue| {
+            json!({ "name": short(r), "ref": r.reference, "commit": r.commit, "when": r.when,
+                    "subject": r.subject })
+        };
+        let rows: Vec<_> = rescues.iter().map(row).collect();
+        invocation.out.document(&json!({ "rescues": rows }))?;
+        return Ok(ExitCode::Done);
+    }
+    let mut table = Table::default();
+    for rescue in &rescues {
+        let when = rescue.when.to_string();
+        table.row([short(rescue), rescue.commit.short(), &when, &rescue.subject]);
+    }
+    invocation.out.table(&table)?;
+    Ok(ExitCode::Done)
+}
+
+fn short(rescue: &Rescue) -> &str {
+    rescue.reference.strip_prefix(PREFIX).unwrap_or(&rescue.reference)
+}
+
+/// The latest one that goes by this name.
+fn find(workspace: &GitWorkspace, name: Option<&str>) -> Result<Rescue> {
+    let rescues = workspace.rescues(None)?;
+    let named = |r: &Rescue| {
+        name.is_none_or(|name| {
+            let of = short(r);
+            of == name || of.strip_prefix(name).is_some_and(|rest| rest.starts_with('/'))
+        })
+    };
+    let found = rescues.into_iter().rfind(named);
+    found.ok_or_else(|| match name {
+        Some(name) => Failure::error(format!("no rescue is called {name}"))
+            .hint("`harness rescue list` shows what there is"),
+        None => Failure::error("nothing was ever rescued here"),
+    })
+}
+
+impl Invocation {
+    /// The git work tree of the root. Content filters, which are programs that the repository
+    /// names, run only where it is trusted.
+    pub(crate) fn workspace(&self, root: &StateRoot) -> Result<GitWorkspace> {
+        let trusted = Trust::of_user(&self.env)?.is_trusted(root)?;
+        let filters = if trusted { Filters::Run } else { Filters::Off };
+        Ok(GitWorkspace::discover(root.path(), root.path(), filters)?)
+    }
+}
+
+impl From<WorkspaceError> for Failure {
+    fn from(error: WorkspaceError) -> Self {
+        let text = error.to_string();
+        match error {
+            WorkspaceError::NotARepository { .. } => {
+                Self::config(text).hint("make one with `git init` and a first commit")
+            }
+            WorkspaceError::NoCommits => {
+                Self::config(text).hint("make one: `git commit --allow-empty -m start`")
+            }
+            WorkspaceError::NoGit => Self::config(text).hint("install git"),
+            WorkspaceError::Unsafe { hint, .. } => Self::config(text).hint(hint),
+            WorkspaceError::WouldOverwrite { .. } => {
+                Self::error(text).hint("commit or move them first")
+            }
+            WorkspaceError::Io(why) => Self::from(why),
+            WorkspaceError::NoSuchCommit { .. }
+            | WorkspaceError::WrongWorktree { .. }
+            | WorkspaceError::NotDescendant { .. }
+            | WorkspaceError::Git { .. } => Self::error(text),
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! `harness task edit`
+
+use harness_core::{Command, TaskId};
+
+use super::{super::fields::Fields, Invocation, done};
+use crate::{
+    exit::ExitCode,
+    failure::{Failure, Result},
+    store::task_id,
+};
+
+/// Change what a task says
+///
+/// Takes the flags of `harness add`; an empty text clears a field.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  harness task edit task-002 --priority P0
+  harness task edit task-002 --validate 'cargo test' --depends-on ''")]
+pub(super) struct Args {
+    /// The task
+    #[arg(value_parser = task_id)]
+    id: TaskId,
+    /// A new title
+    #[arg(long)]
+    title: Option<String>,
+    #[command(flatten)]
+    fields: Fields,
+    /// Answer with a JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
+    if args.title.is_none() && !args.fields.any() {
+        return Err(
+            Failure::usage("nothing to change").hint("`harness task edit --help` lists the fields")
+        );
+    }
+    let edit = args.fields.edit(args.id, args.title)?;
+    done(invocation, Command::Edit(edit), "changed", args.json)
+}

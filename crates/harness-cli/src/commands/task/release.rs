@@ -1,0 +1,31 @@
+//! `harness task release`
+
+use harness_core::{Command, TaskId, command::Release};
+
+use super::{Invocation, done};
+use crate::{exit::ExitCode, failure::Result, store::task_id};
+
+/// Take a claimed task back to pending
+///
+/// No attempt is counted; whoever held it is refused from then on.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  harness task release task-002
+  harness task release task-002 --reason 'worker is gone'")]
+pub(super) struct Args {
+    /// The task
+    #[arg(value_parser = task_id)]
+    id: TaskId,
+    /// Why, for the log
+    #[arg(long, default_value = "released by hand")]
+    reason: String,
+    /// Answer with a JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
+    let command = Command::Release(Release { task: args.id, holder: None, reason: args.reason });
+    done(invocation, command, "is pending again", args.json)
+}

@@ -1,0 +1,31 @@
+//! `harness task retry`
+
+use harness_core::{Command, TaskId, command::Retry};
+
+use super::{Invocation, done};
+use crate::{exit::ExitCode, failure::Result, store::task_id};
+
+/// Give a failed task a new set of attempts
+///
+/// Tasks that were failed because of it may run again too.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  harness task retry task-002
+  harness task retry task-002 --reason 'the database is back'")]
+pub(super) struct Args {
+    /// The task
+    #[arg(value_parser = task_id)]
+    id: TaskId,
+    /// Why, for the log
+    #[arg(long, default_value = "retried by hand")]
+    reason: String,
+    /// Answer with a JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
+    let command = Command::Retry(Retry { task: args.id, reason: args.reason });
+    done(invocation, command, "is pending again", args.json)
+}

@@ -1,0 +1,109 @@
+//! `harness init`
+
+use std::{fs, os::unix::fs::PermissionsExt};
+
+use insta::assert_snapshot;
+
+use crate::environment::TestEnvironment;
+
+#[test]
+fn makes_ledger_log_and_marker_and_leaves_the_tree_clean() {
+    let env = TestEnvironment::with_git();
+    assert_snapshot!(env.run(["init"]).success().output(), @r#"
+    [ROOT]
+      made harness-tasks.json, harness-progress.txt and .harness-active
+      added ignore rules to .git/info/exclude
+    next: harness add "what is to be done" --validate 'the command that proves it'
+    "#);
+    assert_eq!(env.git(["status", "--porcelain"]), "");
+    assert_snapshot!(env.normalise(&env.read("harness-progress.txt")), @"[[TIME]] [SESSION-0] INIT Harness initialized for project [ROOT]");
+    assert!(env.exists(".harness-active"));
+    assert_eq!(env.read(".harness/.gitignore"), "*\n");
+    let mode = fs::metadata(env.root().join(".harness")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+}
+
+#[test]
+fn run_twice_changes_nothing() {
+    let env = TestEnvironment::with_git();
+    env.run(["init"]).success();
+    let files = ["harness-tasks.json", "harness-progress.txt", ".git/info/exclude"];
+    let before = files.map(|f| env.read(f));
+    env.run(["init", "--with-init-script"]).success().stdout_contains("nothing was changed");
+    assert_eq!(files.map(|f| env.read(f)), before);
+}
+
+#[test]
+fn works_at_the_top_of_the_repository_from_anywhere_in_it() {
+    let env = TestEnvironment::with_git();
+    env.write("deep/down/file", "");
+    env.run_in("deep/down", ["init", "--gitignore"]).success();
+    assert!(env.exists("harness-tasks.json"));
+    assert!(env.read(".gitignore").contains(".harness/"));
+    env.run_in("deep", ["add", "one"]).success().stdout("task-001");
+}
+
+#[test]
+fn makes_a_repository_when_asked_and_an_init_script() {
+    let env = TestEnvironment::new();
+    env.run(["init", "--git", "--with-init-script"]).success();
+    assert!(env.exists(".git"));
+    let mode = fs::metadata(env.root().join("harness-init.sh")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o111, 0o111);
+    let bare = TestEnvironment::new();
+    bare.run(["init"]).success().stdout_contains("no git here");
+    assert!(!bare.exists(".git"));
+}
+
+#[test]
+fn a_ledger_that_came_with_the_repository_is_not_trusted_by_it() {
+    let env = TestEnvironment::with_git().variable("HARNESS_WORKER_ID", "w");
+    env.write(
+        "harness-tasks.json",
+        r#"{"tasks":[{"id":"a","title":"A","validation":{"command":"touch pwned"}}]}"#,
+    );
+    env.run(["init"]).success().stdout_contains("nothing was changed");
+    env.run(["task", "claim"]).success();
+    env.run(["task", "complete", "--id", "a"])
+        .code(5)
+        .stderr_contains("is not trusted; it would run")
+        .stderr_contains("touch pwned")
+        .stderr_contains("harness trust");
+    assert!(!env.exists("pwned"));
+    env.run(["trust"]).success();
+    env.run(["task", "complete", "--id", "a"]).success();
+    assert!(env.exists("pwned"));
+}
+
+#[test]
+fn a_read_only_project_gets_a_clear_error() {
+    let env = TestEnvironment::new();
+    if rustix::process::geteuid().is_root() {
+        // Nothing is read-only for root but what the kernel itself gives out.
+        let ran = env.harness(["init"]).env("HARNESS_STATE_ROOT", "/proc/1").output().unwrap();
+        assert_eq!(ran.status.code(), Some(1), "{ran:?}");
+        return;
+    }
+    fs::set_permissions(env.root(), fs::Permissions::from_mode(0o555)).unwrap();
+    env.run(["init"]).code(1).stderr_contains("Error: can not");
+    fs::set_permissions(env.root(), fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn what_is_behind_a_link_is_never_written() {
+    for name in ["harness-tasks.json", "harness-progress.txt", ".harness-active", ".harness"] {
+        let env = TestEnvironment::with_git();
+        let victim = env.home().join("victim");
+        fs::write(&victim, "precious").unwrap();
+        std::os::unix::fs::symlink(&victim, env.root().join(name)).unwrap();
+        let ran = env.run(["init"]);
+        if name == "harness-tasks.json" {
+            // A ledger is there, so init has nothing to do; whoever opens it is told.
+            ran.code(1).stderr_contains("harness-tasks.json is a symbolic link");
+            env.run(["add", "x"]).code(1).stderr_contains("harness-tasks.json is a symbolic link");
+        } else {
+            ran.code(1).stderr_contains(&format!("{name} is "));
+        }
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "precious", "{name}");
+    }
+}

@@ -1,0 +1,80 @@
+//! What the end of a check means. Validation, gates and verification are all judged here.
+
+use crate::Category;
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    Code(i32),
+    Signal(i32),
+    TimedOut,
+    Cancelled,
+}
+
+/// Whether the shell knows the command, looked at before it is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    Yes,
+    /// Its first word is a plain word that names no program.
+    No,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    Passed,
+    /// The work is not good enough.
+    Red {
+        why: String,
+    },
+    /// It took too long.
+    TimedOut,
+    /// The environment lacks the check: that says nothing about the work.
+    Missing,
+    Cancelled,
+}
+
+impl Verdict {
+    pub fn of(found: Found, exit: Exit) -> Self {
+        match (found, exit) {
+            (Found::No, _) | (_, Exit::Code(127)) => Self::Missing,
+            (_, Exit::Code(0)) => Self::Passed,
+            (_, Exit::Code(code)) => Self::Red { why: format!("exit code {code}") },
+            (_, Exit::Signal(signal)) => Self::Red { why: format!("killed by signal {signal}") },
+            (_, Exit::TimedOut) => Self::TimedOut,
+            (_, Exit::Cancelled) => Self::Cancelled,
+        }
+    }
+
+    /// What the failure counts as; none for what is not the work's fault or no failure.
+    pub fn category(&self) -> Option<Category> {
+        match self {
+            Self::Passed | Self::Cancelled => None,
+            Self::Red { .. } => Some(Category::TestFail),
+            Self::TimedOut => Some(Category::Timeout),
+            Self::Missing => Some(Category::EnvSetup),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_exit_of_zero_passes() {
+        for (found, exit, category) in [
+            (Found::Yes, Exit::Code(0), None),
+            (Found::Yes, Exit::Code(1), Some(Category::TestFail)),
+            (Found::Yes, Exit::Code(126), Some(Category::TestFail)),
+            (Found::Yes, Exit::Code(127), Some(Category::EnvSetup)),
+            (Found::No, Exit::Code(0), Some(Category::EnvSetup)),
+            (Found::Yes, Exit::Signal(9), Some(Category::TestFail)),
+            (Found::Yes, Exit::TimedOut, Some(Category::Timeout)),
+            (Found::Yes, Exit::Cancelled, None),
+        ] {
+            let verdict = Verdict::of(found, exit);
+            assert_eq!(verdict.category(), category, "{found:?} {exit:?}");
+            assert_eq!(verdict == Verdict::Passed, exit == Exit::Code(0) && found == Found::Yes);
+        }
+    }
+}

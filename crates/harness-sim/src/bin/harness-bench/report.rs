@@ -1,0 +1,63 @@
+//! Rows of measured, yardstick, ratio and bar.
+
+use std::time::Duration;
+
+#[derive(Default)]
+pub(crate) struct Report {
+    rows: Vec<[String; 5]>,
+}
+
+impl Report {
+    /// A cost that may be at most `bar` times the yardstick.
+    pub(crate) fn ratio(&mut self, what: &str, measured: Duration, yardstick: Duration, bar: f64) {
+        let ratio = measured.as_secs_f64() / yardstick.as_secs_f64().max(1e-9);
+        let verdict = if ratio <= bar { "ok" } else { "OVER" };
+        self.rows.push([
+            what.to_owned(),
+            time(measured),
+            time(yardstick),
+            format!("{ratio:.2} (bar {bar})"),
+            verdict.to_owned(),
+        ]);
+    }
+
+    /// A cost that may be at most `bar`.
+    pub(crate) fn absolute(&mut self, what: &str, measured: Duration, bar: Duration) {
+        let verdict = if measured <= bar { "ok" } else { "OVER" };
+        let bar = format!("(bar {})", time(bar));
+        self.rows.push([what.to_owned(), time(measured), String::new(), bar, verdict.to_owned()]);
+    }
+
+    /// A figure without a bar.
+    pub(crate) fn note(&mut self, what: &str, measured: Duration) {
+        self.rows.push([
+            what.to_owned(),
+            time(measured),
+            String::new(),
+            String::new(),
+            String::new(),
+        ]);
+    }
+
+    pub(crate) fn print(&self) {
+        let head = ["what", "measured", "yardstick", "ratio", ""].map(str::to_owned);
+        let rows: Vec<&[String; 5]> = std::iter::once(&head).chain(&self.rows).collect();
+        let width = |n: usize| rows.iter().map(|r| r[n].chars().count()).max().unwrap_or(0);
+        let widths = [0, 1, 2, 3, 4].map(width);
+        for row in rows {
+            let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}"));
+            println!("{}", cells.collect::<Vec<_>>().join("  ").trim_end());
+        }
+    }
+}
+
+fn time(duration: Duration) -> String {
+    let micros = duration.as_secs_f64() * 1e6;
+    if micros < 1000.0 { format!("{micros:.1} µs") } else { format!("{:.2} ms", micros / 1000.0) }
+}
+
+/// The middle of several measurements.
+pub(crate) fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times.get(times.len() / 2).copied().unwrap_or_default()
+}

@@ -1,0 +1,123 @@
+//! What a durable change costs, against what the disk asks for one.
+
+use std::{
+    error::Error,
+    fs::{self, File},
+    io::Write,
+    path::Path,
+    sync::{Arc, Barrier},
+    thread,
+    time::{Duration, Instant},
+};
+
+use harness::{
+    clock::SystemClock,
+    store::{FileStore, Locking, Writer, lock::Wait},
+};
+use harness_core::{
+    Command, Holder, Reply, WorkerId,
+    command::{Authority, Claim, Complete, Place, Proof, Unchecked},
+    task::Via,
+};
+
+use crate::{
+    Effort,
+    program::ledger_of,
+    report::{Report, median},
+};
+
+pub(crate) fn measure(effort: Effort, report: &mut Report) -> Result<(), Box<dyn Error>> {
+    for tasks in [1_000, 10_000] {
+        let place = tempfile::tempdir()?;
+        let text = ledger_of(tasks)?;
+        fs::write(place.path().join("harness-tasks.json"), &text)?;
+        let writer = writer(place.path())?;
+        let (mut ours, mut yardstick) = (Vec::new(), Vec::new());
+        for _ in 0..effort.rounds(100) {
+            let started = Instant::now();
+            replace(place.path(), text.as_bytes())?;
+            replace(place.path(), text.as_bytes())?;
+            yardstick.push(started.elapsed());
+            let started = Instant::now();
+            claim_and_complete(&writer, "w")?;
+            ours.push(started.elapsed());
+        }
+        let what = format!("claim + complete, {tasks} tasks / two durable replacements");
+        report.ratio(&what, median(ours), median(yardstick), 3.0);
+    }
+    together(effort, report)
+}
+
+/// Each of many clients is as quick as one alone would be: they share a write.
+fn together(effort: Effort, report: &mut Report) -> Result<(), Box<dyn Error>> {
+    let place = tempfile::tempdir()?;
+    fs::write(place.path().join("harness-tasks.json"), ledger_of(4_000)?)?;
+    let writer = Arc::new(writer(place.path())?);
+    let rounds = effort.rounds(40);
+    let alone = per_task(&writer, 1, rounds)?;
+    let crowd = per_task(&writer, 100, rounds.div_ceil(8))?;
+    report.ratio("a task, 100 clients / a task, 1 client", crowd, alone, 1.0 / 3.0);
+    Ok(())
+}
+
+fn per_task(
+    writer: &Arc<Writer>,
+    clients: usize,
+    rounds: usize,
+) -> Result<Duration, Box<dyn Error>> {
+    let ready = Arc::new(Barrier::new(clients + 1));
+    let threads: Vec<_> = (0..clients)
+        .map(|n| {
+            let (writer, ready) = (Arc::clone(writer), Arc::clone(&ready));
+            thread::spawn(move || {
+                ready.wait();
+                (0..rounds).try_for_each(|_| {
+                    claim_and_complete(&writer, &format!("w{n}")).map_err(|e| e.to_string())
+                })
+            })
+        })
+        .collect();
+    ready.wait();
+    let started = Instant::now();
+    for thread in threads {
+        thread.join().map_err(|_| "a client panicked")??;
+    }
+    Ok(started.elapsed() / u32::try_from(clients * rounds)?)
+}
+
+fn writer(root: &Path) -> Result<Writer, Box<dyn Error>> {
+    let wait = Wait::For(Duration::from_secs(5));
+    let store = FileStore::open(root, Locking::Each(wait))?;
+    Ok(Writer::start(store, Arc::new(SystemClock), Box::new(|_, _| {}))?)
+}
+
+fn claim_and_complete(writer: &Writer, worker: &str) -> Result<(), Box<dyn Error>> {
+    let worker = WorkerId::parse(worker)?;
+    let reply = writer.apply(Command::Claim(Claim {
+        worker: worker.clone(),
+        via: Via::Client,
+        role: None,
+        only: None,
+        lease_seconds: 600,
+        place: Place::default(),
+    }))?;
+    let Reply::Claimed(claimed) = reply else { return Err("the ledger is empty".into()) };
+    writer.apply(Command::Complete(Complete {
+        holder: Holder { task: claimed.task.id.clone(), worker, epoch: Some(claimed.epoch) },
+        authority: Authority::Holder,
+        proof: Proof::Passed { command: claimed.task.check().unwrap_or_default().to_owned() },
+        unchecked: Unchecked::Forbidden,
+        commit: None,
+    }))?;
+    Ok(())
+}
+
+/// The least that a durable replacement of a file costs.
+fn replace(directory: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let (new, old) = (directory.join("yardstick.new"), directory.join("yardstick"));
+    let mut file = File::create(&new)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    fs::rename(&new, &old)?;
+    File::open(directory)?.sync_all()
+}
