@@ -138,13 +138,16 @@ impl FileStore {
             Some((bytes, _)) => format::read(&bytes)
                 .map_err(|e| format!("harness-tasks.json.bak does not help: {e}")),
         };
-        let (ledger, document) = match backup {
+        let (mut ledger, document) = match backup {
             Ok(parsed) => parsed,
             Err(backup) => {
                 self.log_unrecoverable(now)?;
                 return Err(StoreError::Unrecoverable { ledger: why, backup });
             }
         };
+        // A claim that is lost with the newest version must not share its epoch with a later one:
+        // receipts and runs are kept by it.
+        ledger.skip_epochs();
         self.disk.ensure_home()?;
         let name = format!("harness-tasks.{}.corrupt", stamp(now));
         let kept = self.disk.archive(&name, broken)?;
