@@ -61,6 +61,9 @@ impl History {
             }
         }
         for task in after.tasks() {
+            if before.task(&task.id).is_none() {
+                self.marks.remove(&task.id);
+            }
             self.highest_epoch = self.highest_epoch.max(task.epoch.unwrap_or_default().0);
             if task.status == Status::Completed {
                 self.completed.insert(task.id.clone());

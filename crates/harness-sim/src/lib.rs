@@ -5,7 +5,9 @@
 //! told as a story and replayed with `cargo xtask sim --seed N`.
 
 pub mod checkers;
+pub mod conformance;
 pub mod disk;
+pub mod git;
 mod history;
 mod person;
 mod platter;

@@ -169,6 +169,7 @@ impl FileStore {
             category: Some(Category::EnvSetup),
             message: "harness-tasks.json corrupted and unrecoverable".into(),
         };
+        log_tail::end_line(&*self.disk, File::Log)?;
         self.disk.append(File::Log, format!("{line}\n").as_bytes())
     }
 
@@ -273,6 +274,7 @@ impl FileStore {
         let session = known.ledger.head().session_count;
         let lines = applied.facts.iter().filter_map(|f| f.log_line(now, session));
         let lines = lines.map(|l| l.to_string()).collect();
+        log_tail::end_line(&*self.disk, File::Log)?;
         known.ledger.set_log_tail(lines, self.disk.size(File::Log)?);
         if held.as_ref().is_some_and(|h| !h.still_held()) {
             return Err(StoreError::LockLost);
@@ -294,6 +296,7 @@ impl FileStore {
             return;
         }
         let told = self.disk.ensure_home();
+        let told = told.and_then(|()| log_tail::end_line(&*self.disk, File::Trajectory));
         let told = told.and_then(|()| self.disk.append(File::Trajectory, lines.as_bytes()));
         if let Err(e) = told {
             applied.warnings.push(format!("the change is made, but not in the trajectory: {e}"));

@@ -28,6 +28,15 @@ pub(super) fn finish(disk: &dyn Disk, head: &Head) -> io::Result<()> {
     disk.sync(File::Log)
 }
 
+/// Ends the last line of a file if somebody left it open, so that what is appended next does not
+/// run into it.
+pub(super) fn end_line(disk: &dyn Disk, file: File) -> io::Result<()> {
+    match disk.tail(file, 1)?.last() {
+        None | Some(b'\n') => Ok(()),
+        Some(_) => disk.append(file, b"\n"),
+    }
+}
+
 /// What has to be appended so that all `lines` are in the log.
 fn missing(written: &[u8], lines: &[String]) -> Vec<u8> {
     let wanted = text(lines);

@@ -3,14 +3,33 @@
 //! Every method can be repeated: a crash may come after any step, and recovery calls the same
 //! methods again. Nothing here decides whether a task passed or failed.
 
+mod commit;
+mod discover;
+mod evidence;
+mod filter;
+mod git;
+mod index;
+mod object;
+mod own;
+mod path;
+mod preflight;
+mod rescue;
+mod restore;
+mod rollback;
+mod snapshot;
+mod status;
+mod untracked;
+
 use std::path::{Path, PathBuf};
+
+pub use self::{discover::GitWorkspace, filter::Filters, own::OwnFiles};
 
 use harness_core::{CommitId, TaskId, Timestamp, TreeId};
 
 /// What a claim records about the tree that it starts from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Base {
-    /// HEAD at the claim; `None` in a repository without commits.
+    /// HEAD at the claim.
     pub commit: CommitId,
     /// The branch that HEAD names; `None` when detached.
     pub branch: Option<String>,
@@ -37,6 +56,10 @@ pub struct Evidence {
     pub uncommitted: bool,
     /// Commits since the base whose message names the task id as a whole token, newest first.
     pub task_commits: Vec<CommitId>,
+    /// The other commits since the base, newest first: perhaps other people's, perhaps the
+    /// agent's. A rollback to `base` takes them away too (the rescue holds them); whether that is
+    /// right is the core's decision.
+    pub foreign_commits: Vec<CommitId>,
     /// The tree of tracked and untracked files as they stand, ours and ignored ones aside.
     pub tree: TreeId,
     /// HEAD as it stands.
@@ -119,12 +142,21 @@ pub trait Workspace: Send + Sync {
     /// The files that a rescue holds and how they differ from its base, as `git` prints it.
     fn show(&self, rescue: &Rescue) -> Result<String, WorkspaceError>;
 
-    /// Writes the files of a rescue into the work tree; refuses if one of them has changes here.
+    /// Writes the files of a rescue into the work tree, and removes those that it had removed;
+    /// refuses if one of them is here in another form than at the rescue's base. The index stays.
     /// Returns the files written.
     fn restore(&self, rescue: &Rescue) -> Result<Vec<String>, WorkspaceError>;
 
     /// Forgets the base that [`Workspace::base`] kept.
     fn forget(&self, task: &TaskId) -> Result<(), WorkspaceError>;
+}
+
+/// Whether a commit message names the task id as a whole token: `task-1` is in "task-1: title" and
+/// in "fixes task-1.", not in "task-10" or "my-task-1".
+pub fn names_task(message: &str, task: &TaskId) -> bool {
+    let part_of_id = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let mut tokens = message.split(|c| !part_of_id(c));
+    tokens.any(|token| token == task.as_str() || token.trim_end_matches('.') == task.as_str())
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -149,4 +181,20 @@ pub enum WorkspaceError {
     Git { command: String, detail: String },
     #[error(transparent)]
     Io(#[from] std::io::Error),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_is_named_by_a_whole_token() {
+        let task = TaskId::parse("task-1").unwrap();
+        for yes in ["task-1: title", "x\n\n(task-1)", "fixes task-1.", "task-1"] {
+            assert!(names_task(yes, &task), "{yes}");
+        }
+        for no in ["task-10: x", "my-task-1", "task-1.5", "task_1", "", "étask-1"] {
+            assert!(!names_task(no, &task), "{no}");
+        }
+    }
 }

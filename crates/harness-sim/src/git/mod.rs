@@ -1,0 +1,331 @@
+//! A simulated [`Workspace`]: a repository in memory that can stop between any two steps.
+//!
+//! The model lies behind an `Arc`, so it survives a simulated crash as a disk would. What may go
+//! wrong in a real repository but is no step of ours (filters, locks, links) is not modelled.
+
+mod model;
+mod rescue;
+mod user;
+
+use std::{
+    collections::BTreeSet,
+    io,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use harness::workspace::{
+    Base, Evidence, OwnFiles, Rescue, RolledBack, Status, Workspace, WorkspaceError, names_task,
+};
+use harness_core::{CommitId, TaskId, Timestamp, TreeId};
+
+pub use model::{Files, Head, Model, SimCommit};
+
+/// Called before every change with the name of the step; an error stops the process there.
+pub type Hook = Arc<dyn Fn(&'static str) -> io::Result<()> + Send + Sync>;
+
+/// The error of a simulated crash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("simulated crash before {step}")]
+pub struct Crash {
+    pub step: &'static str,
+}
+
+impl Crash {
+    /// What a hook returns to crash.
+    pub fn before(step: &'static str) -> io::Error {
+        io::Error::other(Self { step })
+    }
+
+    /// The crash behind an error, if it was one.
+    pub fn behind(error: &WorkspaceError) -> Option<Self> {
+        let WorkspaceError::Io(error) = error else { return None };
+        error.get_ref()?.downcast_ref().copied()
+    }
+}
+
+/// One handle on a simulated repository. Clones share the model.
+#[derive(Clone)]
+pub struct SimGit {
+    model: Arc<Mutex<Model>>,
+    hook: Hook,
+    own: OwnFiles,
+    top_level: PathBuf,
+}
+
+impl SimGit {
+    pub fn new(hook: Hook) -> Self {
+        let top_level = PathBuf::from("/sim");
+        let own = OwnFiles::new(&top_level, &top_level);
+        Self { model: Arc::default(), hook, own, top_level }
+    }
+
+    /// The same repository, seen by a process with another fate.
+    pub fn with_hook(&self, hook: Hook) -> Self {
+        Self { hook, ..self.clone() }
+    }
+
+    pub(crate) fn model(&self) -> MutexGuard<'_, Model> {
+        self.model.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One step: the hook decides whether the process gets to make it.
+    fn op<T>(
+        &self,
+        step: &'static str,
+        change: impl FnOnce(&mut Model) -> T,
+    ) -> Result<T, WorkspaceError> {
+        (self.hook)(step)?;
+        Ok(change(&mut self.model()))
+    }
+
+    fn right_place(&self, base: &Base) -> Result<(), WorkspaceError> {
+        if base.worktree != self.top_level {
+            return Err(WorkspaceError::WrongWorktree {
+                claimed: base.worktree.clone(),
+                here: self.top_level.clone(),
+            });
+        }
+        if !self.model().commits.contains_key(&base.commit) {
+            return Err(WorkspaceError::NoSuchCommit { commit: base.commit.clone() });
+        }
+        Ok(())
+    }
+
+    fn recorded(&self, base: &Base) -> Files {
+        let tree = base.untracked.as_ref();
+        tree.and_then(|tree| self.model().trees.get(tree).cloned()).unwrap_or_default()
+    }
+
+    /// HEAD to the claimed branch, or detached as it was.
+    fn return_to_claimed_branch(&self, base: &Base) -> Result<(), WorkspaceError> {
+        let current = self.model().branch();
+        if current == base.branch {
+            return Ok(());
+        }
+        let head =
+            base.branch.clone().map_or_else(|| Head::Detached(base.commit.clone()), Head::Branch);
+        self.op("head", |model| model.head = head)
+    }
+
+    /// `reset --hard`: work tree file by file, then the index, then the branch.
+    fn reset(&self, base: &Base) -> Result<(), WorkspaceError> {
+        let (target, tracked) = {
+            let model = self.model();
+            (model.files_of(&base.commit), model.index.clone())
+        };
+        let paths: BTreeSet<_> = target.keys().chain(tracked.keys()).cloned().collect();
+        for path in paths.into_iter().filter(|path| !self.own.own(path.as_bytes())) {
+            self.set_file("reset file", &path, target.get(&path))?;
+        }
+        self.op("reset index", |model| model.index = target)?;
+        self.op("reset branch", |model| model.set_head(base.commit.clone()))
+    }
+
+    /// Whether the file had to change.
+    fn set_file(
+        &self,
+        step: &'static str,
+        path: &str,
+        content: Option<&Vec<u8>>,
+    ) -> Result<bool, WorkspaceError> {
+        if self.model().work.get(path) == content {
+            return Ok(false);
+        }
+        self.op(step, |model| match content {
+            Some(bytes) => drop(model.work.insert(path.to_owned(), bytes.clone())),
+            None => drop(model.work.remove(path)),
+        })?;
+        Ok(true)
+    }
+
+    /// What is to be committed; see the port.
+    fn files_to_commit(&self, base: &Base) -> Files {
+        let recorded = self.recorded(base);
+        let model = self.model();
+        let head = model.head_files();
+        let mut files = model.snapshot(&self.own);
+        files.retain(|path, _| !recorded.contains_key(path) || head.contains_key(path));
+        let ours = head.into_iter().filter(|(path, _)| self.own.own(path.as_bytes()));
+        files.extend(ours);
+        files
+    }
+
+    fn claim_branch_for(&self, base: &Base, head: &CommitId) -> Result<(), WorkspaceError> {
+        let (current, history, tip) = {
+            let model = self.model();
+            let tip = base.branch.as_ref().and_then(|name| model.branches.get(name).cloned());
+            (model.branch(), model.history(head), tip)
+        };
+        let found = current.clone().unwrap_or_else(|| "a detached commit".to_owned());
+        if !history.contains(&base.commit) {
+            return Err(WorkspaceError::NotDescendant { found, base: base.commit.clone() });
+        }
+        if current == base.branch {
+            return Ok(());
+        }
+        let Some(branch) = base.branch.clone() else {
+            return self.op("head", |model| model.head = Head::Detached(head.clone()));
+        };
+        if tip.is_some_and(|tip| !history.contains(&tip)) {
+            return Err(WorkspaceError::Unsafe {
+                what: format!("{branch} has commits that {found} has not"),
+                hint: format!("merge {branch} into it, or commit on {branch}"),
+            });
+        }
+        self.op("forward", |model| drop(model.branches.insert(branch.clone(), head.clone())))?;
+        self.op("head", |model| model.head = Head::Branch(branch))
+    }
+}
+
+impl Workspace for SimGit {
+    fn top_level(&self) -> &Path {
+        &self.top_level
+    }
+
+    fn head(&self) -> Result<CommitId, WorkspaceError> {
+        self.model().head_commit()
+    }
+
+    fn status(&self) -> Result<Status, WorkspaceError> {
+        let model = self.model();
+        let untracked = model.untracked(&self.own).into_keys().collect();
+        Ok(Status { changed: model.changed(&self.own), untracked })
+    }
+
+    fn preflight(&self) -> Result<(), WorkspaceError> {
+        self.head().map(drop)
+    }
+
+    fn base(&self, task: &TaskId) -> Result<Base, WorkspaceError> {
+        let (commit, branch, files) = {
+            let model = self.model();
+            (model.head_commit()?, model.branch(), model.untracked(&self.own))
+        };
+        let untracked = if files.is_empty() {
+            self.forget(task)?;
+            None
+        } else {
+            let tree = self.op("base tree", |model| model.add_tree(files))??;
+            let kept = tree.clone();
+            self.op("base ref", |model| drop(model.bases.insert(task.to_string(), kept)))?;
+            Some(tree)
+        };
+        Ok(Base { commit, branch, untracked, worktree: self.top_level.clone() })
+    }
+
+    fn tree(&self) -> Result<TreeId, WorkspaceError> {
+        let mut model = self.model();
+        let files = model.snapshot(&self.own);
+        model.add_tree(files)
+    }
+
+    fn evidence(
+        &self,
+        task: &TaskId,
+        base: &Base,
+        claimed_at: Timestamp,
+    ) -> Result<Evidence, WorkspaceError> {
+        let tree = self.tree()?;
+        let recorded = self.recorded(base);
+        let model = self.model();
+        let head = model.head_commit()?;
+        if !model.commits.contains_key(&base.commit) {
+            return Err(WorkspaceError::NoSuchCommit { commit: base.commit.clone() });
+        }
+        let before = model.history(&base.commit);
+        let since = model.history(&head).into_iter().filter(|commit| !before.contains(commit));
+        let mut since: Vec<_> =
+            since.filter_map(|id| Some((model.commits.get(&id)?.clone(), id))).collect();
+        since.sort_by_key(|(commit, _)| std::cmp::Reverse(commit.when));
+        let (ours, others): (Vec<_>, Vec<_>) =
+            since.into_iter().partition(|(commit, _)| names_task(&commit.message, task));
+        let untracked = model.untracked(&self.own);
+        let new = untracked.iter().any(|(path, bytes)| recorded.get(path) != Some(bytes));
+        let stashes = model.stashes.iter().filter(|(when, _)| *when >= claimed_at);
+        Ok(Evidence {
+            uncommitted: new || !model.changed(&self.own).is_empty(),
+            task_commits: ours.into_iter().map(|(_, id)| id).collect(),
+            foreign_commits: others.into_iter().map(|(_, id)| id).collect(),
+            tree,
+            head,
+            stashes: stashes.map(|(_, subject)| subject.clone()).collect(),
+        })
+    }
+
+    fn commit(&self, base: &Base, message: &str) -> Result<CommitId, WorkspaceError> {
+        self.right_place(base)?;
+        let head = self.head()?;
+        let files = self.files_to_commit(base);
+        self.claim_branch_for(base, &head)?;
+        let commit = if self.model().files_of(&head) == files {
+            head
+        } else {
+            let commit = self.op("commit object", |model| {
+                model.add_commit(vec![head], files.clone(), message, None)
+            })??;
+            let tip = commit.clone();
+            self.op("commit ref", |model| model.set_head(tip))?;
+            commit
+        };
+        self.op("commit index", |model| model.index = files)?;
+        Ok(commit)
+    }
+
+    fn rescue(
+        &self,
+        task: &TaskId,
+        attempt: u32,
+        base: &Base,
+    ) -> Result<Option<Rescue>, WorkspaceError> {
+        self.save(task, attempt, base)
+    }
+
+    fn rollback(
+        &self,
+        task: &TaskId,
+        attempt: u32,
+        base: &Base,
+    ) -> Result<RolledBack, WorkspaceError> {
+        self.right_place(base)?;
+        let mut rescue = self.save(task, attempt, base)?;
+        self.return_to_claimed_branch(base)?;
+        self.reset(base)?;
+        let recorded = self.recorded(base);
+        let mut put_back = Vec::new();
+        for (path, bytes) in &recorded {
+            if self.set_file("put back", path, Some(bytes))? {
+                put_back.push(path.clone());
+            }
+        }
+        let mut leftover = self.model().untracked(&self.own);
+        leftover.retain(|path, _| !recorded.contains_key(path));
+        if !leftover.is_empty() {
+            rescue = self.save(task, attempt, base)?;
+            for path in leftover.keys() {
+                self.set_file("clean", path, None)?;
+            }
+        }
+        Ok(RolledBack { rescue: rescue.map(|rescue| rescue.reference), put_back })
+    }
+
+    fn rescues(&self, task: Option<&TaskId>) -> Result<Vec<Rescue>, WorkspaceError> {
+        Ok(self.list(task))
+    }
+
+    fn show(&self, rescue: &Rescue) -> Result<String, WorkspaceError> {
+        let lines = self.changes(rescue).into_iter().map(|(path, _, after)| {
+            let text = after.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+            format!("{path}: {}\n", text.as_deref().unwrap_or("deleted"))
+        });
+        Ok(lines.collect())
+    }
+
+    fn restore(&self, rescue: &Rescue) -> Result<Vec<String>, WorkspaceError> {
+        self.bring_back(rescue)
+    }
+
+    fn forget(&self, task: &TaskId) -> Result<(), WorkspaceError> {
+        self.op("forget", |model| drop(model.bases.remove(task.as_str())))
+    }
+}

@@ -1,0 +1,204 @@
+//! A repository in memory: just enough of git for what the harness asks of it.
+//!
+//! Files are text or bytes at a path; there are no folders, modes, links or filters. An ignore rule
+//! is a line of the top `.gitignore`: a name, `*.suffix` or `folder/`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use harness::workspace::{OwnFiles, WorkspaceError};
+use harness_core::{CommitId, Timestamp, TreeId};
+
+pub type Files = BTreeMap<String, Vec<u8>>;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Head {
+    Branch(String),
+    Detached(CommitId),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SimCommit {
+    pub parents: Vec<CommitId>,
+    pub files: Files,
+    pub message: String,
+    pub when: Timestamp,
+    /// What a rescue differs from.
+    pub base: Option<CommitId>,
+}
+
+/// Everything that outlives a process.
+#[derive(Debug, Clone)]
+pub struct Model {
+    pub work: Files,
+    pub index: Files,
+    pub head: Head,
+    pub branches: BTreeMap<String, CommitId>,
+    pub commits: BTreeMap<CommitId, SimCommit>,
+    /// Trees by id; `refs/harness/base/*` keeps theirs, the others are never collected.
+    pub trees: BTreeMap<TreeId, Files>,
+    pub rescues: BTreeMap<String, CommitId>,
+    pub bases: BTreeMap<String, TreeId>,
+    pub stashes: Vec<(Timestamp, String)>,
+    ticks: i64,
+}
+
+impl Default for Model {
+    fn default() -> Self {
+        Self {
+            work: Files::new(),
+            index: Files::new(),
+            head: Head::Branch("main".to_owned()),
+            branches: BTreeMap::new(),
+            commits: BTreeMap::new(),
+            trees: BTreeMap::new(),
+            rescues: BTreeMap::new(),
+            bases: BTreeMap::new(),
+            stashes: Vec::new(),
+            ticks: 1_700_000_000,
+        }
+    }
+}
+
+impl Model {
+    pub fn tick(&mut self) -> Timestamp {
+        self.ticks += 1;
+        Timestamp::from_seconds(self.ticks)
+    }
+
+    pub fn head_commit(&self) -> Result<CommitId, WorkspaceError> {
+        match &self.head {
+            Head::Branch(name) => self.branches.get(name).cloned(),
+            Head::Detached(commit) => Some(commit.clone()),
+        }
+        .ok_or(WorkspaceError::NoCommits)
+    }
+
+    pub fn branch(&self) -> Option<String> {
+        match &self.head {
+            Head::Branch(name) => Some(name.clone()),
+            Head::Detached(_) => None,
+        }
+    }
+
+    pub fn files_of(&self, commit: &CommitId) -> Files {
+        self.commits.get(commit).map(|commit| commit.files.clone()).unwrap_or_default()
+    }
+
+    pub fn head_files(&self) -> Files {
+        self.head_commit().map(|head| self.files_of(&head)).unwrap_or_default()
+    }
+
+    pub fn set_head(&mut self, commit: CommitId) {
+        match &mut self.head {
+            Head::Branch(name) => {
+                self.branches.insert(name.clone(), commit);
+            }
+            Head::Detached(at) => *at = commit,
+        }
+    }
+
+    /// Makes a commit object; no ref moves.
+    pub fn add_commit(
+        &mut self,
+        parents: Vec<CommitId>,
+        files: Files,
+        message: &str,
+        base: Option<CommitId>,
+    ) -> Result<CommitId, WorkspaceError> {
+        let when = self.tick();
+        let tree = hash(&files);
+        let text = format!("{tree} {parents:?} {message} {}", when.seconds());
+        let id = CommitId::parse(&digest(text.as_bytes())).map_err(std::io::Error::other)?;
+        let commit = SimCommit { parents, files, message: message.to_owned(), when, base };
+        self.commits.insert(id.clone(), commit);
+        Ok(id)
+    }
+
+    pub fn add_tree(&mut self, files: Files) -> Result<TreeId, WorkspaceError> {
+        let id = TreeId::parse(&hash(&files)).map_err(std::io::Error::other)?;
+        self.trees.insert(id.clone(), files);
+        Ok(id)
+    }
+
+    /// A commit and all before it.
+    pub fn history(&self, tip: &CommitId) -> BTreeSet<CommitId> {
+        let (mut seen, mut open) = (BTreeSet::new(), vec![tip.clone()]);
+        while let Some(commit) = open.pop() {
+            if let Some(found) = self.commits.get(&commit)
+                && seen.insert(commit)
+            {
+                open.extend(found.parents.iter().cloned());
+            }
+        }
+        seen
+    }
+
+    pub fn ignored(&self, path: &str) -> bool {
+        let rules = self.work.get(".gitignore").map(|text| String::from_utf8_lossy(text));
+        rules.is_some_and(|rules| {
+            rules.lines().filter(|rule| !rule.is_empty()).any(|rule| {
+                match (rule.strip_prefix('*'), rule.strip_suffix('/')) {
+                    (Some(suffix), _) => path.ends_with(suffix),
+                    (None, Some(_)) => path.starts_with(rule),
+                    (None, None) => path.rsplit('/').next() == Some(rule),
+                }
+            })
+        })
+    }
+
+    /// Untracked, not ignored, not ours.
+    pub fn untracked(&self, own: &OwnFiles) -> Files {
+        let untracked = self.work.iter().filter(|(path, _)| {
+            !self.index.contains_key(*path) && !self.ignored(path) && !own.own(path.as_bytes())
+        });
+        untracked.map(|(path, bytes)| (path.clone(), bytes.clone())).collect()
+    }
+
+    /// Tracked paths that differ between HEAD, index and work tree; ours aside.
+    pub fn changed(&self, own: &OwnFiles) -> Vec<String> {
+        let head = self.head_files();
+        let paths: BTreeSet<_> = head.keys().chain(self.index.keys()).collect();
+        let changed = paths.into_iter().filter(|path| {
+            let (in_head, staged) = (head.get(*path), self.index.get(*path));
+            let differs = in_head != staged || (staged.is_some() && staged != self.work.get(*path));
+            differs && !own.own(path.as_bytes())
+        });
+        changed.cloned().collect()
+    }
+
+    /// Tracked and untracked files as they stand; ours and ignored ones aside.
+    pub fn snapshot(&self, own: &OwnFiles) -> Files {
+        let mut files = self.untracked(own);
+        let tracked = self.index.keys().filter(|path| !own.own(path.as_bytes()));
+        for path in tracked {
+            if let Some(bytes) = self.work.get(path) {
+                files.insert(path.clone(), bytes.clone());
+            }
+        }
+        files
+    }
+}
+
+fn hash(files: &Files) -> String {
+    let mut bytes = Vec::new();
+    for (path, content) in files {
+        for part in [path.as_bytes(), content] {
+            bytes.extend_from_slice(&part.len().to_le_bytes());
+            bytes.extend_from_slice(part);
+        }
+    }
+    digest(&bytes)
+}
+
+/// FNV-1a with three offsets: 40 digits that look like git's and are the same on every machine.
+fn digest(bytes: &[u8]) -> String {
+    let fnv = |offset: u64| {
+        bytes.iter().fold(offset, |hash, byte| {
+            (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        })
+    };
+    let text: String = [0xcbf2_9ce4_8422_2325, 0x8422_2325_cbf2_9ce4, 0x1234_5678_9abc_def1]
+        .map(|offset| format!("{:016x}", fnv(offset)))
+        .concat();
+    text[..40].to_owned()
+}

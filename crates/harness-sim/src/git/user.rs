@@ -1,0 +1,85 @@
+//! What people and agents do in a simulated repository. None of it is a step of the harness, so
+//! nothing here can crash.
+
+use harness::workspace::WorkspaceError;
+use harness_core::{CommitId, Timestamp};
+
+use super::{Files, Head, SimGit};
+
+impl SimGit {
+    pub fn write(&self, path: &str, bytes: &[u8]) {
+        self.model().work.insert(path.to_owned(), bytes.to_vec());
+    }
+
+    pub fn remove(&self, path: &str) {
+        self.model().work.remove(path);
+    }
+
+    pub fn read(&self, path: &str) -> Option<Vec<u8>> {
+        self.model().work.get(path).cloned()
+    }
+
+    pub fn files(&self) -> Files {
+        self.model().work.clone()
+    }
+
+    pub fn staged_files(&self) -> Files {
+        self.model().index.clone()
+    }
+
+    /// `git add --force`: the file's content, or its deletion.
+    pub fn stage(&self, path: &str) {
+        let mut model = self.model();
+        match model.work.get(path).cloned() {
+            Some(bytes) => drop(model.index.insert(path.to_owned(), bytes)),
+            None => drop(model.index.remove(path)),
+        }
+    }
+
+    /// `git rm --cached`.
+    pub fn unstage(&self, path: &str) {
+        self.model().index.remove(path);
+    }
+
+    /// Commits the index.
+    pub fn commit_index(&self, message: &str) -> Result<CommitId, WorkspaceError> {
+        let mut model = self.model();
+        let parents = model.head_commit().ok().into_iter().collect();
+        let files = model.index.clone();
+        let commit = model.add_commit(parents, files, message, None)?;
+        model.set_head(commit.clone());
+        Ok(commit)
+    }
+
+    /// `git switch --create`.
+    pub fn create_branch(&self, name: &str) -> Result<(), WorkspaceError> {
+        let mut model = self.model();
+        let head = model.head_commit()?;
+        model.branches.insert(name.to_owned(), head);
+        model.head = Head::Branch(name.to_owned());
+        Ok(())
+    }
+
+    pub fn detach(&self) -> Result<(), WorkspaceError> {
+        let mut model = self.model();
+        model.head = Head::Detached(model.head_commit()?);
+        Ok(())
+    }
+
+    pub fn current_branch(&self) -> Option<String> {
+        self.model().branch()
+    }
+
+    pub fn tip(&self, branch: &str) -> Option<CommitId> {
+        self.model().branches.get(branch).cloned()
+    }
+
+    pub fn committed(&self, commit: &CommitId) -> Files {
+        self.model().files_of(commit)
+    }
+
+    /// A stash entry; the work tree is left alone.
+    pub fn stash(&self, subject: &str, when: Timestamp) {
+        self.model().stashes.push((when, subject.to_owned()));
+    }
+}

@@ -1,0 +1,214 @@
+//! Every case of the workspace suite over real git and over the simulated one, and, for the
+//! latter, a crash before each step.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use harness::workspace::{Base, Workspace, WorkspaceError};
+use harness_core::{CommitId, TaskId, Timestamp};
+use harness_sim::{
+    conformance::workspace::{self as suite, Fixture},
+    for_each_workspace_case,
+    git::{Crash, Hook, SimGit},
+};
+
+struct Simulated(SimGit);
+
+fn never() -> Hook {
+    Arc::new(|_| Ok(()))
+}
+
+/// Lets `steps` steps pass, then crashes for good.
+fn after(steps: usize) -> Hook {
+    let left = AtomicUsize::new(steps);
+    Arc::new(move |step| {
+        let passed = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
+        passed.map(drop).map_err(|_| Crash::before(step))
+    })
+}
+
+impl Simulated {
+    fn new() -> Self {
+        let git = SimGit::new(never());
+        for (path, text) in [("a.txt", "a"), ("b.txt", "b"), (".gitignore", "*.log\n")] {
+            git.write(path, text.as_bytes());
+            git.stage(path);
+        }
+        git.commit_index("first").unwrap();
+        Self(git)
+    }
+}
+
+fn text(files: BTreeMap<String, Vec<u8>>) -> BTreeMap<String, String> {
+    files.into_iter().map(|(path, bytes)| (path, String::from_utf8(bytes).unwrap())).collect()
+}
+
+impl Fixture for Simulated {
+    fn workspace(&self) -> Box<dyn Workspace> {
+        Box::new(self.0.clone())
+    }
+    fn write(&self, path: &str, text: &str) {
+        self.0.write(path, text.as_bytes());
+    }
+    fn remove(&self, path: &str) {
+        self.0.remove(path);
+    }
+    fn files(&self) -> BTreeMap<String, String> {
+        text(self.0.files())
+    }
+    fn stage(&self, path: &str) {
+        self.0.stage(path);
+    }
+    fn unstage(&self, path: &str) {
+        self.0.unstage(path);
+    }
+    fn commit(&self, message: &str) -> CommitId {
+        self.0.commit_index(message).unwrap()
+    }
+    fn create_branch(&self, name: &str) {
+        self.0.create_branch(name).unwrap();
+    }
+    fn detach(&self) {
+        self.0.detach().unwrap();
+    }
+    fn current_branch(&self) -> Option<String> {
+        self.0.current_branch()
+    }
+    fn tip(&self, branch: &str) -> Option<CommitId> {
+        self.0.tip(branch)
+    }
+    fn committed(&self, commit: &CommitId) -> BTreeMap<String, String> {
+        text(self.0.committed(commit))
+    }
+    fn stash(&self, subject: &str) {
+        self.0.stash(subject, Timestamp::from_seconds(1_800_000_000));
+    }
+    fn staged(&self) -> Vec<String> {
+        self.0.staged_files().into_keys().collect()
+    }
+}
+
+macro_rules! instantiate {
+    ($($case:ident,)*) => {
+        mod real {
+            $(#[test] fn $case() {
+                super::suite::$case(&harness_sim::conformance::repository::Repository::new());
+            })*
+        }
+        mod simulated {
+            $(#[test] fn $case() {
+                super::suite::$case(&super::Simulated::new());
+            })*
+        }
+    };
+}
+for_each_workspace_case!(instantiate);
+
+fn task() -> TaskId {
+    TaskId::parse("task-1").unwrap()
+}
+
+/// Crashes `work` before its first, second … step, then calls it again without a crash, twice.
+fn crash_everywhere<T: std::fmt::Debug>(
+    prepare: impl Fn(&Simulated) -> Base,
+    work: impl Fn(&SimGit, &Base) -> Result<T, WorkspaceError>,
+    check: impl Fn(&Simulated, &Base),
+) {
+    for steps in 0.. {
+        assert!(steps < 1000, "it never ends");
+        let simulated = Simulated::new();
+        let base = prepare(&simulated);
+        let crashed = match work(&simulated.0.with_hook(after(steps)), &base) {
+            Ok(_) => false,
+            Err(error) => Crash::behind(&error).map(|_| true).unwrap_or_else(|| panic!("{error}")),
+        };
+        // Recovery crashes, too, one step further on.
+        let _ = work(&simulated.0.with_hook(after(steps / 2)), &base);
+        work(&simulated.0, &base).unwrap();
+        check(&simulated, &base);
+        if !crashed {
+            assert!(steps > 3, "there was nothing to crash");
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_rollback_that_crashed_anywhere_is_finished_by_the_next() {
+    crash_everywhere(
+        |f| {
+            suite::before_claim(f);
+            let base = f.workspace().base(&task()).unwrap();
+            suite::busy_attempt(f);
+            base
+        },
+        |git, base| git.rollback(&task(), 1, base),
+        |f, base| {
+            let fresh = Simulated::new();
+            suite::before_claim(&fresh);
+            assert_eq!(f.files(), suite::after_rollback(&fresh.files()));
+            assert_eq!(f.tip("main").as_ref(), Some(&base.commit));
+            let rescues = f.workspace().rescues(None).unwrap();
+            assert_eq!(rescues.len(), 1, "{rescues:?}");
+            let saved = f.committed(&rescues[0].commit);
+            assert_eq!(saved["notes.txt"], "the agent was here");
+            assert_eq!(saved["done.txt"], "committed");
+            assert!(f.workspace().status().unwrap().changed.is_empty());
+        },
+    );
+}
+
+#[test]
+fn a_rollback_from_another_branch_that_crashed_is_finished_by_the_next() {
+    crash_everywhere(
+        |f| {
+            let base = f.workspace().base(&task()).unwrap();
+            f.commit_file("main.txt", "main", "on main");
+            f.create_branch("feature");
+            f.commit_file("new.txt", "new", "on feature");
+            f.write(".gitignore", "*.log\n*.out\n");
+            f.write("hidden.out", "hidden");
+            base
+        },
+        |git, base| git.rollback(&task(), 1, base),
+        |f, base| {
+            assert_eq!(f.files(), Simulated::new().files());
+            assert_eq!(f.current_branch().as_deref(), Some("main"));
+            assert_eq!(f.tip("main").as_ref(), Some(&base.commit));
+            assert_eq!(f.committed(&f.tip("feature").unwrap())["new.txt"], "new");
+            let rescues = f.workspace().rescues(None).unwrap();
+            let saved: Vec<_> = rescues.iter().map(|r| f.committed(&r.commit)).collect();
+            assert!(saved.iter().any(|files| files.contains_key("hidden.out")));
+            assert!(saved.iter().any(|files| files.contains_key("main.txt")));
+        },
+    );
+}
+
+#[test]
+fn a_commit_that_crashed_anywhere_is_made_once() {
+    crash_everywhere(
+        |f| {
+            suite::before_claim(f);
+            let base = f.workspace().base(&task()).unwrap();
+            f.create_branch("feature");
+            f.commit_file("done.txt", "committed", "some work");
+            f.write("new.txt", "new");
+            base
+        },
+        |git, base| git.commit(base, "task-1: title"),
+        |f, base| {
+            let evidence =
+                f.workspace().evidence(&task(), base, Timestamp::from_seconds(0)).unwrap();
+            assert_eq!(evidence.task_commits.len(), 1);
+            assert_eq!(f.current_branch().as_deref(), Some("main"));
+            assert_eq!(f.tip("main"), evidence.task_commits.first().cloned());
+            assert!(!evidence.uncommitted);
+        },
+    );
+}

@@ -1,0 +1,140 @@
+//! Commits what the agent left, on the claimed branch.
+//!
+//! The tree is built in a private index and the branch moves by one compare-and-swap; only then is
+//! the user's index brought up to date. Cut short anywhere, a second call finds the same tree and
+//! makes no second commit.
+
+use std::fs;
+
+use harness_core::{CommitId, TreeId};
+
+use super::{
+    Base, WorkspaceError,
+    filter::refuse_silenced,
+    git::Git,
+    index::PrivateIndex,
+    object::{commit_id, list_tree},
+    own::OwnFiles,
+    path::RepoPath,
+    preflight::{UnderWay, refuse_locked_index},
+    rescue::{commit_tree, resolve},
+    status::Look,
+    untracked,
+};
+
+pub(super) fn commit(
+    git: &Git,
+    own: &OwnFiles,
+    base: &Base,
+    message: &str,
+) -> Result<CommitId, WorkspaceError> {
+    if base.worktree != git.top_level {
+        return Err(WorkspaceError::WrongWorktree {
+            claimed: base.worktree.clone(),
+            here: git.top_level.clone(),
+        });
+    }
+    refuse_locked_index(git)?;
+    let merged = match UnderWay::find(git) {
+        None | Some(UnderWay::Bisect) => Vec::new(),
+        Some(UnderWay::Merge) => merge_heads(git)?,
+        Some(UnderWay::CherryPick | UnderWay::Revert) => Vec::new(),
+        Some(other @ (UnderWay::Sequence | UnderWay::Rebase | UnderWay::Am)) => {
+            return Err(other.refusal());
+        }
+    };
+    let look = Look::take(git, own)?;
+    let head = look.commit()?;
+    let tree = tree_to_commit(git, own, base, &look)?;
+    claim_branch_for(git, base, &look, &head)?;
+    let head_tree = git.read("rev-parse").args(["--verify", &format!("{head}^{{tree}}")]).line()?;
+    let commit = if head_tree == tree.as_str() && merged.is_empty() {
+        head
+    } else {
+        let parents: Vec<_> = [head.clone()].into_iter().chain(merged).collect();
+        let commit = commit_tree(git, &tree, &parents, message)?;
+        let call = git.write("update-ref").args(["-m", "commit by harness", "HEAD"]);
+        call.args([commit.as_str(), head.as_str()]).output()?;
+        commit
+    };
+    git.write("reset").args(["--quiet", "--mixed"]).output()?;
+    Ok(commit)
+}
+
+/// Everything but our files, and but untracked files from before the claim (unless the agent
+/// committed them itself).
+fn tree_to_commit(
+    git: &Git,
+    own: &OwnFiles,
+    base: &Base,
+    look: &Look,
+) -> Result<TreeId, WorkspaceError> {
+    let recorded = untracked::recorded(git, base.untracked.as_ref())?;
+    let earlier = |path: &RepoPath| recorded.contains_key(path);
+    let staged: Vec<_> =
+        look.changed.iter().map(|changed| &changed.path).filter(|path| earlier(path)).collect();
+    let ours = own.pathspecs();
+    // Usually nobody staged an earlier file; only then is the whole of HEAD listed.
+    let mut committed = list_tree(git, "HEAD", if staged.is_empty() { &ours } else { &[] })?;
+    committed.retain(|path, _| own.own(path.bytes()) || staged.contains(&path));
+    let wanted: Vec<_> =
+        look.unstaged().filter(|path| !earlier(path) || committed.contains_key(path)).collect();
+    refuse_silenced(git, None, wanted.iter().copied())?;
+    let index = PrivateIndex::copy_of_users(git)?;
+    index.drop_paths(git, &ours)?;
+    index.remove(git, staged)?;
+    index.set(git, &committed)?;
+    index.take(git, wanted)?;
+    index.write_tree(git)
+}
+
+/// Moves the claimed branch to HEAD and HEAD to the claimed branch, where the agent left it.
+fn claim_branch_for(
+    git: &Git,
+    base: &Base,
+    look: &Look,
+    head: &CommitId,
+) -> Result<(), WorkspaceError> {
+    let found = || look.branch.clone().unwrap_or_else(|| "a detached commit".to_owned());
+    let not_descendant =
+        || WorkspaceError::NotDescendant { found: found(), base: base.commit.clone() };
+    if !descends(git, &base.commit, head)? {
+        return Err(not_descendant());
+    }
+    if look.branch == base.branch {
+        return Ok(());
+    }
+    let Some(branch) = &base.branch else {
+        let call = git.write("update-ref").args(["--no-deref", "-m", "harness: back", "HEAD"]);
+        return call.arg(head.as_str()).output().map(drop);
+    };
+    let claimed = format!("refs/heads/{branch}");
+    let tip = resolve(git, &claimed)?;
+    if let Some(tip) = &tip
+        && !descends(git, tip, head)?
+    {
+        return Err(WorkspaceError::Unsafe {
+            what: format!("{branch} has commits that {} has not", found()),
+            hint: format!("merge {branch} into it, or commit on {branch}"),
+        });
+    }
+    let old = tip.map_or_else(|| "0".repeat(head.as_str().len()), |tip| tip.to_string());
+    let call = git.write("update-ref").args(["-m", "harness: forward", &claimed]);
+    call.args([head.as_str(), &old]).output()?;
+    let call = git.write("symbolic-ref").args(["-m", "harness: back", "HEAD"]);
+    call.arg(claimed).output().map(drop)
+}
+
+fn descends(git: &Git, ancestor: &CommitId, commit: &CommitId) -> Result<bool, WorkspaceError> {
+    if ancestor == commit {
+        return Ok(true);
+    }
+    let call = git.read("merge-base").arg("--is-ancestor");
+    call.args([ancestor.as_str(), commit.as_str()]).answer()
+}
+
+/// The other parents of a merge that the agent did not conclude.
+fn merge_heads(git: &Git) -> Result<Vec<CommitId>, WorkspaceError> {
+    let text = fs::read_to_string(git.git_dir.join("MERGE_HEAD"))?;
+    text.lines().map(commit_id).collect()
+}

@@ -1,0 +1,153 @@
+//! Finds the repository, and is the real [`Workspace`].
+
+use std::path::{Path, PathBuf};
+
+use harness_core::{CommitId, TaskId, Timestamp, TreeId};
+
+use super::{
+    Base, Evidence, Rescue, RolledBack, Status, Workspace, WorkspaceError, commit, evidence,
+    filter::{self, Filters},
+    git::{Access, Call, Git, failed},
+    own::OwnFiles,
+    preflight, rescue, restore, rollback,
+    snapshot::Snapshot,
+    status::Look,
+    untracked,
+};
+
+/// A git work tree, worked on by the `git` command.
+#[derive(Debug, Clone)]
+pub struct GitWorkspace {
+    git: Git,
+    own: OwnFiles,
+    filters: Filters,
+}
+
+impl GitWorkspace {
+    /// The work tree that `directory` lies in, with our files in `state_root`.
+    pub fn discover(
+        directory: &Path,
+        state_root: &Path,
+        filters: Filters,
+    ) -> Result<Self, WorkspaceError> {
+        let git = repository(directory)?;
+        let own = OwnFiles::new(&git.top_level, &state_root.canonicalize()?);
+        Ok(Self { git, own, filters })
+    }
+
+    /// Git with those filters silenced that are configured now and must not run.
+    fn git(&self) -> Result<Git, WorkspaceError> {
+        let silenced = match self.filters {
+            Filters::Run => Vec::new(),
+            Filters::Off => filter::configured(&self.git)?,
+        };
+        Ok(Git { silenced, ..self.git.clone() })
+    }
+}
+
+/// Top level and git directory, found once and then passed to every call.
+pub(super) fn repository(directory: &Path) -> Result<Git, WorkspaceError> {
+    let nowhere = || WorkspaceError::NotARepository { path: directory.to_owned() };
+    let ask = |question: &str| -> Result<Option<PathBuf>, WorkspaceError> {
+        use std::os::unix::ffi::OsStringExt;
+        let ran = Call::anywhere(directory, Access::Read, "rev-parse").arg(question).run()?;
+        if ran.code == Some(0) {
+            let mut path = ran.stdout;
+            path.pop();
+            return Ok(Some(std::ffi::OsString::from_vec(path).into()));
+        }
+        let words = String::from_utf8_lossy(&ran.stderr);
+        if words.contains("not a git repository") || words.contains("must be run in a work tree") {
+            return Ok(None);
+        }
+        Err(failed("rev-parse", &ran.stderr))
+    };
+    let top_level = ask("--show-toplevel")?.ok_or_else(nowhere)?.canonicalize()?;
+    let git_dir = ask("--absolute-git-dir")?.ok_or_else(nowhere)?.canonicalize()?;
+    // `core.worktree` may name any folder, the user's home for example. A work tree has a `.git`.
+    if !top_level.join(".git").exists() || !directory.canonicalize()?.starts_with(&top_level) {
+        return Err(WorkspaceError::Unsafe {
+            what: format!("{} is set as the work tree by core.worktree", top_level.display()),
+            hint: "git config --unset core.worktree".to_owned(),
+        });
+    }
+    Ok(Git { top_level, git_dir, silenced: Vec::new() })
+}
+
+impl Workspace for GitWorkspace {
+    fn top_level(&self) -> &Path {
+        &self.git.top_level
+    }
+
+    fn head(&self) -> Result<CommitId, WorkspaceError> {
+        rescue::resolve(&self.git, "HEAD")?.ok_or(WorkspaceError::NoCommits)
+    }
+
+    fn status(&self) -> Result<Status, WorkspaceError> {
+        Ok(Look::take(&self.git()?, &self.own)?.status())
+    }
+
+    fn preflight(&self) -> Result<(), WorkspaceError> {
+        let git = self.git()?;
+        preflight::preflight(&git, &Look::take(&git, &self.own)?)
+    }
+
+    fn base(&self, task: &TaskId) -> Result<Base, WorkspaceError> {
+        let git = self.git()?;
+        let look = Look::take(&git, &self.own)?;
+        let commit = look.commit()?;
+        let untracked = untracked::record(&git, &self.own, task, &look)?;
+        Ok(Base { commit, branch: look.branch, untracked, worktree: git.top_level })
+    }
+
+    fn tree(&self) -> Result<TreeId, WorkspaceError> {
+        Ok(Snapshot::take(&self.git()?, &self.own)?.tree)
+    }
+
+    fn evidence(
+        &self,
+        task: &TaskId,
+        base: &Base,
+        claimed_at: Timestamp,
+    ) -> Result<Evidence, WorkspaceError> {
+        evidence::evidence(&self.git()?, &self.own, task, base, claimed_at)
+    }
+
+    fn commit(&self, base: &Base, message: &str) -> Result<CommitId, WorkspaceError> {
+        commit::commit(&self.git()?, &self.own, base, message)
+    }
+
+    fn rescue(
+        &self,
+        task: &TaskId,
+        attempt: u32,
+        base: &Base,
+    ) -> Result<Option<Rescue>, WorkspaceError> {
+        Ok(rescue::save(&self.git()?, &self.own, task, attempt, base)?.rescue)
+    }
+
+    fn rollback(
+        &self,
+        task: &TaskId,
+        attempt: u32,
+        base: &Base,
+    ) -> Result<RolledBack, WorkspaceError> {
+        rollback::rollback(&self.git()?, &self.own, task, attempt, base)
+    }
+
+    fn rescues(&self, task: Option<&TaskId>) -> Result<Vec<Rescue>, WorkspaceError> {
+        rescue::all(&self.git, task)
+    }
+
+    fn show(&self, rescue: &Rescue) -> Result<String, WorkspaceError> {
+        restore::show(&self.git()?, &self.own, rescue)
+    }
+
+    fn restore(&self, rescue: &Rescue) -> Result<Vec<String>, WorkspaceError> {
+        restore::restore(&self.git()?, &self.own, rescue)
+    }
+
+    fn forget(&self, task: &TaskId) -> Result<(), WorkspaceError> {
+        untracked::forget(&self.git, task)
+    }
+}

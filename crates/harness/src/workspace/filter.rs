@@ -1,0 +1,81 @@
+//! Content filters: programs that a repository's attributes and configuration name (LFS, say).
+//!
+//! They run only where the user trusts the root. Elsewhere they are silenced, and because a
+//! silenced filter would write pointer files into the tree or raw files into commits, a path that
+//! has one is refused before anything is touched.
+
+use std::{
+    collections::BTreeSet,
+    ffi::OsString,
+    os::unix::ffi::{OsStrExt, OsStringExt},
+};
+
+use super::{
+    WorkspaceError,
+    git::{Git, failed},
+    path::{RepoPath, nul_separated, records},
+};
+
+/// Whether the programs behind content filters may run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Filters {
+    /// The root is trusted.
+    Run,
+    Off,
+}
+
+/// The drivers that any configuration file defines. Read anew for each operation: the agent may
+/// have added one.
+pub(super) fn configured(git: &Git) -> Result<Vec<OsString>, WorkspaceError> {
+    let call = git.read("config").args(["--null", "--name-only", "--get-regexp"]);
+    let ran = call.arg(r"^filter\..*\.(clean|smudge|process)$").run()?;
+    match ran.code {
+        Some(0) => {}
+        Some(1) => return Ok(Vec::new()),
+        Some(_) | None => return Err(failed("config", &ran.stderr)),
+    }
+    let mut drivers = BTreeSet::new();
+    for name in records(&ran.stdout) {
+        let inner = name.strip_prefix(b"filter.").unwrap_or(name);
+        if let Some(dot) = inner.iter().rposition(|byte| *byte == b'.') {
+            drivers.insert(OsString::from_vec(inner[..dot].to_vec()));
+        }
+    }
+    Ok(drivers.into_iter().collect())
+}
+
+/// Refuses if a silenced driver is responsible for one of `paths`; `source` is the tree whose
+/// attributes count, `None` the work tree's.
+pub(super) fn refuse_silenced<'a>(
+    git: &Git,
+    source: Option<&str>,
+    paths: impl IntoIterator<Item = &'a RepoPath>,
+) -> Result<(), WorkspaceError> {
+    if git.silenced.is_empty() {
+        return Ok(());
+    }
+    let input = nul_separated(paths);
+    if input.is_empty() {
+        return Ok(());
+    }
+    let mut call = git.read("check-attr");
+    if let Some(source) = source {
+        call = call.arg(format!("--source={source}"));
+    }
+    let output = call.args(["-z", "--stdin", "filter"]).input(input).output()?;
+    let fields: Vec<_> = output.split(|byte| *byte == 0).collect();
+    for record in fields.chunks_exact(3) {
+        if git.silenced.iter().any(|driver| driver.as_bytes() == record[2]) {
+            let (path, driver) = (RepoPath::new(record[0]), RepoPath::new(record[2]));
+            return Err(WorkspaceError::Unsafe {
+                what: format!(
+                    "{} goes through the content filter {}, which runs only in a trusted root",
+                    path.shown(),
+                    driver.shown()
+                ),
+                hint: "look at `git config --get-regexp ^filter`, then: harness trust".to_owned(),
+            });
+        }
+    }
+    Ok(())
+}

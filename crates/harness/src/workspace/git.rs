@@ -1,0 +1,251 @@
+//! Runs `git`, hardened: a repository's configuration may have been written by an agent or by a
+//! stranger, so nothing that it names is executed.
+//!
+//! The git directory and the work tree are always passed explicitly. Otherwise a `core.worktree`
+//! that an agent wrote would point a reset at another folder.
+
+use std::{
+    ffi::{OsStr, OsString},
+    io::{self, Write},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    thread,
+};
+
+use super::WorkspaceError;
+
+/// Settings that win over every configuration file.
+const HARDENED: [&str; 18] = [
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.pager=cat",
+    "core.editor=true",
+    "core.askPass=",
+    "core.safecrlf=false",
+    "core.splitIndex=false",
+    // Loose objects are not synced by default; a rescue must survive a power cut.
+    "core.fsync=committed,reference",
+    "core.fsyncMethod=batch",
+    "commit.gpgSign=false",
+    "credential.helper=",
+    "diff.external=",
+    "i18n.commitEncoding=UTF-8",
+    "i18n.logOutputEncoding=UTF-8",
+    "log.showSignature=false",
+    "protocol.ext.allow=never",
+    "submodule.recurse=false",
+    // Guessed from the host name, an identity is nobody's: configured, or ours.
+    "user.useConfigOnly=true",
+];
+
+/// Variables of the caller that say who the user is or where the user's configuration lies. All
+/// other `GIT_*` variables (of a hook or an alias that we run in) would redirect us.
+const KEPT: [&str; 9] = [
+    "GIT_AUTHOR_NAME",
+    "GIT_AUTHOR_EMAIL",
+    "GIT_COMMITTER_NAME",
+    "GIT_COMMITTER_EMAIL",
+    "GIT_CONFIG_GLOBAL",
+    "GIT_CONFIG_SYSTEM",
+    "GIT_CONFIG_NOSYSTEM",
+    "GIT_CEILING_DIRECTORIES",
+    "GIT_DISCOVERY_ACROSS_FILESYSTEM",
+];
+
+/// Whether a call may write to the repository or the work tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Access {
+    /// Takes no lock, not even to refresh the index.
+    Read,
+    Write,
+}
+
+/// One repository and work tree.
+#[derive(Debug, Clone)]
+pub(super) struct Git {
+    pub(super) top_level: PathBuf,
+    pub(super) git_dir: PathBuf,
+    /// Filter drivers that must not run.
+    pub(super) silenced: Vec<OsString>,
+}
+
+impl Git {
+    pub(super) fn read(&self, command: &'static str) -> Call {
+        self.call(Access::Read, command)
+    }
+
+    pub(super) fn write(&self, command: &'static str) -> Call {
+        self.call(Access::Write, command)
+    }
+
+    fn call(&self, access: Access, command: &'static str) -> Call {
+        let mut call = Call::anywhere(&self.top_level, access, command);
+        call.command.env("GIT_DIR", &self.git_dir).env("GIT_WORK_TREE", &self.top_level);
+        self.silence(&mut call.command);
+        call
+    }
+
+    /// Empties each silenced driver by the environment: `-c` can not name one with `=` in it.
+    fn silence(&self, command: &mut Command) {
+        let mut count = 0;
+        for driver in &self.silenced {
+            for (key, value) in [("clean", ""), ("smudge", ""), ("process", ""), ("required", "0")]
+            {
+                let mut name = OsString::from("filter.");
+                name.push(driver);
+                name.push(format!(".{key}"));
+                command.env(format!("GIT_CONFIG_KEY_{count}"), name);
+                command.env(format!("GIT_CONFIG_VALUE_{count}"), value);
+                count += 1;
+            }
+        }
+        if count > 0 {
+            command.env("GIT_CONFIG_COUNT", count.to_string());
+        }
+    }
+}
+
+/// One command line that has not run yet.
+pub(super) struct Call {
+    command: Command,
+    name: &'static str,
+    directory: PathBuf,
+    input: Option<Vec<u8>>,
+}
+
+/// What came of it.
+pub(super) struct Ran {
+    /// `None`: ended by a signal.
+    pub(super) code: Option<i32>,
+    pub(super) stdout: Vec<u8>,
+    pub(super) stderr: Vec<u8>,
+}
+
+impl Call {
+    /// A call before the repository is known.
+    pub(super) fn anywhere(directory: &Path, access: Access, name: &'static str) -> Self {
+        let mut command = Command::new("git");
+        command.current_dir(directory);
+        for (variable, _) in std::env::vars_os() {
+            let git = variable.to_string_lossy().starts_with("GIT_");
+            if git && !KEPT.iter().any(|kept| variable == *kept) {
+                command.env_remove(variable);
+            }
+        }
+        command.env("LC_ALL", "C");
+        command.env("GIT_TERMINAL_PROMPT", "0");
+        command.env("GIT_PAGER", "cat");
+        command.env("GIT_EDITOR", "true");
+        // A missing object is an error here, never a reason to call the network.
+        command.env("GIT_NO_LAZY_FETCH", "1");
+        command.env("GIT_LITERAL_PATHSPECS", "1");
+        if access == Access::Read {
+            command.env("GIT_OPTIONAL_LOCKS", "0");
+        }
+        command.arg("--no-pager").arg("--no-replace-objects");
+        for setting in HARDENED {
+            command.arg("-c").arg(setting);
+        }
+        command.arg(name);
+        Self { command, name, directory: directory.to_owned(), input: None }
+    }
+
+    pub(super) fn arg(mut self, argument: impl AsRef<OsStr>) -> Self {
+        self.command.arg(argument);
+        self
+    }
+
+    pub(super) fn args<S: AsRef<OsStr>>(mut self, arguments: impl IntoIterator<Item = S>) -> Self {
+        self.command.args(arguments);
+        self
+    }
+
+    pub(super) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// Uses another index than the user's.
+    pub(super) fn index(self, file: &Path) -> Self {
+        self.env("GIT_INDEX_FILE", file)
+    }
+
+    pub(super) fn input(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.input = Some(bytes.into());
+        self
+    }
+
+    pub(super) fn run(mut self) -> Result<Ran, WorkspaceError> {
+        let input = self.input.take();
+        self.command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
+        self.command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = self.command.spawn().map_err(|error| self.not_started(error))?;
+        // Written beside the reading: git may answer before it has read all of its input.
+        let writer = input.and_then(|bytes| {
+            let mut pipe = child.stdin.take()?;
+            Some(thread::spawn(move || pipe.write_all(&bytes)))
+        });
+        let output = child.wait_with_output()?;
+        if let Some(writer) = writer {
+            let written = writer.join().unwrap_or_else(|_| Err(io::Error::other("writer died")));
+            // A git that failed early closed its input; its own message says more.
+            if output.status.success() {
+                written?;
+            }
+        }
+        Ok(Ran { code: output.status.code(), stdout: output.stdout, stderr: output.stderr })
+    }
+
+    /// Runs it with its output going into `file`, for contents of any size.
+    pub(super) fn run_into(mut self, file: std::fs::File) -> Result<(), WorkspaceError> {
+        self.command.stdin(Stdio::null()).stdout(Stdio::from(file)).stderr(Stdio::piped());
+        let child = self.command.spawn().map_err(|error| self.not_started(error))?;
+        let output = child.wait_with_output()?;
+        if output.status.success() { Ok(()) } else { Err(failed(self.name, &output.stderr)) }
+    }
+
+    /// Its output, or the error that git printed.
+    pub(super) fn output(self) -> Result<Vec<u8>, WorkspaceError> {
+        let name = self.name;
+        let ran = self.run()?;
+        if ran.code == Some(0) { Ok(ran.stdout) } else { Err(failed(name, &ran.stderr)) }
+    }
+
+    /// Its output as one line.
+    pub(super) fn line(self) -> Result<String, WorkspaceError> {
+        let output = self.output()?;
+        Ok(String::from_utf8_lossy(&output).trim_end_matches('\n').to_owned())
+    }
+
+    /// For commands that answer by their exit code: 0 is yes, 1 is no.
+    pub(super) fn answer(self) -> Result<bool, WorkspaceError> {
+        let name = self.name;
+        let ran = self.run()?;
+        match ran.code {
+            Some(0) => Ok(true),
+            Some(1) => Ok(false),
+            Some(_) | None => Err(failed(name, &ran.stderr)),
+        }
+    }
+
+    /// "Not found" means git only if the directory is there.
+    fn not_started(&self, error: io::Error) -> WorkspaceError {
+        if error.kind() == io::ErrorKind::NotFound {
+            if self.directory.is_dir() {
+                return WorkspaceError::NoGit;
+            }
+            return WorkspaceError::NotARepository { path: self.directory.clone() };
+        }
+        error.into()
+    }
+}
+
+/// The most that is kept of what git printed on standard error.
+const DETAIL_BYTES: usize = 2048;
+
+pub(super) fn failed(command: &str, stderr: &[u8]) -> WorkspaceError {
+    let start = stderr.len().saturating_sub(DETAIL_BYTES);
+    let detail = String::from_utf8_lossy(&stderr[start..]).trim().to_owned();
+    let detail = if detail.is_empty() { "no message".to_owned() } else { detail };
+    WorkspaceError::Git { command: command.to_owned(), detail }
+}

@@ -1,0 +1,120 @@
+//! A private index: trees are built in it, so that the user's index is never touched.
+
+use std::{
+    ffi::OsString,
+    fs::File,
+    io,
+    path::{Path, PathBuf},
+};
+
+use harness_core::TreeId;
+
+use super::{
+    WorkspaceError,
+    git::Git,
+    object::{Listing, tree_id},
+    path::{RepoPath, nul_separated},
+};
+
+/// A folder inside the git directory (so it is writable wherever a commit is), gone with the value.
+pub(super) struct PrivateIndex {
+    folder: tempfile::TempDir,
+    file: PathBuf,
+}
+
+impl PrivateIndex {
+    /// A folder for other short-lived files, with an empty index.
+    pub(super) fn scratch(git: &Git) -> Result<Self, WorkspaceError> {
+        let folder = tempfile::Builder::new().prefix("harness-tmp-").tempdir_in(&git.git_dir)?;
+        let file = folder.path().join("index");
+        Ok(Self { folder, file })
+    }
+
+    /// A copy of the user's, with its cached stat data: only changed files are read again. It
+    /// keeps the time of the original, by which git knows the files that changed too soon after
+    /// it was written for their stat data to show it.
+    pub(super) fn copy_of_users(git: &Git) -> Result<Self, WorkspaceError> {
+        let index = Self::scratch(git)?;
+        let mut users = match File::open(git.git_dir.join("index")) {
+            Ok(users) => users,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(index),
+            Err(error) => return Err(error.into()),
+        };
+        let mut copy = File::create(&index.file)?;
+        io::copy(&mut users, &mut copy)?;
+        copy.set_modified(users.metadata()?.modified()?)?;
+        Ok(index)
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(super) fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// Makes the entries of `paths` what the work tree has, deletions included. Paths are taken
+    /// literally; ignore rules do not matter.
+    pub(super) fn take<'a>(
+        &self,
+        git: &Git,
+        paths: impl IntoIterator<Item = &'a RepoPath>,
+    ) -> Result<(), WorkspaceError> {
+        let input = nul_separated(paths);
+        if input.is_empty() {
+            return Ok(());
+        }
+        let call = git.write("update-index").index(&self.file);
+        let call = call.args(["--add", "--remove", "--replace", "-z", "--stdin"]);
+        call.input(input).output().map(drop)
+    }
+
+    /// Sets entries as given.
+    pub(super) fn set(&self, git: &Git, listing: &Listing) -> Result<(), WorkspaceError> {
+        if listing.is_empty() {
+            return Ok(());
+        }
+        let mut input = Vec::new();
+        for (path, entry) in listing {
+            input.extend_from_slice(format!("{} {}\t", entry.mode, entry.object).as_bytes());
+            input.extend_from_slice(path.bytes());
+            input.push(0);
+        }
+        let call = git.write("update-index").index(&self.file).args(["-z", "--index-info"]);
+        call.input(input).output().map(drop)
+    }
+
+    /// Drops the entries of `paths`, whatever the work tree has.
+    pub(super) fn remove<'a>(
+        &self,
+        git: &Git,
+        paths: impl IntoIterator<Item = &'a RepoPath>,
+    ) -> Result<(), WorkspaceError> {
+        let input = nul_separated(paths);
+        if input.is_empty() {
+            return Ok(());
+        }
+        let call = git.write("update-index").index(&self.file);
+        call.args(["--force-remove", "-z", "--stdin"]).input(input).output().map(drop)
+    }
+
+    /// Drops whatever lies at or below `paths`.
+    pub(super) fn drop_paths(&self, git: &Git, paths: &[OsString]) -> Result<(), WorkspaceError> {
+        if paths.is_empty() || !self.file.exists() {
+            return Ok(());
+        }
+        let call = git.write("rm").index(&self.file);
+        let call = call.args(["--cached", "-r", "-f", "-q", "--sparse", "--ignore-unmatch", "--"]);
+        call.args(paths).output().map(drop)
+    }
+
+    pub(super) fn read_tree(&self, git: &Git, treeish: &str) -> Result<(), WorkspaceError> {
+        let call = git.write("read-tree").index(&self.file).args(["--end-of-options", treeish]);
+        call.output().map(drop)
+    }
+
+    pub(super) fn write_tree(&self, git: &Git) -> Result<TreeId, WorkspaceError> {
+        tree_id(&git.write("write-tree").index(&self.file).line()?)
+    }
+}

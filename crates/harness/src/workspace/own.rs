@@ -1,0 +1,78 @@
+//! The harness's own files: never committed, never cleaned, never reset.
+
+use std::path::Path;
+
+/// Which paths of a work tree are ours.
+///
+/// All are relative to the state root, which may be a folder below the top level. In a worker's
+/// linked worktree the state root lies elsewhere; what is checked out there under our names is a
+/// copy that nobody reads, and it is kept out of commits in the same way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnFiles {
+    /// Empty, or the state root below the top level with a `/` at the end.
+    prefix: Vec<u8>,
+}
+
+const FILES: [&str; 8] = [
+    "harness-tasks.json",
+    "harness-tasks.json.bak",
+    "harness-tasks.json.tmp",
+    "harness-progress.txt",
+    ".harness-active",
+    ".harness-reflect",
+    ".harness-stop-counter",
+    "state/handoff.json",
+];
+const FOLDER: &str = ".harness";
+
+impl OwnFiles {
+    /// Both paths canonical.
+    pub fn new(top_level: &Path, state_root: &Path) -> Self {
+        use std::os::unix::ffi::OsStrExt;
+        let below = state_root.strip_prefix(top_level).unwrap_or(Path::new(""));
+        let mut prefix = below.as_os_str().as_bytes().to_vec();
+        if !prefix.is_empty() {
+            prefix.push(b'/');
+        }
+        Self { prefix }
+    }
+
+    /// Whether `path`, relative to the top level, is one of ours.
+    pub fn own(&self, path: &[u8]) -> bool {
+        let Some(name) = path.strip_prefix(self.prefix.as_slice()) else { return false };
+        FILES.iter().any(|file| file.as_bytes() == name)
+            || name
+                .strip_prefix(FOLDER.as_bytes())
+                .is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
+    }
+
+    /// Ours, relative to the top level, as literal pathspecs.
+    pub(super) fn pathspecs(&self) -> Vec<std::ffi::OsString> {
+        use std::os::unix::ffi::OsStringExt;
+        let named = FILES.iter().chain([&FOLDER]);
+        named
+            .map(|name| {
+                let path = [self.prefix.as_slice(), name.as_bytes()].concat();
+                std::ffi::OsString::from_vec(path)
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ours_are_found_below_a_state_root() {
+        let own = OwnFiles::new(Path::new("/repo"), Path::new("/repo/sub"));
+        assert!(own.own(b"sub/harness-tasks.json"));
+        assert!(own.own(b"sub/.harness"));
+        assert!(own.own(b"sub/.harness/runs/x"));
+        assert!(!own.own(b"harness-tasks.json"));
+        assert!(!own.own(b"sub/.harness-other"));
+        assert!(!own.own(b"sub/harness-init.sh"));
+        let elsewhere = OwnFiles::new(Path::new("/repo/.harness/worktrees/w"), Path::new("/repo"));
+        assert!(elsewhere.own(b"harness-tasks.json"));
+    }
+}

@@ -1,0 +1,172 @@
+//! Makes the work tree what it was at the claim. The rescue comes first; every step after it can
+//! be repeated, so a rollback that was cut short is finished by calling it again.
+//!
+//! Order matters: the untracked files from before the claim come back before anything is cleaned,
+//! because one of them may be a `.gitignore` that keeps other files of the user from being cleaned.
+
+use std::{collections::BTreeSet, fs};
+
+use harness_core::TaskId;
+
+use super::{
+    Base, RolledBack, WorkspaceError,
+    filter::refuse_silenced,
+    git::Git,
+    index::PrivateIndex,
+    object::{GITLINK, Listing, diff_trees, list_tree},
+    own::OwnFiles,
+    path::{RepoPath, nul_separated, records},
+    preflight::{UnderWay, refuse_locked_index},
+    rescue,
+    status::Look,
+    untracked,
+};
+
+pub(super) fn rollback(
+    git: &Git,
+    own: &OwnFiles,
+    task: &TaskId,
+    attempt: u32,
+    base: &Base,
+) -> Result<RolledBack, WorkspaceError> {
+    refuse_before_touching(git, base)?;
+    let mut saved = rescue::save(git, own, task, attempt, base)?;
+    let moved = moved_submodules(git, base)?;
+    return_to_claimed_branch(git, base)?;
+    reset(git, own, base)?;
+    while let Some(under_way) = UnderWay::find(git) {
+        under_way.quit(git)?;
+        if UnderWay::find(git) == Some(under_way) {
+            return Err(under_way.refusal());
+        }
+    }
+    for (path, commit) in moved {
+        check_out_submodule(git, &path, &commit)?;
+    }
+    let recorded = untracked::recorded(git, base.untracked.as_ref())?;
+    let put_back = untracked::put_back(git, &recorded)?;
+    let leftover = leftover(git, own, &recorded)?;
+    let known: BTreeSet<_> = saved.paths.iter().collect();
+    if leftover.iter().any(|path| !known.contains(path)) {
+        // Ignore rules of the attempt are gone now: what they hid is saved before it is removed.
+        saved = rescue::save(git, own, task, attempt, base)?;
+    }
+    for path in &leftover {
+        fs::remove_file(path.under(&git.top_level))?;
+    }
+    untracked::prune_empty_folders(git, own, &recorded)?;
+    Ok(RolledBack {
+        rescue: saved.rescue.map(|rescue| rescue.reference),
+        put_back: put_back.iter().map(RepoPath::shown).collect(),
+    })
+}
+
+fn refuse_before_touching(git: &Git, base: &Base) -> Result<(), WorkspaceError> {
+    if base.worktree != git.top_level {
+        return Err(WorkspaceError::WrongWorktree {
+            claimed: base.worktree.clone(),
+            here: git.top_level.clone(),
+        });
+    }
+    let kind = git.read("cat-file").args(["-t", base.commit.as_str()]).run()?;
+    if kind.code != Some(0) || kind.stdout != b"commit\n" {
+        return Err(WorkspaceError::NoSuchCommit { commit: base.commit.clone() });
+    }
+    refuse_locked_index(git)?;
+    if !git.silenced.is_empty() {
+        let files = list_tree(git, base.commit.as_str(), &[])?;
+        refuse_silenced(git, Some(base.commit.as_str()), files.keys())?;
+    }
+    Ok(())
+}
+
+/// Points HEAD at the claimed branch (or detaches it, if it was detached). Only HEAD changes: the
+/// branch that the agent was on keeps its commits.
+fn return_to_claimed_branch(git: &Git, base: &Base) -> Result<(), WorkspaceError> {
+    let symbolic = git.read("symbolic-ref").args(["--quiet", "HEAD"]).run()?;
+    let current = String::from_utf8_lossy(&symbolic.stdout).trim().to_owned();
+    match &base.branch {
+        Some(branch) => {
+            let claimed = format!("refs/heads/{branch}");
+            if current != claimed {
+                let call = git.write("symbolic-ref").args(["-m", "harness: back", "HEAD"]);
+                call.arg(claimed).output()?;
+            }
+        }
+        None if !current.is_empty() => {
+            let call = git.write("update-ref").args(["--no-deref", "-m", "harness: back"]);
+            call.args(["HEAD", base.commit.as_str()]).output()?;
+        }
+        None => {}
+    }
+    Ok(())
+}
+
+/// `reset --hard`, except that it never touches a file of ours that somebody tracks: for those,
+/// the index is first made to agree with the work tree, and the tree to reset to as well.
+fn reset(git: &Git, own: &OwnFiles, base: &Base) -> Result<(), WorkspaceError> {
+    let commit = base.commit.as_str();
+    let ours = own.pathspecs();
+    let in_index = git.read("ls-files").args(["-z", "--cached", "--"]).args(&ours).output()?;
+    let in_base = list_tree(git, commit, &ours)?;
+    let mut tracked: BTreeSet<_> = records(&in_index).map(RepoPath::new).collect();
+    tracked.extend(in_base.into_keys());
+    if tracked.is_empty() {
+        return git.write("reset").args(["--quiet", "--hard", commit]).output().map(drop);
+    }
+    let update = ["--add", "--remove", "-z", "--stdin"];
+    git.write("update-index").args(update).input(nul_separated(&tracked)).output()?;
+    let aside = PrivateIndex::scratch(git)?;
+    aside.read_tree(git, commit)?;
+    aside.take(git, &tracked)?;
+    let tree = aside.write_tree(git)?;
+    git.write("read-tree").args(["--reset", "-u", tree.as_str()]).output()?;
+    git.write("reset").args(["--quiet", "--mixed", commit]).output().map(drop)
+}
+
+/// Untracked files that were not there at the claim.
+fn leftover(
+    git: &Git,
+    own: &OwnFiles,
+    recorded: &Listing,
+) -> Result<Vec<RepoPath>, WorkspaceError> {
+    let mut leftover = Look::take(git, own)?.untracked;
+    leftover.retain(|path| !recorded.contains_key(path));
+    Ok(leftover)
+}
+
+/// Submodules whose checked-out commit is not the base's, and the base's.
+fn moved_submodules(git: &Git, base: &Base) -> Result<Vec<(RepoPath, String)>, WorkspaceError> {
+    let gitlinks: Vec<_> = {
+        let output = git.read("ls-files").args(["-z", "--stage"]).output()?;
+        let links = records(&output).filter(|record| record.starts_with(GITLINK.as_bytes()));
+        links
+            .filter_map(|record| record.splitn(2, |b| *b == b'\t').nth(1))
+            .map(RepoPath::new)
+            .collect()
+    };
+    if gitlinks.is_empty() {
+        return Ok(Vec::new());
+    }
+    let index = PrivateIndex::copy_of_users(git)?;
+    index.take(git, &gitlinks)?;
+    let changes = diff_trees(git, base.commit.as_str(), index.write_tree(git)?.as_str())?;
+    let moved = changes.into_iter().filter_map(|change| match (change.before, change.after) {
+        (Some(before), Some(after)) if before.mode == GITLINK && after.mode == GITLINK => {
+            Some((change.path, before.object))
+        }
+        (_, _) => None,
+    });
+    Ok(moved.collect())
+}
+
+/// Without force: local changes inside a submodule are not ours to overwrite, git refuses.
+fn check_out_submodule(git: &Git, path: &RepoPath, commit: &str) -> Result<(), WorkspaceError> {
+    let folder = path.under(&git.top_level);
+    if !folder.join(".git").exists() {
+        return Ok(());
+    }
+    let submodule = super::discover::repository(&folder)?;
+    let call = submodule.write("checkout").args(["--quiet", "--detach", commit]);
+    call.output().map(drop)
+}

@@ -1,0 +1,250 @@
+//! The untracked files from before a claim: recorded byte by byte, put back as they were.
+//!
+//! They are the user's, perhaps the only copy, so no content filter and no line-end conversion
+//! comes between. An empty folder has no place in a git index; it is recorded as a submodule entry
+//! (which names an object that need not exist), so that a rollback does not remove it.
+
+use std::{
+    collections::BTreeSet,
+    fs::{self, OpenOptions},
+    io,
+    os::unix::fs::{OpenOptionsExt, symlink},
+    path::Path,
+};
+
+use harness_core::{TaskId, TreeId};
+
+use super::{
+    WorkspaceError,
+    git::Git,
+    index::PrivateIndex,
+    object::{
+        Contents, EXECUTABLE, Entry, GITLINK, Hashing, LINK, Listing, absent, hash_files, list_tree,
+    },
+    own::OwnFiles,
+    path::{RepoPath, records},
+    status::Look,
+};
+
+pub(super) fn base_ref(task: &TaskId) -> String {
+    format!("refs/harness/base/{task}")
+}
+
+/// Records the untracked files; `None` if there are none.
+pub(super) fn record(
+    git: &Git,
+    own: &OwnFiles,
+    task: &TaskId,
+    look: &Look,
+) -> Result<Option<TreeId>, WorkspaceError> {
+    let mut listing = hash_files(git, Hashing::Store, Contents::Raw, &look.untracked)?;
+    let marker = look.commit()?;
+    for folder in empty_folders(git, own)?.into_iter().chain(look.nested.iter().cloned()) {
+        let entry = Entry { mode: GITLINK.to_owned(), object: marker.to_string() };
+        listing.insert(folder, entry);
+    }
+    if listing.is_empty() {
+        forget(git, task)?;
+        return Ok(None);
+    }
+    let index = PrivateIndex::scratch(git)?;
+    index.set(git, &listing)?;
+    let tree = index.write_tree(git)?;
+    let call = git.write("update-ref").args(["-m", "harness: before the claim"]);
+    call.args([base_ref(task).as_str(), tree.as_str()]).output()?;
+    Ok(Some(tree))
+}
+
+pub(super) fn forget(git: &Git, task: &TaskId) -> Result<(), WorkspaceError> {
+    git.write("update-ref").args(["-d", &base_ref(task)]).output().map(drop)
+}
+
+/// What was recorded.
+pub(super) fn recorded(git: &Git, tree: Option<&TreeId>) -> Result<Listing, WorkspaceError> {
+    tree.map_or_else(|| Ok(Listing::new()), |tree| list_tree(git, tree.as_str(), &[]))
+}
+
+/// Those of `paths` that are, byte by byte, what was recorded. An index can not tell: it knows
+/// files as they come out of the filters.
+pub(super) fn unchanged<'a>(
+    git: &Git,
+    recorded: &Listing,
+    paths: impl IntoIterator<Item = &'a RepoPath>,
+) -> Result<BTreeSet<RepoPath>, WorkspaceError> {
+    let known = paths.into_iter().filter(|path| recorded.contains_key(*path));
+    let here = hash_files(git, Hashing::Compare, Contents::Raw, known)?;
+    let same = here.into_iter().filter(|(path, entry)| recorded.get(path) == Some(entry));
+    Ok(same.map(|(path, _)| path).collect())
+}
+
+/// Makes every recorded file what it was. Returns those that had changed or vanished.
+pub(super) fn put_back(git: &Git, recorded: &Listing) -> Result<Vec<RepoPath>, WorkspaceError> {
+    let here = hash_files(git, Hashing::Compare, Contents::Raw, recorded.keys())?;
+    let mut put_back = Vec::new();
+    for (path, entry) in recorded {
+        let file = path.under(&git.top_level);
+        if entry.mode == GITLINK {
+            make_way(&git.top_level, path)?;
+            if !fs::symlink_metadata(&file).is_ok_and(|found| found.is_dir()) {
+                remove(&file)?;
+                fs::create_dir(&file)?;
+                put_back.push(path.clone());
+            }
+        } else if here.get(path) != Some(entry) {
+            make_way(&git.top_level, path)?;
+            remove(&file)?;
+            write(git, &file, entry)?;
+            put_back.push(path.clone());
+        }
+    }
+    Ok(put_back)
+}
+
+/// Makes the folders above `path` real ones. What stands in the way was saved by the rescue.
+fn make_way(top_level: &Path, path: &RepoPath) -> Result<(), WorkspaceError> {
+    for parent in path.parents() {
+        let folder = parent.under(top_level);
+        match fs::symlink_metadata(&folder) {
+            Ok(found) if found.is_dir() => {}
+            Ok(_) => {
+                fs::remove_file(&folder)?;
+                fs::create_dir(&folder)?;
+            }
+            Err(error) if absent(&error) => fs::create_dir(&folder)?,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+fn remove(file: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(file) {
+        Ok(found) if found.is_dir() => fs::remove_dir_all(file),
+        Ok(_) => fs::remove_file(file),
+        Err(error) if absent(&error) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+fn write(git: &Git, file: &Path, entry: &Entry) -> Result<(), WorkspaceError> {
+    let call = git.read("cat-file").args(["blob", &entry.object]);
+    if entry.mode == LINK {
+        use std::os::unix::ffi::OsStrExt;
+        let target = call.output()?;
+        return Ok(symlink(std::ffi::OsStr::from_bytes(&target), file)?);
+    }
+    let mode = if entry.mode == EXECUTABLE { 0o777 } else { 0o666 };
+    let opened = OpenOptions::new().write(true).create_new(true).mode(mode).open(file)?;
+    call.run_into(opened.try_clone()?)?;
+    Ok(opened.sync_all()?)
+}
+
+/// Untracked folders, not ignored, that hold nothing at all.
+fn empty_folders(git: &Git, own: &OwnFiles) -> Result<Vec<RepoPath>, WorkspaceError> {
+    let mut empty = Vec::new();
+    for folder in untracked_folders(git, own)? {
+        walk(git, own, &folder, &mut |folder, inside| {
+            if inside == Inside::Nothing {
+                empty.push(folder.clone());
+            }
+            Ok(Inside::Something)
+        })?;
+    }
+    Ok(empty)
+}
+
+/// Removes untracked folders that hold nothing (or only such folders), but not recorded ones.
+pub(super) fn prune_empty_folders(
+    git: &Git,
+    own: &OwnFiles,
+    recorded: &Listing,
+) -> Result<(), WorkspaceError> {
+    for folder in untracked_folders(git, own)? {
+        walk(git, own, &folder, &mut |folder, inside| {
+            if inside == Inside::Something || recorded.contains_key(folder) {
+                return Ok(Inside::Something);
+            }
+            fs::remove_dir(folder.under(&git.top_level))?;
+            Ok(Inside::Nothing)
+        })?;
+    }
+    Ok(())
+}
+
+/// The outermost folders without a tracked file.
+fn untracked_folders(git: &Git, own: &OwnFiles) -> Result<Vec<RepoPath>, WorkspaceError> {
+    let call = git.read("ls-files").args(["--others", "--directory", "--exclude-standard", "-z"]);
+    let output = call.output()?;
+    let folders = records(&output).filter_map(|record| record.strip_suffix(b"/"));
+    Ok(folders.filter(|folder| !own.own(folder)).map(RepoPath::new).collect())
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Inside {
+    Nothing,
+    Something,
+}
+
+/// Visits folders from the innermost outwards. Another repository is not entered.
+fn walk(
+    git: &Git,
+    own: &OwnFiles,
+    folder: &RepoPath,
+    visit: &mut impl FnMut(&RepoPath, Inside) -> io::Result<Inside>,
+) -> io::Result<Inside> {
+    if own.own(folder.bytes()) || own.own(&[folder.bytes(), b"/.harness"].concat()) {
+        return Ok(Inside::Something);
+    }
+    let mut inside = Inside::Nothing;
+    for entry in fs::read_dir(folder.under(&git.top_level))? {
+        let entry = entry?;
+        let is_folder = entry.file_type()?.is_dir();
+        if entry.file_name() == ".git" {
+            return Ok(Inside::Something);
+        }
+        if !is_folder
+            || walk(git, own, &folder.join(&entry.file_name()), visit)? == Inside::Something
+        {
+            inside = Inside::Something;
+        }
+    }
+    visit(folder, inside)
+}
+
+/// Files that git does not look at (ignored, say) but that putting back `path` would remove.
+pub(super) fn in_the_way(git: &Git, path: &RepoPath) -> Result<Vec<RepoPath>, WorkspaceError> {
+    for parent in path.parents() {
+        match fs::symlink_metadata(parent.under(&git.top_level)) {
+            Ok(found) if found.is_dir() => {}
+            Ok(_) => return Ok(vec![parent]),
+            Err(error) if absent(&error) => return Ok(Vec::new()),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let mut files = Vec::new();
+    all_files(git, path, &mut files)?;
+    Ok(files)
+}
+
+fn all_files(git: &Git, path: &RepoPath, files: &mut Vec<RepoPath>) -> Result<(), WorkspaceError> {
+    let found = match fs::symlink_metadata(path.under(&git.top_level)) {
+        Ok(found) => found,
+        Err(error) if absent(&error) => return Ok(()),
+        Err(error) => return Err(error.into()),
+    };
+    if !found.is_dir() {
+        files.push(path.clone());
+        return Ok(());
+    }
+    for entry in fs::read_dir(path.under(&git.top_level))? {
+        let name = entry?.file_name();
+        if name == ".git" {
+            return Err(WorkspaceError::Unsafe {
+                what: format!("{} was a file and is now a git repository", path.shown()),
+                hint: "move it out of the work tree".to_owned(),
+            });
+        }
+        all_files(git, &path.join(&name), files)?;
+    }
+    Ok(())
+}
