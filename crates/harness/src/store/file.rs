@@ -80,6 +80,8 @@ impl FileStore {
     pub fn create(&mut self, now: Timestamp) -> Result<Created, StoreError> {
         let _held = self.enter(&mut Vec::new())?;
         if self.disk.identity(File::Ledger)?.is_some() {
+            // Whoever made it may have died before it was durable.
+            self.disk.sync_root()?;
             return Ok(Created::Existed);
         }
         self.disk.ensure_home()?;
@@ -116,6 +118,9 @@ impl FileStore {
         let Some((bytes, identity)) = self.disk.read(File::Ledger)? else {
             return Err(StoreError::NoLedger { root: self.root.clone() });
         };
+        // Whoever put it there may have died before the name was durable. Nothing is answered, and
+        // no log line written, on the strength of a version that a power loss would take back.
+        self.disk.sync_root()?;
         match format::read(&bytes) {
             Ok((ledger, document)) => {
                 self.known = Some(Known { ledger, document, identity });
