@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use harness_core::{
-    Command, Epoch, Ledger, Reply, TaskId, WorkerId,
+    Command, Epoch, Ledger, Refusal, Reply, TaskId, WorkerId,
     command::ImportMode,
     task::{Status, Task},
 };
@@ -39,6 +39,8 @@ pub struct History {
     pub sessions: u64,
     /// The log lines of everything that was stored, in order.
     pub lines: Vec<String>,
+    /// Lines of a version that was destroyed before the log had them.
+    pub forgotten: Vec<String>,
     pub notes: Vec<Note>,
 }
 
@@ -71,8 +73,26 @@ impl History {
         }
     }
 
-    /// One command was answered.
-    pub fn acknowledged(&mut self, command: &Command, reply: &Reply) {
+    /// The commands of a transaction were answered.
+    pub fn acknowledged(&mut self, commands: &[Command], replies: &[Result<Reply, Refusal>]) {
+        let mut waiting = Vec::new();
+        for (command, reply) in commands.iter().zip(replies) {
+            let Ok(reply) = reply else { continue };
+            match (command, reply) {
+                // A claim fails what can never run, and so perhaps what came back just before.
+                (Command::Claim(_), _) => {
+                    for id in waiting.drain(..) {
+                        self.marks.remove(&id);
+                    }
+                }
+                (_, Reply::Task(id)) => waiting.push(id.clone()),
+                _ => {}
+            }
+            self.answered(command, reply);
+        }
+    }
+
+    fn answered(&mut self, command: &Command, reply: &Reply) {
         let mark = |of: &mut Self, id: &TaskId, mark| of.marks.insert(id.clone(), mark);
         match (command, reply) {
             (Command::Claim(c), Reply::Claimed(claimed)) => {
@@ -92,6 +112,11 @@ impl History {
             (Command::Intend(_), Reply::Task(id)) => {
                 if let Some(Mark::Held { intends, .. }) = self.marks.get_mut(id) {
                     *intends = true;
+                }
+            }
+            (Command::VoidIntent(_), Reply::Task(id)) => {
+                if let Some(Mark::Held { intends, .. }) = self.marks.get_mut(id) {
+                    *intends = false;
                 }
             }
             (Command::Complete(c), Reply::Task(id)) => {

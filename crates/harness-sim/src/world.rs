@@ -8,7 +8,7 @@ use harness_core::{Command, Fact, Ledger, Timestamp, decide, format};
 
 use crate::{
     checkers::{
-        Expected, Outcome, Step, Stored, Violation, check_state, check_transition, matched_lines,
+        Expected, Outcome, Step, Stored, Violation, check_state, check_transition, count_lines,
         outside_fields_survive, same,
     },
     disk::{CrashKind, Quirk, SimDisk, Trouble},
@@ -98,6 +98,8 @@ impl World {
             let made = store.create(Timestamp::from_seconds(self.now));
             self.story.tell(|| format!("init: {made:?}"));
             if self.disk.crashed().is_none() && made.is_ok() {
+                // Who made the ledger goes on with it.
+                self.workers[0].store = Some(Box::new(store));
                 break;
             }
         }
@@ -154,6 +156,9 @@ impl World {
             let id = &self.workers[n].id;
             format!("[{now}] {id} {commands:?}\n      {trouble:?} → {stored:?} {outcome:?}")
         });
+        if was_corrupt && matches!(outcome, Outcome::Died(CrashKind::PowerLoss)) {
+            self.forget_lost_lines();
+        }
         let log_after = self.disk.bytes(File::Log);
         let before = std::mem::replace(&mut self.current, after);
         let step = Step {
@@ -188,12 +193,8 @@ impl World {
             Stored::New | Stored::Same | Stored::Other => {}
         }
         if let Outcome::Acknowledged { replies, .. } = &outcome {
-            for (command, reply) in commands.iter().zip(replies) {
-                match reply {
-                    Ok(reply) => self.history.acknowledged(command, reply),
-                    Err(_) => self.tally.refused += 1,
-                }
-            }
+            self.tally.refused += replies.iter().filter(|r| r.is_err()).count() as u64;
+            self.history.acknowledged(&commands, replies);
         }
         check_state(&step, &self.history)?;
         self.settle(before, history_before, &outcome, stored, bytes_changed, was_corrupt);
@@ -347,6 +348,9 @@ impl World {
         self.current = after;
         self.unsettled.clear();
         self.everybody_restarts();
+        if self.corrupt {
+            self.forget_lost_lines();
+        }
         Ok(())
     }
 
@@ -374,6 +378,13 @@ impl World {
             .map_err(|e| Violation { checker, what: format!("{broken}; backup: {e}") })?;
         ledger.skip_epochs();
         Ok(ledger)
+    }
+
+    /// While the newest version is garbled nobody remembers the lines that the log lacks.
+    fn forget_lost_lines(&mut self) {
+        let there = count_lines(&self.disk.bytes(File::Log), &self.history.lines);
+        let lost = self.history.lines.split_off(there);
+        self.history.forgotten.extend(lost);
     }
 
     fn person_edits(&mut self) -> Result<(), Violation> {
@@ -404,9 +415,7 @@ impl World {
         self.corrupt = true;
         self.unsettled.clear();
         self.history.rewound(backup);
-        let there = matched_lines(&self.disk.bytes(File::Log), &self.history.lines);
-        let there = there.map_err(|what| Violation { checker: "each_line_once_in_order", what })?;
-        self.history.lines.truncate(there);
+        self.forget_lost_lines();
         self.current = self.look()?;
         if let Some(backup) = &self.backup {
             let mut backup = backup.clone();
