@@ -25,7 +25,9 @@ pub(super) fn finish(disk: &dyn Disk, head: &Head) -> io::Result<()> {
     if !missing.is_empty() {
         disk.append(File::Log, &missing)?;
     }
-    disk.sync(File::Log)
+    disk.sync(File::Log)?;
+    // The log may have been made for these lines: then its name must last as well.
+    if from == 0 { disk.sync_root() } else { Ok(()) }
 }
 
 /// Ends the last line of a file if somebody left it open, so that what is appended next does not
