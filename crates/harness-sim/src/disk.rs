@@ -121,6 +121,11 @@ impl SimDisk {
         state.inspect();
     }
 
+    /// Everything is made durable.
+    pub fn settle(&self) {
+        self.state().platter.sync_names();
+    }
+
     /// There is a ledger from now on, whatever happens.
     pub fn founded(&self) {
         self.state().founded = true;

@@ -151,7 +151,12 @@ impl World {
 
         let after = self.look()?;
         let bytes_changed = self.disk.bytes(File::Ledger) != bytes_before;
-        let stored = self.stored(&after, &expected, &outcome, bytes_changed);
+        let only_restored = was_corrupt && !self.corrupt && recovery_line(&after).is_some();
+        let stored = match self.stored(&after, &expected, &outcome, bytes_changed) {
+            // The backup was put back, the commands were not applied.
+            Stored::New if only_restored && expected.touched => Stored::Same,
+            other => other,
+        };
         self.story.tell(|| {
             let id = &self.workers[n].id;
             format!("[{now}] {id} {commands:?}\n      {trouble:?} → {stored:?} {outcome:?}")
@@ -178,13 +183,13 @@ impl World {
         let history_before = matches!(outcome, Outcome::Errored { .. } | Outcome::Died(_))
             .then(|| self.history.clone());
         let restored = was_corrupt && !self.corrupt;
+        if restored {
+            self.history.lines.push(find_recovery_line(&self.current, &log_after)?);
+            self.tally.restored += 1;
+        }
         match stored {
             Stored::New if bytes_changed => {
                 self.history.stored(&before, &self.current, &commands);
-                if restored {
-                    self.history.lines.extend(recovery_line(&self.current)?);
-                    self.tally.restored += 1;
-                }
                 self.history.lines.extend(expected.lines.iter().cloned());
             }
             Stored::Earlier(version) => {
@@ -197,6 +202,10 @@ impl World {
             self.history.acknowledged(&commands, replies);
         }
         check_state(&step, &self.history)?;
+        if restored && !matches!(outcome, Outcome::Acknowledged { .. }) {
+            // A power loss now would bring the garbage back: one disaster too many to follow.
+            self.disk.settle();
+        }
         self.settle(before, history_before, &outcome, stored, bytes_changed, was_corrupt);
         self.tell_worker(n, commands, &outcome);
         if !self.corrupt && self.random.percent(15) {
@@ -257,7 +266,8 @@ impl World {
         match (outcome, history_before) {
             (Outcome::Acknowledged { .. }, _) | (_, None) => {
                 self.unsettled.clear();
-                if bytes_changed && !was_corrupt {
+                // After a restore the backup is still the one it came from, unless more was done.
+                if bytes_changed && (!was_corrupt || recovery_line(&self.current).is_none()) {
                     self.backup = Some(before);
                 }
             }
@@ -267,7 +277,7 @@ impl World {
                 self.forget_backup();
             }
             (Outcome::Errored { .. } | Outcome::Died(CrashKind::Kill), Some(history)) => {
-                if stored == Stored::New && bytes_changed {
+                if !was_corrupt && stored == Stored::New && bytes_changed {
                     self.unsettled.push((before, history));
                 }
                 self.forget_backup();
@@ -452,16 +462,23 @@ fn expect(before: &Ledger, now: Timestamp, commands: &[Command]) -> Expected {
     Expected { ledger, replies, lines, touched }
 }
 
-/// The one line whose text is not known beforehand: it names the archived file.
-fn recovery_line(ledger: &Ledger) -> Result<Option<String>, Violation> {
-    let line = ledger.head().log_tail.first().cloned();
-    match line {
-        Some(line) if line.contains("restore harness-tasks.json.bak") => Ok(Some(line)),
-        other => Err(Violation {
-            checker: "backup_restores",
-            what: format!("no RECOVERY line but {other:?}"),
-        }),
-    }
+/// The one line whose text is not known beforehand: it names the archived file. It is what the
+/// ledger remembers when the backup was put back and nothing else was done since.
+fn recovery_line(ledger: &Ledger) -> Option<&String> {
+    ledger.head().log_tail.first().filter(|line| is_recovery(line))
+}
+
+fn is_recovery(line: &str) -> bool {
+    line.contains("action=\"restore harness-tasks.json.bak\"")
+}
+
+fn find_recovery_line(ledger: &Ledger, log: &[u8]) -> Result<String, Violation> {
+    let log = String::from_utf8_lossy(log);
+    let in_log = || log.lines().rev().find(|l| is_recovery(l)).map(str::to_owned);
+    recovery_line(ledger).cloned().or_else(in_log).ok_or_else(|| Violation {
+        checker: "backup_restores",
+        what: "there is no RECOVERY line".into(),
+    })
 }
 
 fn nobodys_renewal() -> harness_core::command::Renew {
