@@ -23,6 +23,10 @@ pub(super) fn finish(disk: &dyn Disk, head: &Head) -> io::Result<()> {
     let written = disk.read_from(File::Log, from)?;
     let missing = missing(&written, &head.log_tail);
     if !missing.is_empty() {
+        // What ended the line before ours may have gone with the power as well.
+        if written.is_empty() {
+            end_line(disk, File::Log)?;
+        }
         disk.append(File::Log, &missing)?;
     }
     disk.sync(File::Log)?;
