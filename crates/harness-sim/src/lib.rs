@@ -13,6 +13,7 @@ mod person;
 mod platter;
 pub mod random;
 pub mod seeds;
+mod session;
 pub mod story;
 pub mod workers;
 pub mod world;

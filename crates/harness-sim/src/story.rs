@@ -64,12 +64,13 @@ impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} steps, {} kills, {} power losses, {} faults, {} restores; commands: {} applied, {} refused",
+            "{} steps, {} kills, {} power losses, {} faults, {} restores, {} rollbacks; commands: {} applied, {} refused",
             self.steps,
             self.kills,
             self.power_losses,
             self.faults,
             self.restored,
+            self.rollbacks,
             self.applied,
             self.refused
         )

@@ -4,7 +4,7 @@
 use std::{io, path::Path};
 
 use harness::store::{FileStore, Locking, Store, StoreError, disk::File};
-use harness_core::{Command, Fact, Ledger, Timestamp, decide, format};
+use harness_core::{Command, Fact, Ledger, Timestamp, WorkerId, decide, format};
 
 use crate::{
     checkers::{
@@ -12,6 +12,7 @@ use crate::{
         outside_fields_survive, same,
     },
     disk::{CrashKind, Quirk, SimDisk, Trouble},
+    git::SimGit,
     history::History,
     random::Random,
     story::{Story, Tally},
@@ -31,14 +32,15 @@ pub fn sound(disk: SimDisk) -> Box<dyn Store> {
 }
 
 pub struct World {
-    random: Random,
+    pub(crate) random: Random,
     now: i64,
     pub(crate) disk: SimDisk,
     make_store: MakeStore,
     workers: Vec<Worker>,
+    pub(crate) git: SimGit,
     pub(crate) ids: Ids,
     /// The ledger as whoever comes next will find it.
-    current: Ledger,
+    pub(crate) current: Ledger,
     history: History,
     /// Versions that were replaced by one nobody was told of: a power loss may bring them back.
     unsettled: Vec<(Ledger, History)>,
@@ -58,7 +60,9 @@ impl World {
             now: now.seconds(),
             disk: SimDisk::new(seed, quirk),
             make_store,
-            workers: (1..=workers).map(Worker::new).collect(),
+            // The last one is the session, which has a work tree.
+            workers: (1..=workers + 1).map(Worker::new).collect(),
+            git: crate::session::repository(),
             ids: Ids::default(),
             current: empty_ledger(now),
             history: History::default(),
@@ -77,12 +81,13 @@ impl World {
         for _ in 0..STEPS {
             self.tally.steps += 1;
             self.now += [0, 0, 1, 5, 20][self.random.below(5)];
-            match self.random.weighted(&[82, 5, 5, 5, 2]) {
+            match self.random.weighted(&[82, 5, 5, 5, 2, 4]) {
                 0 => self.worker_acts()?,
                 1 => self.clock_jumps(),
                 2 => self.person_edits()?,
                 3 => self.peer_writes(),
-                _ => self.power_fails()?,
+                4 => self.power_fails()?,
+                _ => self.session_attempts()?,
             }
         }
         self.end()
@@ -112,12 +117,25 @@ impl World {
         Ok(())
     }
 
-    fn worker_acts(&mut self) -> Result<(), Violation> {
-        let n = self.random.below(self.workers.len());
+    pub(crate) fn worker_acts(&mut self) -> Result<(), Violation> {
+        let n = self.random.below(self.session());
         let worker = &mut self.workers[n];
         let commands = worker.next(&self.current, &mut self.ids, &mut self.random);
         let trouble = self.random.percent(25).then(|| self.trouble());
         self.transact(n, commands, trouble)
+    }
+
+    /// Which worker is the session.
+    pub(crate) fn session(&self) -> usize {
+        self.workers.len() - 1
+    }
+
+    pub(crate) fn session_id(&self) -> &WorkerId {
+        &self.workers[self.session()].id
+    }
+
+    pub(crate) fn some_trouble(&mut self) -> Option<(u32, Trouble)> {
+        self.random.percent(30).then(|| self.trouble())
     }
 
     fn trouble(&mut self) -> (u32, Trouble) {
@@ -131,7 +149,7 @@ impl World {
         (after, trouble)
     }
 
-    fn transact(
+    pub(crate) fn transact(
         &mut self,
         n: usize,
         commands: Vec<Command>,
@@ -206,7 +224,8 @@ impl World {
             // A power loss now would bring the garbage back: one disaster too many to follow.
             self.disk.settle();
         }
-        self.settle(before, history_before, &outcome, stored, bytes_changed, was_corrupt);
+        let wrote = bytes_changed || expected.touched;
+        self.settle(before, history_before, &outcome, stored, wrote, was_corrupt);
         self.tell_worker(n, commands, &outcome);
         if !self.corrupt && self.random.percent(15) {
             outside_fields_survive(&self.disk, &self.history)?;
@@ -260,14 +279,14 @@ impl World {
         history_before: Option<History>,
         outcome: &Outcome,
         stored: Stored,
-        bytes_changed: bool,
+        wrote: bool,
         was_corrupt: bool,
     ) {
         match (outcome, history_before) {
             (Outcome::Acknowledged { .. }, _) | (_, None) => {
                 self.unsettled.clear();
                 // After a restore the backup is still the one it came from, unless more was done.
-                if bytes_changed && (!was_corrupt || recovery_line(&self.current).is_none()) {
+                if wrote && (!was_corrupt || recovery_line(&self.current).is_none()) {
                     self.backup = Some(before);
                 }
             }
@@ -277,7 +296,7 @@ impl World {
                 self.forget_backup();
             }
             (Outcome::Errored { .. } | Outcome::Died(CrashKind::Kill), Some(history)) => {
-                if !was_corrupt && stored == Stored::New && bytes_changed {
+                if !was_corrupt && stored == Stored::New && wrote {
                     self.unsettled.push((before, history));
                 }
                 self.forget_backup();
