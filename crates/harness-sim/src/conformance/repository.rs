@@ -149,11 +149,11 @@ impl Fixture for Repository {
     }
 
     fn unstage(&self, path: &str) {
-        self.git(["rm", "--cached", "-q", "--", path]);
+        self.git(["rm", "--cached", "-q", "-f", "--ignore-unmatch", "--", path]);
     }
 
     fn commit(&self, message: &str) -> CommitId {
-        self.git(["commit", "--quiet", "-m", message]);
+        self.git(["commit", "--quiet", "--allow-empty", "-m", message]);
         CommitId::parse(&self.git(["rev-parse", "HEAD"])).unwrap()
     }
 

@@ -1,0 +1,90 @@
+//! What recovery sees.
+
+use super::{FAR_AHEAD, Fixture, LONG_AGO, before_claim, claim, task};
+
+pub fn own_files_never_make_a_tree_dirty(f: &dyn Fixture) {
+    f.write("harness-tasks.json", "old");
+    f.stage("harness-tasks.json");
+    f.commit("somebody tracks ours");
+    let tree = f.workspace().tree().unwrap();
+    let base = claim(f);
+    f.write_all(&[("harness-tasks.json", "new"), (".harness/x", "x"), (".harness-active", "")]);
+    let status = f.workspace().status().unwrap();
+    assert!(status.changed.is_empty() && status.untracked.is_empty(), "{status:?}");
+    assert_eq!(f.workspace().tree().unwrap(), tree);
+    let evidence = f.workspace().evidence(&task(), &base, LONG_AGO).unwrap();
+    assert!(!evidence.uncommitted);
+    assert_eq!(f.workspace().commit(&base, "task-1: x").unwrap(), base.commit);
+}
+
+pub fn status_tells_tracked_from_untracked(f: &dyn Fixture) {
+    f.write_all(&[("a.txt", "changed"), ("new.txt", "new"), ("x.log", "ignored")]);
+    f.remove("b.txt");
+    let status = f.workspace().status().unwrap();
+    assert_eq!(status.changed, ["a.txt", "b.txt"]);
+    assert_eq!(status.untracked, ["new.txt"]);
+}
+
+pub fn evidence_of_no_work(f: &dyn Fixture) {
+    before_claim(f);
+    let base = claim(f);
+    let evidence = f.workspace().evidence(&task(), &base, LONG_AGO).unwrap();
+    assert!(!evidence.uncommitted);
+    assert!(evidence.task_commits.is_empty() && evidence.foreign_commits.is_empty());
+    assert_eq!(evidence.head, base.commit);
+    assert_eq!(evidence.tree, f.workspace().tree().unwrap());
+    f.remove("notes.txt");
+    assert!(!f.workspace().evidence(&task(), &base, LONG_AGO).unwrap().uncommitted);
+}
+
+pub fn evidence_of_uncommitted_work(f: &dyn Fixture) {
+    before_claim(f);
+    let base = claim(f);
+    let uncommitted = || f.workspace().evidence(&task(), &base, LONG_AGO).unwrap().uncommitted;
+    f.write("new.txt", "new");
+    assert!(uncommitted(), "a new file");
+    f.remove("new.txt");
+    assert!(!uncommitted());
+    f.write("notes.txt", "touched");
+    assert!(uncommitted(), "an earlier file that differs");
+    f.write("notes.txt", "mine");
+    assert!(!uncommitted());
+    f.remove("a.txt");
+    assert!(uncommitted(), "a deleted file");
+    f.write("a.txt", "a");
+    f.write("c.log", "ignored");
+    assert!(!uncommitted(), "an ignored file is no work");
+}
+
+pub fn evidence_of_commits(f: &dyn Fixture) {
+    let base = claim(f);
+    let first = f.commit_file("1.txt", "1", "task-1: first");
+    let other = f.commit_file("2.txt", "2", "task-10: of another task");
+    let last = f.commit_file("3.txt", "3", "more\n\nFor task-1.");
+    let evidence = f.workspace().evidence(&task(), &base, LONG_AGO).unwrap();
+    assert!(!evidence.uncommitted);
+    assert_eq!(evidence.task_commits, [last.clone(), first]);
+    assert_eq!(evidence.foreign_commits, [other]);
+    assert_eq!(evidence.head, last);
+}
+
+pub fn evidence_names_younger_stashes(f: &dyn Fixture) {
+    let base = claim(f);
+    f.stash("half an idea");
+    let at = |when| f.workspace().evidence(&task(), &base, when).unwrap().stashes;
+    assert_eq!(at(LONG_AGO), ["half an idea"]);
+    assert!(at(FAR_AHEAD).is_empty());
+}
+
+pub fn equal_trees_have_equal_ids(f: &dyn Fixture) {
+    let before = f.workspace().tree().unwrap();
+    f.write_all(&[("new.txt", "new"), ("x.log", "ignored")]);
+    let changed = f.workspace().tree().unwrap();
+    assert_ne!(before, changed);
+    f.stage("new.txt");
+    assert_eq!(f.workspace().tree().unwrap(), changed, "staged or not does not matter");
+    f.commit("new");
+    assert_eq!(f.workspace().tree().unwrap(), changed, "committed or not does not matter");
+    f.remove("new.txt");
+    assert_eq!(f.workspace().tree().unwrap(), before);
+}

@@ -1,0 +1,49 @@
+//! What a case needs of a repository.
+
+use std::collections::BTreeMap;
+
+use harness::workspace::Workspace;
+use harness_core::CommitId;
+
+/// What people and agents do to a repository, and how a case looks at it.
+pub trait Fixture {
+    fn workspace(&self) -> Box<dyn Workspace>;
+    fn write(&self, path: &str, text: &str);
+    fn remove(&self, path: &str);
+    /// All files of the work tree, links aside.
+    fn files(&self) -> BTreeMap<String, String>;
+    /// Stages a file or its deletion, ignored or not.
+    fn stage(&self, path: &str);
+    /// Takes a file out of the index, not out of the work tree.
+    fn unstage(&self, path: &str);
+    /// Commits what is staged.
+    fn commit(&self, message: &str) -> CommitId;
+    /// Creates a branch at HEAD and switches to it.
+    fn create_branch(&self, name: &str);
+    fn detach(&self);
+    fn current_branch(&self) -> Option<String>;
+    fn tip(&self, branch: &str) -> Option<CommitId>;
+    /// All files of a commit.
+    fn committed(&self, commit: &CommitId) -> BTreeMap<String, String>;
+    /// Makes a stash entry and leaves the work tree alone.
+    fn stash(&self, subject: &str);
+    /// The names of the files in the index.
+    fn staged(&self) -> Vec<String>;
+
+    fn read(&self, path: &str) -> Option<String> {
+        self.files().remove(path)
+    }
+
+    fn write_all(&self, files: &[(&str, &str)]) {
+        for (path, text) in files {
+            self.write(path, text);
+        }
+    }
+
+    /// An agent that commits a file itself.
+    fn commit_file(&self, path: &str, text: &str, message: &str) -> CommitId {
+        self.write(path, text);
+        self.stage(path);
+        self.commit(message)
+    }
+}
