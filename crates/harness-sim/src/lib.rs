@@ -9,6 +9,7 @@ pub mod conformance;
 pub mod disk;
 pub mod git;
 mod history;
+mod outside;
 mod person;
 mod platter;
 pub mod random;

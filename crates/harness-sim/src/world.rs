@@ -8,7 +8,7 @@ use harness_core::{Command, Fact, Ledger, Timestamp, WorkerId, decide, format};
 
 use crate::{
     checkers::{
-        Expected, Outcome, Step, Stored, Violation, check_state, check_transition, count_lines,
+        Expected, Outcome, Step, Stored, Violation, check_state, check_transition,
         outside_fields_survive, same,
     },
     disk::{CrashKind, Quirk, SimDisk, Trouble},
@@ -33,7 +33,7 @@ pub fn sound(disk: SimDisk) -> Box<dyn Store> {
 
 pub struct World {
     pub(crate) random: Random,
-    now: i64,
+    pub(crate) now: i64,
     pub(crate) disk: SimDisk,
     make_store: MakeStore,
     workers: Vec<Worker>,
@@ -41,12 +41,12 @@ pub struct World {
     pub(crate) ids: Ids,
     /// The ledger as whoever comes next will find it.
     pub(crate) current: Ledger,
-    history: History,
+    pub(crate) history: History,
     /// Versions that were replaced by one nobody was told of: a power loss may bring them back.
-    unsettled: Vec<(Ledger, History)>,
+    pub(crate) unsettled: Vec<(Ledger, History)>,
     /// What `.bak` holds, when that is certain.
-    backup: Option<Ledger>,
-    corrupt: bool,
+    pub(crate) backup: Option<Ledger>,
+    pub(crate) corrupt: bool,
     pub story: Story,
     pub tally: Tally,
 }
@@ -339,48 +339,11 @@ impl World {
         }
     }
 
-    fn everybody_restarts(&mut self) {
+    pub(crate) fn everybody_restarts(&mut self) {
         for worker in &mut self.workers {
             let unheard = worker.unheard.take();
             worker.dies(unheard, &mut self.random);
         }
-    }
-
-    fn clock_jumps(&mut self) {
-        let jump = [30, 120, 4000, -90][self.random.below(4)];
-        self.now += jump;
-        self.story.tell(|| format!("the clock jumps by {jump} s"));
-    }
-
-    fn peer_writes(&mut self) {
-        let time = Timestamp::from_seconds(self.now);
-        let number = self.ids.number();
-        let end = if self.random.percent(20) { "" } else { "\n" };
-        let line = format!("[{time}] [SESSION-0] WARN peer-{number} was here{end}");
-        self.story.tell(|| format!("in the log: {line:?}"));
-        self.disk.add_lines(File::Log, line.as_bytes());
-    }
-
-    fn power_fails(&mut self) -> Result<(), Violation> {
-        self.disk.lose_power();
-        self.tally.power_losses += 1;
-        let after = self.look()?;
-        self.story.tell(|| "the power fails".into());
-        if !same(&after, &self.current) {
-            let Some(version) = self.unsettled.iter().position(|(l, _)| same(&after, l)) else {
-                let what = "a power loss changed what was acknowledged".into();
-                return Err(Violation { checker: "acknowledged_is_stored", what });
-            };
-            self.story.tell(|| format!("the ledger falls back by {version}"));
-            self.history = self.unsettled.swap_remove(version).1;
-        }
-        self.current = after;
-        self.unsettled.clear();
-        self.everybody_restarts();
-        if self.corrupt {
-            self.forget_lost_lines();
-        }
-        Ok(())
     }
 
     fn end(&mut self) -> Result<(), Violation> {
@@ -390,7 +353,7 @@ impl World {
     }
 
     /// The ledger as the next transaction will have it.
-    fn look(&mut self) -> Result<Ledger, Violation> {
+    pub(crate) fn look(&mut self) -> Result<Ledger, Violation> {
         let parse = |bytes: &[u8]| format::read_ledger(bytes);
         let broken = match parse(&self.disk.bytes(File::Ledger)) {
             Ok(ledger) => {
@@ -407,54 +370,6 @@ impl World {
             .map_err(|e| Violation { checker, what: format!("{broken}; backup: {e}") })?;
         ledger.skip_epochs();
         Ok(ledger)
-    }
-
-    /// While the newest version is garbled nobody remembers the lines that the log lacks.
-    fn forget_lost_lines(&mut self) {
-        let there = count_lines(&self.disk.bytes(File::Log), &self.history.lines);
-        let lost = self.history.lines.split_off(there);
-        self.history.forgotten.extend(lost);
-    }
-
-    fn person_edits(&mut self) -> Result<(), Violation> {
-        if self.corrupt {
-            return Ok(());
-        }
-        let bytes = self.disk.bytes(File::Ledger);
-        if self.random.percent(20) && !self.disk.backup_is_ledger() {
-            return self.person_garbles(&bytes);
-        }
-        crate::person::edit(&bytes, &mut self.ids, &mut self.random).map_or(Ok(()), |edited| {
-            self.story.tell(|| format!("a person: {}", edited.what));
-            self.disk.edit(File::Ledger, edited.text.as_bytes());
-            self.history.notes.extend(edited.note);
-            self.unsettled.clear();
-            self.current = self.look()?;
-            Ok(())
-        })
-    }
-
-    /// Only where a backup is certain to be there. It holds the version before the last one, so
-    /// what was stored last is lost, and with it the lines that the log does not have yet.
-    fn person_garbles(&mut self, bytes: &[u8]) -> Result<(), Violation> {
-        let Some(backup) = &self.backup else { return Ok(()) };
-        let garbage = crate::person::garbage(bytes, &mut self.random);
-        self.story.tell(|| format!("a person: saves {} bytes of garbage", garbage.len()));
-        self.disk.edit(File::Ledger, &garbage);
-        self.corrupt = true;
-        self.unsettled.clear();
-        self.history.rewound(backup);
-        self.forget_lost_lines();
-        self.current = self.look()?;
-        if let Some(backup) = &self.backup {
-            let mut backup = backup.clone();
-            backup.skip_epochs();
-            if !same(&self.current, &backup) {
-                let what = "the backup is not the version before the last".into();
-                return Err(Violation { checker: "backup_restores", what });
-            }
-        }
-        Ok(())
     }
 }
 
