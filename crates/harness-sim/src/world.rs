@@ -160,21 +160,10 @@ impl World {
         let bytes_before = self.disk.bytes(File::Ledger);
         let log_before = self.disk.bytes(File::Log);
         let expected = expect(&self.current, now, &commands);
-        self.disk.begin(trouble);
-        let (disk, make_store) = (self.disk.clone(), self.make_store);
-        let store = self.workers[n].store.get_or_insert_with(|| make_store(disk));
-        let result = store.apply(now, &commands);
-        let outcome = self.outcome(result);
-        self.disk.begin(None);
-
+        let outcome = self.apply(n, now, &commands, trouble);
         let after = self.look()?;
         let bytes_changed = self.disk.bytes(File::Ledger) != bytes_before;
-        let only_restored = was_corrupt && !self.corrupt && recovery_line(&after).is_some();
-        let stored = match self.stored(&after, &expected, &outcome, bytes_changed) {
-            // The backup was put back, the commands were not applied.
-            Stored::New if only_restored && expected.touched => Stored::Same,
-            other => other,
-        };
+        let stored = self.stored(&after, &expected, &outcome, bytes_changed, was_corrupt);
         self.story.tell(|| {
             let id = &self.workers[n].id;
             format!("[{now}] {id} {commands:?}\n      {trouble:?} → {stored:?} {outcome:?}")
@@ -220,10 +209,6 @@ impl World {
             self.history.acknowledged(&commands, replies);
         }
         check_state(&step, &self.history)?;
-        if restored && !matches!(outcome, Outcome::Acknowledged { .. }) {
-            // A power loss now would bring the garbage back: one disaster too many to follow.
-            self.disk.settle();
-        }
         let wrote = bytes_changed || expected.touched;
         self.settle(before, history_before, &outcome, stored, wrote, was_corrupt);
         self.tell_worker(n, commands, &outcome);
@@ -231,6 +216,23 @@ impl World {
             outside_fields_survive(&self.disk, &self.history)?;
         }
         Ok(())
+    }
+
+    /// One process does it, and perhaps dies of it.
+    fn apply(
+        &mut self,
+        n: usize,
+        now: Timestamp,
+        commands: &[Command],
+        trouble: Option<(u32, Trouble)>,
+    ) -> Outcome {
+        self.disk.begin(trouble);
+        let (disk, make_store) = (self.disk.clone(), self.make_store);
+        let store = self.workers[n].store.get_or_insert_with(|| make_store(disk));
+        let result = store.apply(now, commands);
+        let outcome = self.outcome(result);
+        self.disk.begin(None);
+        outcome
     }
 
     fn outcome(&mut self, result: Result<harness::store::Applied, StoreError>) -> Outcome {
@@ -260,7 +262,12 @@ impl World {
         expected: &Expected,
         outcome: &Outcome,
         bytes_changed: bool,
+        was_corrupt: bool,
     ) -> Stored {
+        if expected.touched && was_corrupt && !self.corrupt && recovery_line(after).is_some() {
+            // The backup was put back, the commands were not applied.
+            return if same(after, &self.current) { Stored::Same } else { Stored::Other };
+        }
         let answered = matches!(outcome, Outcome::Acknowledged { .. });
         if same(after, &expected.ledger) && (answered || !expected.touched || bytes_changed) {
             return Stored::New;
@@ -282,6 +289,10 @@ impl World {
         wrote: bool,
         was_corrupt: bool,
     ) {
+        if was_corrupt && !self.corrupt && !matches!(outcome, Outcome::Acknowledged { .. }) {
+            // A power loss now would bring the garbage back: one disaster too many to follow.
+            self.disk.settle();
+        }
         match (outcome, history_before) {
             (Outcome::Acknowledged { .. }, _) | (_, None) => {
                 self.unsettled.clear();
