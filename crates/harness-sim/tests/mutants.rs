@@ -109,7 +109,8 @@ fn answers_before_it_writes(disk: SimDisk) -> Box<dyn Store> {
 
 #[test]
 fn an_answer_before_the_write() {
-    must_be_caught(Quirk::None, answers_before_it_writes, &["all_or_nothing"]);
+    let by = ["all_or_nothing", "acknowledged_is_durable"];
+    must_be_caught(Quirk::None, answers_before_it_writes, &by);
 }
 
 /// Takes everybody for the holder.
@@ -158,7 +159,8 @@ fn stutters(disk: SimDisk) -> Box<dyn Store> {
 
 #[test]
 fn a_command_applied_twice() {
-    must_be_caught(Quirk::None, stutters, &["all_or_nothing"]);
+    let by = ["all_or_nothing", "each_line_once_in_order"];
+    must_be_caught(Quirk::None, stutters, &by);
 }
 
 /// Writes although it refuses.
