@@ -17,6 +17,9 @@ use crate::{
 /// The newest `version` of `harness-tasks.json` that we read and the one that we write.
 pub const VERSION: u64 = 2;
 
+/// More than one transaction can give away.
+const EPOCHS_OF_A_TRANSACTION: u64 = 1000;
+
 /// Everything of the ledger that is not a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Head {
@@ -190,6 +193,12 @@ impl Ledger {
                 Row::Drop(id) => self.drop(id),
             }
         }
+    }
+
+    /// Leaves out all epochs that a version of the ledger which is lost may have given away. It had
+    /// at most one transaction more than this one; what that holds is bounded.
+    pub fn skip_epochs(&mut self) {
+        self.head.epoch = Epoch(self.next_epoch().0 + EPOCHS_OF_A_TRANSACTION);
     }
 
     /// Notes which lines the last change appends to the log and where. No lines are nowhere.
