@@ -91,8 +91,9 @@ impl FileStore {
         let lines = line.map(|l| l.to_string()).into_iter().collect();
         ledger.set_log_tail(lines, self.disk.size(File::Log)?);
         let document = Document::new(&ledger);
-        self.write(ledger, document, Backup::None)?;
+        // The marker means nothing without a ledger; a ledger without it would stay so.
         self.disk.make_marker()?;
+        self.write(ledger, document, Backup::None)?;
         Ok(Created::New)
     }
 

@@ -99,8 +99,9 @@ impl Writer {
             // Rare: a thousand others wait. A thread may block where a task may not.
             Err(TrySendError::Full(request)) => {
                 let requests = requests.clone();
-                let sent = tokio::task::spawn_blocking(move || requests.send(request)).await;
-                sent.ok().and_then(Result::ok).ok_or(WriterError::Ended)?;
+                let send = move || requests.send(request).is_ok();
+                let sent = tokio::task::spawn_blocking(send).await;
+                sent.ok().filter(|sent| *sent).ok_or(WriterError::Ended)?;
             }
         }
         plain(answered.await.ok())
