@@ -5,10 +5,13 @@
 
 mod config;
 mod demo;
+mod documents;
 mod environment;
 mod frame;
 mod init;
 mod killed;
+mod page;
+mod protocol;
 mod tasks;
 mod together;
 mod trust;
