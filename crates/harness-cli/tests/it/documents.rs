@@ -20,7 +20,9 @@ fn commands(env: &TestEnvironment, before: &[&str]) -> BTreeSet<String> {
     let mut listing = false;
     for line in help.output().lines() {
         if !line.starts_with(' ') && line.ends_with(':') {
-            listing = !line.to_lowercase().contains("options") && !line.starts_with("Ex");
+            // The first page has groups of commands, the others one list.
+            let others = ["Options:", "Exit codes:"];
+            listing = line == "Commands:" || before.is_empty() && !others.contains(&line);
         }
         let name = line.strip_prefix("  ").filter(|rest| listing && !rest.starts_with(' '));
         let Some(name) = name.and_then(|rest| rest.split(' ').next()) else { continue };

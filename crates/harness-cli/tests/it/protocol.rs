@@ -185,7 +185,8 @@ fn every_field_of_the_ledger_is_in_its_table_and_the_other_way_round() {
 /// One of each, in the order of a story; [`number`] sees to it that none is forgotten.
 fn every_fact() -> Vec<Fact> {
     let (one, two) = (id("task-001"), id("task-002"));
-    let (title, goal) = ("Add the login endpoint".to_owned(), "Users can log in and out".to_owned());
+    let (title, goal) =
+        ("Add the login endpoint".to_owned(), "Users can log in and out".to_owned());
     let worker = WorkerId::parse("alice").unwrap();
     let (category, message) = (Category::TestFail, "exit code 101".to_owned());
     let stats = Stats {
