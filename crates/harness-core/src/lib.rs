@@ -3,6 +3,7 @@
 //! This crate says what becomes true ([`decide`]) and what to do next; it never does anything. No
 //! clock, no file, no process, no thread: `now` is always an argument.
 
+pub mod agent;
 pub mod category;
 pub mod check;
 pub mod command;
