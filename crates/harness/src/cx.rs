@@ -2,12 +2,15 @@
 
 use std::{ops::Deref, sync::Arc};
 
+use harness_core::agent::StoppedBy;
 use serde::Serialize;
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     agent::{Agent, Execution, Named},
     conversation::Session,
+    drive::{Stop, Told},
     error::{Error, Result},
     event::{AgentContext, Event, ExecutionId, PhaseContext, Scope},
     hub::Hub,
@@ -26,11 +29,16 @@ pub struct Cx<'a, S, A> {
 pub struct Branch<A> {
     agents: Arc<A>,
     hub: Hub,
+    /// Ends what this branch executes.
+    cancelled: CancellationToken,
+    stop: Stop,
+    /// Who has to know what its agents tell.
+    told: Option<Told>,
 }
 
 impl<A> Clone for Branch<A> {
     fn clone(&self) -> Self {
-        Self { agents: Arc::clone(&self.agents), hub: self.hub.clone() }
+        self.with_hub(self.hub.clone())
     }
 }
 
@@ -98,11 +106,12 @@ fn task_end<T: Serialize>(task_id: String, result: &Result<T>) -> Event {
 
 impl<'a, S, A> Cx<'a, S, A> {
     pub(crate) fn new(state: &'a mut S, agents: Arc<A>, hub: Hub) -> Self {
-        Self { state, branch: Branch { agents, hub } }
+        let cancelled = hub.cancelled().clone();
+        Self { state, branch: Branch { agents, hub, cancelled, stop: Stop::default(), told: None } }
     }
 
     fn inside(&mut self, scope: Scope) -> Cx<'_, S, A> {
-        let branch = Branch { agents: Arc::clone(&self.agents), hub: self.hub.scoped(scope) };
+        let branch = self.branch.inside(scope);
         Cx { state: self.state, branch }
     }
 
@@ -170,8 +179,14 @@ impl<A> Branch<A> {
         // The inbox is there before anybody hears of the execution.
         let (id, inbox) = self.hub.open_execution(&name);
         let under_way = UnderWay { hub: &self.hub, id };
-        let mut execution =
-            Execution { id, hub, inbox, cancelled: self.hub.cancelled().child_token() };
+        let mut execution = Execution {
+            id,
+            hub,
+            inbox,
+            cancelled: self.cancelled.child_token(),
+            stop: self.stop.clone(),
+            told: self.told.clone(),
+        };
         let agent_name = name.to_string();
         self.hub.emit(Event::AgentStart { agent_name: agent_name.clone(), run_id: id });
         let result = agent.execute(input, &mut execution).await;
@@ -199,7 +214,7 @@ impl<A> Branch<A> {
     ) -> Result<T> {
         let name = name.into();
         self.hub.emit(name.start());
-        let result = body(&self.inside_branch(name.scope())).await;
+        let result = body(&self.inside(name.scope())).await;
         self.hub.emit(name.end(&result));
         result
     }
@@ -212,13 +227,43 @@ impl<A> Branch<A> {
     ) -> Result<T> {
         let id = id.into();
         self.hub.emit(Event::TaskStart { task_id: id.clone() });
-        let result = body(&self.inside_branch(Scope::task(id.clone()))).await;
+        let result = body(&self.inside(Scope::task(id.clone()))).await;
         self.hub.emit(task_end(id, &result));
         result
     }
 
-    fn inside_branch(&self, scope: Scope) -> Self {
-        Self { agents: Arc::clone(&self.agents), hub: self.hub.scoped(scope) }
+    fn inside(&self, scope: Scope) -> Self {
+        self.with_hub(self.hub.scoped(scope))
+    }
+
+    fn with_hub(&self, hub: Hub) -> Self {
+        Self {
+            agents: Arc::clone(&self.agents),
+            hub,
+            cancelled: self.cancelled.clone(),
+            stop: self.stop.clone(),
+            told: self.told.clone(),
+        }
+    }
+
+    /// A branch whose executions can be stopped by themselves and tell what they tell to `told`.
+    pub(crate) fn bound(&self, told: Told) -> Self {
+        let mut bound = self.clone();
+        bound.cancelled = self.cancelled.child_token();
+        bound.stop = Stop::default();
+        bound.told = Some(told);
+        bound
+    }
+
+    /// Asks what runs on this branch to end. The first cause counts.
+    pub(crate) fn stop(&self, cause: StoppedBy) {
+        _ = self.stop.cause.set(cause);
+        self.cancelled.cancel();
+    }
+
+    /// Is cancelled when what runs on this branch has to end.
+    pub fn cancelled(&self) -> &CancellationToken {
+        &self.cancelled
     }
 }
 

@@ -21,6 +21,9 @@ pub enum Error {
     GaveUp { what: String, tries: u32, source: Box<Error> },
     #[error(transparent)]
     Store(#[from] crate::store::StoreError),
+    /// A decision could not be made durable.
+    #[error(transparent)]
+    Commit(std::sync::Arc<crate::store::StoreError>),
     #[error(transparent)]
     Io(#[from] io::Error),
     /// Anything else that a flow or an agent has to say.

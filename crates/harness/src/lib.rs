@@ -7,6 +7,7 @@ pub mod clock;
 pub mod conversation;
 mod cx;
 mod define;
+mod drive;
 mod error;
 pub mod event;
 mod helpers;
@@ -24,6 +25,7 @@ pub use cx::{Branch, Cx, PhaseName};
 pub use define::{
     Cleanup, Define, Definition, Harness, HarnessResult, Instance, IntoCleanup, cleanup,
 };
+pub use drive::{Commit, Committing, Ports};
 pub use error::{Error, Result};
 pub use event::{Context, Envelope, Event, Scope};
 pub use harness_core as core;

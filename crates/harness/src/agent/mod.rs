@@ -5,10 +5,11 @@
 
 use std::{future::Future, sync::Arc};
 
-use harness_core::agent::AgentEvent;
+use harness_core::agent::{AgentEvent, StoppedBy};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    drive::{Stop, Told},
     error::Result,
     event::{Event, ExecutionId},
     hub::{Hub, Inbox},
@@ -60,12 +61,19 @@ impl<A: Agent> Agent for Arc<A> {
 }
 
 /// One call of an agent, from the inside.
-#[derive(Debug)]
 pub struct Execution {
     pub(crate) id: ExecutionId,
     pub(crate) hub: Hub,
     pub(crate) inbox: Inbox,
     pub(crate) cancelled: CancellationToken,
+    pub(crate) stop: Stop,
+    pub(crate) told: Option<Told>,
+}
+
+impl std::fmt::Debug for Execution {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Execution").field("id", &self.id).finish_non_exhaustive()
+    }
 }
 
 impl Execution {
@@ -83,13 +91,22 @@ impl Execution {
         &mut self.inbox
     }
 
-    /// Is cancelled when the run is dropped: whatever the agent started has to end then.
+    /// Is cancelled when this execution has to end, at the latest when the run is dropped: whatever
+    /// the agent started has to end then.
     pub fn cancelled(&self) -> &CancellationToken {
         &self.cancelled
     }
 
+    /// Who or what ended it, once it is cancelled.
+    pub fn stopped_by(&self) -> StoppedBy {
+        self.stop.cause.get().copied().unwrap_or(StoppedBy::User)
+    }
+
     /// Tells what a coding agent did.
     pub fn tell(&self, event: AgentEvent) {
+        if let Some(told) = &self.told {
+            told.tell(&event);
+        }
         let run_id = Some(self.id);
         let event = match event {
             AgentEvent::Text(content) => Event::AgentText { content, run_id },

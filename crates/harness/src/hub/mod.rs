@@ -20,6 +20,7 @@ use std::{
     },
 };
 
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::talk::{Question, Validate, Wait};
@@ -48,6 +49,8 @@ struct Core {
     listeners: Mutex<Arc<Vec<Arc<Listener>>>>,
     talk: Mutex<Talk>,
     cancelled: CancellationToken,
+    /// How often somebody wanted everything to stop.
+    interrupts: watch::Sender<u64>,
 }
 
 type Hear = dyn Fn(&Envelope) -> Result<(), String> + Send + Sync;
@@ -130,6 +133,7 @@ impl Hub {
             listeners: Mutex::default(),
             talk: Mutex::new(Talk::default()),
             cancelled: CancellationToken::new(),
+            interrupts: watch::Sender::new(0),
         });
         Self { core, scope: root }
     }
@@ -300,6 +304,15 @@ impl Hub {
             lock(&self.core.talk).resolve(prompt);
         }
         answered
+    }
+
+    /// Asks everything that is driven to come to an orderly stop. Works without a session.
+    pub fn interrupt(&self) {
+        self.core.interrupts.send_modify(|times| *times += 1);
+    }
+
+    pub(crate) fn interrupts(&self) -> watch::Receiver<u64> {
+        self.core.interrupts.subscribe()
     }
 
     /// The questions that wait for an answer, oldest first.
