@@ -33,6 +33,7 @@ pub enum Fact {
     RolledBack { task: TaskId, commit: CommitId },
     Recovered { task: TaskId, action: String, reason: String },
     LedgerRestored { reason: String },
+    Problem { task: Option<TaskId>, category: Category, message: String },
     Warned { task: Option<TaskId>, message: String },
 }
 
@@ -82,6 +83,9 @@ impl Fact {
                 let message =
                     format!("action=\"restore harness-tasks.json.bak\" reason=\"{reason}\"");
                 line(Kind::Recovery, None, None, message)
+            }
+            Self::Problem { task, category, message } => {
+                line(Kind::Error, task.as_ref(), Some(*category), message.clone())
             }
             Self::Warned { task, message } => {
                 line(Kind::Warn, task.as_ref(), None, message.clone())
@@ -159,6 +163,9 @@ impl Fact {
                 ("task_recover", json!({ "task_id": task, "action": action, "reason": reason }))
             }
             Self::LedgerRestored { reason } => ("ledger_restore", json!({ "reason": reason })),
+            Self::Problem { task, category, message } => {
+                ("problem", json!({ "task_id": task, "category": category, "message": message }))
+            }
             Self::Warned { task, message } => {
                 ("warn", json!({ "task_id": task, "message": message }))
             }

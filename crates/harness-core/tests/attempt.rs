@@ -1,5 +1,7 @@
 //! The machine of one attempt, told and answered line by line.
 
+#![allow(clippy::unwrap_used, reason = "clippy only knows #[test] functions")]
+
 use harness_core::{
     Category, Command, CommitId, Holder, Refusal, Reply, Task, TaskId, Timestamp, WorkerId,
     agent::{AgentEvent, End, FailureKind, StoppedBy, Usage},

@@ -115,7 +115,11 @@ impl<A: Send + Sync> Branch<A> {
         });
         let mut ticker = tokio::time::interval_at(Instant::now() + ports.tick, ports.tick);
         ticker.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let interrupts = self.hub().interrupts();
+        let mut interrupts = self.hub().interrupts();
+        if *interrupts.borrow_and_update() > 0 {
+            // Whoever wanted everything to stop meant what begins only now too.
+            interrupts.mark_changed();
+        }
         (Told(told), Waiting { events, messages, ticker, interrupts, _subscription: subscription })
     }
 }

@@ -42,6 +42,7 @@ pub enum Reply {
     Imported { goal: String, task_count: usize, warnings: Vec<String> },
     Reset { task_count: usize },
     Session { number: u64 },
+    Noted,
 }
 
 impl Change {

@@ -2,6 +2,7 @@
 //! these; [`decide`] answers what becomes true, or refuses. One file per decision.
 
 mod add;
+mod adopt;
 mod change;
 mod checkpoint;
 mod claim;
@@ -10,6 +11,7 @@ mod edit;
 mod fail;
 mod import;
 mod intend;
+mod note;
 mod refusal;
 mod release;
 mod remove;
@@ -19,6 +21,7 @@ mod session;
 mod upkeep;
 
 pub use add::Add;
+pub use adopt::Adopt;
 pub use change::{Change, Reply, Row};
 pub use checkpoint::AddCheckpoint;
 pub use claim::{Claim, Claimed, Place};
@@ -27,6 +30,7 @@ pub use edit::Edit;
 pub use fail::{Attempts, Fail};
 pub use import::{Import, ImportMode};
 pub use intend::{Intend, VoidIntent};
+pub use note::Note;
 pub use refusal::{Refusal, RefusalKind};
 pub use release::Release;
 pub use remove::Remove;
@@ -49,6 +53,9 @@ pub enum Command {
     /// Throws all tasks away; the store archives the ledger first.
     Reset,
     Claim(Claim),
+    /// Records what has to be before a task is chosen: leases that ran out, tasks that can never run.
+    Upkeep,
+    Adopt(Adopt),
     Checkpoint(AddCheckpoint),
     Renew(Renew),
     Intend(Intend),
@@ -59,6 +66,7 @@ pub enum Command {
     Release(Release),
     BeginSession(BeginSession),
     EndSession(EndSession),
+    Note(Note),
 }
 
 /// What becomes true when `command` is applied to `ledger` at `now`; or why nothing does.
@@ -70,6 +78,8 @@ pub fn decide(ledger: &Ledger, now: Timestamp, command: &Command) -> Result<Chan
         Command::Import(c) => c.decide(ledger),
         Command::Reset => Ok(import::reset(ledger)),
         Command::Claim(c) => c.decide(ledger, now),
+        Command::Upkeep => Ok(upkeep::upkeep(ledger, now)),
+        Command::Adopt(c) => c.decide(ledger, now),
         Command::Checkpoint(c) => c.decide(ledger, now),
         Command::Renew(c) => c.decide(ledger, now),
         Command::Intend(c) => c.decide(ledger),
@@ -80,6 +90,7 @@ pub fn decide(ledger: &Ledger, now: Timestamp, command: &Command) -> Result<Chan
         Command::Release(c) => c.decide(ledger),
         Command::BeginSession(c) => c.decide(ledger),
         Command::EndSession(c) => c.decide(ledger, now),
+        Command::Note(c) => Ok(c.decide(ledger)),
     }
 }
 

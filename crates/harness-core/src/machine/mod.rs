@@ -6,6 +6,7 @@
 
 pub mod attempt;
 pub mod recovery;
+pub mod work;
 
 use crate::{
     Command, Refusal, Reply, Timestamp,

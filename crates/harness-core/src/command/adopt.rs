@@ -1,0 +1,43 @@
+//! A session takes over what an interrupted one left, to recover it.
+
+use super::{Change, Refusal, Reply, find};
+use crate::{TaskId, Timestamp, WorkerId, fact::Fact, lease, ledger::Ledger, task::Status};
+
+/// The attempt goes on: same epoch, same base. Whoever asks holds the lock of the session that is
+/// gone, or saw its lease run out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Adopt {
+    pub task: TaskId,
+    pub worker: WorkerId,
+    pub lease_seconds: u64,
+    /// What is going to be done about it, and why: for the log.
+    pub action: String,
+    pub reason: String,
+}
+
+impl Adopt {
+    pub(super) fn decide(&self, ledger: &Ledger, now: Timestamp) -> Result<Change, Refusal> {
+        let found = find(ledger, &self.task)?;
+        if found.status != Status::InProgress {
+            return Err(Refusal::NotClaimed { task: found.id.clone(), status: found.status });
+        }
+        let mut task = found.clone();
+        task.claimed_by = Some(self.worker.clone());
+        // A hand-made claim may have none, and without one nothing could be fenced.
+        let mut head = None;
+        if task.epoch.is_none() {
+            let epoch = ledger.next_epoch();
+            task.epoch = Some(epoch);
+            head = Some(crate::ledger::Head { epoch, ..ledger.head().clone() });
+        }
+        let expires_at = lease::end(&task, self.lease_seconds, now);
+        task.lease_expires_at = Some(expires_at);
+        let fact = Fact::Recovered {
+            task: task.id.clone(),
+            action: self.action.clone(),
+            reason: self.reason.clone(),
+        };
+        let reply = Reply::Lease { task: task.id.clone(), expires_at };
+        Ok(Change { head, ..Change::put(task, fact, reply) })
+    }
+}

@@ -1,0 +1,385 @@
+//! A session over the ledger: look around, prepare, recover what was left, then one task after the
+//! other until nothing is left or something says stop.
+
+use super::{
+    Input, Machine, Next, attempt,
+    recovery::{self, Action},
+};
+use crate::{
+    Category, Command, Epoch, Holder, Refusal, Reply, Task, TaskId, Timestamp, WorkerId,
+    command::{Adopt, BeginSession, Claim, EndSession, Note, Place},
+    task::{Intent, Via},
+};
+
+/// What a session starts from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Session {
+    pub worker: WorkerId,
+    pub pid: u32,
+    pub lease_seconds: u64,
+    pub max_tasks: i64,
+    pub runs: Runs,
+}
+
+/// What follows when a session has worked on as many tasks as it may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Runs {
+    /// The next one begins.
+    On,
+    Once,
+}
+
+/// What is there before anything is done.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Survey {
+    /// Tracked files with changes that no interrupted task explains.
+    pub dirty: Vec<String>,
+    /// A client that holds a task under a live lease.
+    pub client: Option<(TaskId, WorkerId)>,
+    /// Interrupted attempts, with what is left of them.
+    pub interrupted: Vec<Interrupted>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Interrupted {
+    pub task: Task,
+    pub evidence: recovery::Evidence,
+    /// What else a person should know, e.g. a stash that is younger than the claim.
+    pub remark: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    Survey,
+    /// The init script, if there is one.
+    Prepare,
+    /// Which task is next.
+    Peek,
+    /// What a claim of this task starts from.
+    Base {
+        task: TaskId,
+    },
+    Attempt {
+        task: Box<Task>,
+        holder: Holder,
+        entry: attempt::Entry,
+    },
+    /// Nothing is left to do: the marker goes.
+    Close,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Ended {
+    Surveyed(Survey),
+    Prepared(Prepared),
+    Peeked(Option<Box<Task>>),
+    Based(Place),
+    Attempted(attempt::Outcome),
+    Closed,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Prepared {
+    NoScript,
+    Passed,
+    Failed,
+}
+
+/// Why a session ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stopped {
+    /// Nothing is left that could be worked on.
+    Complete,
+    Once,
+    MaxSessions,
+    Interrupted,
+    EnvSetup(String),
+    Config(String),
+    Dirty(Vec<String>),
+    Client {
+        task: TaskId,
+        worker: WorkerId,
+    },
+    Limit,
+    Budget,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum State {
+    Begun,
+    Surveying,
+    Preparing {
+        again: bool,
+    },
+    /// The result of the init script is on its way into the log.
+    Prepared {
+        passed: bool,
+        again: bool,
+    },
+    Adopting(Box<Interrupted>, Action),
+    Recovering,
+    BeginningSession,
+    KeepingUp,
+    Peeking,
+    Basing(Box<Task>),
+    Claiming,
+    Attempting,
+    Complaining(Stopped),
+    EndingSession(Then),
+    Closing,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Then {
+    Stop(Stopped),
+    NextSession,
+}
+
+pub struct Work {
+    session: Session,
+    state: State,
+    interrupted: Vec<Interrupted>,
+    tasks_done: i64,
+    interrupt: bool,
+}
+
+type Step = Next<Effect, Stopped>;
+
+impl Work {
+    pub fn new(session: Session) -> Self {
+        Self {
+            session,
+            state: State::Begun,
+            interrupted: Vec::new(),
+            tasks_done: 0,
+            interrupt: false,
+        }
+    }
+
+    fn start(&mut self, state: State, effect: Effect) -> Step {
+        self.state = state;
+        Next::Start(effect)
+    }
+
+    fn commit(&mut self, state: State, command: Command) -> Step {
+        self.state = state;
+        Next::Commit(Box::new(command))
+    }
+
+    fn surveyed(&mut self, survey: Survey) -> Step {
+        if let Some((task, worker)) = survey.client {
+            return Next::Done(Stopped::Client { task, worker });
+        }
+        if !survey.dirty.is_empty() && survey.interrupted.is_empty() {
+            return Next::Done(Stopped::Dirty(survey.dirty));
+        }
+        self.interrupted = survey.interrupted;
+        self.start(State::Preparing { again: false }, Effect::Prepare)
+    }
+
+    fn prepared(&mut self, again: bool, prepared: Prepared) -> Step {
+        let passed = match prepared {
+            Prepared::NoScript => return self.recover_next(),
+            Prepared::Passed => true,
+            Prepared::Failed => false,
+        };
+        self.commit(State::Prepared { passed, again }, Command::Note(Note::HealthCheck { passed }))
+    }
+
+    /// One interrupted attempt after the other; then the session proper begins.
+    fn recover_next(&mut self) -> Step {
+        if self.interrupt {
+            return self.stop(Stopped::Interrupted);
+        }
+        let Some(found) = self.interrupted.pop() else { return self.begin_session() };
+        let action = recovery::action(found.evidence);
+        let (name, mut reason) = match &found.task.intent {
+            Some(Intent::Rollback { category, .. }) => {
+                ("roll back", format!("a rollback was intended ({category})"))
+            }
+            Some(Intent::Land { .. }) | None => (action.name(), action.reason().into_owned()),
+        };
+        if let Some(remark) = &found.remark {
+            reason = format!("{reason}; {remark}");
+        }
+        let command = Command::Adopt(Adopt {
+            task: found.task.id.clone(),
+            worker: self.session.worker.clone(),
+            lease_seconds: self.session.lease_seconds,
+            action: name.to_owned(),
+            reason,
+        });
+        self.commit(State::Adopting(Box::new(found), action), command)
+    }
+
+    fn begin_session(&mut self) -> Step {
+        self.tasks_done = 0;
+        let pid = self.session.pid;
+        self.commit(State::BeginningSession, Command::BeginSession(BeginSession { pid }))
+    }
+
+    /// Between two tasks everything that can end a session is looked at.
+    fn next_task(&mut self) -> Step {
+        if self.interrupt {
+            return self.stop(Stopped::Interrupted);
+        }
+        let most = self.session.max_tasks;
+        if most > 0 && self.tasks_done >= most {
+            return match self.session.runs {
+                Runs::Once => self.stop(Stopped::Once),
+                Runs::On => self.end_session(Then::NextSession),
+            };
+        }
+        self.commit(State::KeepingUp, Command::Upkeep)
+    }
+
+    fn peeked(&mut self, next: Option<Box<Task>>) -> Step {
+        let Some(task) = next else { return self.stop(Stopped::Complete) };
+        if self.interrupt {
+            return self.stop(Stopped::Interrupted);
+        }
+        if task.check().is_none() {
+            let message = "Missing validation.command".to_owned();
+            let why = Stopped::Config(format!("{}: {message}", task.id));
+            let note = Note::Problem { task: Some(task.id), category: Category::Config, message };
+            return self.commit(State::Complaining(why), Command::Note(note));
+        }
+        let id = task.id.clone();
+        self.start(State::Basing(task), Effect::Base { task: id })
+    }
+
+    fn based(&mut self, task: &Task, place: Place) -> Step {
+        if self.interrupt {
+            return self.stop(Stopped::Interrupted);
+        }
+        let command = Command::Claim(Claim {
+            worker: self.session.worker.clone(),
+            via: Via::Run,
+            role: None,
+            only: Some(task.id.clone()),
+            lease_seconds: self.session.lease_seconds,
+            place,
+        });
+        self.commit(State::Claiming, command)
+    }
+
+    fn attempt(&mut self, state: State, task: Task, epoch: Epoch, entry: attempt::Entry) -> Step {
+        let holder = Holder {
+            task: task.id.clone(),
+            worker: self.session.worker.clone(),
+            epoch: Some(epoch),
+        };
+        self.start(state, Effect::Attempt { task: Box::new(task), holder, entry })
+    }
+
+    fn attempted(&mut self, outcome: attempt::Outcome) -> Step {
+        use attempt::{Outcome, Why};
+        let recovering = self.state == State::Recovering;
+        match outcome {
+            Outcome::Completed { .. } | Outcome::Failed { .. } | Outcome::Lost => {
+                self.tasks_done += 1;
+                if recovering { self.recover_next() } else { self.next_task() }
+            }
+            Outcome::Left(why) => self.stop(match why {
+                Why::Interrupted => Stopped::Interrupted,
+                Why::EnvSetup(detail) => Stopped::EnvSetup(detail),
+                Why::Config(detail) => Stopped::Config(detail),
+                Why::Limit => Stopped::Limit,
+                Why::Budget => Stopped::Budget,
+            }),
+        }
+    }
+
+    fn stop(&mut self, why: Stopped) -> Step {
+        self.end_session(Then::Stop(why))
+    }
+
+    fn end_session(&mut self, then: Then) -> Step {
+        let pid = self.session.pid;
+        self.commit(State::EndingSession(then), Command::EndSession(EndSession { pid }))
+    }
+
+    fn ended(&mut self, ended: Ended) -> Step {
+        match (self.state.clone(), ended) {
+            (State::Surveying, Ended::Surveyed(survey)) => self.surveyed(survey),
+            (State::Preparing { again }, Ended::Prepared(prepared)) => {
+                self.prepared(again, prepared)
+            }
+            (State::Peeking, Ended::Peeked(next)) => self.peeked(next),
+            (State::Basing(task), Ended::Based(place)) => self.based(&task, place),
+            (State::Recovering | State::Attempting, Ended::Attempted(outcome)) => {
+                self.attempted(outcome)
+            }
+            (State::Closing, Ended::Closed) => Next::Done(Stopped::Complete),
+            (state, ended) => unreachable!("{ended:?} can not be the end of {state:?}"),
+        }
+    }
+
+    fn committed(&mut self, reply: Reply) -> Step {
+        match (self.state.clone(), reply) {
+            (State::Prepared { passed: true, .. }, _) => self.recover_next(),
+            (State::Prepared { passed: false, again: false }, _) => {
+                self.start(State::Preparing { again: true }, Effect::Prepare)
+            }
+            (State::Prepared { passed: false, again: true }, _) => {
+                self.stop(Stopped::EnvSetup("harness-init.sh failed twice".into()))
+            }
+            (State::Adopting(found, action), _) => {
+                let epoch = found.task.epoch.unwrap_or_default();
+                let entry = attempt::Entry::Recovered(action);
+                self.attempt(State::Recovering, found.task, epoch, entry)
+            }
+            (State::BeginningSession, _) => self.next_task(),
+            (State::KeepingUp, _) => self.start(State::Peeking, Effect::Peek),
+            (State::Claiming, Reply::Claimed(claimed)) => {
+                let entry = attempt::Entry::Fresh;
+                self.attempt(State::Attempting, claimed.task, claimed.epoch, entry)
+            }
+            // Upkeep left nothing between the look and the claim.
+            (State::Claiming, _) => self.next_task(),
+            (State::Complaining(why), _) => self.stop(why),
+            (State::EndingSession(Then::NextSession), _) => self.begin_session(),
+            (State::EndingSession(Then::Stop(Stopped::Complete)), _) => {
+                self.start(State::Closing, Effect::Close)
+            }
+            (State::EndingSession(Then::Stop(why)), _) => Next::Done(why),
+            (state, reply) => unreachable!("{reply:?} is no answer to {state:?}"),
+        }
+    }
+
+    fn refused(&mut self, refusal: Refusal) -> Step {
+        match (&self.state, refusal) {
+            (State::BeginningSession, Refusal::MaxSessions { .. }) => {
+                self.stop(Stopped::MaxSessions)
+            }
+            // Something else became more urgent, or was taken: look again.
+            (State::Claiming, Refusal::NotNext { .. }) => self.next_task(),
+            // It was ended by somebody else meanwhile.
+            (State::Adopting(..), _) => self.recover_next(),
+            (State::EndingSession(_), refusal) => Next::Done(Stopped::Config(refusal.to_string())),
+            (_, refusal) => self.stop(Stopped::Config(refusal.to_string())),
+        }
+    }
+}
+
+impl Machine for Work {
+    type Effect = Effect;
+    type Ended = Ended;
+    type Outcome = Stopped;
+
+    fn step(&mut self, _: Timestamp, input: Input<Ended>) -> Step {
+        match input {
+            Input::Begin => self.start(State::Surveying, Effect::Survey),
+            Input::Ended(ended) => self.ended(ended),
+            Input::Committed(reply) => self.committed(reply),
+            Input::Refused(refusal) => self.refused(refusal),
+            // The attempt hears it too and stops its agent; here it keeps the next one from
+            // starting.
+            Input::Interrupt => {
+                self.interrupt = true;
+                Next::Wait
+            }
+            Input::Told(_) | Input::Tick | Input::Message(_) => Next::Wait,
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! The machine of a session, told and answered line by line.
+
+#![allow(clippy::unwrap_used, reason = "clippy only knows #[test] functions")]
+
+use harness_core::{
+    Category, Command, CommitId, Epoch, Refusal, Reply, Task, TaskId, Timestamp, WorkerId,
+    command::{Claimed, Note, Place},
+    machine::{
+        Input, Machine, Next,
+        attempt::{Entry, Outcome, Why},
+        recovery::{Checkpoints, Evidence, TaskCommits, Uncommitted},
+        work::{Effect, Ended, Interrupted, Prepared, Runs, Session, Stopped, Survey, Work},
+    },
+    task::{Intent, Status},
+};
+
+fn said(next: &Next<Effect, Stopped>) -> String {
+    match next {
+        Next::Commit(command) => match &**command {
+            Command::Upkeep => "upkeep".into(),
+            Command::Claim(c) => format!("claim {}", c.only.as_ref().unwrap()),
+            Command::Adopt(c) => format!("adopt {}: {} because {}", c.task, c.action, c.reason),
+            Command::BeginSession(_) => "begin session".into(),
+            Command::EndSession(_) => "end session".into(),
+            Command::Note(Note::HealthCheck { passed }) => format!("note healthy={passed}"),
+            Command::Note(Note::Problem { message, .. }) => format!("note {message}"),
+            other => format!("{other:?}"),
+        },
+        Next::Start(Effect::Attempt { task, entry, .. }) => match entry {
+            Entry::Fresh => format!("attempt {}", task.id),
+            Entry::Recovered(action) => format!("recover {}: {}", task.id, action.name()),
+        },
+        Next::Start(Effect::Base { task }) => format!("base {task}"),
+        Next::Start(effect) => format!("{effect:?}").to_lowercase(),
+        Next::Wait => "wait".into(),
+        Next::Cancel(cause) => format!("cancel {cause:?}"),
+        Next::Done(why) => format!("done {why:?}"),
+    }
+}
+
+fn session(runs: Runs) -> Work {
+    let worker = WorkerId::parse("w").unwrap();
+    Work::new(Session { worker, pid: 7, lease_seconds: 1800, max_tasks: 1, runs })
+}
+
+#[track_caller]
+fn check(mut work: Work, story: &[(Input<Ended>, &str)]) {
+    for (n, (input, expected)) in story.iter().enumerate() {
+        let next = work.step(Timestamp::from_seconds(0), input.clone());
+        assert_eq!(said(&next), *expected, "step {n}, told {input:?}");
+    }
+}
+
+fn task(n: u64) -> Task {
+    let mut task = Task::new(TaskId::numbered(n), "one");
+    task.validation.command = Some("make test".into());
+    task
+}
+
+fn ok() -> Input<Ended> {
+    Input::Committed(Reply::Noted)
+}
+
+fn number(number: u64) -> Input<Ended> {
+    Input::Committed(Reply::Session { number })
+}
+
+fn claimed(n: u64) -> Input<Ended> {
+    let claimed = Claimed { task: task(n), epoch: Epoch(1), is_retry: false, is_reclaim: false };
+    Input::Committed(Reply::Claimed(Box::new(claimed)))
+}
+
+fn ended(ended: Ended) -> Input<Ended> {
+    Input::Ended(ended)
+}
+
+fn completed() -> Input<Ended> {
+    let commit = CommitId::parse("abcdef0").unwrap();
+    ended(Ended::Attempted(Outcome::Completed { commit }))
+}
+
+fn surveyed(survey: Survey) -> Input<Ended> {
+    ended(Ended::Surveyed(survey))
+}
+
+fn no_script() -> Input<Ended> {
+    ended(Ended::Prepared(Prepared::NoScript))
+}
+
+fn peeked(task: Option<Task>) -> Input<Ended> {
+    ended(Ended::Peeked(task.map(Box::new)))
+}
+
+fn based() -> Input<Ended> {
+    ended(Ended::Based(Place::default()))
+}
+
+#[test]
+fn works_task_after_task_and_session_after_session_until_nothing_is_left() {
+    check(
+        session(Runs::On),
+        &[
+            (Input::Begin, "survey"),
+            (surveyed(Survey::default()), "prepare"),
+            (no_script(), "begin session"),
+            (number(1), "upkeep"),
+            (ok(), "peek"),
+            (peeked(Some(task(1))), "base task-001"),
+            (based(), "claim task-001"),
+            (claimed(1), "attempt task-001"),
+            (completed(), "end session"),
+            (number(1), "begin session"),
+            (number(2), "upkeep"),
+            (ok(), "peek"),
+            (peeked(None), "end session"),
+            (number(2), "close"),
+            (ended(Ended::Closed), "done Complete"),
+        ],
+    );
+}
+
+#[test]
+fn once_is_once_and_max_sessions_is_the_end() {
+    let start: [(Input<Ended>, &str); 3] = [
+        (Input::Begin, "survey"),
+        (surveyed(Survey::default()), "prepare"),
+        (no_script(), "begin session"),
+    ];
+    let mut once = start.to_vec();
+    once.extend([
+        (number(1), "upkeep"),
+        (ok(), "peek"),
+        (peeked(Some(task(1))), "base task-001"),
+        (based(), "claim task-001"),
+        (claimed(1), "attempt task-001"),
+        (completed(), "end session"),
+        (number(1), "done Once"),
+    ]);
+    check(session(Runs::Once), &once);
+    let mut full = start.to_vec();
+    let refused = Input::Refused(Refusal::MaxSessions { max_sessions: 5 });
+    full.extend([(refused, "end session"), (number(5), "done MaxSessions")]);
+    check(session(Runs::On), &full);
+}
+
+#[test]
+fn a_dirty_tree_or_a_live_client_keeps_it_from_starting() {
+    let dirty = Survey { dirty: vec!["a.rs".into()], ..Survey::default() };
+    check(
+        session(Runs::On),
+        &[(Input::Begin, "survey"), (surveyed(dirty), "done Dirty([\"a.rs\"])")],
+    );
+    let client = Some((TaskId::numbered(1), WorkerId::parse("bob").unwrap()));
+    check(
+        session(Runs::On),
+        &[
+            (Input::Begin, "survey"),
+            (
+                surveyed(Survey { client, ..Survey::default() }),
+                "done Client { task: task-001, worker: bob }",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn the_init_script_has_two_tries() {
+    let failed = || ended(Ended::Prepared(Prepared::Failed));
+    check(
+        session(Runs::On),
+        &[
+            (Input::Begin, "survey"),
+            (surveyed(Survey::default()), "prepare"),
+            (failed(), "note healthy=false"),
+            (ok(), "prepare"),
+            (ended(Ended::Prepared(Prepared::Passed)), "note healthy=true"),
+            (ok(), "begin session"),
+        ],
+    );
+    check(
+        session(Runs::On),
+        &[
+            (Input::Begin, "survey"),
+            (surveyed(Survey::default()), "prepare"),
+            (failed(), "note healthy=false"),
+            (ok(), "prepare"),
+            (failed(), "note healthy=false"),
+            (ok(), "end session"),
+            (number(0), "done EnvSetup(\"harness-init.sh failed twice\")"),
+        ],
+    );
+}
+
+fn interrupted(intent: Option<Intent>) -> Survey {
+    let mut task = task(1);
+    task.status = Status::InProgress;
+    task.epoch = Some(Epoch(3));
+    task.intent = intent;
+    let evidence = Evidence {
+        uncommitted: Uncommitted::Changes,
+        task_commits: TaskCommits::Missing,
+        checkpoints: Checkpoints::Missing,
+    };
+    let remark = Some("a stash is younger than the claim: WIP".to_owned());
+    // A dirty tree is explained by an interrupted task.
+    Survey {
+        dirty: vec!["a.rs".into()],
+        interrupted: vec![Interrupted { task, evidence, remark }],
+        ..Survey::default()
+    }
+}
+
+#[test]
+fn what_was_left_is_recovered_before_the_session_begins() {
+    check(
+        session(Runs::On),
+        &[
+            (Input::Begin, "survey"),
+            (surveyed(interrupted(None)), "prepare"),
+            (
+                no_script(),
+                "adopt task-001: validate, then commit because uncommitted changes found; a stash is \
+             younger than the claim: WIP",
+            ),
+            (ok(), "recover task-001: validate, then commit"),
+            (completed(), "begin session"),
+        ],
+    );
+    let intent = Intent::Rollback { category: Category::TestFail, message: "red".into() };
+    check(
+        session(Runs::On),
+        &[
+            (Input::Begin, "survey"),
+            (surveyed(interrupted(Some(intent))), "prepare"),
+            (
+                no_script(),
+                "adopt task-001: roll back because a rollback was intended (TEST_FAIL); a stash is \
+             younger than the claim: WIP",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn a_task_without_a_check_is_never_started() {
+    let mut bare = task(1);
+    bare.validation.command = None;
+    check(
+        session(Runs::On),
+        &[
+            (Input::Begin, "survey"),
+            (surveyed(Survey::default()), "prepare"),
+            (no_script(), "begin session"),
+            (number(1), "upkeep"),
+            (ok(), "peek"),
+            (peeked(Some(bare)), "note Missing validation.command"),
+            (ok(), "end session"),
+            (number(1), "done Config(\"task-001: Missing validation.command\")"),
+        ],
+    );
+}
+
+#[test]
+fn what_stops_an_attempt_stops_the_session() {
+    let until_attempt: [(Input<Ended>, &str); 7] = [
+        (Input::Begin, "survey"),
+        (surveyed(Survey::default()), "prepare"),
+        (no_script(), "begin session"),
+        (number(1), "upkeep"),
+        (ok(), "peek"),
+        (peeked(Some(task(1))), "base task-001"),
+        (based(), "claim task-001"),
+    ];
+    for (why, done) in [
+        (Why::Interrupted, "done Interrupted"),
+        (Why::EnvSetup("x".into()), "done EnvSetup(\"x\")"),
+        (Why::Limit, "done Limit"),
+        (Why::Budget, "done Budget"),
+    ] {
+        let mut story = until_attempt.to_vec();
+        story.extend([
+            (claimed(1), "attempt task-001"),
+            (ended(Ended::Attempted(Outcome::Left(why))), "end session"),
+            (number(1), done),
+        ]);
+        check(session(Runs::On), &story);
+    }
+    // A claim that lost a race looks again; an interrupt lets nothing new begin.
+    let mut story = until_attempt.to_vec();
+    story.extend([
+        (Input::Refused(Refusal::NotNext { task: TaskId::numbered(1) }), "upkeep"),
+        (ok(), "peek"),
+        (Input::Interrupt, "wait"),
+        (peeked(Some(task(2))), "end session"),
+        (number(1), "done Interrupted"),
+    ]);
+    check(session(Runs::On), &story);
+}
