@@ -10,17 +10,33 @@ use crate::Timestamp;
 pub enum AgentEvent {
     Text(String),
     Thinking(String),
-    ToolStart { name: String, input: Option<Value> },
-    ToolEnd { name: String, result: Option<Value>, is_error: bool },
+    ToolStart {
+        name: String,
+        input: Option<Value>,
+    },
+    ToolEnd {
+        name: String,
+        result: Option<Value>,
+        is_error: bool,
+    },
     /// An increment, not a total.
     Usage(Usage),
     /// How full the context is, where the agent says so.
-    Context { used_tokens: u64, window_tokens: u64 },
+    Context {
+        used_tokens: u64,
+        window_tokens: u64,
+    },
     /// A rate or usage limit was reported.
-    Limit { until: Option<Timestamp> },
+    Limit {
+        until: Option<Timestamp>,
+    },
     /// The agent's own name for its context, by which it can be resumed.
     Session(String),
-    Checkpoint { step: u32, total: u32, description: String },
+    Checkpoint {
+        step: u32,
+        total: u32,
+        description: String,
+    },
 }
 
 /// Tokens and money. Cached input counts as input.
@@ -46,12 +62,22 @@ impl std::ops::AddAssign for Usage {
 #[derive(Debug, Clone, PartialEq)]
 pub enum End {
     /// A proper end of a turn, whatever it says.
-    Finished { final_text: String, usage: Usage },
-    Limited { until: Option<Timestamp> },
+    Finished {
+        final_text: String,
+        usage: Usage,
+    },
+    Limited {
+        until: Option<Timestamp>,
+    },
     OutOfContext,
     Refused,
-    Failed { kind: FailureKind, detail: String },
-    Stopped { by: StoppedBy },
+    Failed {
+        kind: FailureKind,
+        detail: String,
+    },
+    Stopped {
+        by: StoppedBy,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,6 +3,8 @@
 //! A ledger is changed in one way only: a [`Change`] made by [`decide`](crate::command::decide) is
 //! put in with [`Ledger::put_in`]. The indexes follow each row.
 
+use std::sync::OnceLock;
+
 use indexmap::IndexMap;
 
 use crate::{
@@ -14,6 +16,9 @@ use crate::{
 
 /// The newest `version` of `harness-tasks.json` that we read and the one that we write.
 pub const VERSION: u64 = 2;
+
+/// More than one transaction can give away.
+const EPOCHS_OF_A_TRANSACTION: u64 = 1000;
 
 /// Everything of the ledger that is not a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,7 +104,8 @@ pub struct Gate {
 pub struct Ledger {
     head: Head,
     tasks: IndexMap<TaskId, Task>,
-    selection: Selection,
+    /// Built when it is first asked for: who only looks at the tasks does not pay for it.
+    selection: OnceLock<Selection>,
     /// The largest epoch that any task carries; the counter in a hand-made head may lag behind it.
     highest_epoch: Epoch,
 }
@@ -116,9 +122,12 @@ impl Ledger {
                 return Err(DuplicateTask(earlier.id));
             }
         }
-        let highest_epoch = by_id.values().filter_map(|t: &Task| t.epoch).max().unwrap_or_default();
-        let selection = Selection::build(&head, &by_id);
-        Ok(Self { head, tasks: by_id, selection, highest_epoch })
+        Ok(Self::of(head, by_id))
+    }
+
+    pub(crate) fn of(head: Head, tasks: IndexMap<TaskId, Task>) -> Self {
+        let highest_epoch = tasks.values().filter_map(|t| t.epoch).max().unwrap_or_default();
+        Self { head, tasks, selection: OnceLock::new(), highest_epoch }
     }
 
     pub fn head(&self) -> &Head {
@@ -151,7 +160,7 @@ impl Ledger {
     }
 
     pub fn selection(&self) -> &Selection {
-        &self.selection
+        self.selection.get_or_init(|| Selection::build(&self.head, &self.tasks))
     }
 
     /// The largest epoch that was ever given out, as far as this ledger knows.
@@ -167,18 +176,16 @@ impl Ledger {
     pub fn put_in(&mut self, change: &Change) {
         if let Some(head) = &change.head {
             if head.phases != self.head.phases {
-                self.head = head.clone();
-                self.selection = Selection::build(&self.head, &self.tasks);
-            } else {
-                self.head = head.clone();
+                self.selection = OnceLock::new();
             }
+            self.head = head.clone();
         }
         // Dropping keeps the order of the others, which costs a walk; dropping everything, as a
         // replaced plan does, must not cost a walk for each.
         let dropped = change.rows.iter().filter(|r| matches!(r, Row::Drop(_))).count();
         if dropped > 0 && dropped == self.tasks.len() {
             self.tasks.clear();
-            self.selection = Selection::build(&self.head, &self.tasks);
+            self.selection = OnceLock::new();
         }
         for row in &change.rows {
             match row {
@@ -186,6 +193,12 @@ impl Ledger {
                 Row::Drop(id) => self.drop(id),
             }
         }
+    }
+
+    /// Leaves out all epochs that a version of the ledger which is lost may have given away. It had
+    /// at most one transaction more than this one; what that holds is bounded.
+    pub fn skip_epochs(&mut self) {
+        self.head.epoch = Epoch(self.next_epoch().0 + EPOCHS_OF_A_TRANSACTION);
     }
 
     /// Notes which lines the last change appends to the log and where. No lines are nowhere.
@@ -197,12 +210,16 @@ impl Ledger {
     fn put(&mut self, task: &Task) {
         self.highest_epoch = self.highest_epoch.max(task.epoch.unwrap_or_default());
         let before = self.tasks.insert(task.id.clone(), task.clone());
-        self.selection.row_changed(&self.tasks, before.as_ref(), Some(task));
+        if let Some(selection) = self.selection.get_mut() {
+            selection.row_changed(&self.tasks, before.as_ref(), Some(task));
+        }
     }
 
     fn drop(&mut self, id: &TaskId) {
-        if let Some(before) = self.tasks.shift_remove(id) {
-            self.selection.row_changed(&self.tasks, Some(&before), None);
+        if let Some(before) = self.tasks.shift_remove(id)
+            && let Some(selection) = self.selection.get_mut()
+        {
+            selection.row_changed(&self.tasks, Some(&before), None);
         }
     }
 }

@@ -1,15 +1,8 @@
 //! The numbers of a ledger.
 
-use std::{
-    collections::{HashSet, VecDeque},
-    fmt,
-};
+use std::{collections::HashSet, fmt};
 
-use crate::{
-    TaskId,
-    ledger::Ledger,
-    task::{Status, Task},
-};
+use crate::{TaskId, ledger::Ledger, task::Status};
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stats {
@@ -27,7 +20,12 @@ pub struct Stats {
 
 impl Stats {
     pub fn of(ledger: &Ledger) -> Self {
-        let mut stats = Self { total: ledger.len(), ..Self::default() };
+        Self::with_blocked(ledger, &blocked(ledger))
+    }
+
+    /// The same where the [`blocked`] tasks are already known.
+    pub fn with_blocked(ledger: &Ledger, blocked: &HashSet<&TaskId>) -> Self {
+        let mut stats = Self { total: ledger.len(), blocked: blocked.len(), ..Self::default() };
         for task in ledger.tasks() {
             match task.status {
                 Status::Pending => stats.pending += 1,
@@ -38,7 +36,6 @@ impl Stats {
             stats.attempts_total += u64::from(task.attempts);
             stats.checkpoints += task.checkpoints.len();
         }
-        stats.blocked = blocked(ledger).len();
         stats
     }
 }
@@ -46,20 +43,34 @@ impl Stats {
 /// The pending tasks that depend, directly or not, on one that failed for good. Computed, never
 /// stored: it is a consequence and would go stale.
 pub fn blocked(ledger: &Ledger) -> HashSet<&TaskId> {
-    let dead = ledger.tasks().filter(|t| t.failed_for_good());
-    let mut queue: VecDeque<&TaskId> = dead.map(|t| &t.id).collect();
-    let mut reached: HashSet<&TaskId> = HashSet::new();
-    while let Some(id) = queue.pop_front() {
-        for dependent in ledger.selection().dependents(id) {
-            let held_up = ledger.task(dependent).is_some_and(|t| t.status != Status::Completed);
-            if held_up && reached.insert(dependent) {
-                queue.push_back(dependent);
+    let tasks = ledger.by_id();
+    let mut stack: Vec<usize> =
+        (0..tasks.len()).filter(|at| tasks[*at].failed_for_good()).collect();
+    if stack.is_empty() {
+        return HashSet::new();
+    }
+    // By position, and not by the ledger's index of who can be worked on: this is asked by those
+    // who only look, for whom building that costs more than the answer.
+    let mut dependents: Vec<Vec<usize>> = vec![Vec::new(); tasks.len()];
+    for (at, task) in tasks.values().enumerate() {
+        for before in task.depends_on.iter().filter_map(|d| tasks.get_index_of(d)) {
+            dependents[before].push(at);
+        }
+    }
+    let mut reached = HashSet::new();
+    let mut seen = vec![false; tasks.len()];
+    while let Some(at) = stack.pop() {
+        for next in &dependents[at] {
+            let task = &tasks[*next];
+            if task.status != Status::Completed && !std::mem::replace(&mut seen[*next], true) {
+                stack.push(*next);
+                if task.status == Status::Pending {
+                    reached.insert(&task.id);
+                }
             }
         }
     }
-    let pending =
-        |id: &&TaskId| ledger.task(id).is_some_and(|t: &Task| t.status == Status::Pending);
-    reached.into_iter().filter(pending).collect()
+    reached
 }
 
 impl fmt::Display for Stats {

@@ -1,4 +1,20 @@
-//! Seeded simulator and conformance suites.
+//! A seeded simulator of everything beneath the decisions, and the suites that every
+//! implementation of a port must pass.
+//!
+//! A seed decides all that happens. What must hold is in [`checkers`]; a seed that breaks one is
+//! told as a story and replayed with `cargo xtask sim --seed N`.
 
+pub mod checkers;
 pub mod conformance;
+pub mod disk;
 pub mod git;
+mod history;
+mod outside;
+mod person;
+mod platter;
+pub mod random;
+pub mod seeds;
+mod session;
+pub mod story;
+pub mod workers;
+pub mod world;

@@ -1,6 +1,11 @@
 //! `harness status`
 
-use std::{collections::HashSet, io::Write as _, time::Duration};
+use std::{
+    collections::HashSet,
+    fmt::Write as _,
+    io::{self, Write as _},
+    time::Duration,
+};
 
 use harness::clock::{Clock, SystemClock};
 use harness_core::{
@@ -59,6 +64,9 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         let text = seen.text(SystemClock.now(), invocation.out.paint(), None);
         invocation.out.raw(text.as_bytes())?;
     }
+    // The process ends here: to give ten thousand tasks back one by one takes longer than to show
+    // them.
+    std::mem::forget(seen);
     Ok(ExitCode::Done)
 }
 
@@ -131,10 +139,11 @@ impl Seen {
     /// At most `rows` lines, where given: then the tasks that nobody works on are left out first.
     fn text(&self, now: Timestamp, paint: Paint, rows: Option<usize>) -> String {
         let blocked = stats::blocked(&self.ledger);
+        let stats = Stats::with_blocked(&self.ledger, &blocked);
         let mut text = String::with_capacity(64 * self.ledger.len() + 1024);
         let mut line = |line: &dyn std::fmt::Display| {
-            text += &line.to_string();
-            text.push('\n');
+            // Writing into a string does not fail.
+            _ = writeln!(text, "{line}");
         };
         let head = self.ledger.head();
         let root = paint.heading(one_line(&self.root));
@@ -142,7 +151,7 @@ impl Seen {
             Some(goal) => line(&format_args!("{root} — {}", one_line(goal))),
             None => line(&root),
         }
-        line(&CountsLine { stats: Stats::of(&self.ledger), paint });
+        line(&CountsLine { stats, paint });
         let sessions = head.session_config.max_sessions;
         match head.last_session {
             Some(last) => {
@@ -249,11 +258,7 @@ fn watch(invocation: &mut Invocation, root: &StateRoot, args: &Args) -> Result<E
                 }
             }
             Err(failure) => {
-                _ = writeln!(
-                    std::io::stderr(),
-                    "Error: {}",
-                    crate::render::visible(&failure.error)
-                );
+                _ = writeln!(io::stderr(), "Error: {}", crate::render::visible(&failure.error));
             }
         }
         invocation.out.finish()?;

@@ -5,10 +5,16 @@
 
 mod config;
 mod demo;
+mod doctor;
 mod environment;
 mod frame;
 mod init;
 mod killed;
+mod ledgers;
+mod log;
+mod plan;
+mod status;
+mod task_read;
 mod tasks;
 mod together;
 mod trust;

@@ -1,5 +1,6 @@
 //! Bytes to a ledger, or to an error that names the task and the field.
 
+use indexmap::IndexMap;
 use serde::{Deserialize, Deserializer, de};
 use serde_json::value::RawValue;
 
@@ -9,7 +10,8 @@ use super::{
     object::Object,
 };
 use crate::{
-    ledger::{Head, Ledger, VERSION},
+    TaskId,
+    ledger::{DuplicateTask, Head, Ledger, VERSION},
     task::Task,
 };
 
@@ -36,7 +38,7 @@ impl FormatError {
 /// The ledger and the text that a later write starts from.
 pub fn read(bytes: &[u8]) -> Result<(Ledger, Document), FormatError> {
     let text = utf8(bytes)?;
-    let top: Top<&RawValue> = serde_json::from_str(text).map_err(|e| explain(text, &e))?;
+    let top: Top<Vec<&RawValue>> = serde_json::from_str(text).map_err(|e| explain(text, &e))?;
     let head = head(&top.fields)?;
     let raw = top.tasks;
     let tasks =
@@ -50,7 +52,7 @@ pub fn read(bytes: &[u8]) -> Result<(Ledger, Document), FormatError> {
 /// The ledger alone, in one pass: for whoever only looks.
 pub fn read_ledger(bytes: &[u8]) -> Result<Ledger, FormatError> {
     let text = utf8(bytes)?;
-    let top: Top<DiskTask> = match serde_json::from_str(text) {
+    let top: Top<ById> = match serde_json::from_str(text) {
         Ok(top) => top,
         // The quick pass failed; the careful one says where.
         Err(e) => {
@@ -58,8 +60,7 @@ pub fn read_ledger(bytes: &[u8]) -> Result<Ledger, FormatError> {
             return Err(place.unwrap_or_else(|| FormatError::shape("", without_position(&e))));
         }
     };
-    let tasks = top.tasks.into_iter().map(Task::from).collect();
-    Ledger::new(head(&top.fields)?, tasks).map_err(|e| FormatError::shape("", e))
+    Ok(Ledger::of(head(&top.fields)?, top.tasks.0))
 }
 
 fn utf8(bytes: &[u8]) -> Result<&str, FormatError> {
@@ -139,7 +140,35 @@ fn without_position(error: &serde_json::Error) -> String {
 /// null stands where the tasks were.
 struct Top<T> {
     fields: Object,
-    tasks: Vec<T>,
+    tasks: T,
+}
+
+/// The tasks where they will stay: tasks are large, and each move of all of them shows.
+struct ById(IndexMap<TaskId, Task>);
+
+impl<'de> Deserialize<'de> for ById {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct List;
+        impl<'de> de::Visitor<'de> for List {
+            type Value = ById;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a list")
+            }
+
+            fn visit_seq<A: de::SeqAccess<'de>>(self, mut list: A) -> Result<ById, A::Error> {
+                let mut tasks = IndexMap::new();
+                while let Some(task) = list.next_element::<DiskTask>()? {
+                    let task = Task::from(task);
+                    if let Some(earlier) = tasks.insert(task.id.clone(), task) {
+                        return Err(de::Error::custom(DuplicateTask(earlier.id)));
+                    }
+                }
+                Ok(ById(tasks))
+            }
+        }
+        d.deserialize_seq(List)
+    }
 }
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Top<T> {

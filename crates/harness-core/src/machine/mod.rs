@@ -1,3 +1,60 @@
 //! The machines: each says what to do next, from what is known. None of them does it.
+//!
+//! A machine never touches the truth: it asks for commands. It is never stored: what must survive
+//! was committed, and a new machine is made from that. Whoever drives one performs at most one
+//! effect at a time.
 
 pub mod recovery;
+
+use crate::{
+    Command, Refusal, Reply, Timestamp,
+    agent::{AgentEvent, StoppedBy},
+};
+
+pub trait Machine {
+    /// What it can ask to be done.
+    type Effect;
+    /// What comes of that.
+    type Ended;
+    /// What it comes to in the end.
+    type Outcome;
+
+    fn step(
+        &mut self,
+        now: Timestamp,
+        input: Input<Self::Ended>,
+    ) -> Next<Self::Effect, Self::Outcome>;
+}
+
+/// What happened since the last step.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Input<T> {
+    Begin,
+    /// The command that was asked for is durable.
+    Committed(Reply),
+    /// It changed nothing.
+    Refused(Refusal),
+    /// The effect that was started came to its end.
+    Ended(T),
+    /// The agent in the effect tells something.
+    Told(AgentEvent),
+    /// Some time has passed.
+    Tick,
+    /// Somebody wants everything to stop.
+    Interrupt,
+    /// Somebody says something to the run.
+    Message(String),
+}
+
+/// What to do next.
+#[derive(Debug, Clone, PartialEq)]
+#[must_use]
+pub enum Next<E, O> {
+    Commit(Box<Command>),
+    /// Only while no effect is under way.
+    Start(E),
+    Wait,
+    /// Asks the effect to stop. Its end still arrives.
+    Cancel(StoppedBy),
+    Done(O),
+}

@@ -4,4 +4,5 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a case fails by panicking")]
 
 pub mod repository;
+pub mod store;
 pub mod workspace;

@@ -80,6 +80,8 @@ impl FileStore {
     pub fn create(&mut self, now: Timestamp) -> Result<Created, StoreError> {
         let _held = self.enter(&mut Vec::new())?;
         if self.disk.identity(File::Ledger)?.is_some() {
+            // Whoever made it may have died before it was durable.
+            self.disk.sync_root()?;
             return Ok(Created::Existed);
         }
         self.disk.ensure_home()?;
@@ -89,8 +91,9 @@ impl FileStore {
         let lines = line.map(|l| l.to_string()).into_iter().collect();
         ledger.set_log_tail(lines, self.disk.size(File::Log)?);
         let document = Document::new(&ledger);
-        self.write(ledger, document, Backup::None)?;
+        // The marker means nothing without a ledger; a ledger without it would stay so.
         self.disk.make_marker()?;
+        self.write(ledger, document, Backup::None)?;
         Ok(Created::New)
     }
 
@@ -116,6 +119,9 @@ impl FileStore {
         let Some((bytes, identity)) = self.disk.read(File::Ledger)? else {
             return Err(StoreError::NoLedger { root: self.root.clone() });
         };
+        // Whoever put it there may have died before the name was durable. Nothing is answered, and
+        // no log line written, on the strength of a version that a power loss would take back.
+        self.disk.sync_root()?;
         match format::read(&bytes) {
             Ok((ledger, document)) => {
                 self.known = Some(Known { ledger, document, identity });
@@ -138,13 +144,20 @@ impl FileStore {
             Some((bytes, _)) => format::read(&bytes)
                 .map_err(|e| format!("harness-tasks.json.bak does not help: {e}")),
         };
-        let (ledger, document) = match backup {
+        let (mut ledger, document) = match backup {
             Ok(parsed) => parsed,
             Err(backup) => {
                 self.log_unrecoverable(now)?;
                 return Err(StoreError::Unrecoverable { ledger: why, backup });
             }
         };
+        // A claim that is lost with the newest version must not share its epoch with a later one:
+        // receipts and runs are kept by it.
+        ledger.skip_epochs();
+        // The version that remembered the last lines of the log is gone.
+        if self.disk.identity(File::Log)?.is_some() {
+            self.disk.sync(File::Log)?;
+        }
         self.disk.ensure_home()?;
         let name = format!("harness-tasks.{}.corrupt", stamp(now));
         let kept = self.disk.archive(&name, broken)?;
@@ -166,6 +179,7 @@ impl FileStore {
             category: Some(Category::EnvSetup),
             message: "harness-tasks.json corrupted and unrecoverable".into(),
         };
+        log_tail::end_line(&*self.disk, File::Log)?;
         self.disk.append(File::Log, format!("{line}\n").as_bytes())
     }
 
@@ -260,38 +274,64 @@ impl FileStore {
             return Err(StoreError::NoLedger { root: self.root.clone() });
         };
         log_tail::finish(&*self.disk, known.ledger.head())?;
-        if let Freshness::Restored { reason } = &freshness {
-            applied.warnings.push(format!(
-                "harness-tasks.json was not readable and was restored from its backup: {reason}"
-            ));
-            applied.facts.push(Fact::LedgerRestored { reason: reason.clone() });
+        if let Freshness::Restored { reason } = freshness {
+            known = self.put_back(now, known, reason, &mut applied)?;
         }
+        let restored = applied.facts.len();
         let touched = self.decide(now, commands, &mut applied, &mut known)?;
-        let backup = match (touched, freshness) {
-            (Touched::Nothing, Freshness::AsKnown) => {
+        match touched {
+            Touched::Ledger => {}
+            Touched::Nothing => {
                 self.known = Some(known);
+                self.tell_trajectory(now, restored, &mut applied);
                 return Ok(applied);
             }
-            (_, Freshness::Restored { .. }) => Backup::None,
-            (Touched::Ledger, Freshness::AsKnown) => Backup::Keep,
-        };
+        }
         let session = known.ledger.head().session_count;
-        let lines = applied.facts.iter().filter_map(|f| f.log_line(now, session));
+        let lines = applied.facts[restored..].iter().filter_map(|f| f.log_line(now, session));
         let lines = lines.map(|l| l.to_string()).collect();
+        log_tail::end_line(&*self.disk, File::Log)?;
         known.ledger.set_log_tail(lines, self.disk.size(File::Log)?);
         if held.as_ref().is_some_and(|h| !h.still_held()) {
             return Err(StoreError::LockLost);
         }
-        let warnings = self.write(known.ledger, known.document, backup)?;
+        let warnings = self.write(known.ledger, known.document, Backup::Keep)?;
         applied.warnings.extend(warnings);
         drop(held);
-        self.tell_trajectory(now, &mut applied);
+        let told = applied.facts.len();
+        self.tell_trajectory(now, told, &mut applied);
         Ok(applied)
     }
 
-    fn tell_trajectory(&self, now: Timestamp, applied: &mut Applied) {
+    /// Makes the backup the ledger again, as a change of its own: so the backup is never more than
+    /// one transaction older than what is destroyed, also when that happens twice.
+    fn put_back(
+        &mut self,
+        now: Timestamp,
+        mut known: Known,
+        reason: String,
+        applied: &mut Applied,
+    ) -> Result<Known, StoreError> {
+        applied.warnings.push(format!(
+            "harness-tasks.json was not readable and was restored from its backup: {reason}"
+        ));
+        let fact = Fact::LedgerRestored { reason };
+        let line = fact.log_line(now, known.ledger.head().session_count);
+        applied.facts.push(fact);
+        log_tail::end_line(&*self.disk, File::Log)?;
+        let lines = line.map(|l| l.to_string()).into_iter().collect();
+        known.ledger.set_log_tail(lines, self.disk.size(File::Log)?);
+        applied.warnings.extend(self.write(known.ledger, known.document, Backup::None)?);
+        let known = self.known.take();
+        let known = known.ok_or_else(|| StoreError::NoLedger { root: self.root.clone() })?;
+        log_tail::finish(&*self.disk, known.ledger.head())?;
+        Ok(known)
+    }
+
+    /// The first `count` facts; the others changed nothing.
+    fn tell_trajectory(&self, now: Timestamp, count: usize, applied: &mut Applied) {
         let mut lines = String::new();
-        for fact in &applied.facts {
+        for fact in &applied.facts[..count] {
             lines.push_str(&fact.trajectory(now).to_string());
             lines.push('\n');
         }
@@ -299,6 +339,7 @@ impl FileStore {
             return;
         }
         let told = self.disk.ensure_home();
+        let told = told.and_then(|()| log_tail::end_line(&*self.disk, File::Trajectory));
         let told = told.and_then(|()| self.disk.append(File::Trajectory, lines.as_bytes()));
         if let Err(e) = told {
             applied.warnings.push(format!("the change is made, but not in the trajectory: {e}"));

@@ -23,9 +23,24 @@ pub(super) fn finish(disk: &dyn Disk, head: &Head) -> io::Result<()> {
     let written = disk.read_from(File::Log, from)?;
     let missing = missing(&written, &head.log_tail);
     if !missing.is_empty() {
+        // What ended the line before ours may have gone with the power as well.
+        if written.is_empty() {
+            end_line(disk, File::Log)?;
+        }
         disk.append(File::Log, &missing)?;
     }
-    disk.sync(File::Log)
+    disk.sync(File::Log)?;
+    // The log may have been made for these lines: then its name must last as well.
+    if from == 0 { disk.sync_root() } else { Ok(()) }
+}
+
+/// Ends the last line of a file if somebody left it open, so that what is appended next does not
+/// run into it.
+pub(super) fn end_line(disk: &dyn Disk, file: File) -> io::Result<()> {
+    match disk.tail(file, 1)?.last() {
+        None | Some(b'\n') => Ok(()),
+        Some(_) => disk.append(file, b"\n"),
+    }
 }
 
 /// What has to be appended so that all `lines` are in the log.

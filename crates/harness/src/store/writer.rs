@@ -6,12 +6,14 @@
 use std::{
     sync::{
         Arc,
-        mpsc::{self, Receiver, SyncSender},
+        mpsc::{self, Receiver, SyncSender, TrySendError},
     },
     thread::{self, JoinHandle},
 };
 
 use harness_core::{Command, Fact, Refusal, Reply};
+
+use tokio::sync::oneshot;
 
 use super::{Store, StoreError};
 use crate::clock::Clock;
@@ -33,7 +35,23 @@ pub struct Writer {
 
 struct Request {
     command: Command,
-    answer: SyncSender<Answer>,
+    answer: Return,
+}
+
+/// Where the answer goes: to a thread that blocks for it, or to a task that does not.
+enum Return {
+    Blocking(SyncSender<Answer>),
+    Async(oneshot::Sender<Answer>),
+}
+
+impl Return {
+    /// A caller that no longer listens does not matter to the others.
+    fn send(self, answer: Answer) {
+        match self {
+            Self::Blocking(caller) => _ = caller.send(answer),
+            Self::Async(caller) => _ = caller.send(answer),
+        }
+    }
 }
 
 type Answer = Result<Result<Reply, Refusal>, Arc<StoreError>>;
@@ -65,13 +83,37 @@ impl Writer {
     pub fn apply(&self, command: Command) -> Result<Reply, WriterError> {
         let (answer, answered) = mpsc::sync_channel(1);
         let requests = self.requests.as_ref().ok_or(WriterError::Ended)?;
-        requests.send(Request { command, answer }).map_err(|_| WriterError::Ended)?;
-        match answered.recv() {
-            Ok(Ok(Ok(reply))) => Ok(reply),
-            Ok(Ok(Err(refusal))) => Err(WriterError::Refused(refusal)),
-            Ok(Err(error)) => Err(WriterError::Store(error)),
-            Err(_) => Err(WriterError::Ended),
+        let request = Request { command, answer: Return::Blocking(answer) };
+        requests.send(request).map_err(|_| WriterError::Ended)?;
+        plain(answered.recv().ok())
+    }
+
+    /// Waits without blocking the thread.
+    pub async fn apply_async(&self, command: Command) -> Result<Reply, WriterError> {
+        let (answer, answered) = oneshot::channel();
+        let requests = self.requests.as_ref().ok_or(WriterError::Ended)?;
+        let request = Request { command, answer: Return::Async(answer) };
+        match requests.try_send(request) {
+            Ok(()) => {}
+            Err(TrySendError::Disconnected(_)) => return Err(WriterError::Ended),
+            // Rare: a thousand others wait. A thread may block where a task may not.
+            Err(TrySendError::Full(request)) => {
+                let requests = requests.clone();
+                let send = move || requests.send(request).is_ok();
+                let sent = tokio::task::spawn_blocking(send).await;
+                sent.ok().filter(|sent| *sent).ok_or(WriterError::Ended)?;
+            }
         }
+        plain(answered.await.ok())
+    }
+}
+
+fn plain(answer: Option<Answer>) -> Result<Reply, WriterError> {
+    match answer {
+        Some(Ok(Ok(reply))) => Ok(reply),
+        Some(Ok(Err(refusal))) => Err(WriterError::Refused(refusal)),
+        Some(Err(error)) => Err(WriterError::Store(error)),
+        None => Err(WriterError::Ended),
     }
 }
 
@@ -100,18 +142,17 @@ fn write_all(
             commands.push(next.command);
             answers.push(next.answer);
         }
-        // A caller that no longer listens does not matter to the others.
         match store.apply(clock.now(), &commands) {
             Ok(applied) => {
                 publish(&applied.facts, &applied.warnings);
                 for (answer, reply) in answers.into_iter().zip(applied.replies) {
-                    let _ = answer.send(Ok(reply));
+                    answer.send(Ok(reply));
                 }
             }
             Err(error) => {
                 let error = Arc::new(error);
                 for answer in answers {
-                    let _ = answer.send(Err(Arc::clone(&error)));
+                    answer.send(Err(Arc::clone(&error)));
                 }
             }
         }

@@ -6,10 +6,13 @@ use std::{
 };
 
 use harness::store::{StoreError, look_backup, look_bytes};
-use harness_core::{Ledger, Stats, format};
+use harness_core::{
+    Stats,
+    format::{self, FormatError},
+};
 
 use super::finding::{Finding, Level};
-use crate::{failure::Failure, root::StateRoot};
+use crate::root::StateRoot;
 
 /// Every name of ours that must be a regular file, and `.harness`, which must be a directory.
 const NAMES: &[&str] = &[
@@ -27,22 +30,31 @@ pub(super) fn check(root: &StateRoot) -> Vec<Finding> {
     let mut findings = vec![ledger(root), backup(root)];
     let strangers = strangers(root);
     if strangers.is_empty() {
-        findings.push(Finding::ok("files", "none of ours is a link or something else"));
+        findings.push(Finding::ok("files", "regular files, no links"));
     }
     findings.extend(strangers);
     findings
 }
 
-fn read(bytes: &[u8]) -> Result<Ledger, Failure> {
-    format::read_ledger(bytes).map_err(|why| StoreError::Format(why).into())
-}
-
 fn ledger(root: &StateRoot) -> Finding {
     const CHECK: &str = "ledger";
-    let ledger = look_bytes(root.path()).map_err(Failure::from).and_then(|bytes| read(&bytes));
-    let ledger = match ledger {
+    let bytes = match look_bytes(root.path()) {
+        Ok(bytes) => bytes,
+        Err(why) => return Finding::broken(CHECK, &why.into()),
+    };
+    let ledger = match format::read_ledger(&bytes) {
         Ok(ledger) => ledger,
-        Err(failure) => return Finding::broken(CHECK, &failure),
+        Err(why @ FormatError::Corrupt(_)) => {
+            let mend = match look_backup(root.path()) {
+                Ok(Some(backup)) if format::read_ledger(&backup).is_ok() => {
+                    "any command that changes something restores the backup"
+                }
+                _ => "put back a version from your own backups or from .harness/archive",
+            };
+            let finding = Finding::fail(CHECK, why.to_string(), mend);
+            return Finding { level: Level::Broken, ..finding };
+        }
+        Err(why) => return Finding::broken(CHECK, &StoreError::Format(why).into()),
     };
     if let Some(task) = ledger.selection().dangling().first().and_then(|id| ledger.task(id)) {
         let missing = task.depends_on.iter().find(|d| !ledger.contains(d));
@@ -67,11 +79,11 @@ fn backup(root: &StateRoot) -> Finding {
     let mend = "the next change writes a new one";
     match look_backup(root.path()) {
         Ok(None) => Finding::ok(CHECK, "none yet"),
-        Ok(Some(bytes)) => match read(&bytes) {
+        Ok(Some(bytes)) => match format::read_ledger(&bytes) {
             Ok(ledger) => Finding::ok(CHECK, format!("readable, {} tasks", ledger.len())),
-            Err(failure) => {
+            Err(why) => {
                 let error =
-                    failure.error.replacen("harness-tasks.json", "harness-tasks.json.bak", 1);
+                    why.to_string().replacen("harness-tasks.json", "harness-tasks.json.bak", 1);
                 Finding::warn(CHECK, error, mend)
             }
         },

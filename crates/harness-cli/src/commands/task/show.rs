@@ -64,8 +64,9 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
 }
 
 fn not_found(ledger: &Ledger, id: TaskId) -> Failure {
-    let near = |other: &&Task| strsim::damerau_levenshtein(other.id.as_str(), id.as_str()) <= 2;
-    let nearest = ledger.tasks().filter(near).map(|task| format!("`{}`", task.id)).next();
+    let distance = |other: &Task| strsim::damerau_levenshtein(other.id.as_str(), id.as_str());
+    let near = ledger.tasks().map(|task| (distance(task), &task.id)).filter(|(d, _)| *d <= 2);
+    let nearest = near.min().map(|(_, id)| format!("`{id}`"));
     let failure = Failure::from(Refusal::NotFound { task: id.clone() });
     match nearest {
         Some(nearest) => failure.hint(format!("did you mean {nearest}?")),

@@ -1,0 +1,199 @@
+//! What the workers were told, and what was seen to be stored: a model of its own, kept from the
+//! replies and from nothing else of the product, so that the checkers do not ask the store whether
+//! the store is right.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use harness_core::{
+    Command, Epoch, Ledger, Refusal, Reply, TaskId, WorkerId,
+    command::ImportMode,
+    task::{Status, Task},
+};
+
+/// What an acknowledged reply says of a task, until somebody changes the task again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Mark {
+    Waiting,
+    Held { worker: WorkerId, epoch: Epoch, intends: bool, step: Option<String> },
+    Done { worker: WorkerId },
+    Failed,
+    Gone,
+}
+
+/// A field that somebody else put into the ledger.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// `None`: at the top.
+    pub task: Option<TaskId>,
+    pub key: String,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct History {
+    pub marks: BTreeMap<TaskId, Mark>,
+    /// Epochs of attempts that ended.
+    pub ended: BTreeSet<u64>,
+    pub highest_epoch: u64,
+    /// Tasks whose completion was stored.
+    pub completed: BTreeSet<TaskId>,
+    pub sessions: u64,
+    /// The log lines of everything that was stored, in order.
+    pub lines: Vec<String>,
+    /// Lines of a version that was destroyed before the log had them.
+    pub forgotten: Vec<String>,
+    pub notes: Vec<Note>,
+}
+
+impl History {
+    /// Follows a stored change from what both sides of it show.
+    pub fn stored(&mut self, before: &Ledger, after: &Ledger, commands: &[Command]) {
+        for task in before.tasks() {
+            let now = after.task(&task.id);
+            if let Some(epoch) = live(task)
+                && now.and_then(live) != Some(epoch)
+            {
+                self.ended.insert(epoch);
+            }
+            if now.is_none_or(|n| n != task) {
+                self.marks.remove(&task.id);
+            }
+            if now.is_none() || drops(commands, &task.id) {
+                self.completed.remove(&task.id);
+                self.notes.retain(|n| n.task.as_ref() != Some(&task.id));
+            }
+        }
+        for task in after.tasks() {
+            if before.task(&task.id).is_none() {
+                self.marks.remove(&task.id);
+            }
+            self.highest_epoch = self.highest_epoch.max(task.epoch.unwrap_or_default().0);
+            if task.status == Status::Completed {
+                self.completed.insert(task.id.clone());
+            }
+        }
+    }
+
+    /// The commands of a transaction were answered.
+    pub fn acknowledged(&mut self, commands: &[Command], replies: &[Result<Reply, Refusal>]) {
+        let mut waiting = Vec::new();
+        for (command, reply) in commands.iter().zip(replies) {
+            let Ok(reply) = reply else { continue };
+            match (command, reply) {
+                // A claim fails what can never run, and so perhaps what came back just before.
+                (Command::Claim(_), _) => {
+                    for id in waiting.drain(..) {
+                        self.marks.remove(&id);
+                    }
+                }
+                (_, Reply::Task(id)) => waiting.push(id.clone()),
+                _ => {}
+            }
+            self.answered(command, reply);
+        }
+    }
+
+    fn answered(&mut self, command: &Command, reply: &Reply) {
+        let mark = |of: &mut Self, id: &TaskId, mark| of.marks.insert(id.clone(), mark);
+        match (command, reply) {
+            (Command::Claim(c), Reply::Claimed(claimed)) => {
+                let held = Mark::Held {
+                    worker: c.worker.clone(),
+                    epoch: claimed.epoch,
+                    intends: claimed.task.intent.is_some(),
+                    step: None,
+                };
+                mark(self, &claimed.task.id, held);
+            }
+            (Command::Checkpoint(c), Reply::Lease { task, .. }) => {
+                if let Some(Mark::Held { step, .. }) = self.marks.get_mut(task) {
+                    *step = Some(c.description.clone());
+                }
+            }
+            (Command::Intend(_), Reply::Task(id)) => {
+                if let Some(Mark::Held { intends, .. }) = self.marks.get_mut(id) {
+                    *intends = true;
+                }
+            }
+            (Command::VoidIntent(_), Reply::Task(id)) => {
+                if let Some(Mark::Held { intends, .. }) = self.marks.get_mut(id) {
+                    *intends = false;
+                }
+            }
+            (Command::Complete(c), Reply::Task(id)) => {
+                // By force it may have been another's, and done before.
+                match c.authority {
+                    harness_core::command::Authority::Holder => {
+                        mark(self, id, Mark::Done { worker: c.holder.worker.clone() });
+                    }
+                    harness_core::command::Authority::Force => {
+                        self.marks.remove(id);
+                    }
+                }
+            }
+            (Command::Fail(_), Reply::Failed { task, .. }) => {
+                mark(self, task, Mark::Failed);
+            }
+            (Command::Retry(_) | Command::Release(_) | Command::Add(_), Reply::Task(id)) => {
+                mark(self, id, Mark::Waiting);
+            }
+            (Command::Remove(_), Reply::Task(id)) => {
+                mark(self, id, Mark::Gone);
+            }
+            (Command::Import(import), Reply::Imported { .. }) => match import.mode {
+                ImportMode::Merge => {
+                    for id in import.plan.tasks.keys() {
+                        if matches!(self.marks.get(id), Some(Mark::Gone)) {
+                            self.marks.remove(id);
+                        }
+                    }
+                }
+                ImportMode::Replace | ImportMode::IfFinished => self.marks.clear(),
+            },
+            (Command::Reset, Reply::Reset { .. }) => self.marks.clear(),
+            (Command::BeginSession(_), Reply::Session { number }) => {
+                self.sessions = self.sessions.max(*number);
+            }
+            // Nothing that outlasts the next change of the task, or nothing at all.
+            _ => {}
+        }
+    }
+
+    /// Somebody destroyed the newest version; `ledger` is the one before it.
+    pub fn rewound(&mut self, ledger: &Ledger) {
+        self.marks.clear();
+        self.notes.clear();
+        self.sessions = 0;
+        for epoch in ledger.tasks().filter_map(live) {
+            self.ended.remove(&epoch);
+        }
+        let done = |id: &TaskId| ledger.task(id).is_some_and(|t| t.status == Status::Completed);
+        self.completed.retain(done);
+    }
+}
+
+/// The epoch of a claim that stands.
+pub(crate) fn live(task: &Task) -> Option<u64> {
+    (task.status == Status::InProgress).then(|| task.epoch.unwrap_or_default().0)
+}
+
+/// Whether one of the commands may throw the task away, even if there is one of its name after.
+pub(crate) fn drops(commands: &[Command], id: &TaskId) -> bool {
+    commands.iter().any(|command| match command {
+        Command::Remove(c) => c.task == *id,
+        Command::Import(c) => c.mode != ImportMode::Merge,
+        Command::Reset => true,
+        Command::Add(_)
+        | Command::Edit(_)
+        | Command::Claim(_)
+        | Command::Checkpoint(_)
+        | Command::Renew(_)
+        | Command::Intend(_)
+        | Command::VoidIntent(_)
+        | Command::Complete(_)
+        | Command::Fail(_)
+        | Command::Retry(_)
+        | Command::Release(_)
+        | Command::BeginSession(_)
+        | Command::EndSession(_) => false,
+    })
+}

@@ -1,0 +1,78 @@
+//! What happened in a simulated world, as lines to read. A world is told only when somebody will
+//! read it: a failing seed is run a second time for its story.
+
+use std::fmt;
+
+#[derive(Debug, Default)]
+pub struct Story {
+    lines: Option<Vec<String>>,
+}
+
+impl Story {
+    pub fn told() -> Self {
+        Self { lines: Some(Vec::new()) }
+    }
+
+    pub fn untold() -> Self {
+        Self { lines: None }
+    }
+
+    pub fn tell(&mut self, line: impl FnOnce() -> String) {
+        if let Some(lines) = &mut self.lines {
+            lines.push(line());
+        }
+    }
+
+    pub fn lines(&self) -> &[String] {
+        self.lines.as_deref().unwrap_or_default()
+    }
+
+    /// The last `count` lines.
+    pub fn end(&self, count: usize) -> &[String] {
+        let lines = self.lines();
+        &lines[lines.len().saturating_sub(count)..]
+    }
+}
+
+/// How much a run of seeds covered.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Tally {
+    pub steps: u64,
+    pub kills: u64,
+    pub power_losses: u64,
+    pub faults: u64,
+    pub applied: u64,
+    pub refused: u64,
+    pub restored: u64,
+    pub rollbacks: u64,
+}
+
+impl Tally {
+    pub fn add(&mut self, other: &Self) {
+        self.steps += other.steps;
+        self.kills += other.kills;
+        self.power_losses += other.power_losses;
+        self.faults += other.faults;
+        self.applied += other.applied;
+        self.refused += other.refused;
+        self.restored += other.restored;
+        self.rollbacks += other.rollbacks;
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} steps, {} kills, {} power losses, {} faults, {} restores, {} rollbacks; commands: {} applied, {} refused",
+            self.steps,
+            self.kills,
+            self.power_losses,
+            self.faults,
+            self.restored,
+            self.rollbacks,
+            self.applied,
+            self.refused
+        )
+    }
+}

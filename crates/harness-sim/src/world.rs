@@ -1,0 +1,441 @@
+//! One simulated world: a disk, a clock, some workers, a person who edits the ledger and others
+//! who write to the log. Everything comes from the seed.
+
+use std::{io, path::Path};
+
+use harness::store::{FileStore, Locking, Store, StoreError, disk::File};
+use harness_core::{Command, Fact, Ledger, Timestamp, WorkerId, decide, format};
+
+use crate::{
+    checkers::{
+        Expected, Outcome, Step, Stored, Violation, check_state, check_transition,
+        outside_fields_survive, same,
+    },
+    disk::{CrashKind, Quirk, SimDisk, Trouble},
+    git::SimGit,
+    history::History,
+    random::Random,
+    story::{Story, Tally},
+    workers::{Ids, Worker},
+};
+
+const ROOT: &str = "/simulated";
+const STEPS: usize = 100;
+/// More steps than a transaction has, so that some crashes come after its end.
+const STEPS_OF_A_TRANSACTION: usize = 26;
+
+/// Makes the store of a starting process. A broken one shows that the checkers see it.
+pub type MakeStore = fn(SimDisk) -> Box<dyn Store>;
+
+pub fn sound(disk: SimDisk) -> Box<dyn Store> {
+    Box::new(FileStore::on(Path::new(ROOT), Box::new(disk), Locking::Elsewhere))
+}
+
+pub struct World {
+    pub(crate) random: Random,
+    pub(crate) now: i64,
+    pub(crate) disk: SimDisk,
+    make_store: MakeStore,
+    workers: Vec<Worker>,
+    pub(crate) git: SimGit,
+    pub(crate) ids: Ids,
+    /// The ledger as whoever comes next will find it.
+    pub(crate) current: Ledger,
+    pub(crate) history: History,
+    /// Versions that were replaced by one nobody was told of: a power loss may bring them back.
+    pub(crate) unsettled: Vec<(Ledger, History)>,
+    /// What `.bak` holds, when that is certain.
+    pub(crate) backup: Option<Ledger>,
+    pub(crate) corrupt: bool,
+    pub story: Story,
+    pub tally: Tally,
+}
+
+impl World {
+    pub fn new(seed: u64, quirk: Quirk, make_store: MakeStore, story: Story) -> Self {
+        let mut random = Random::new(seed);
+        let workers = 2 + random.below(4);
+        let now = Timestamp::from_seconds(1_751_364_000);
+        Self {
+            now: now.seconds(),
+            disk: SimDisk::new(seed, quirk),
+            make_store,
+            // The last one is the session, which has a work tree.
+            workers: (1..=workers + 1).map(Worker::new).collect(),
+            git: crate::session::repository(),
+            ids: Ids::default(),
+            current: empty_ledger(now),
+            history: History::default(),
+            unsettled: Vec::new(),
+            backup: None,
+            corrupt: false,
+            story,
+            tally: Tally::default(),
+            random,
+        }
+    }
+
+    /// Lives through the whole seed.
+    pub fn run(&mut self) -> Result<(), Violation> {
+        self.found()?;
+        for _ in 0..STEPS {
+            self.tally.steps += 1;
+            self.now += [0, 0, 1, 5, 20][self.random.below(5)];
+            match self.random.weighted(&[82, 5, 5, 5, 2, 4]) {
+                0 => self.worker_acts()?,
+                1 => self.clock_jumps(),
+                2 => self.person_edits()?,
+                3 => self.peer_writes(),
+                4 => self.power_fails()?,
+                _ => self.session_attempts()?,
+            }
+        }
+        self.end()
+    }
+
+    /// `init`, as often as it takes.
+    fn found(&mut self) -> Result<(), Violation> {
+        let trouble = self.random.percent(30).then(|| self.trouble());
+        for trouble in [trouble, None] {
+            self.disk.begin(trouble);
+            let disk = Box::new(self.disk.clone());
+            let mut store = FileStore::on(Path::new(ROOT), disk, Locking::Elsewhere);
+            let made = store.create(Timestamp::from_seconds(self.now));
+            self.story.tell(|| format!("init: {made:?}"));
+            if self.disk.crashed().is_none() && made.is_ok() {
+                // Who made the ledger goes on with it.
+                self.workers[0].store = Some(Box::new(store));
+                break;
+            }
+        }
+        self.disk.begin(None);
+        self.current = self.look()?;
+        // The time may be that of the first try.
+        self.history.lines.clone_from(&self.current.head().log_tail);
+        self.unsettled.clear();
+        self.disk.founded();
+        Ok(())
+    }
+
+    pub(crate) fn worker_acts(&mut self) -> Result<(), Violation> {
+        let n = self.random.below(self.session());
+        let worker = &mut self.workers[n];
+        let commands = worker.next(&self.current, &mut self.ids, &mut self.random);
+        let trouble = self.random.percent(25).then(|| self.trouble());
+        self.transact(n, commands, trouble)
+    }
+
+    /// Which worker is the session.
+    pub(crate) fn session(&self) -> usize {
+        self.workers.len() - 1
+    }
+
+    pub(crate) fn session_id(&self) -> &WorkerId {
+        &self.workers[self.session()].id
+    }
+
+    pub(crate) fn some_trouble(&mut self) -> Option<(u32, Trouble)> {
+        self.random.percent(30).then(|| self.trouble())
+    }
+
+    fn trouble(&mut self) -> (u32, Trouble) {
+        let after = self.random.below(STEPS_OF_A_TRANSACTION) as u32;
+        let trouble = match self.random.weighted(&[40, 35, 15, 10]) {
+            0 => Trouble::Crash(CrashKind::Kill),
+            1 => Trouble::Crash(CrashKind::PowerLoss),
+            2 => Trouble::Fault(io::ErrorKind::StorageFull),
+            _ => Trouble::Fault(io::ErrorKind::Other),
+        };
+        (after, trouble)
+    }
+
+    pub(crate) fn transact(
+        &mut self,
+        n: usize,
+        commands: Vec<Command>,
+        trouble: Option<(u32, Trouble)>,
+    ) -> Result<(), Violation> {
+        let now = Timestamp::from_seconds(self.now);
+        let was_corrupt = self.corrupt;
+        let bytes_before = self.disk.bytes(File::Ledger);
+        let log_before = self.disk.bytes(File::Log);
+        let expected = expect(&self.current, now, &commands);
+        let outcome = self.apply(n, now, &commands, trouble);
+        let after = self.look()?;
+        let bytes_changed = self.disk.bytes(File::Ledger) != bytes_before;
+        let stored = self.stored(&after, &expected, &outcome, bytes_changed, was_corrupt);
+        self.story.tell(|| {
+            let id = &self.workers[n].id;
+            format!("[{now}] {id} {commands:?}\n      {trouble:?} → {stored:?} {outcome:?}")
+        });
+        if was_corrupt && matches!(outcome, Outcome::Died(CrashKind::PowerLoss)) {
+            self.forget_lost_lines();
+        }
+        let log_after = self.disk.bytes(File::Log);
+        let before = std::mem::replace(&mut self.current, after);
+        let step = Step {
+            before: &before,
+            after: &self.current,
+            expected: &expected,
+            commands: &commands,
+            outcome: &outcome,
+            stored,
+            was_corrupt,
+            bytes_changed,
+            log_before: &log_before,
+            log_after: &log_after,
+            disk: &self.disk,
+        };
+        check_transition(&step, &self.history)?;
+        let history_before = matches!(outcome, Outcome::Errored { .. } | Outcome::Died(_))
+            .then(|| self.history.clone());
+        let restored = was_corrupt && !self.corrupt;
+        if restored {
+            self.history.lines.push(find_recovery_line(&self.current, &log_after)?);
+            self.tally.restored += 1;
+        }
+        match stored {
+            Stored::New if bytes_changed => {
+                self.history.stored(&before, &self.current, &commands);
+                self.history.lines.extend(expected.lines.iter().cloned());
+            }
+            Stored::Earlier(version) => {
+                self.history = self.unsettled.swap_remove(version).1;
+            }
+            Stored::New | Stored::Same | Stored::Other => {}
+        }
+        if let Outcome::Acknowledged { replies, .. } = &outcome {
+            self.tally.refused += replies.iter().filter(|r| r.is_err()).count() as u64;
+            self.history.acknowledged(&commands, replies);
+        }
+        check_state(&step, &self.history)?;
+        let wrote = bytes_changed || expected.touched;
+        self.settle(before, history_before, &outcome, stored, wrote, was_corrupt);
+        self.tell_worker(n, commands, &outcome);
+        if !self.corrupt && self.random.percent(15) {
+            outside_fields_survive(&self.disk, &self.history)?;
+        }
+        Ok(())
+    }
+
+    /// One process does it, and perhaps dies of it.
+    fn apply(
+        &mut self,
+        n: usize,
+        now: Timestamp,
+        commands: &[Command],
+        trouble: Option<(u32, Trouble)>,
+    ) -> Outcome {
+        self.disk.begin(trouble);
+        let (disk, make_store) = (self.disk.clone(), self.make_store);
+        let store = self.workers[n].store.get_or_insert_with(|| make_store(disk));
+        let result = store.apply(now, commands);
+        let outcome = self.outcome(result);
+        self.disk.begin(None);
+        outcome
+    }
+
+    fn outcome(&mut self, result: Result<harness::store::Applied, StoreError>) -> Outcome {
+        match (self.disk.crashed(), result) {
+            (Some(kind), _) => {
+                match kind {
+                    CrashKind::Kill => self.tally.kills += 1,
+                    CrashKind::PowerLoss => self.tally.power_losses += 1,
+                }
+                Outcome::Died(kind)
+            }
+            (None, Ok(applied)) => {
+                self.tally.applied += applied.replies.iter().filter(|r| r.is_ok()).count() as u64;
+                Outcome::Acknowledged { replies: applied.replies, warnings: applied.warnings }
+            }
+            (None, Err(error)) => {
+                self.tally.faults += 1;
+                let unrecoverable = matches!(error, StoreError::Unrecoverable { .. });
+                Outcome::Errored { error: error.to_string(), unrecoverable }
+            }
+        }
+    }
+
+    fn stored(
+        &self,
+        after: &Ledger,
+        expected: &Expected,
+        outcome: &Outcome,
+        bytes_changed: bool,
+        was_corrupt: bool,
+    ) -> Stored {
+        if expected.touched && was_corrupt && !self.corrupt && recovery_line(after).is_some() {
+            // The backup was put back, the commands were not applied.
+            return if same(after, &self.current) { Stored::Same } else { Stored::Other };
+        }
+        let answered = matches!(outcome, Outcome::Acknowledged { .. });
+        if same(after, &expected.ledger) && (answered || !expected.touched || bytes_changed) {
+            return Stored::New;
+        }
+        if same(after, &self.current) {
+            return Stored::Same;
+        }
+        let earlier = self.unsettled.iter().position(|(ledger, _)| same(after, ledger));
+        earlier.map_or(Stored::Other, Stored::Earlier)
+    }
+
+    /// Notes what a later power loss or a garbled ledger may bring back.
+    fn settle(
+        &mut self,
+        before: Ledger,
+        history_before: Option<History>,
+        outcome: &Outcome,
+        stored: Stored,
+        wrote: bool,
+        was_corrupt: bool,
+    ) {
+        if was_corrupt && !self.corrupt && !matches!(outcome, Outcome::Acknowledged { .. }) {
+            // A power loss now would bring the garbage back: one disaster too many to follow.
+            self.disk.settle();
+        }
+        match (outcome, history_before) {
+            (Outcome::Acknowledged { .. }, _) | (_, None) => {
+                self.unsettled.clear();
+                // After a restore the backup is still the one it came from, unless more was done.
+                if wrote && (!was_corrupt || recovery_line(&self.current).is_none()) {
+                    self.backup = Some(before);
+                }
+            }
+            (Outcome::Died(CrashKind::PowerLoss), Some(_)) => {
+                // What is there now is all there is.
+                self.unsettled.clear();
+                self.forget_backup();
+            }
+            (Outcome::Errored { .. } | Outcome::Died(CrashKind::Kill), Some(history)) => {
+                if !was_corrupt && stored == Stored::New && wrote {
+                    self.unsettled.push((before, history));
+                }
+                self.forget_backup();
+            }
+        }
+    }
+
+    /// A write that broke off may have replaced the backup, or have taken it away.
+    fn forget_backup(&mut self) {
+        if !self.corrupt {
+            self.backup = None;
+        }
+    }
+
+    fn tell_worker(&mut self, n: usize, commands: Vec<Command>, outcome: &Outcome) {
+        let worker = &mut self.workers[n];
+        match outcome {
+            Outcome::Acknowledged { replies, .. } => {
+                if self.random.percent(4) {
+                    // It was done, but the process died before it could hear of it.
+                    worker.dies(Some(commands), &mut self.random);
+                    return;
+                }
+                for (command, reply) in commands.iter().zip(replies) {
+                    match reply {
+                        Ok(reply) => worker.hears(command, reply),
+                        Err(_) if self.random.percent(30) => worker.lost.extend(worker.held.take()),
+                        Err(_) => {}
+                    }
+                }
+            }
+            Outcome::Errored { .. } => {
+                worker.unheard = Some(commands).filter(|_| self.random.percent(70));
+            }
+            Outcome::Died(CrashKind::Kill) => worker.dies(Some(commands), &mut self.random),
+            Outcome::Died(CrashKind::PowerLoss) => {
+                worker.dies(Some(commands), &mut self.random);
+                self.everybody_restarts();
+            }
+        }
+    }
+
+    pub(crate) fn everybody_restarts(&mut self) {
+        for worker in &mut self.workers {
+            let unheard = worker.unheard.take();
+            worker.dies(unheard, &mut self.random);
+        }
+    }
+
+    fn end(&mut self) -> Result<(), Violation> {
+        // Whoever comes next finishes the log, and nothing is left open.
+        self.transact(0, vec![Command::Renew(nobodys_renewal())], None)?;
+        outside_fields_survive(&self.disk, &self.history)
+    }
+
+    /// The ledger as the next transaction will have it.
+    pub(crate) fn look(&mut self) -> Result<Ledger, Violation> {
+        let parse = |bytes: &[u8]| format::read_ledger(bytes);
+        let broken = match parse(&self.disk.bytes(File::Ledger)) {
+            Ok(ledger) => {
+                self.corrupt = false;
+                return Ok(ledger);
+            }
+            Err(e) => e.to_string(),
+        };
+        let checker = "ledger_or_backup_always_parses";
+        if !self.corrupt {
+            return Err(Violation { checker, what: broken });
+        }
+        let mut ledger = parse(&self.disk.bytes(File::Backup))
+            .map_err(|e| Violation { checker, what: format!("{broken}; backup: {e}") })?;
+        ledger.skip_epochs();
+        Ok(ledger)
+    }
+}
+
+/// What the decisions alone make of it.
+fn expect(before: &Ledger, now: Timestamp, commands: &[Command]) -> Expected {
+    let mut ledger = before.clone();
+    let mut replies = Vec::new();
+    let mut facts: Vec<Fact> = Vec::new();
+    let mut touched = false;
+    for command in commands {
+        match decide(&ledger, now, command) {
+            Ok(change) => {
+                touched |= !change.is_empty();
+                ledger.put_in(&change);
+                facts.extend(change.facts);
+                replies.push(Ok(change.reply));
+            }
+            Err(refusal) => replies.push(Err(refusal)),
+        }
+    }
+    let session = ledger.head().session_count;
+    let lines = facts.iter().filter_map(|f| f.log_line(now, session));
+    let lines = lines.map(|l| l.to_string()).collect();
+    Expected { ledger, replies, lines, touched }
+}
+
+/// The one line whose text is not known beforehand: it names the archived file. It is what the
+/// ledger remembers when the backup was put back and nothing else was done since.
+fn recovery_line(ledger: &Ledger) -> Option<&String> {
+    ledger.head().log_tail.first().filter(|line| is_recovery(line))
+}
+
+fn is_recovery(line: &str) -> bool {
+    line.contains("action=\"restore harness-tasks.json.bak\"")
+}
+
+fn find_recovery_line(ledger: &Ledger, log: &[u8]) -> Result<String, Violation> {
+    let log = String::from_utf8_lossy(log);
+    let in_log = || log.lines().rev().find(|l| is_recovery(l)).map(str::to_owned);
+    recovery_line(ledger).cloned().or_else(in_log).ok_or_else(|| Violation {
+        checker: "backup_restores",
+        what: "there is no RECOVERY line".into(),
+    })
+}
+
+fn nobodys_renewal() -> harness_core::command::Renew {
+    let worker = harness_core::WorkerId::recorded("nobody");
+    let task = harness_core::TaskId::numbered(0);
+    let holder = harness_core::Holder { task, worker, epoch: None };
+    harness_core::command::Renew { holder, lease_seconds: 1 }
+}
+
+fn empty_ledger(now: Timestamp) -> Ledger {
+    match Ledger::new(harness_core::ledger::Head::new(now), Vec::new()) {
+        Ok(ledger) => ledger,
+        Err(_) => unreachable!("no tasks, no duplicates"),
+    }
+}

@@ -1,0 +1,193 @@
+//! Checkers that can not fail prove nothing: each of these breaks something on purpose, and a
+//! checker must see it. Seeds are in the messages.
+
+use harness::store::{Applied, Store, StoreError};
+use harness_core::{Command, Holder, Ledger, Timestamp, decide, task::Status};
+use harness_sim::{
+    disk::{Quirk, SimDisk},
+    seeds::run_with,
+    world::{MakeStore, sound},
+};
+
+const SEEDS: u64 = 300;
+
+/// The first seed that sees it, and by which checker.
+fn caught(quirk: Quirk, make_store: MakeStore) -> Option<(u64, &'static str)> {
+    (1..=SEEDS).find_map(|seed| {
+        let failure = run_with(seed, quirk, make_store).err()?;
+        Some((seed, failure.violation.checker))
+    })
+}
+
+fn must_be_caught(quirk: Quirk, make_store: MakeStore, by: &[&str]) {
+    let Some((seed, checker)) = caught(quirk, make_store) else {
+        panic!("{quirk:?}: {SEEDS} seeds saw nothing");
+    };
+    assert!(by.contains(&checker), "{quirk:?} was caught by {checker} (seed {seed}), not {by:?}");
+}
+
+#[test]
+fn a_ledger_whose_bytes_are_not_synced() {
+    let by = ["ledger_or_backup_always_parses", "acknowledged_is_durable"];
+    must_be_caught(Quirk::TmpUnsynced, sound, &by);
+}
+
+#[test]
+fn names_that_are_not_synced() {
+    let by = ["ledger_or_backup_always_parses", "acknowledged_is_durable"];
+    must_be_caught(Quirk::RootUnsynced, sound, &by);
+}
+
+#[test]
+fn a_log_that_is_not_synced() {
+    must_be_caught(Quirk::LogUnsynced, sound, &["each_line_once_in_order"]);
+}
+
+#[test]
+fn no_backup() {
+    let by = ["ledger_or_backup_always_parses", "backup_restores"];
+    must_be_caught(Quirk::NoBackup, sound, &by);
+}
+
+#[test]
+fn a_ledger_written_in_place() {
+    must_be_caught(Quirk::PublishInPlace, sound, &["ledger_or_backup_always_parses"]);
+}
+
+#[test]
+fn a_ledger_that_forgets_its_log_lines() {
+    must_be_caught(Quirk::ForgetsLogTail, sound, &["each_line_once_in_order"]);
+}
+
+#[test]
+fn fields_of_others_dropped() {
+    must_be_caught(Quirk::DropsUnknownFields, sound, &["outside_fields_survive"]);
+}
+
+#[test]
+fn writes_of_others_not_noticed() {
+    must_be_caught(Quirk::StaleIdentity, sound, &["all_or_nothing"]);
+}
+
+/// A store with one thing wrong.
+struct Broken<F> {
+    store: Box<dyn Store>,
+    apply: F,
+}
+
+impl<F> Store for Broken<F>
+where
+    F: FnMut(&mut dyn Store, Timestamp, &[Command]) -> Result<Applied, StoreError> + Send,
+{
+    fn apply(&mut self, now: Timestamp, commands: &[Command]) -> Result<Applied, StoreError> {
+        (self.apply)(&mut *self.store, now, commands)
+    }
+
+    fn ledger(&mut self) -> Result<&Ledger, StoreError> {
+        self.store.ledger()
+    }
+}
+
+/// Answers as decided, and writes if it can.
+fn answers_before_it_writes(disk: SimDisk) -> Box<dyn Store> {
+    let apply = |store: &mut dyn Store, now: Timestamp, commands: &[Command]| {
+        let decided = store.ledger().ok().cloned().map(|mut ledger| {
+            let decide = |command| {
+                let change = decide(&ledger, now, command)?;
+                ledger.put_in(&change);
+                Ok(change.reply)
+            };
+            commands.iter().map(decide).collect()
+        });
+        match (store.apply(now, commands), decided) {
+            (Err(_), Some(replies)) => Ok(Applied { replies, ..Applied::default() }),
+            (result, _) => result,
+        }
+    };
+    Box::new(Broken { store: sound(disk), apply })
+}
+
+#[test]
+fn an_answer_before_the_write() {
+    let by = ["all_or_nothing", "acknowledged_is_durable"];
+    must_be_caught(Quirk::None, answers_before_it_writes, &by);
+}
+
+/// Takes everybody for the holder.
+fn does_not_fence(disk: SimDisk) -> Box<dyn Store> {
+    let apply = |store: &mut dyn Store, now: Timestamp, commands: &[Command]| {
+        let ledger = store.ledger()?.clone();
+        let unfenced = |holder: &Holder| {
+            let task = ledger.task(&holder.task).filter(|t| t.status == Status::InProgress);
+            let worker = task.and_then(|t| t.claimed_by.clone());
+            Holder {
+                worker: worker.unwrap_or_else(|| holder.worker.clone()),
+                epoch: None,
+                ..holder.clone()
+            }
+        };
+        let commands: Vec<Command> = commands
+            .iter()
+            .map(|command| match command {
+                Command::Complete(c) => Command::Complete(harness_core::command::Complete {
+                    holder: unfenced(&c.holder),
+                    ..c.clone()
+                }),
+                other => other.clone(),
+            })
+            .collect();
+        store.apply(now, &commands)
+    };
+    Box::new(Broken { store: sound(disk), apply })
+}
+
+#[test]
+fn a_claim_that_fences_nobody() {
+    let by = ["all_or_nothing", "completed_means_checked"];
+    must_be_caught(Quirk::None, does_not_fence, &by);
+}
+
+/// Does it twice, as after a retry that was none.
+fn stutters(disk: SimDisk) -> Box<dyn Store> {
+    let apply = |store: &mut dyn Store, now: Timestamp, commands: &[Command]| {
+        let first = store.apply(now, commands)?;
+        let _again = store.apply(now, commands)?;
+        Ok(first)
+    };
+    Box::new(Broken { store: sound(disk), apply })
+}
+
+#[test]
+fn a_command_applied_twice() {
+    let by = ["all_or_nothing", "each_line_once_in_order"];
+    must_be_caught(Quirk::None, stutters, &by);
+}
+
+/// Writes although it refuses.
+fn writes_on_refusal(disk: SimDisk) -> Box<dyn Store> {
+    let apply = |store: &mut dyn Store, now: Timestamp, commands: &[Command]| {
+        let applied = store.apply(now, commands)?;
+        if applied.replies.iter().all(Result::is_err) {
+            let end = harness_core::command::EndSession { pid: 1 };
+            let _more = store.apply(now, &[Command::EndSession(end)])?;
+        }
+        Ok(applied)
+    };
+    Box::new(Broken { store: sound(disk), apply })
+}
+
+#[test]
+fn a_refusal_that_changes_something() {
+    let by = ["all_or_nothing", "refused_changes_nothing"];
+    must_be_caught(Quirk::None, writes_on_refusal, &by);
+}
+
+/// And the product as it is passes. `cargo xtask sim` runs many more, optimised.
+#[test]
+fn the_sound_one() {
+    for seed in 1..=40 {
+        if let Err(failure) = run_with(seed, Quirk::None, sound) {
+            panic!("seed {seed}: {:?}: cargo xtask sim --seed {seed}", failure.violation);
+        }
+    }
+}

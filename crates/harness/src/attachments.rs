@@ -1,0 +1,93 @@
+//! Attachments that come with the library.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, Write},
+    path::Path,
+};
+
+use crate::{
+    channel::Channel,
+    define::Cleanup,
+    event::{Envelope, Event},
+    hub::Hub,
+};
+
+/// Shows on standard error what happens, a line for each thing that a person wants to see, indented
+/// by where it happens.
+pub fn terminal() -> impl FnOnce(&Hub) -> Cleanup {
+    show_on(io::stderr())
+}
+
+/// The same to any writer.
+pub fn show_on(writer: impl Write + Send + 'static) -> impl FnOnce(&Hub) -> Cleanup {
+    Channel::new(writer)
+        .on("*", |writer, envelope, _| {
+            if let Some(line) = line(envelope) {
+                // Nobody is left to be told when this fails.
+                _ = writeln!(writer, "{line}").and_then(|()| writer.flush());
+            }
+        })
+        .attachment()
+}
+
+/// Appends the same lines, with their times, to a file.
+pub fn progress_log(path: &Path) -> io::Result<impl FnOnce(&Hub) -> Cleanup + use<>> {
+    let file: File = OpenOptions::new().append(true).create(true).open(path)?;
+    let channel = Channel::new(file).on("*", |file, envelope, _| {
+        if let Some(line) = line(envelope)
+            && let Err(e) = writeln!(file, "[{}] {}", envelope.timestamp, line.trim_start())
+        {
+            tracing::error!(%e, "the progress log can not be written");
+        }
+    });
+    Ok(channel.attachment())
+}
+
+/// What there is to show of an event: one line, with nothing in it that could move a cursor.
+fn line(envelope: &Envelope) -> Option<String> {
+    let text = match &envelope.event {
+        Event::HarnessStart { name } => format!("▶ {name}"),
+        Event::HarnessComplete { success, duration_ms } => {
+            let mark = if *success { "✔ done" } else { "✘ failed" };
+            format!("{mark} after {}", seconds(*duration_ms))
+        }
+        Event::PhaseStart { name, .. } => format!("phase {name}"),
+        Event::PhaseFailed { name, error, .. } => format!("✘ phase {name}: {error}"),
+        Event::TaskStart { task_id } => format!("• {task_id}"),
+        Event::TaskComplete { task_id, .. } => format!("✔ {task_id}"),
+        Event::TaskFailed { task_id, error, .. } => format!("✘ {task_id}: {error}"),
+        Event::AgentStart { agent_name, run_id } => format!("{agent_name} ({run_id}) starts"),
+        Event::AgentFailed { agent_name, run_id, error } => {
+            format!("✘ {agent_name} ({run_id}): {error}")
+        }
+        Event::AgentText { content, .. } => format!("“{}”", content.trim()),
+        Event::AgentToolStart { tool_name, .. } => format!("uses {tool_name}"),
+        Event::SessionPrompt { prompt_id, prompt, choices, .. } => {
+            let choices = choices.as_ref().map(|c| format!(" [{}]", c.join("/")));
+            format!("? {prompt}{} ({prompt_id})", choices.unwrap_or_default())
+        }
+        Event::SessionMessage { content, .. } => format!("✉ {content}"),
+        Event::SessionAbort { reason } => {
+            format!("✘ aborted{}", reason.as_ref().map(|r| format!(": {r}")).unwrap_or_default())
+        }
+        Event::Narrative { text, .. } => text.clone(),
+        // The end of what was shown to begin, and what only programs read.
+        Event::PhaseComplete { .. }
+        | Event::AgentComplete { .. }
+        | Event::AgentThinking { .. }
+        | Event::AgentToolComplete { .. }
+        | Event::AgentUsage { .. }
+        | Event::SessionReply { .. }
+        | Event::Custom(_) => return None,
+    };
+    let context = &envelope.context;
+    let inside = [context.phase.is_some(), context.task.is_some(), context.agent.is_some()];
+    let depth = inside.into_iter().filter(|inside| *inside).count();
+    let indent = "  ".repeat(depth);
+    Some(format!("{indent}{}", harness_core::log::escape(&text)))
+}
+
+fn seconds(millis: u64) -> String {
+    format!("{}.{} s", millis / 1000, millis % 1000 / 100)
+}

@@ -1,0 +1,100 @@
+//! Talking with the people behind a run: questions that wait for an answer, messages, the end.
+
+use std::time::Duration;
+
+use crate::{
+    error::{Error, Result},
+    event::PromptId,
+    hub::{Hub, HubStatus, Question, Reply, UserMessage, Validate},
+};
+
+/// The conversation of a run. There is one after `start_session()`.
+#[derive(Debug, Clone)]
+pub struct Session {
+    pub(crate) hub: Hub,
+}
+
+/// How a question may be answered.
+#[derive(Default)]
+pub struct Ask {
+    choices: Vec<String>,
+    allow_text: Option<bool>,
+    timeout: Option<Duration>,
+    validate: Option<Validate>,
+}
+
+impl Ask {
+    /// Any text will do.
+    pub fn text() -> Self {
+        Self::default()
+    }
+
+    /// One of these.
+    pub fn choices<T: Into<String>>(choices: impl IntoIterator<Item = T>) -> Self {
+        Self { choices: choices.into_iter().map(Into::into).collect(), ..Self::default() }
+    }
+
+    /// Something else than the choices will do too.
+    pub fn or_text(mut self) -> Self {
+        self.allow_text = Some(true);
+        self
+    }
+
+    /// Gives up after this long.
+    pub fn within(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// Takes only answers that pass; who gives another is told why, and the question stays open.
+    pub fn checked(
+        mut self,
+        validate: impl Fn(&Reply) -> Result<(), String> + Send + 'static,
+    ) -> Self {
+        self.validate = Some(Box::new(validate));
+        self
+    }
+}
+
+impl Session {
+    /// Asks, and waits for the first answer that fits.
+    pub async fn wait_for_user(&self, prompt: impl Into<String>, ask: Ask) -> Result<Reply> {
+        let Ask { choices, allow_text, timeout, validate } = ask;
+        let question = Question { prompt: prompt.into(), choices, allow_text, validate };
+        let wait = self.hub.ask(question);
+        // Whoever stops waiting, by time or because the flow was dropped, takes the question back.
+        let _open = Open { hub: &self.hub, id: wait.id };
+        let answer = async { wait.answer.await.map_err(|_| Error::Aborted) };
+        match timeout {
+            None => answer.await,
+            Some(limit) => match tokio::time::timeout(limit, answer).await {
+                Ok(answer) => answer,
+                Err(_) => Err(Error::NoAnswer { seconds: limit.as_secs() }),
+            },
+        }
+    }
+
+    pub fn has_messages(&self) -> bool {
+        self.hub.has_messages()
+    }
+
+    /// All messages that have come since the last call.
+    pub fn read_messages(&self) -> Vec<UserMessage> {
+        self.hub.read_messages()
+    }
+
+    pub fn is_aborted(&self) -> bool {
+        self.hub.status() == HubStatus::Aborted
+    }
+}
+
+struct Open<'a> {
+    hub: &'a Hub,
+    id: PromptId,
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.hub.forget_question(self.id);
+    }
+}

@@ -1,0 +1,280 @@
+//! What a flow works with: its state, its agents, and the scopes in which it tells what it does.
+
+use std::{ops::Deref, sync::Arc};
+
+use harness_core::agent::StoppedBy;
+use serde::Serialize;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    agent::{Agent, Execution, Named},
+    conversation::Session,
+    drive::{Stop, Told},
+    error::{Error, Result},
+    event::{AgentContext, Event, ExecutionId, PhaseContext, Scope},
+    hub::Hub,
+};
+
+/// The context of a flow. `state` is plain `&mut`: who may change it when is the borrow checker's
+/// business, so two branches can not race on it.
+pub struct Cx<'a, S, A> {
+    pub state: &'a mut S,
+    branch: Branch<A>,
+}
+
+/// The context without the state: it can be cloned, so that branches run side by side.
+///
+/// Everything that a [`Cx`] can do without its state is here; a `Cx` derefs to it.
+pub struct Branch<A> {
+    agents: Arc<A>,
+    hub: Hub,
+    /// Ends what this branch executes.
+    cancelled: CancellationToken,
+    stop: Stop,
+    /// Who has to know what its agents tell.
+    told: Option<Told>,
+}
+
+impl<A> Clone for Branch<A> {
+    fn clone(&self) -> Self {
+        self.with_hub(self.hub.clone())
+    }
+}
+
+impl<S, A> Deref for Cx<'_, S, A> {
+    type Target = Branch<A>;
+
+    fn deref(&self) -> &Branch<A> {
+        &self.branch
+    }
+}
+
+/// The name of a phase, perhaps with its number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PhaseName {
+    name: String,
+    number: Option<u32>,
+}
+
+impl From<&str> for PhaseName {
+    fn from(name: &str) -> Self {
+        Self { name: name.to_owned(), number: None }
+    }
+}
+
+impl From<String> for PhaseName {
+    fn from(name: String) -> Self {
+        Self { name, number: None }
+    }
+}
+
+impl<T: Into<String>> From<(u32, T)> for PhaseName {
+    fn from((number, name): (u32, T)) -> Self {
+        Self { name: name.into(), number: Some(number) }
+    }
+}
+
+impl PhaseName {
+    fn scope(&self) -> Scope {
+        let phase = PhaseContext { name: self.name.clone(), number: self.number };
+        Scope { phase: Some(phase), ..Scope::default() }
+    }
+
+    fn start(&self) -> Event {
+        Event::PhaseStart { name: self.name.clone(), phase_number: self.number }
+    }
+
+    fn end<T>(self, result: &Result<T>) -> Event {
+        match result {
+            Ok(_) => Event::PhaseComplete { name: self.name, phase_number: self.number },
+            Err(e) => Event::PhaseFailed { name: self.name, error: e.to_string(), stack: None },
+        }
+    }
+}
+
+fn task_end<T: Serialize>(task_id: String, result: &Result<T>) -> Event {
+    match result {
+        Ok(value) => {
+            // Nothing to tell of a task that returns nothing, or nothing that can be told.
+            let result = serde_json::to_value(value).ok().filter(|v| *v != Value::Null);
+            Event::TaskComplete { task_id, result }
+        }
+        Err(e) => Event::TaskFailed { task_id, error: e.to_string(), stack: None },
+    }
+}
+
+impl<'a, S, A> Cx<'a, S, A> {
+    pub(crate) fn new(state: &'a mut S, agents: Arc<A>, hub: Hub) -> Self {
+        let cancelled = hub.cancelled().clone();
+        Self { state, branch: Branch { agents, hub, cancelled, stop: Stop::default(), told: None } }
+    }
+
+    fn inside(&mut self, scope: Scope) -> Cx<'_, S, A> {
+        let branch = self.branch.inside(scope);
+        Cx { state: self.state, branch }
+    }
+
+    /// A part of the run with a name. Its start and its end are told outside of it.
+    pub async fn phase<T>(
+        &mut self,
+        name: impl Into<PhaseName>,
+        body: impl AsyncFnOnce(&mut Cx<'_, S, A>) -> Result<T>,
+    ) -> Result<T> {
+        let name = name.into();
+        self.hub.emit(name.start());
+        let result = body(&mut self.inside(name.scope())).await;
+        self.hub.emit(name.end(&result));
+        result
+    }
+
+    /// A unit of work. What it returns is told when it is complete.
+    pub async fn task<T: Serialize>(
+        &mut self,
+        id: impl Into<String>,
+        body: impl AsyncFnOnce(&mut Cx<'_, S, A>) -> Result<T>,
+    ) -> Result<T> {
+        let id = id.into();
+        self.hub.emit(Event::TaskStart { task_id: id.clone() });
+        let result = body(&mut self.inside(Scope::task(id.clone()))).await;
+        self.hub.emit(task_end(id, &result));
+        result
+    }
+
+    /// A context for a branch that runs beside this one, without the state.
+    pub fn fork(&self) -> Branch<A> {
+        self.branch.clone()
+    }
+}
+
+impl<A> Branch<A> {
+    pub fn agents(&self) -> &A {
+        &self.agents
+    }
+
+    pub fn hub(&self) -> &Hub {
+        &self.hub
+    }
+
+    /// Tells an event in the scope that this is in.
+    pub fn emit(&self, event: Event) {
+        self.hub.emit(event);
+    }
+
+    /// The conversation with people, if there is one.
+    pub fn session(&self) -> Option<Session> {
+        self.hub.session_active().then(|| Session { hub: self.hub.clone() })
+    }
+
+    /// Executes one of the agents: `cx.execute(|team| &team.planner, input)`.
+    pub async fn execute<X: Agent>(
+        &self,
+        choose: impl for<'b> FnOnce(&'b A) -> &'b Named<X>,
+        input: X::Input,
+    ) -> Result<X::Output> {
+        let Named { name, agent } = choose(&self.agents).clone();
+        let kind = agent.kind().map(str::to_owned);
+        let context = AgentContext { name: name.to_string(), kind };
+        let hub = self.hub.scoped(Scope { agent: Some(context), ..Scope::default() });
+        // The inbox is there before anybody hears of the execution.
+        let (id, inbox) = self.hub.open_execution(&name);
+        let under_way = UnderWay { hub: &self.hub, id };
+        let mut execution = Execution {
+            id,
+            hub,
+            inbox,
+            cancelled: self.cancelled.child_token(),
+            stop: self.stop.clone(),
+            told: self.told.clone(),
+        };
+        let agent_name = name.to_string();
+        self.hub.emit(Event::AgentStart { agent_name: agent_name.clone(), run_id: id });
+        let result = agent.execute(input, &mut execution).await;
+        drop(under_way);
+        match result {
+            Ok(output) => {
+                self.hub.emit(Event::AgentComplete { agent_name, success: true, run_id: id });
+                Ok(output)
+            }
+            Err(e) => {
+                let error = e.to_string();
+                let failed =
+                    Event::AgentFailed { agent_name: agent_name.clone(), run_id: id, error };
+                self.hub.emit(failed);
+                Err(Error::Agent { agent: agent_name, source: Box::new(e) })
+            }
+        }
+    }
+
+    /// As [`Cx::phase`], without state.
+    pub async fn phase<T>(
+        &self,
+        name: impl Into<PhaseName>,
+        body: impl AsyncFnOnce(&Self) -> Result<T>,
+    ) -> Result<T> {
+        let name = name.into();
+        self.hub.emit(name.start());
+        let result = body(&self.inside(name.scope())).await;
+        self.hub.emit(name.end(&result));
+        result
+    }
+
+    /// As [`Cx::task`], without state.
+    pub async fn task<T: Serialize>(
+        &self,
+        id: impl Into<String>,
+        body: impl AsyncFnOnce(&Self) -> Result<T>,
+    ) -> Result<T> {
+        let id = id.into();
+        self.hub.emit(Event::TaskStart { task_id: id.clone() });
+        let result = body(&self.inside(Scope::task(id.clone()))).await;
+        self.hub.emit(task_end(id, &result));
+        result
+    }
+
+    fn inside(&self, scope: Scope) -> Self {
+        self.with_hub(self.hub.scoped(scope))
+    }
+
+    fn with_hub(&self, hub: Hub) -> Self {
+        Self {
+            agents: Arc::clone(&self.agents),
+            hub,
+            cancelled: self.cancelled.clone(),
+            stop: self.stop.clone(),
+            told: self.told.clone(),
+        }
+    }
+
+    /// A branch whose executions can be stopped by themselves and tell what they tell to `told`.
+    pub(crate) fn bound(&self, told: Told) -> Self {
+        let mut bound = self.clone();
+        bound.cancelled = self.cancelled.child_token();
+        bound.stop = Stop::default();
+        bound.told = Some(told);
+        bound
+    }
+
+    /// Asks what runs on this branch to end. The first cause counts.
+    pub(crate) fn stop(&self, cause: StoppedBy) {
+        _ = self.stop.cause.set(cause);
+        self.cancelled.cancel();
+    }
+
+    /// Is cancelled when what runs on this branch has to end.
+    pub fn cancelled(&self) -> &CancellationToken {
+        &self.cancelled
+    }
+}
+
+/// Closes the inbox however the execution ends, when its future is dropped too.
+struct UnderWay<'a> {
+    hub: &'a Hub,
+    id: ExecutionId,
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.hub.close_execution(self.id);
+    }
+}

@@ -1,0 +1,242 @@
+//! Defining a harness, making an instance of it, running that.
+
+use std::{
+    future::Future,
+    marker::PhantomData,
+    ops::Deref,
+    pin::Pin,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use crate::{
+    cx::Cx,
+    error::Result,
+    event::{Envelope, Event},
+    hub::{Hub, HubStatus},
+};
+
+/// Where a definition starts: [`Harness::define`].
+pub struct Harness;
+
+impl Harness {
+    /// A harness of this name, with nothing in it yet.
+    ///
+    /// ```
+    /// use harness::{Cx, Harness, Result};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let flow = Harness::define("hello")
+    ///     .state(|name: &String| format!("hello {name}"))
+    ///     .run(async |cx: &mut Cx<'_, String, ()>| Ok(cx.state.len()));
+    /// let done = flow.create("world".to_owned()).run().await?;
+    /// assert_eq!((done.result, done.state.as_str()), (11, "hello world"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn define(name: impl Into<String>) -> Define<()> {
+        Define { name: name.into(), agents: () }
+    }
+}
+
+/// A definition without state: give it agents, then a state.
+pub struct Define<A> {
+    name: String,
+    agents: A,
+}
+
+impl<A> Define<A> {
+    /// The agents of the harness: a struct of yours with a [`Named`](crate::Named) for each, so
+    /// that each keeps its own input and output types.
+    pub fn agents<B>(self, agents: B) -> Define<B> {
+        Define { name: self.name, agents }
+    }
+
+    /// How the state is made of the input, once, when an instance is created.
+    pub fn state<I, S, M: Fn(&I) -> S>(self, make: M) -> WithState<I, A, M> {
+        WithState { name: self.name, agents: self.agents, make, input: PhantomData }
+    }
+}
+
+/// A definition that lacks only its flow.
+pub struct WithState<I, A, M> {
+    name: String,
+    agents: A,
+    make: M,
+    input: PhantomData<fn(&I)>,
+}
+
+impl<I, A, M> WithState<I, A, M> {
+    /// The flow. It can be run any number of times, each time in an instance of its own.
+    pub fn run<S, R, F>(self, flow: F) -> Definition<I, A, M, F>
+    where
+        M: Fn(&I) -> S,
+        F: AsyncFn(&mut Cx<'_, S, A>) -> Result<R>,
+    {
+        Definition {
+            name: self.name.into(),
+            agents: Arc::new(self.agents),
+            make: self.make,
+            flow: Arc::new(flow),
+            input: PhantomData,
+        }
+    }
+}
+
+/// A complete definition: [`create`](Definition::create) makes an instance.
+pub struct Definition<I, A, M, F> {
+    name: Arc<str>,
+    agents: Arc<A>,
+    make: M,
+    flow: Arc<F>,
+    input: PhantomData<fn(&I)>,
+}
+
+impl<I, A, M, F> Definition<I, A, M, F> {
+    /// An instance with a session id of its own.
+    pub fn create<S>(&self, input: I) -> Instance<S, A, F>
+    where
+        M: Fn(&I) -> S,
+    {
+        self.create_in(Hub::new(uuid::Uuid::now_v7().to_string()), input)
+    }
+
+    /// An instance on a hub that the caller made: with its session id, or its number of events kept.
+    pub fn create_in<S>(&self, hub: Hub, input: I) -> Instance<S, A, F>
+    where
+        M: Fn(&I) -> S,
+    {
+        Instance {
+            name: Arc::clone(&self.name),
+            hub,
+            state: (self.make)(&input),
+            agents: Arc::clone(&self.agents),
+            flow: Arc::clone(&self.flow),
+            cleanups: Vec::new(),
+        }
+    }
+}
+
+/// One run to be. It is a hub: everything that a [`Hub`] can do works on it.
+#[must_use = "an instance does nothing until it is run"]
+pub struct Instance<S, A, F> {
+    name: Arc<str>,
+    hub: Hub,
+    pub state: S,
+    agents: Arc<A>,
+    flow: Arc<F>,
+    cleanups: Vec<Cleanup>,
+}
+
+impl<S, A, F> Deref for Instance<S, A, F> {
+    type Target = Hub;
+
+    fn deref(&self) -> &Hub {
+        &self.hub
+    }
+}
+
+/// What an attachment does when the run is over.
+pub type Cleanup = Box<dyn FnOnce() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send>;
+
+/// What an attachment may return: nothing, or a cleanup.
+pub trait IntoCleanup {
+    fn into_cleanup(self) -> Option<Cleanup>;
+}
+
+impl IntoCleanup for () {
+    fn into_cleanup(self) -> Option<Cleanup> {
+        None
+    }
+}
+
+impl IntoCleanup for Cleanup {
+    fn into_cleanup(self) -> Option<Cleanup> {
+        Some(self)
+    }
+}
+
+impl IntoCleanup for Option<Cleanup> {
+    fn into_cleanup(self) -> Option<Cleanup> {
+        self
+    }
+}
+
+/// A cleanup of a plain function.
+pub fn cleanup(end: impl FnOnce() + Send + 'static) -> Cleanup {
+    Box::new(move || {
+        end();
+        Box::pin(std::future::ready(()))
+    })
+}
+
+/// What a run gave.
+#[derive(Debug)]
+pub struct HarnessResult<S, R> {
+    pub result: R,
+    pub state: S,
+    /// The last events, the very last included.
+    pub events: Vec<Arc<Envelope>>,
+    /// How many went before them.
+    pub events_dropped: u64,
+    pub duration: Duration,
+    pub status: HubStatus,
+}
+
+impl<S, A, F> Instance<S, A, F> {
+    /// Attaches something that listens or speaks. It is called at once with the hub, and what it
+    /// returns is called after `harness:complete`, in order, whatever happened. (After `run` began
+    /// there is no instance left to attach to.)
+    pub fn attach<C: IntoCleanup>(mut self, attachment: impl FnOnce(&Hub) -> C) -> Self {
+        self.cleanups.extend(attachment(&self.hub).into_cleanup());
+        self
+    }
+
+    /// Lets people speak to the run.
+    pub fn start_session(self) -> Self {
+        self.hub.start_session();
+        self
+    }
+
+    /// The hub, for those who want to speak to the run from elsewhere.
+    pub fn hub(&self) -> &Hub {
+        &self.hub
+    }
+
+    /// Runs the flow to its end. If this future is dropped, the agents are stopped.
+    pub async fn run<R>(self) -> Result<HarnessResult<S, R>>
+    where
+        F: AsyncFn(&mut Cx<'_, S, A>) -> Result<R>,
+    {
+        let Self { name, hub, mut state, agents, flow, cleanups } = self;
+        let stop = StopAgents(hub.clone());
+        let started = Instant::now();
+        hub.set_status(HubStatus::Running);
+        hub.emit(Event::HarnessStart { name: name.to_string() });
+        let result = flow(&mut Cx::new(&mut state, agents, hub.clone())).await;
+        let duration = started.elapsed();
+        let success = result.is_ok();
+        hub.set_status(if success { HubStatus::Complete } else { HubStatus::Idle });
+        let duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        hub.emit(Event::HarnessComplete { success, duration_ms });
+        for end in cleanups {
+            end().await;
+        }
+        hub.end_streams();
+        drop(stop);
+        let (events, events_dropped) = hub.kept();
+        let status = hub.status();
+        Ok(HarnessResult { result: result?, state, events, events_dropped, duration, status })
+    }
+}
+
+/// A run that is over, or was dropped in its middle, leaves no agent behind.
+struct StopAgents(Hub);
+
+impl Drop for StopAgents {
+    fn drop(&mut self) {
+        self.0.cancelled().cancel();
+        self.0.end_streams();
+    }
+}

@@ -1,0 +1,170 @@
+//! The only loop in the system: it joins the decisions with what is done about them.
+
+use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
+
+use harness_core::{
+    Command, Refusal, Reply,
+    agent::{AgentEvent, StoppedBy},
+    machine::{Input, Machine, Next},
+};
+use tokio::{
+    sync::mpsc,
+    time::{Instant, MissedTickBehavior},
+};
+
+use crate::{
+    clock::Clock,
+    cx::Branch,
+    error::{Error, Result},
+    event::{Envelope, Event},
+    store::{StoreError, Writer, WriterError},
+};
+
+/// What a driven machine reaches the world through.
+#[derive(Clone)]
+pub struct Ports {
+    pub commit: Arc<dyn Commit>,
+    pub clock: Arc<dyn Clock>,
+    /// How often a waiting machine is told that time passes.
+    pub tick: Duration,
+}
+
+type Committed<'a> = Pin<Box<dyn Future<Output = Committing> + Send + 'a>>;
+/// Durable, refused, or neither because the store failed.
+pub type Committing = std::result::Result<std::result::Result<Reply, Refusal>, Arc<StoreError>>;
+
+/// Makes commands true.
+pub trait Commit: Send + Sync {
+    fn commit(&self, command: Command) -> Committed<'_>;
+}
+
+impl Commit for Writer {
+    fn commit(&self, command: Command) -> Committed<'_> {
+        Box::pin(async move {
+            match self.apply_async(command).await {
+                Ok(reply) => Ok(Ok(reply)),
+                Err(WriterError::Refused(refusal)) => Ok(Err(refusal)),
+                Err(WriterError::Store(error)) => Err(error),
+                Err(WriterError::Ended) => {
+                    Err(Arc::new(StoreError::Io(std::io::Error::other("the writer has ended"))))
+                }
+            }
+        })
+    }
+}
+
+/// Events of the agent that a machine has not been told yet.
+const UNTOLD: usize = 4096;
+
+type Flight<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
+
+impl<A: Send + Sync> Branch<A> {
+    /// Drives `machine` to its outcome. `perform` does one effect at a time; the branch that it is
+    /// given stops its agents when the machine cancels, and tells the machine what they tell.
+    pub async fn drive<M, F>(
+        &self,
+        ports: &Ports,
+        mut machine: M,
+        perform: impl Fn(Branch<A>, M::Effect) -> F,
+    ) -> Result<M::Outcome>
+    where
+        M: Machine,
+        F: Future<Output = Result<M::Ended>> + Send,
+    {
+        let (told, mut waiting) = self.waiting(ports);
+        let mut flight: Option<Flight<'_, M::Ended>> = None;
+        let mut bound = self.bound(told.clone());
+        let mut input = Input::Begin;
+        loop {
+            input = match machine.step(ports.clock.now(), input) {
+                Next::Commit(command) => match ports.commit.commit(*command).await {
+                    Ok(Ok(reply)) => Input::Committed(reply),
+                    Ok(Err(refusal)) => Input::Refused(refusal),
+                    Err(error) => return Err(Error::Commit(error)),
+                },
+                Next::Start(effect) => {
+                    assert!(flight.is_none(), "one effect at a time");
+                    bound = self.bound(told.clone());
+                    flight = Some(Box::pin(perform(bound.clone(), effect)));
+                    waiting.next(&mut flight).await?
+                }
+                Next::Cancel(cause) => {
+                    bound.stop(cause);
+                    waiting.next(&mut flight).await?
+                }
+                Next::Wait => waiting.next(&mut flight).await?,
+                Next::Done(outcome) => return Ok(outcome),
+            };
+        }
+    }
+
+    fn waiting(&self, ports: &Ports) -> (Told, Waiting) {
+        let (told, events) = mpsc::channel(UNTOLD);
+        let (said, messages) = mpsc::channel(UNTOLD);
+        let subscription = self.hub().subscribe("session:message", move |e: &Envelope| {
+            if let Event::SessionMessage { content, agent_name: None, run_id: None } = &e.event {
+                // Whoever says more than that at once is not understood anyway.
+                _ = said.try_send(content.clone());
+            }
+        });
+        let mut ticker = tokio::time::interval_at(Instant::now() + ports.tick, ports.tick);
+        ticker.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let interrupts = self.hub().interrupts();
+        (Told(told), Waiting { events, messages, ticker, interrupts, _subscription: subscription })
+    }
+}
+
+/// Where an execution tells what decisions need to know.
+#[derive(Clone)]
+pub(crate) struct Told(mpsc::Sender<AgentEvent>);
+
+impl Told {
+    /// Never waits: an agent is not held up by whoever decides. What is only for the eye is not
+    /// told here at all.
+    pub(crate) fn tell(&self, event: &AgentEvent) {
+        if matches!(event, AgentEvent::Text(_) | AgentEvent::Thinking(_)) {
+            return;
+        }
+        if self.0.try_send(event.clone()).is_err() {
+            tracing::warn!(?event, "the machine is behind: an event of its agent is lost");
+        }
+    }
+}
+
+struct Waiting {
+    events: mpsc::Receiver<AgentEvent>,
+    messages: mpsc::Receiver<String>,
+    ticker: tokio::time::Interval,
+    interrupts: tokio::sync::watch::Receiver<u64>,
+    _subscription: crate::hub::Subscription,
+}
+
+impl Waiting {
+    /// The first thing that happens. What the agent told comes before its end; a flood of that
+    /// keeps neither the clock nor an interrupt away.
+    async fn next<T>(&mut self, flight: &mut Option<Flight<'_, T>>) -> Result<Input<T>> {
+        let ended = async {
+            match flight.as_mut() {
+                Some(under_way) => under_way.await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            Ok(()) = self.interrupts.changed() => Ok(Input::Interrupt),
+            _ = self.ticker.tick() => Ok(Input::Tick),
+            Some(event) = self.events.recv() => Ok(Input::Told(event)),
+            ended = ended => {
+                *flight = None;
+                Ok(Input::Ended(ended?))
+            }
+            Some(message) = self.messages.recv() => Ok(Input::Message(message)),
+        }
+    }
+}
+
+/// Why an effect was asked to stop.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Stop {
+    pub(crate) cause: Arc<std::sync::OnceLock<StoppedBy>>,
+}

@@ -1,0 +1,142 @@
+//! Two things that most flows need: trying again, and doing several things at once. Both are told
+//! on the hub, and both stop where they are when they are dropped.
+
+use std::{
+    hash::{BuildHasher, RandomState},
+    time::Duration,
+};
+
+use futures_util::{StreamExt, stream};
+use serde_json::json;
+
+use crate::{
+    cx::Branch,
+    error::{Error, Result},
+    event::Event,
+};
+
+/// How often and how soon to try again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RetryPolicy {
+    pub tries: u32,
+    pub first_delay: Duration,
+    pub longest_delay: Duration,
+}
+
+impl Default for RetryPolicy {
+    /// Three tries, a second after the first, then twice as long each time up to five seconds.
+    fn default() -> Self {
+        Self {
+            tries: 3,
+            first_delay: Duration::from_secs(1),
+            longest_delay: Duration::from_secs(5),
+        }
+    }
+}
+
+impl RetryPolicy {
+    /// The pause after this try (from 1), before jitter.
+    fn delay(&self, after_try: u32) -> Duration {
+        let doublings = after_try.saturating_sub(1).min(31);
+        self.first_delay.saturating_mul(1 << doublings).min(self.longest_delay)
+    }
+}
+
+/// How many things [`Branch::parallel`] does at once if it is not told.
+pub const PARALLEL: usize = 5;
+
+impl<A> Branch<A> {
+    /// Tries `what` until it succeeds or the policy gives up. `attempt` is told which try it is,
+    /// from 1.
+    pub async fn retry<T>(
+        &self,
+        what: &str,
+        policy: RetryPolicy,
+        attempt: impl AsyncFn(u32) -> Result<T>,
+    ) -> Result<T> {
+        let tell = |kind: &str, fields| self.emit(Event::custom(kind, fields));
+        tell("retry:start", json!({ "name": what, "maxAttempts": policy.tries.max(1) }));
+        let mut number = 1;
+        loop {
+            tell("retry:attempt", json!({ "name": what, "attempt": number }));
+            let error = match attempt(number).await {
+                Ok(value) => {
+                    tell("retry:success", json!({ "name": what, "attempt": number }));
+                    return Ok(value);
+                }
+                Err(error) => error,
+            };
+            // After an abort there is nobody left for whom to try.
+            if number >= policy.tries || matches!(error, Error::Aborted) {
+                let fields =
+                    json!({ "name": what, "attempts": number, "error": error.to_string() });
+                tell("retry:failure", fields);
+                return Err(Error::GaveUp {
+                    what: what.to_owned(),
+                    tries: number,
+                    source: Box::new(error),
+                });
+            }
+            let delay = jittered(policy.delay(number));
+            let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
+            let fields = json!({ "name": what, "attempt": number, "delayMs": delay_ms,
+                                 "error": error.to_string() });
+            tell("retry:backoff", fields);
+            tokio::time::sleep(delay).await;
+            number += 1;
+        }
+    }
+
+    /// Does `work` for every item, at most `limit` at once, and gives the results in the order of
+    /// the items. One that fails does not stop the others.
+    pub async fn parallel<I, T>(
+        &self,
+        limit: usize,
+        items: impl IntoIterator<Item = I>,
+        work: impl AsyncFn(I) -> Result<T>,
+    ) -> Vec<Result<T>> {
+        let items: Vec<I> = items.into_iter().collect();
+        let (total, limit) = (items.len(), limit.max(1));
+        let tell = |kind: &str, fields| self.emit(Event::custom(kind, fields));
+        tell("parallel:start", json!({ "total": total, "limit": limit }));
+        let (work, tell) = (&work, &tell);
+        let each = items.into_iter().enumerate().map(|(index, item)| async move {
+            tell("parallel:item:start", json!({ "index": index }));
+            let result = work(item).await;
+            match &result {
+                Ok(_) => tell("parallel:item:complete", json!({ "index": index })),
+                Err(e) => {
+                    let fields = json!({ "index": index, "error": e.to_string() });
+                    tell("parallel:item:failed", fields);
+                }
+            }
+            result
+        });
+        let results: Vec<Result<T>> = stream::iter(each).buffered(limit).collect().await;
+        let failed = results.iter().filter(|r| r.is_err()).count();
+        tell("parallel:complete", json!({ "total": total, "failed": failed }));
+        results
+    }
+}
+
+/// Between half of it and all of it, so that many who failed together do not come back together.
+fn jittered(delay: Duration) -> Duration {
+    let random = RandomState::new().hash_one(0_u8) % 1000;
+    delay / 2 + (delay / 2).mul_f64(random as f64 / 1000.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delays_double_up_to_the_longest() {
+        let policy = RetryPolicy::default();
+        let delays = [1, 2, 3, 4, 40].map(|n| policy.delay(n).as_secs());
+        assert_eq!(delays, [1, 2, 4, 5, 5]);
+        for _ in 0..100 {
+            let jittered = jittered(Duration::from_secs(2));
+            assert!((1.0..=2.0).contains(&jittered.as_secs_f64()));
+        }
+    }
+}

@@ -1,0 +1,371 @@
+//! The hub: where a run tells what happens and hears what people say.
+//!
+//! Listeners are called one event at a time, in the order of their subscription, by whoever emits.
+//! An event that a listener emits is delivered after the one it was called for, so that all see the
+//! same order. A listener must not wait for another thread that emits: that one waits for its turn.
+
+mod filter;
+mod inbox;
+mod record;
+mod stream;
+mod talk;
+mod turn;
+
+use std::{
+    fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Arc, Mutex, PoisonError, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+pub(crate) use self::talk::{Question, Validate, Wait};
+pub use self::{
+    filter::Filter,
+    inbox::{Inbox, Message, Messages},
+    stream::{EventStream, StreamItem},
+    talk::{Answered, HubStatus, OpenQuestion, Reply, UserMessage},
+};
+use self::{record::Record, talk::Talk, turn::Turn};
+use crate::event::{Context, Envelope, Event, ExecutionId, PromptId, Scope};
+
+/// A handle on a hub. Clones are handles on the same one; what a handle emits carries the scope
+/// that the handle was made in.
+#[derive(Clone)]
+pub struct Hub {
+    core: Arc<Core>,
+    scope: Arc<Context>,
+}
+
+struct Core {
+    /// The context outside of all scopes.
+    root: Arc<Context>,
+    turn: Turn,
+    record: Mutex<Record>,
+    listeners: Mutex<Arc<Vec<Arc<Listener>>>>,
+    talk: Mutex<Talk>,
+    cancelled: CancellationToken,
+    /// How often somebody wanted everything to stop.
+    interrupts: watch::Sender<u64>,
+}
+
+type Hear = dyn Fn(&Envelope) -> Result<(), String> + Send + Sync;
+
+struct Listener {
+    filter: Filter,
+    hear: Box<Hear>,
+    active: AtomicBool,
+}
+
+/// What a listener may return: nothing, or a result whose error is logged.
+pub trait Heard {
+    fn heard(self) -> Result<(), String>;
+}
+
+impl Heard for () {
+    fn heard(self) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+impl<E: fmt::Display> Heard for Result<(), E> {
+    fn heard(self) -> Result<(), String> {
+        self.map_err(|e| e.to_string())
+    }
+}
+
+/// Ends its subscription when it is dropped or [ended](Subscription::end).
+#[must_use = "the subscription ends when this is dropped"]
+pub struct Subscription {
+    core: Weak<Core>,
+    listener: Arc<Listener>,
+    kept: bool,
+}
+
+impl Subscription {
+    /// Fine more than once.
+    pub fn end(&self) {
+        if self.listener.active.swap(false, Ordering::AcqRel)
+            && let Some(core) = self.core.upgrade()
+        {
+            let mut listeners = lock(&core.listeners);
+            let left = listeners.iter().filter(|l| !Arc::ptr_eq(l, &self.listener));
+            *listeners = Arc::new(left.cloned().collect());
+        }
+    }
+
+    /// Keeps the subscription for as long as the hub lives.
+    pub fn forever(mut self) {
+        self.kept = true;
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        if !self.kept {
+            self.end();
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    // Nothing that is guarded here is left half changed by a panic.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Hub {
+    /// A hub of its own, for a session of this name.
+    pub fn new(session_id: impl Into<String>) -> Self {
+        Self::keeping(session_id, record::KEPT_EVENTS)
+    }
+
+    /// The same, with the number of events that are kept for the result of a run.
+    pub fn keeping(session_id: impl Into<String>, kept_events: usize) -> Self {
+        let root = Arc::new(Context { session_id: session_id.into(), ..Context::default() });
+        let core = Arc::new(Core {
+            root: Arc::clone(&root),
+            turn: Turn::default(),
+            record: Mutex::new(Record::new(kept_events)),
+            listeners: Mutex::default(),
+            talk: Mutex::new(Talk::default()),
+            cancelled: CancellationToken::new(),
+            interrupts: watch::Sender::new(0),
+        });
+        Self { core, scope: root }
+    }
+
+    /// Calls `listener` for every event that `filter` takes, until the guard is dropped.
+    ///
+    /// ```
+    /// use harness::{Event, Hub};
+    /// let hub = Hub::new("session");
+    /// let seen = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    /// let kinds = seen.clone();
+    /// let subscription = hub.subscribe("agent:*", move |e: &harness::Envelope| {
+    ///     kinds.lock().unwrap().push(e.event.kind().to_owned());
+    /// });
+    /// hub.emit(Event::AgentText { content: "hello".into(), run_id: None });
+    /// hub.emit(Event::HarnessStart { name: "not wanted".into() });
+    /// assert_eq!(*seen.lock().unwrap(), ["agent:text"]);
+    /// ```
+    pub fn subscribe<H: Heard>(
+        &self,
+        filter: impl Into<Filter>,
+        listener: impl Fn(&Envelope) -> H + Send + Sync + 'static,
+    ) -> Subscription {
+        let listener = Arc::new(Listener {
+            filter: filter.into(),
+            hear: Box::new(move |envelope| listener(envelope).heard()),
+            active: AtomicBool::new(true),
+        });
+        let mut listeners = lock(&self.core.listeners);
+        let mut all: Vec<_> = listeners.iter().cloned().collect();
+        all.push(Arc::clone(&listener));
+        *listeners = Arc::new(all);
+        Subscription { core: Arc::downgrade(&self.core), listener, kept: false }
+    }
+
+    /// All events from now on, as a stream that ends with the run.
+    pub fn events(&self) -> EventStream {
+        lock(&self.core.record).stream()
+    }
+
+    /// Tells an event, in the scope of this handle.
+    pub fn emit(&self, event: Event) {
+        self.core.emit(&self.scope, event);
+    }
+
+    /// Tells an event in another scope, laid over that of this handle.
+    pub fn emit_with(&self, event: Event, scope: Scope) {
+        self.core.emit(&Arc::new(scope.over(&self.scope)), event);
+    }
+
+    /// A handle whose events carry `scope`, laid over that of this handle.
+    pub fn scoped(&self, scope: Scope) -> Self {
+        Self { core: Arc::clone(&self.core), scope: Arc::new(scope.over(&self.scope)) }
+    }
+
+    /// The scope of this handle.
+    pub fn current(&self) -> &Context {
+        &self.scope
+    }
+
+    pub fn session_id(&self) -> &str {
+        &self.core.root.session_id
+    }
+
+    pub(crate) fn cancelled(&self) -> &CancellationToken {
+        &self.core.cancelled
+    }
+
+    /// The events that are kept, and how many went before them.
+    pub(crate) fn kept(&self) -> (Vec<Arc<Envelope>>, u64) {
+        lock(&self.core.record).kept()
+    }
+
+    pub(crate) fn end_streams(&self) {
+        lock(&self.core.record).end_streams();
+    }
+}
+
+impl Core {
+    fn emit(&self, context: &Arc<Context>, event: Event) {
+        let Some(_turn) = self.turn.take() else {
+            // A listener of this very thread emits: its event comes after the one it was told.
+            let envelope = lock(&self.record).add(Arc::clone(context), event);
+            self.turn.queue(envelope);
+            return;
+        };
+        let envelope = lock(&self.record).add(Arc::clone(context), event);
+        self.deliver(&envelope);
+        while let Some(next) = self.turn.next() {
+            self.deliver(&next);
+        }
+    }
+
+    fn deliver(&self, envelope: &Envelope) {
+        let listeners = Arc::clone(&lock(&self.listeners));
+        let kind = envelope.event.kind();
+        for listener in listeners.iter() {
+            if !listener.filter.matches(kind) || !listener.active.load(Ordering::Acquire) {
+                continue;
+            }
+            match catch_unwind(AssertUnwindSafe(|| (listener.hear)(envelope))) {
+                Ok(Ok(())) => {}
+                Ok(Err(why)) => tracing::error!(kind, why, "a listener failed"),
+                Err(_) => tracing::error!(kind, "a listener panicked"),
+            }
+        }
+    }
+}
+
+/// What people say to a run. Without [`start_session`](Hub::start_session) these do nothing, but
+/// for [`send_to_run`](Hub::send_to_run), which always reaches the inbox of a known execution.
+impl Hub {
+    /// From now on people can speak to the run.
+    pub fn start_session(&self) {
+        lock(&self.core.talk).start_session();
+    }
+
+    pub fn session_active(&self) -> bool {
+        lock(&self.core.talk).session_active()
+    }
+
+    pub fn status(&self) -> HubStatus {
+        lock(&self.core.talk).status()
+    }
+
+    /// An abort is never overwritten.
+    pub fn set_status(&self, status: HubStatus) {
+        lock(&self.core.talk).set_status(status);
+    }
+
+    /// Says something to the run.
+    pub fn send(&self, content: impl Into<String>) {
+        let content = content.into();
+        if lock(&self.core.talk).keep_message(&content, None) {
+            self.tell(Event::SessionMessage { content, agent_name: None, run_id: None });
+        }
+    }
+
+    /// Says something to an agent. Its inbox gets it when exactly one execution of it is under way.
+    pub fn send_to(&self, agent: impl Into<String>, content: impl Into<String>) {
+        let (agent, content) = (agent.into(), content.into());
+        if lock(&self.core.talk).send_to(&agent, &content) {
+            let agent_name = Some(agent);
+            self.tell(Event::SessionMessage { content, agent_name, run_id: None });
+        }
+    }
+
+    /// Says something to one execution.
+    pub fn send_to_run(&self, run_id: impl Into<String>, content: impl Into<String>) {
+        let (run_id, content) = (run_id.into(), content.into());
+        let in_session = {
+            let talk = lock(&self.core.talk);
+            talk.send_to_run(&run_id, &content);
+            talk.session_active()
+        };
+        if in_session {
+            let run_id = Some(run_id);
+            self.tell(Event::SessionMessage { content, agent_name: None, run_id });
+        }
+    }
+
+    /// Answers a question. The first answer that fits counts; others change nothing.
+    pub fn reply(&self, prompt: PromptId, reply: Reply) -> Answered {
+        let answered = lock(&self.core.talk).reply(prompt, &reply);
+        if answered == Answered::Accepted {
+            let Reply { content, choice } = reply;
+            self.tell(Event::SessionReply { prompt_id: prompt, content, choice });
+            lock(&self.core.talk).resolve(prompt);
+        }
+        answered
+    }
+
+    /// Asks everything that is driven to come to an orderly stop. Works without a session.
+    pub fn interrupt(&self) {
+        self.core.interrupts.send_modify(|times| *times += 1);
+    }
+
+    pub(crate) fn interrupts(&self) -> watch::Receiver<u64> {
+        self.core.interrupts.subscribe()
+    }
+
+    /// The questions that wait for an answer, oldest first.
+    pub fn questions(&self) -> Vec<OpenQuestion> {
+        lock(&self.core.talk).questions()
+    }
+
+    /// Ends the conversation: everybody who waits for an answer is told. Fine more than once, and
+    /// nothing after the run has ended.
+    pub fn abort(&self, reason: Option<&str>) {
+        let waiters = lock(&self.core.talk).abort();
+        if let Some(waiters) = waiters {
+            self.tell(Event::SessionAbort { reason: reason.map(str::to_owned) });
+            // Dropped after the event: who waits finds it told.
+            drop(waiters);
+        }
+    }
+
+    /// Commands come from outside of all scopes.
+    fn tell(&self, event: Event) {
+        self.core.emit(&self.core.root, event);
+    }
+
+    pub(crate) fn ask(&self, question: Question) -> Wait {
+        let (event, wait) = lock(&self.core.talk).ask(question);
+        self.emit(event);
+        wait
+    }
+
+    pub(crate) fn forget_question(&self, id: PromptId) {
+        lock(&self.core.talk).forget(id);
+    }
+
+    pub(crate) fn has_messages(&self) -> bool {
+        lock(&self.core.talk).has_messages()
+    }
+
+    pub(crate) fn read_messages(&self) -> Vec<UserMessage> {
+        lock(&self.core.talk).read_messages()
+    }
+
+    /// A new execution of `agent`, its inbox open before anybody can hear of it.
+    pub(crate) fn open_execution(&self, agent: &str) -> (ExecutionId, Inbox) {
+        lock(&self.core.talk).open_execution(agent)
+    }
+
+    pub(crate) fn close_execution(&self, id: ExecutionId) {
+        lock(&self.core.talk).close_execution(id);
+    }
+}
+
+impl fmt::Debug for Hub {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hub").field("scope", &self.scope).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,99 @@
+//! The events of a run in order: their identities, the last of them, and who reads along.
+
+use std::{
+    collections::VecDeque,
+    hash::{BuildHasher, RandomState},
+    sync::Arc,
+};
+
+use uuid::Uuid;
+
+use super::stream::{EventStream, Shared};
+use crate::event::{Context, Envelope, Event, Moment};
+
+/// How many events the result of a run holds.
+pub(super) const KEPT_EVENTS: usize = 10_000;
+
+pub(super) struct Record {
+    kept: VecDeque<Arc<Envelope>>,
+    keep: usize,
+    dropped: u64,
+    streams: Vec<Arc<Shared>>,
+    ended: bool,
+    last: Moment,
+    random: u64,
+}
+
+impl Record {
+    pub(super) fn new(keep: usize) -> Self {
+        // The system's randomness, once: an id for each event from the system would cost more than
+        // all the rest of telling it.
+        let random = RandomState::new().hash_one(std::process::id());
+        Self {
+            kept: VecDeque::new(),
+            keep,
+            dropped: 0,
+            streams: Vec::new(),
+            ended: false,
+            last: Moment::default(),
+            random,
+        }
+    }
+
+    pub(super) fn add(&mut self, context: Arc<Context>, event: Event) -> Arc<Envelope> {
+        // A clock that steps back must not make a later event look earlier.
+        self.last = self.last.max(Moment::now());
+        let envelope =
+            Arc::new(Envelope { id: self.new_id(), timestamp: self.last, context, event });
+        // A stream that nobody holds any more is forgotten.
+        self.streams.retain(|stream| Arc::strong_count(stream) > 1);
+        for stream in &self.streams {
+            stream.push(&envelope);
+        }
+        if self.keep > 0 {
+            if self.kept.len() == self.keep {
+                self.kept.pop_front();
+                self.dropped += 1;
+            }
+            self.kept.push_back(Arc::clone(&envelope));
+        } else {
+            self.dropped += 1;
+        }
+        envelope
+    }
+
+    fn new_id(&mut self) -> Uuid {
+        let mut bytes = [0; 10];
+        bytes[..8].copy_from_slice(&self.next_random().to_le_bytes());
+        bytes[8..].copy_from_slice(&self.next_random().to_le_bytes()[..2]);
+        let millis = u64::try_from(self.last.0).unwrap_or(0);
+        uuid::Builder::from_unix_timestamp_millis(millis, &bytes).into_uuid()
+    }
+
+    /// SplitMix64: every state is visited once, so no two ids of a hub share their random bits.
+    fn next_random(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.random;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    pub(super) fn stream(&mut self) -> EventStream {
+        let (stream, shared) = EventStream::new();
+        if self.ended {
+            shared.end();
+        }
+        self.streams.push(shared);
+        stream
+    }
+
+    pub(super) fn end_streams(&mut self) {
+        self.ended = true;
+        self.streams.drain(..).for_each(|stream| stream.end());
+    }
+
+    pub(super) fn kept(&self) -> (Vec<Arc<Envelope>>, u64) {
+        (self.kept.iter().cloned().collect(), self.dropped)
+    }
+}

@@ -1,0 +1,106 @@
+//! Events as a stream: bounded, so that a slow reader loses events and is told how many, and never
+//! slows whoever emits.
+
+use std::{
+    collections::VecDeque,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Waker},
+};
+
+use futures_core::Stream;
+
+use crate::event::Envelope;
+
+/// How many events a stream holds for a reader that is busy.
+pub(super) const CAPACITY: usize = 4096;
+
+/// What a stream yields.
+#[derive(Debug, Clone)]
+pub enum StreamItem {
+    Event(Arc<Envelope>),
+    /// This many events were lost because the reader was too slow; the next item is the oldest that
+    /// is left.
+    Lagged {
+        missed: u64,
+    },
+}
+
+/// Events in the order in which they were emitted, until the run ends.
+#[derive(Debug)]
+pub struct EventStream {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Shared(Mutex<Waiting>);
+
+#[derive(Debug, Default)]
+struct Waiting {
+    events: VecDeque<Arc<Envelope>>,
+    missed: u64,
+    ended: bool,
+    reader: Option<Waker>,
+}
+
+impl EventStream {
+    pub(super) fn new() -> (Self, Arc<Shared>) {
+        let shared = Arc::new(Shared::default());
+        (Self { shared: Arc::clone(&shared) }, shared)
+    }
+
+    /// The next item; `None` when the run has ended and all was read.
+    pub async fn next(&mut self) -> Option<StreamItem> {
+        std::future::poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn push(&self, envelope: &Arc<Envelope>) {
+        let mut waiting = self.lock();
+        if waiting.events.len() == CAPACITY {
+            waiting.events.pop_front();
+            waiting.missed += 1;
+        }
+        waiting.events.push_back(Arc::clone(envelope));
+        let reader = waiting.reader.take();
+        drop(waiting);
+        if let Some(reader) = reader {
+            reader.wake();
+        }
+    }
+
+    pub(super) fn end(&self) {
+        let mut waiting = self.lock();
+        waiting.ended = true;
+        let reader = waiting.reader.take();
+        drop(waiting);
+        if let Some(reader) = reader {
+            reader.wake();
+        }
+    }
+}
+
+impl Stream for EventStream {
+    type Item = StreamItem;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<StreamItem>> {
+        let mut waiting = self.shared.lock();
+        if waiting.missed > 0 {
+            let missed = std::mem::take(&mut waiting.missed);
+            return Poll::Ready(Some(StreamItem::Lagged { missed }));
+        }
+        if let Some(envelope) = waiting.events.pop_front() {
+            return Poll::Ready(Some(StreamItem::Event(envelope)));
+        }
+        if waiting.ended {
+            return Poll::Ready(None);
+        }
+        waiting.reader = Some(cx.waker().clone());
+        Poll::Pending
+    }
+}

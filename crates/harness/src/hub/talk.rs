@@ -1,0 +1,272 @@
+//! What people and a run say to each other: messages, questions, inboxes, the end of a session.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+
+use super::inbox::{Inbox, Mailbox, Message};
+use crate::event::{Event, ExecutionId, Moment, PromptId};
+
+/// Messages to the run that it has not read; the oldest go when there are more.
+const KEPT_MESSAGES: usize = 4096;
+
+/// Where a run stands.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum HubStatus {
+    #[default]
+    Idle,
+    Running,
+    Complete,
+    Aborted,
+}
+
+/// Something that a person said to the run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UserMessage {
+    pub content: String,
+    pub agent: Option<String>,
+    pub timestamp: Moment,
+}
+
+/// An answer to a question.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reply {
+    pub content: String,
+    pub choice: Option<String>,
+}
+
+impl Reply {
+    pub fn text(content: impl Into<String>) -> Self {
+        Self { content: content.into(), choice: None }
+    }
+
+    /// One of the choices that were offered.
+    pub fn choice(choice: impl Into<String>) -> Self {
+        let choice = choice.into();
+        Self { content: choice.clone(), choice: Some(choice) }
+    }
+}
+
+/// What became of an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answered {
+    Accepted,
+    /// Nobody asks this, or not any more, or there is no session.
+    Unknown,
+    /// It is not an answer to the question; the question is still open.
+    Unfit {
+        why: String,
+    },
+}
+
+/// A question as somebody who could answer it sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenQuestion {
+    pub id: PromptId,
+    pub prompt: String,
+    pub choices: Vec<String>,
+    pub allow_text: bool,
+}
+
+pub(crate) type Validate = Box<dyn Fn(&Reply) -> Result<(), String> + Send>;
+
+pub(crate) struct Question {
+    pub(crate) prompt: String,
+    pub(crate) choices: Vec<String>,
+    pub(crate) allow_text: Option<bool>,
+    pub(crate) validate: Option<Validate>,
+}
+
+/// The other end of a question.
+pub(crate) struct Wait {
+    pub(crate) id: PromptId,
+    pub(crate) answer: oneshot::Receiver<Reply>,
+}
+
+struct Open {
+    question: Question,
+    waiter: oneshot::Sender<Reply>,
+    /// Set between the acceptance of an answer and its delivery.
+    accepted: Option<Reply>,
+}
+
+struct Execution {
+    agent: String,
+    mailbox: Arc<Mailbox>,
+}
+
+#[derive(Default)]
+pub(super) struct Talk {
+    status: HubStatus,
+    session: bool,
+    messages: VecDeque<UserMessage>,
+    next_prompt: u64,
+    open: BTreeMap<PromptId, Open>,
+    next_execution: u64,
+    executions: BTreeMap<ExecutionId, Execution>,
+}
+
+impl Talk {
+    pub(super) fn start_session(&mut self) {
+        self.session = true;
+    }
+
+    pub(super) fn session_active(&self) -> bool {
+        self.session
+    }
+
+    pub(super) fn status(&self) -> HubStatus {
+        self.status
+    }
+
+    pub(super) fn set_status(&mut self, status: HubStatus) {
+        if self.status != HubStatus::Aborted {
+            self.status = status;
+        }
+    }
+
+    /// Whether there is a session that hears it.
+    pub(super) fn keep_message(&mut self, content: &str, agent: Option<&str>) -> bool {
+        if self.session {
+            if self.messages.len() == KEPT_MESSAGES {
+                tracing::warn!("too many unread messages: the oldest is dropped");
+                self.messages.pop_front();
+            }
+            self.messages.push_back(UserMessage {
+                content: content.to_owned(),
+                agent: agent.map(str::to_owned),
+                timestamp: Moment::now(),
+            });
+        }
+        self.session
+    }
+
+    pub(super) fn send_to(&mut self, agent: &str, content: &str) -> bool {
+        if !self.keep_message(content, Some(agent)) {
+            return false;
+        }
+        let mut of_agent = self.executions.values().filter(|e| e.agent == agent);
+        if let (Some(only), None) = (of_agent.next(), of_agent.next()) {
+            only.mailbox.put(message(content));
+        }
+        true
+    }
+
+    pub(super) fn send_to_run(&self, run_id: &str, content: &str) {
+        let execution = ExecutionId::parse(run_id).and_then(|id| self.executions.get(&id));
+        if let Some(execution) = execution {
+            execution.mailbox.put(message(content));
+        }
+    }
+
+    pub(super) fn has_messages(&self) -> bool {
+        !self.messages.is_empty()
+    }
+
+    pub(super) fn read_messages(&mut self) -> Vec<UserMessage> {
+        self.messages.drain(..).collect()
+    }
+
+    pub(super) fn ask(&mut self, question: Question) -> (Event, Wait) {
+        let id = PromptId(self.next_prompt);
+        self.next_prompt += 1;
+        let event = Event::SessionPrompt {
+            prompt_id: id,
+            prompt: question.prompt.clone(),
+            choices: (!question.choices.is_empty()).then(|| question.choices.clone()),
+            allow_text: question.allow_text,
+        };
+        let (waiter, answer) = oneshot::channel();
+        // After an abort nobody will answer: the sender is dropped and the waiter hears it.
+        if self.status != HubStatus::Aborted {
+            self.open.insert(id, Open { question, waiter, accepted: None });
+        }
+        (event, Wait { id, answer })
+    }
+
+    pub(super) fn questions(&self) -> Vec<OpenQuestion> {
+        let question = |(id, open): (&PromptId, &Open)| OpenQuestion {
+            id: *id,
+            prompt: open.question.prompt.clone(),
+            choices: open.question.choices.clone(),
+            allow_text: open.question.takes_text(),
+        };
+        self.open.iter().filter(|(_, o)| o.accepted.is_none()).map(question).collect()
+    }
+
+    pub(super) fn reply(&mut self, id: PromptId, reply: &Reply) -> Answered {
+        if !self.session {
+            return Answered::Unknown;
+        }
+        let Some(open) = self.open.get_mut(&id).filter(|o| o.accepted.is_none()) else {
+            return Answered::Unknown;
+        };
+        match open.question.fits(reply) {
+            Err(why) => Answered::Unfit { why },
+            Ok(()) => {
+                open.accepted = Some(reply.clone());
+                Answered::Accepted
+            }
+        }
+    }
+
+    /// Hands the accepted answer to who waits for it.
+    pub(super) fn resolve(&mut self, id: PromptId) {
+        if let Some(open) = self.open.remove(&id)
+            && let Some(reply) = open.accepted
+        {
+            // Who asked may have given up meanwhile.
+            let _ = open.waiter.send(reply);
+        }
+    }
+
+    pub(super) fn forget(&mut self, id: PromptId) {
+        self.open.remove(&id);
+    }
+
+    /// The waiters to be told; `None` where an abort means nothing.
+    pub(super) fn abort(&mut self) -> Option<impl Sized + use<>> {
+        let over = matches!(self.status, HubStatus::Aborted | HubStatus::Complete);
+        if !self.session || over {
+            return None;
+        }
+        self.status = HubStatus::Aborted;
+        Some(std::mem::take(&mut self.open))
+    }
+
+    pub(super) fn open_execution(&mut self, agent: &str) -> (ExecutionId, Inbox) {
+        let id = ExecutionId(self.next_execution);
+        self.next_execution += 1;
+        let (mailbox, inbox) = Mailbox::open();
+        self.executions.insert(id, Execution { agent: agent.to_owned(), mailbox });
+        (id, inbox)
+    }
+
+    pub(super) fn close_execution(&mut self, id: ExecutionId) {
+        if let Some(execution) = self.executions.remove(&id) {
+            execution.mailbox.close();
+        }
+    }
+}
+
+fn message(content: &str) -> Message {
+    Message { content: content.to_owned(), timestamp: Moment::now() }
+}
+
+impl Question {
+    /// Without choices there is nothing but text.
+    fn takes_text(&self) -> bool {
+        self.choices.is_empty() || self.allow_text.unwrap_or(false)
+    }
+
+    fn fits(&self, reply: &Reply) -> Result<(), String> {
+        let offered = |choice: &String| self.choices.contains(choice);
+        let chosen = reply.choice.as_ref().is_some_and(offered)
+            || (reply.choice.is_none() && offered(&reply.content));
+        if !chosen && (reply.choice.is_some() || !self.takes_text()) {
+            return Err(format!("it is none of {}", self.choices.join(", ")));
+        }
+        self.validate.as_ref().map_or(Ok(()), |validate| validate(reply))
+    }
+}
