@@ -5,6 +5,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod adapters;
 #[cfg(target_os = "linux")]
 mod death;
 mod ends;
@@ -54,6 +55,10 @@ fn main() -> ExitCode {
             one_that_never_reads_its_input_does_not_hang_us,
             a_line_of_100_megabytes_is_cut, only_three_descriptors_are_inherited,
             secrets_are_not_in_the_transcript, giving_up_a_wait_loses_nothing;
+        adapters: shell_conforms, command_conforms, a_script_needs_instructions,
+            a_command_gets_its_prompt, a_command_sees_no_more_than_it_may,
+            a_command_tells_events, a_command_says_why_it_ended, a_missing_program_is_said,
+            the_final_text_is_the_end_of_the_output;
         flood: a_gibibyte_takes_no_memory;
         #[cfg(target_os = "linux")]
         trees: children_that_outlive_the_agent_are_ended, one_that_holds_the_output_open_does_not_hang_us,
