@@ -185,9 +185,11 @@ where
         prompt.limits.timeout = case.timeout;
         let (end, _) = execute(agent(), prompt, Begun::Nothing).await.unwrap();
         assert!((case.is_right)(&end), "{}: {:.300}", case.name, format!("{end:?}"));
-        let records = place.path().join("state/processes");
-        let left = fs::read_dir(records).map_or(0, Iterator::count);
-        assert_eq!(left, 0, "{}: it is remembered as if it ran", case.name);
+        for part in ["processes", "prompts"] {
+            let folder = place.path().join("state").join(part);
+            let left = fs::read_dir(folder).map_or(0, Iterator::count);
+            assert_eq!(left, 0, "{}: {part} of an execution that has ended", case.name);
+        }
     }
     children_that_outlive_it_are_ended(agent()).await;
     one_that_is_cancelled_says_so(agent()).await;

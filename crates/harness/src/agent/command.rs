@@ -2,7 +2,7 @@
 
 mod events;
 
-use std::ffi::OsString;
+use std::{ffi::OsString, path::Path};
 
 use harness_core::agent::{End, FailureKind};
 
@@ -44,14 +44,13 @@ impl CommandAgent {
         Ok(CommandAgent { words, allowed })
     }
 
-    fn spec(&self, prompt: &Prompt, events: &Events) -> Result<Spec> {
-        let file = prompt.file("md", &prompt.text)?;
+    fn spec(&self, prompt: &Prompt, file: &Path, events: &Events) -> Spec {
         let wants_file = self.words.iter().any(|word| word.contains(PROMPT_FILE));
         let mut words = self.words.iter().map(|word| with_file(word, file.as_os_str()));
         let mut environment = self.allowed.filter(prompt.environment.iter().cloned());
-        environment.push(("HARNESS_PROMPT_FILE".into(), file.clone().into()));
+        environment.push(("HARNESS_PROMPT_FILE".into(), file.into()));
         environment.push(("HARNESS_EVENTS".into(), events.path().into()));
-        Ok(Spec {
+        Spec {
             program: words.next().unwrap_or_default(),
             args: words.collect(),
             directory: prompt.work_tree.clone(),
@@ -64,7 +63,7 @@ impl CommandAgent {
             limits: prompt.limits.clone(),
             label: prompt.run_id.clone(),
             records: Some(prompt.records()),
-        })
+        }
     }
 }
 
@@ -78,7 +77,8 @@ impl Agent for CommandAgent {
 
     async fn execute(&self, prompt: Prompt, execution: &mut Execution) -> Result<End> {
         let mut events = Events::create(&prompt)?;
-        let spec = self.spec(&prompt, &events)?;
+        let file = prompt.file("md", &prompt.text)?;
+        let spec = self.spec(&prompt, &file, &events);
         let ran = match supervise(spec, &prompt, execution, &mut events).await? {
             Err(end) => return Ok(end),
             Ok(ran) => ran,

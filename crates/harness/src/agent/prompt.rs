@@ -8,6 +8,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use tempfile::TempPath;
+
 use crate::process::Limits;
 
 /// One prompt in one fresh context.
@@ -39,8 +41,8 @@ impl Prompt {
         self.folder.join("processes")
     }
 
-    /// A file that only its owner reads, new for this execution.
-    pub(super) fn file(&self, ending: &str, content: &str) -> io::Result<PathBuf> {
+    /// A file that only its owner reads, and that goes with the execution.
+    pub(super) fn file(&self, ending: &str, content: &str) -> io::Result<TempPath> {
         let folder = self.folder.join("prompts");
         fs::create_dir_all(&folder)?;
         let path = std::path::absolute(folder.join(format!("{}.{ending}", self.name)))?;
@@ -52,7 +54,7 @@ impl Prompt {
             .mode(0o600)
             .open(&path)?
             .write_all(content.as_bytes())?;
-        Ok(path)
+        TempPath::try_from_path(path)
     }
 }
 

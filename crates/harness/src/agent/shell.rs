@@ -36,10 +36,10 @@ impl Agent for ShellAgent {
         // script's own.
         let file = prompt.file("sh", script)?;
         let mut environment = prompt.environment.clone();
-        environment.push(("HARNESS_PROMPT_FILE".into(), file.clone().into()));
+        environment.push(("HARNESS_PROMPT_FILE".into(), file.as_os_str().to_owned()));
         let spec = Spec {
             program: "sh".into(),
-            args: vec!["-eu".into(), file.into()],
+            args: vec!["-eu".into(), file.as_os_str().to_owned()],
             directory: prompt.work_tree.clone(),
             environment,
             stdin: Stdin::Null,

@@ -89,12 +89,6 @@ enum Patience {
     Last(Instant),
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Stopping {
-    by: StoppedBy,
-    overdue_at: Instant,
-}
-
 #[derive(Debug)]
 pub struct Job {
     id: String,
@@ -109,7 +103,9 @@ pub struct Job {
     pipes: Pipes,
     patience: Patience,
     exit: Option<Exit>,
-    stopping: Option<Stopping>,
+    stopped_by: Option<StoppedBy>,
+    /// When the guard should have told that nothing is left.
+    overdue_at: Option<Instant>,
     /// Looks for what a guard left that ended before its time.
     sweep: Option<JoinHandle<leftovers::Ended>>,
     /// What is left of the tree, once that is known.
@@ -131,13 +127,15 @@ impl Job {
     pub async fn start(spec: Spec) -> Result<Job, StartError> {
         let id = uuid::Uuid::now_v7().to_string();
         let launch = spec.launch(&id);
-        let mut record = Record::new(&id, &spec.label, spec.limits.grace);
-        // The record comes first, so that there is no moment at which nobody would find the agent.
-        let path = spec.records.as_deref().map(|folder| record.write(folder)).transpose();
-        let path = path.map_err(StartError::Record)?;
         let (pipes, theirs) = Pipes::open(spec.stdin.into_bytes()).map_err(StartError::Io)?;
         let started = spawner::start().await.map_err(StartError::Guard)?;
         started.control.set_nonblocking(true).map_err(StartError::Io)?;
+        let control = UnixStream::from_std(started.control).map_err(StartError::Io)?;
+        let mut record = Record::new(&id, &spec.label, spec.limits.grace);
+        record.guard = started.guard.as_ref().map(|guard| Process::of(guard.pid));
+        // Before the order to launch, so that there is no moment at which nobody would find the
+        // agent. The guard alone needs no finding.
+        let path = spec.records.as_deref().map(|folder| record.write(folder)).transpose();
         let now = Instant::now();
         let mut job = Job {
             id,
@@ -145,21 +143,21 @@ impl Job {
             started: now,
             patience: Patience::from(spec.limits.stall, now),
             limits: spec.limits,
-            control: UnixStream::from_std(started.control).map_err(StartError::Io)?,
+            control,
             reports: LineBuffer::default(),
             guard: started.guard,
             warning: started.is_first_unguarded.then_some(Warning::NoGuard),
-            record: path,
+            record: path.map_err(StartError::Record)?,
             pipes,
             exit: None,
-            stopping: None,
+            stopped_by: None,
+            overdue_at: None,
             sweep: None,
             left: None,
         };
         let pid = job.launch(&launch, theirs).await?;
         job.state = State::Running { pid, since: SystemTime::now() };
         if let Some(folder) = spec.records.as_deref() {
-            record.guard = job.guard.as_ref().map(|guard| Process::of(guard.pid));
             record.agent = Some(Process::of(pid));
             record.write(folder).map_err(StartError::Record)?;
         }
@@ -246,11 +244,11 @@ impl Job {
     /// Asks for the end: TERM to the whole tree, [`Limits::grace`], KILL. [`Job::next`] goes on
     /// until it has come. The first to ask is who stopped it.
     pub fn request_stop(&mut self, by: StoppedBy) {
-        if self.stopping.is_some() || matches!(self.state, State::Finished(_)) {
+        if self.stopped_by.is_some() || matches!(self.state, State::Finished(_)) {
             return;
         }
-        let overdue_at = Instant::now() + self.limits.grace + GUARD_SLACK;
-        self.stopping = Some(Stopping { by, overdue_at });
+        self.stopped_by = Some(by);
+        self.expect_end();
         self.tell(self.limits.grace);
     }
 
@@ -279,6 +277,11 @@ impl Job {
         self.patience = Patience::from(self.limits.stall, Instant::now());
     }
 
+    fn expect_end(&mut self) {
+        let at = Instant::now().checked_add(self.limits.grace.saturating_add(GUARD_SLACK));
+        self.overdue_at = self.overdue_at.or(at);
+    }
+
     fn tell(&self, grace: Duration) {
         let grace_milliseconds = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
         if let Ok(line) = wire::line(&Stop { grace_milliseconds }) {
@@ -289,7 +292,7 @@ impl Job {
 
     fn deadline(&self) -> Option<Instant> {
         let at = self.limits.timeout.and_then(|limit| self.started.checked_add(limit));
-        at.filter(|_| self.stopping.is_none() && self.exit.is_none())
+        at.filter(|_| self.stopped_by.is_none() && self.exit.is_none())
     }
 
     /// The only place that waits. It changes nothing, so that it can be given up at any time; what
@@ -299,7 +302,7 @@ impl Job {
             Patience::Until(at) | Patience::Last(at) if self.exit.is_none() => Some(at),
             Patience::Until(_) | Patience::Last(_) | Patience::Endless => None,
         };
-        let (deadline, overdue) = (self.deadline(), self.stopping.map(|s| s.overdue_at));
+        let (deadline, overdue) = (self.deadline(), self.overdue_at);
         let is_sweeping = self.sweep.is_some();
         let heard = async {
             tokio::select! {
@@ -355,6 +358,7 @@ impl Job {
             match self.reports.pop() {
                 Ok(Some(Report::Exited { code, signal })) => {
                     self.exit = Some(Exit::of(code, signal));
+                    self.expect_end();
                 }
                 Ok(Some(Report::Cleared { left })) => {
                     self.left = Some(left);
@@ -398,7 +402,7 @@ impl Job {
         }
         self.state = State::Finished(Finished {
             exit: self.exit.unwrap_or(Exit::Unknown),
-            stopped_by: self.stopping.map(|stopping| stopping.by),
+            stopped_by: self.stopped_by,
             duration: self.started.elapsed(),
             left,
         });

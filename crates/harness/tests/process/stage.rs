@@ -203,6 +203,10 @@ pub(crate) fn be_harness() -> ExitCode {
     let records = args.next().map(PathBuf::from);
     within(async {
         let mut job = Job::start(Spec { records, ..spec(&script) }).await.unwrap();
+        assert_eq!(job.take_warning().is_some(), job.guard().is_none());
+        let mut second = Job::start(spec("true")).await.unwrap();
+        assert_eq!(second.take_warning(), None, "it is said once");
+        second.wait_for_end().await;
         println!("{}", job.guard().unwrap_or(0));
         job.wait_for_end().await;
     });

@@ -1,17 +1,13 @@
 //! The file that a `command` agent may append JSON lines to, followed while it runs.
 
-use std::{
-    fs::File,
-    io::Read as _,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{fs::File, io::Read as _, path::Path, time::Duration};
 
 use harness_core::{
     Timestamp,
     agent::{AgentEvent, Usage},
 };
 use serde::Deserialize;
+use tempfile::TempPath;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 use crate::{
@@ -67,7 +63,7 @@ pub(super) enum Reason {
 
 #[derive(Debug)]
 pub(super) struct Events {
-    path: PathBuf,
+    path: TempPath,
     file: File,
     lines: Lines,
     look: Interval,
