@@ -6,6 +6,7 @@
 
 mod error;
 mod spec;
+mod state;
 
 use std::{
     io,
@@ -23,61 +24,17 @@ use tokio::{
 
 pub use error::{StartError, Warning};
 pub use spec::{Limits, Spec, Stdin};
+pub use state::{Event, Exit, Finished, State};
 
 use super::{
     guard::wire::{self, Launch, LineBuffer, Report, Stop},
     leftovers::{self, Process, Record},
-    pipes::{Chunk, Pipes, Ready},
+    pipes::{Pipes, Ready},
     spawner::{self, GuardProcess},
 };
 
 /// How long a guard may take, beyond the grace, to end a tree and say so. Then it is killed too.
 const GUARD_SLACK: Duration = Duration::from_secs(10);
-
-#[derive(Debug, Clone, PartialEq)]
-pub enum State {
-    /// Asked for, not yet there.
-    Pending,
-    Running {
-        pid: u32,
-        since: SystemTime,
-    },
-    Finished(Finished),
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub struct Finished {
-    pub exit: Exit,
-    /// Who ended it, if it did not end by itself.
-    pub stopped_by: Option<StoppedBy>,
-    pub duration: Duration,
-    /// What could not be ended, by process number.
-    pub left: Vec<u32>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Exit {
-    Code(i32),
-    Signal(i32),
-    /// The guard was killed, and the agent with it, before it could tell.
-    Unknown,
-}
-
-impl Exit {
-    #[must_use]
-    pub fn is_success(self) -> bool {
-        self == Exit::Code(0)
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
-    Output(Chunk),
-    /// Nothing came for [`Limits::stall`]. If nothing comes for as long again, the job is stopped.
-    Stalled {
-        silent: Duration,
-    },
-}
 
 /// Whether silence means anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -439,16 +396,6 @@ enum Line {
 impl Patience {
     fn from(stall: Option<Duration>, now: Instant) -> Patience {
         stall.and_then(|stall| now.checked_add(stall)).map_or(Patience::Endless, Patience::Until)
-    }
-}
-
-impl Exit {
-    fn of(code: Option<i32>, signal: Option<i32>) -> Exit {
-        match (code, signal) {
-            (Some(code), _) => Exit::Code(code),
-            (None, Some(signal)) => Exit::Signal(signal),
-            (None, None) => Exit::Unknown,
-        }
     }
 }
 
