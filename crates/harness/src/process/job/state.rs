@@ -53,7 +53,7 @@ impl Exit {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     Output(Chunk),
-    /// Nothing came for [`Limits::stall`]. If nothing comes for as long again, the job is stopped.
+    /// Nothing came for [`Limits::stall`](super::Limits::stall). If nothing comes for as long again, the job is stopped.
     Stalled {
         silent: Duration,
     },
