@@ -22,9 +22,10 @@ fn count(folder: &Path) -> usize {
 pub(crate) fn nothing_survives_a_killed_harness() {
     for _ in 0..5 {
         let mut roll = Roll::new();
-        let mut harness = Harness::start("__harness", &family(&roll), &records(&roll));
+        let script = format!("{}{}", roll.nameless("nobody"), family(&roll));
+        let mut harness = Harness::start("__harness", &script, &records(&roll));
         assert_ne!(harness.guard, 0);
-        roll.wait_for(3);
+        roll.wait_for(4);
         harness.kill();
         roll.wait_for_end();
         // Nothing is left to do but to forget it.

@@ -118,6 +118,11 @@ impl Roll {
         )
     }
 
+    /// The same, with nothing in its environment by which it could be found.
+    pub(crate) fn nameless(&self, name: &str) -> String {
+        self.detached(name).replacen("setsid", "setsid env -i", 1)
+    }
+
     fn poll(&self, deadline: Instant) -> bool {
         let left = deadline.saturating_duration_since(Instant::now());
         let left = Timespec::try_from(left).unwrap();

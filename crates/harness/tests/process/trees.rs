@@ -44,8 +44,9 @@ fn family(roll: &Roll) -> String {
 pub(crate) fn a_stop_reaches_those_who_left_the_session() {
     let mut roll = Roll::new();
     within(async {
-        let mut job = Job::start(spec(&family(&roll))).await.unwrap();
-        roll.wait_for(3);
+        let script = format!("{}{}", roll.nameless("nobody"), family(&roll));
+        let mut job = Job::start(spec(&script)).await.unwrap();
+        roll.wait_for(4);
         let finished = job.stop(StoppedBy::User).await.unwrap();
         assert_eq!(finished.exit, Exit::Signal(9));
         assert!(finished.left.is_empty());
