@@ -56,6 +56,8 @@ pub(crate) fn working_directory() -> Result<std::path::PathBuf> {
 }
 
 pub(crate) fn main() -> ExitCode {
+    // Before anything else: this program may have been started as the guard of an agent.
+    harness::guard::init();
     let env = Environment::of_this_process();
     let cli = match args::parse() {
         Ok(cli) => cli,

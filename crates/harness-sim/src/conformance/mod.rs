@@ -3,6 +3,7 @@
 //! This is test code that lives in a library because several test programs use it.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a case fails by panicking")]
 
+pub mod agent;
 pub mod repository;
 pub mod store;
 pub mod workspace;

@@ -3,6 +3,11 @@
 //! An agent has its own input and output types, checked where it is used. What it tells while it
 //! works it tells through its [`Execution`].
 
+mod command;
+mod prompt;
+mod shell;
+mod supervise;
+
 use std::{future::Future, sync::Arc};
 
 use harness_core::agent::{AgentEvent, StoppedBy};
@@ -14,6 +19,10 @@ use crate::{
     event::{Event, ExecutionId},
     hub::{Hub, Inbox},
 };
+
+pub use command::{BadCommand, CommandAgent};
+pub use prompt::Prompt;
+pub use shell::ShellAgent;
 
 /// Something that can be executed.
 ///

@@ -108,7 +108,7 @@ impl Drop for Group {
 }
 
 /// A descriptor that wakes a poll when the process has ended, and leaves it to be reaped.
-fn notice_of_exit(pid: Pid) -> io::Result<OwnedFd> {
+pub(crate) fn notice_of_exit(pid: Pid) -> io::Result<OwnedFd> {
     #[cfg(target_os = "linux")]
     if let Ok(pidfd) = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()) {
         return Ok(pidfd);

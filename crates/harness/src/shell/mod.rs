@@ -1,7 +1,7 @@
 //! The shell port: checks, the init script, cleanup commands.
 
 mod cancel;
-mod group;
+pub(crate) mod group;
 mod output;
 mod system;
 

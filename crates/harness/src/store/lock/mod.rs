@@ -8,7 +8,7 @@
 mod directory;
 mod holder;
 mod leftovers;
-mod process;
+pub(crate) mod process;
 mod turnstile;
 
 use std::{

@@ -11,7 +11,7 @@ use rustix::{io::Errno, process::Pid};
 
 /// A process as far as a lock is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Life {
+pub(crate) enum Life {
     Dead,
     /// `start_ticks` is `None` where the system does not tell.
     Alive {
@@ -19,7 +19,7 @@ pub(super) enum Life {
     },
 }
 
-pub(super) fn life(pid: u32) -> Life {
+pub(crate) fn life(pid: u32) -> Life {
     let Some(number) = i32::try_from(pid).ok().and_then(Pid::from_raw) else {
         return Life::Dead;
     };
@@ -66,7 +66,7 @@ fn parse_stat(text: &str) -> Option<ProcStat> {
 }
 
 /// When a process started, by today's clock.
-pub(super) fn started_at(start_ticks: u64) -> Option<SystemTime> {
+pub(crate) fn started_at(start_ticks: u64) -> Option<SystemTime> {
     let uptime = fs::read_to_string("/proc/uptime").ok()?;
     let uptime: f64 = uptime.split_ascii_whitespace().next()?.parse().ok()?;
     let start_seconds = start_ticks as f64 / rustix::param::clock_ticks_per_second() as f64;
@@ -76,15 +76,15 @@ pub(super) fn started_at(start_ticks: u64) -> Option<SystemTime> {
 
 /// Within which pids mean the same as here.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Here {
-    pub(super) host: String,
-    pub(super) boot_id: Option<String>,
-    pub(super) pid_namespace: Option<String>,
+pub(crate) struct Here {
+    pub(crate) host: String,
+    pub(crate) boot_id: Option<String>,
+    pub(crate) pid_namespace: Option<String>,
     /// Of this process.
-    pub(super) start_ticks: Option<u64>,
+    pub(crate) start_ticks: Option<u64>,
 }
 
-pub(super) fn here() -> &'static Here {
+pub(crate) fn here() -> &'static Here {
     static HERE: OnceLock<Here> = OnceLock::new();
     HERE.get_or_init(|| Here {
         host: rustix::system::uname().nodename().to_string_lossy().into_owned(),

@@ -1,0 +1,145 @@
+//! `command`: any program that takes a prompt and says something.
+
+mod events;
+
+use std::{ffi::OsString, path::Path};
+
+use harness_core::agent::{End, FailureKind};
+
+use super::{Agent, Execution, Prompt, supervise::supervise};
+use crate::{
+    error::Result,
+    process::{Allowed, Exit, Spec, Stdin},
+};
+use events::{Events, Reason};
+
+/// Stands for the file that holds the prompt.
+const PROMPT_FILE: &str = "{prompt_file}";
+
+/// The program and its arguments; the prompt comes on standard input, or in a file where a word asks
+/// for it.
+#[derive(Debug, Clone)]
+pub struct CommandAgent {
+    words: Vec<String>,
+    allowed: Allowed,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadCommand {
+    #[error("the command of an agent is empty")]
+    Empty,
+    #[error("the command of an agent has a quote that does not end: {0}")]
+    Unbalanced(String),
+}
+
+impl CommandAgent {
+    /// Words are split as POSIX does; there is no shell. `allowed` says what it sees of the
+    /// environment.
+    pub fn new(command: &str, allowed: Allowed) -> std::result::Result<CommandAgent, BadCommand> {
+        let words =
+            shlex::split(command).ok_or_else(|| BadCommand::Unbalanced(command.to_owned()))?;
+        if words.first().is_none_or(String::is_empty) {
+            return Err(BadCommand::Empty);
+        }
+        Ok(CommandAgent { words, allowed })
+    }
+
+    fn spec(&self, prompt: &Prompt, file: &Path, events: &Events) -> Spec {
+        let wants_file = self.words.iter().any(|word| word.contains(PROMPT_FILE));
+        let mut words = self.words.iter().map(|word| with_file(word, file.as_os_str()));
+        let mut environment = self.allowed.filter(prompt.environment.iter().cloned());
+        environment.push(("HARNESS_PROMPT_FILE".into(), file.into()));
+        environment.push(("HARNESS_EVENTS".into(), events.path().into()));
+        Spec {
+            program: words.next().unwrap_or_default(),
+            args: words.collect(),
+            directory: prompt.work_tree.clone(),
+            environment,
+            stdin: if wants_file {
+                Stdin::Null
+            } else {
+                Stdin::Bytes(prompt.text.clone().into_bytes())
+            },
+            limits: prompt.limits.clone(),
+            label: prompt.run_id.clone(),
+            records: Some(prompt.records()),
+        }
+    }
+}
+
+impl Agent for CommandAgent {
+    type Input = Prompt;
+    type Output = End;
+
+    fn kind(&self) -> Option<&str> {
+        Some("command")
+    }
+
+    async fn execute(&self, prompt: Prompt, execution: &mut Execution) -> Result<End> {
+        let mut events = Events::create(&prompt)?;
+        let file = prompt.file("md", &prompt.text)?;
+        let spec = self.spec(&prompt, &file, &events);
+        let ran = match supervise(spec, &prompt, execution, &mut events).await? {
+            Err(end) => return Ok(end),
+            Ok(ran) => ran,
+        };
+        if let Some(by) = ran.finished.stopped_by {
+            return Ok(End::Stopped { by });
+        }
+        // What it says of its own end goes before its exit code, which says less.
+        if let Some(reason) = events.reason() {
+            return Ok(reason.end());
+        }
+        let (failed, limit) = (ran.finished.exit != Exit::Code(0), events.limit());
+        Ok(match (ran.improper(), limit) {
+            (Some(_), Some(until)) if failed => End::Limited { until },
+            (Some(end), _) => end,
+            (None, _) => End::Finished { final_text: ran.final_text(), usage: events.usage() },
+        })
+    }
+}
+
+impl Reason {
+    fn end(self) -> End {
+        let failed = |kind, detail: &str| End::Failed { kind, detail: detail.to_owned() };
+        match self {
+            Reason::OutOfContext => End::OutOfContext,
+            Reason::Refused => End::Refused,
+            Reason::Auth => failed(FailureKind::Auth, "the agent says that it is not let in"),
+            Reason::Network => {
+                failed(FailureKind::Network, "the agent says that it has no network")
+            }
+        }
+    }
+}
+
+fn with_file(word: &str, file: &std::ffi::OsStr) -> OsString {
+    let mut whole = OsString::new();
+    for (n, part) in word.split(PROMPT_FILE).enumerate() {
+        if n > 0 {
+            whole.push(file);
+        }
+        whole.push(part);
+    }
+    whole
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_split_and_filled_in() {
+        let agent = CommandAgent::new("prog 'a b' --in={prompt_file}", Allowed::base()).unwrap();
+        assert_eq!(agent.words, ["prog", "a b", "--in={prompt_file}"]);
+        assert_eq!(with_file("--in={prompt_file}", "/x".as_ref()), "--in=/x");
+        assert_eq!(with_file("plain", "/x".as_ref()), "plain");
+        for (bad, why) in [
+            ("", BadCommand::Empty),
+            ("''", BadCommand::Empty),
+            ("a 'b", BadCommand::Unbalanced("a 'b".to_owned())),
+        ] {
+            assert_eq!(CommandAgent::new(bad, Allowed::base()).unwrap_err(), why);
+        }
+    }
+}

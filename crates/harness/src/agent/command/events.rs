@@ -1,0 +1,187 @@
+//! The file that a `command` agent may append JSON lines to, followed while it runs.
+
+use std::{fs::File, io::Read as _, path::Path, time::Duration};
+
+use harness_core::{
+    Timestamp,
+    agent::{AgentEvent, Usage},
+};
+use serde::Deserialize;
+use tempfile::TempPath;
+use tokio::time::{Instant, Interval, MissedTickBehavior};
+
+use crate::{
+    agent::{Execution, Prompt, supervise::Wake},
+    error::Result,
+    process::{Line, Lines, Redactor},
+};
+
+/// How soon a line is seen. Nothing portable tells when a file grows.
+const LOOK: Duration = Duration::from_millis(200);
+/// An event says little.
+const LINE_BYTES_MAX: usize = 64 * 1024;
+/// How much is taken at one look, so that a flood of events hinders nothing else.
+const LOOK_BYTES_MAX: u64 = 1024 * 1024;
+/// How often it is looked at after the end, while there is more.
+const LAST_LOOKS_MAX: usize = 64;
+
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Told {
+    Usage {
+        #[serde(default)]
+        input_tokens: u64,
+        #[serde(default)]
+        output_tokens: u64,
+        cost_usd: Option<f64>,
+    },
+    Checkpoint {
+        step: u32,
+        total: u32,
+        #[serde(default)]
+        description: String,
+    },
+    Text {
+        text: String,
+    },
+    Limit {
+        until: Option<Timestamp>,
+    },
+    End {
+        reason: Reason,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Reason {
+    OutOfContext,
+    Refused,
+    Auth,
+    Network,
+}
+
+#[derive(Debug)]
+pub(super) struct Events {
+    path: TempPath,
+    file: File,
+    lines: Lines,
+    look: Interval,
+    usage: Usage,
+    limit: Option<Option<Timestamp>>,
+    reason: Option<Reason>,
+    warned: bool,
+}
+
+impl Events {
+    pub(super) fn create(prompt: &Prompt) -> Result<Events> {
+        let path = prompt.file("events.jsonl", "")?;
+        let mut look = tokio::time::interval_at(Instant::now() + LOOK, LOOK);
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Ok(Events {
+            file: File::open(&path)?,
+            path,
+            lines: Lines::new(LINE_BYTES_MAX),
+            look,
+            usage: Usage::default(),
+            limit: None,
+            reason: None,
+            warned: false,
+        })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn usage(&self) -> Usage {
+        self.usage
+    }
+
+    /// The last limit that was told, and until when.
+    pub(super) fn limit(&self) -> Option<Option<Timestamp>> {
+        self.limit
+    }
+
+    pub(super) fn reason(&self) -> Option<Reason> {
+        self.reason
+    }
+
+    fn take(&mut self, line: &str, redactor: &Redactor) -> Option<AgentEvent> {
+        let told = match serde_json::from_str(line) {
+            Ok(told) => told,
+            Err(error) => {
+                if !std::mem::replace(&mut self.warned, true) {
+                    tracing::warn!(%error, "a line in $HARNESS_EVENTS is no event; more are ignored");
+                }
+                return None;
+            }
+        };
+        Some(match told {
+            Told::Usage { input_tokens, output_tokens, cost_usd } => {
+                let cost_usd = cost_usd.filter(|cost| cost.is_finite() && *cost >= 0.0);
+                let usage = Usage { input_tokens, output_tokens, cost_usd };
+                self.usage += usage;
+                AgentEvent::Usage(usage)
+            }
+            Told::Checkpoint { step, total, description } => {
+                let description = redactor.text(&description).into_owned();
+                AgentEvent::Checkpoint { step, total, description }
+            }
+            Told::Text { text } => AgentEvent::Text(redactor.text(&text).into_owned()),
+            Told::Limit { until } => {
+                self.limit = Some(until);
+                AgentEvent::Limit { until }
+            }
+            Told::End { reason } => {
+                self.reason = Some(reason);
+                return None;
+            }
+        })
+    }
+}
+
+impl Wake for &mut Events {
+    async fn wait(&mut self) {
+        self.look.tick().await;
+    }
+
+    fn woken(&mut self, execution: &Execution, redactor: &Redactor) -> Result<()> {
+        self.look(execution, redactor).map(|_| ())
+    }
+
+    fn ended(&mut self, execution: &Execution, redactor: &Redactor) -> Result<()> {
+        let mut looks = 0;
+        while looks < LAST_LOOKS_MAX && self.look(execution, redactor)? > 0 {
+            looks += 1;
+        }
+        // Its last line may have no end.
+        let last = std::mem::take(&mut self.lines).finish();
+        self.tell(last.as_ref().map(Line::text), execution, redactor);
+        Ok(())
+    }
+}
+
+impl Events {
+    /// How much there was to read.
+    fn look(&mut self, execution: &Execution, redactor: &Redactor) -> Result<usize> {
+        let mut bytes = Vec::new();
+        let count = (&self.file).take(LOOK_BYTES_MAX).read_to_end(&mut bytes)?;
+        let lines: Vec<String> = self.lines.push(&bytes).map(|line| line.text()).collect();
+        self.tell(lines, execution, redactor);
+        Ok(count)
+    }
+
+    fn tell(
+        &mut self,
+        lines: impl IntoIterator<Item = String>,
+        execution: &Execution,
+        redactor: &Redactor,
+    ) {
+        for line in lines.into_iter().filter(|line| !line.trim().is_empty()) {
+            if let Some(event) = self.take(&line, redactor) {
+                execution.tell(event);
+            }
+        }
+    }
+}

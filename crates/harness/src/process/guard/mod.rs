@@ -1,0 +1,95 @@
+//! The guard: a process between the harness and one agent that does nothing but wait, so that
+//! something is left to end the agent's whole tree when the harness is gone.
+//!
+//! It is this same program, started again with a first argument that no user types. Its standard
+//! input is a socket to the harness; over it come the order to launch, together with the agent's
+//! three standard streams, and back go what became of it. The end of that socket means that the
+//! harness is gone, on every Unix. The agent's streams never pass through the guard.
+//!
+//! Where the program did not call [`init`], the same code runs on a thread of the harness: then nothing but the parent-death signal ends the agent of a killed harness,
+//! and what it had started is left to [`super::leftovers`].
+
+mod agent;
+mod watch;
+pub(super) mod wire;
+
+use std::{
+    ffi::OsStr,
+    io::{self, PipeReader},
+    os::{fd::AsFd as _, unix::net::UnixStream},
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+
+use watch::Means;
+
+/// As first argument it makes this program a guard.
+pub(super) const ARGUMENT: &str = "__guard";
+
+static INITIALISED: AtomicBool = AtomicBool::new(false);
+
+/// To be called first thing in `main` by every program that starts agents. In a program that was
+/// started as a guard it never returns.
+pub fn init() {
+    if std::env::args_os().nth(1).as_deref() == Some(OsStr::new(ARGUMENT)) {
+        std::process::exit(match be_guard() {
+            Ok(()) => 0,
+            // There is nobody to tell but whoever typed this by hand.
+            Err(e) => {
+                eprintln!("{ARGUMENT} is how this program guards the agents that it starts: {e}");
+                2
+            }
+        });
+    }
+    INITIALISED.store(true, Ordering::Relaxed);
+}
+
+/// Whether this program, started again, would be a guard.
+pub(super) fn is_initialised() -> bool {
+    INITIALISED.load(Ordering::Relaxed)
+}
+
+fn be_guard() -> io::Result<()> {
+    let control = UnixStream::from(rustix::stdio::stdin().try_clone_to_owned()?);
+    control.peer_addr()?;
+    // Before the parent-death signal: it is heard, not died of.
+    let children = heard(&[SIGCHLD])?;
+    let asked = heard(&[SIGTERM, SIGINT, SIGHUP, SIGQUIT])?;
+    adopt_and_die_with_parent()?;
+    agent::keep_descriptors_to_ourselves()?;
+    // A guard must not keep a file system from being unmounted, or a folder from being removed.
+    std::env::set_current_dir("/")?;
+    watch::guard(control, Means::Process { children, asked })
+}
+
+/// For a program that did not call [`init`]. It ends when the agent's tree has.
+pub(super) fn watch_on_thread(control: UnixStream) {
+    // An error is seen at the other end of the socket, which closes.
+    let _ = watch::guard(control, Means::Thread);
+}
+
+/// Becomes readable when one of the signals comes.
+fn heard(signals: &[i32]) -> io::Result<PipeReader> {
+    let (reader, writer) = io::pipe()?;
+    for signal in signals {
+        signal_hook::low_level::pipe::register(*signal, writer.try_clone()?)?;
+    }
+    watch::never_block(reader.as_fd())?;
+    Ok(reader)
+}
+
+/// Orphans of the agent's tree become our children, and we are told when our parent dies. If that
+/// has happened already, the socket has ended and says so.
+#[cfg(target_os = "linux")]
+fn adopt_and_die_with_parent() -> io::Result<()> {
+    use rustix::process::{Signal, getpid, set_child_subreaper, set_parent_process_death_signal};
+    set_child_subreaper(Some(getpid()))?;
+    set_parent_process_death_signal(Some(Signal::TERM))?;
+    Ok(())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn adopt_and_die_with_parent() -> io::Result<()> {
+    Ok(())
+}

@@ -1,0 +1,415 @@
+//! One agent process from its start to its one end.
+//!
+//! A job has no task of its own: whoever calls [`Job::next`] drives it, and whoever does not take
+//! the output lets the agent wait. All state is in the handle, so a `next` that is given up in a
+//! `select!` loses nothing, and a handle that is dropped ends the tree.
+
+mod error;
+mod spec;
+mod state;
+
+use std::{
+    io,
+    path::PathBuf,
+    time::{Duration, SystemTime},
+};
+
+use harness_core::agent::StoppedBy;
+use tokio::{
+    io::{AsyncWriteExt as _, Interest},
+    net::UnixStream,
+    task::JoinHandle,
+    time::Instant,
+};
+
+pub use error::{StartError, Warning};
+pub use spec::{Limits, Spec, Stdin};
+pub use state::{Event, Exit, Finished, State};
+
+use super::{
+    guard::wire::{self, Launch, LineBuffer, Report, Stop},
+    leftovers::{self, Process, Record},
+    pipes::{Pipes, Ready},
+    spawner::{self, GuardProcess},
+};
+
+/// How long a guard may take, beyond the grace, to end a tree and say so. Then it is killed too.
+const GUARD_SLACK: Duration = Duration::from_secs(10);
+
+/// Whether silence means anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Patience {
+    /// Not now: a tool runs, or nobody asked for it.
+    Endless,
+    Until(Instant),
+    /// It was told once.
+    Last(Instant),
+}
+
+#[derive(Debug)]
+pub struct Job {
+    id: String,
+    state: State,
+    started: Instant,
+    limits: Limits,
+    control: UnixStream,
+    reports: LineBuffer,
+    guard: Option<GuardProcess>,
+    warning: Option<Warning>,
+    record: Option<PathBuf>,
+    pipes: Pipes,
+    patience: Patience,
+    exit: Option<Exit>,
+    stopped_by: Option<StoppedBy>,
+    /// When the guard should have told that nothing is left.
+    overdue_at: Option<Instant>,
+    /// Looks for what a guard left that ended before its time.
+    sweep: Option<JoinHandle<leftovers::Ended>>,
+    /// What is left of the tree, once that is known.
+    left: Option<Vec<u32>>,
+}
+
+/// What a wait gave.
+enum Happened {
+    Ready(Ready),
+    Control,
+    Swept(leftovers::Ended),
+    Silence,
+    Timeout,
+    Overdue,
+}
+
+impl Job {
+    /// Returns when the program runs. Given up before that, nothing is left of it.
+    pub async fn start(spec: Spec) -> Result<Job, StartError> {
+        let id = uuid::Uuid::now_v7().to_string();
+        let launch = spec.launch(&id);
+        let (pipes, theirs) = Pipes::open(spec.stdin.into_bytes()).map_err(StartError::Io)?;
+        let started = spawner::start().await.map_err(StartError::Guard)?;
+        started.control.set_nonblocking(true).map_err(StartError::Io)?;
+        let control = UnixStream::from_std(started.control).map_err(StartError::Io)?;
+        let mut record = Record::new(&id, &spec.label, spec.limits.grace);
+        record.guard = started.guard.as_ref().map(|guard| Process::of(guard.pid));
+        // Before the order to launch, so that there is no moment at which nobody would find the
+        // agent. The guard alone needs no finding.
+        let path = spec.records.as_deref().map(|folder| record.write(folder)).transpose();
+        let now = Instant::now();
+        let mut job = Job {
+            id,
+            state: State::Pending,
+            started: now,
+            patience: Patience::from(spec.limits.stall, now),
+            limits: spec.limits,
+            control,
+            reports: LineBuffer::default(),
+            guard: started.guard,
+            warning: started.is_first_unguarded.then_some(Warning::NoGuard),
+            record: path.map_err(StartError::Record)?,
+            pipes,
+            exit: None,
+            stopped_by: None,
+            overdue_at: None,
+            sweep: None,
+            left: None,
+        };
+        let pid = job.launch(&launch, theirs).await?;
+        job.state = State::Running { pid, since: SystemTime::now() };
+        if let Some(folder) = spec.records.as_deref() {
+            record.agent = Some(Process::of(pid));
+            record.write(folder).map_err(StartError::Record)?;
+        }
+        Ok(job)
+    }
+
+    async fn launch(
+        &mut self,
+        launch: &Launch,
+        streams: [std::os::fd::OwnedFd; 3],
+    ) -> Result<u32, StartError> {
+        let line = wire::line(launch).map_err(StartError::Io)?;
+        let send = || wire::send_with_streams(&self.control, &line, &streams);
+        let sent = self.control.async_io(Interest::WRITABLE, send).await;
+        let sent = sent.map_err(StartError::Guard)?;
+        // From here on the agent's ends are the agent's alone: our pipes end when its side does.
+        drop(streams);
+        self.control.write_all(&line[sent..]).await.map_err(StartError::Guard)?;
+        loop {
+            if let Some(report) = self.reports.pop().map_err(StartError::Guard)? {
+                return match report {
+                    Report::Started { pid } => Ok(pid),
+                    Report::Refused { what, errno } => {
+                        self.forget();
+                        Err(StartError::refused(what, errno, launch))
+                    }
+                    Report::Exited { .. } | Report::Cleared { .. } => {
+                        Err(StartError::Guard(io::ErrorKind::InvalidData.into()))
+                    }
+                };
+            }
+            self.control.readable().await.map_err(StartError::Guard)?;
+            if self.receive().map_err(StartError::Guard)? == Line::Ended {
+                return Err(StartError::Guard(io::ErrorKind::UnexpectedEof.into()));
+            }
+        }
+    }
+
+    #[must_use]
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// The value of `HARNESS_JOB` in the environment of the agent.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Something to tell the user; at most once in a program.
+    pub fn take_warning(&mut self) -> Option<Warning> {
+        self.warning.take()
+    }
+
+    /// The number of the guard's process, where there is one.
+    #[must_use]
+    pub fn guard(&self) -> Option<u32> {
+        self.guard.as_ref().map(|guard| guard.pid)
+    }
+
+    /// What happens next; `None` once nothing of the job is left and [`Job::state`] is `Finished`.
+    pub async fn next(&mut self) -> Option<Event> {
+        while !matches!(self.state, State::Finished(_)) {
+            if let Some(left) = self.left.take() {
+                if let Some(chunk) = self.pipes.drain() {
+                    self.left = Some(left);
+                    return Some(Event::Output(chunk));
+                }
+                self.finish(left);
+                break;
+            }
+            // A flood must not keep us from it, so it is not left to the wait alone.
+            if self.deadline().is_some_and(|at| Instant::now() >= at) {
+                self.request_stop(StoppedBy::Timeout);
+            }
+            let happened = self.wait().await;
+            if let Some(event) = self.handle(happened) {
+                return Some(event);
+            }
+        }
+        None
+    }
+
+    /// Asks for the end: TERM to the whole tree, [`Limits::grace`], KILL. [`Job::next`] goes on
+    /// until it has come. The first to ask is who stopped it.
+    pub fn request_stop(&mut self, by: StoppedBy) {
+        if self.stopped_by.is_some() || matches!(self.state, State::Finished(_)) {
+            return;
+        }
+        self.stopped_by = Some(by);
+        self.expect_end();
+        self.tell(self.limits.grace);
+    }
+
+    /// [`Job::request_stop`], and then all that is left to come, thrown away.
+    pub async fn stop(&mut self, by: StoppedBy) -> Option<&Finished> {
+        self.request_stop(by);
+        self.wait_for_end().await
+    }
+
+    /// Throws away what comes until the end; `None` never.
+    pub async fn wait_for_end(&mut self) -> Option<&Finished> {
+        while self.next().await.is_some() {}
+        match &self.state {
+            State::Finished(finished) => Some(finished),
+            State::Pending | State::Running { .. } => None,
+        }
+    }
+
+    /// Silence means nothing from now on: a tool is known to run.
+    pub fn ignore_silence(&mut self) {
+        self.patience = Patience::Endless;
+    }
+
+    /// Silence counts again, from now.
+    pub fn mind_silence(&mut self) {
+        self.patience = Patience::from(self.limits.stall, Instant::now());
+    }
+
+    fn expect_end(&mut self) {
+        let at = Instant::now().checked_add(self.limits.grace.saturating_add(GUARD_SLACK));
+        self.overdue_at = self.overdue_at.or(at);
+    }
+
+    fn tell(&self, grace: Duration) {
+        let grace_milliseconds = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
+        if let Ok(line) = wire::line(&Stop { grace_milliseconds }) {
+            // The socket's buffer holds thousands of these. A guard that is gone needs none.
+            let _ = self.control.try_write(&line);
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        let at = self.limits.timeout.and_then(|limit| self.started.checked_add(limit));
+        at.filter(|_| self.stopped_by.is_none() && self.exit.is_none())
+    }
+
+    /// The only place that waits. It changes nothing, so that it can be given up at any time; what
+    /// the agent says goes before what it does not.
+    async fn wait(&mut self) -> Happened {
+        let silence = match self.patience {
+            Patience::Until(at) | Patience::Last(at) if self.exit.is_none() => Some(at),
+            Patience::Until(_) | Patience::Last(_) | Patience::Endless => None,
+        };
+        let (deadline, overdue) = (self.deadline(), self.overdue_at);
+        let is_sweeping = self.sweep.is_some();
+        let heard = async {
+            tokio::select! {
+                ready = self.pipes.ready() => Happened::Ready(ready),
+                _ = self.control.readable(), if !is_sweeping => Happened::Control,
+                ended = swept(self.sweep.as_mut()) => Happened::Swept(ended),
+            }
+        };
+        tokio::select! {
+            biased;
+            happened = heard => happened,
+            () = at(deadline) => Happened::Timeout,
+            () = at(overdue), if !is_sweeping => Happened::Overdue,
+            () = at(silence) => Happened::Silence,
+        }
+    }
+
+    /// The only place that changes what is known of the job.
+    fn handle(&mut self, happened: Happened) -> Option<Event> {
+        match happened {
+            Happened::Ready(Ready::Output(source)) => {
+                let chunk = self.pipes.read(source)?;
+                if self.patience != Patience::Endless {
+                    self.mind_silence();
+                }
+                return Some(Event::Output(chunk));
+            }
+            Happened::Ready(Ready::Input) => self.pipes.feed(),
+            Happened::Control => self.hear(),
+            Happened::Swept(ended) => {
+                self.sweep = None;
+                self.left = Some(ended.left);
+            }
+            Happened::Timeout => self.request_stop(StoppedBy::Timeout),
+            Happened::Overdue => self.replace_guard(),
+            Happened::Silence => {
+                if let Patience::Last(_) = self.patience {
+                    self.patience = Patience::Endless;
+                    self.request_stop(StoppedBy::Stall);
+                } else {
+                    let silent = self.limits.stall.unwrap_or_default();
+                    self.patience = Patience::Last(Instant::now() + silent);
+                    return Some(Event::Stalled { silent });
+                }
+            }
+        }
+        None
+    }
+
+    fn hear(&mut self) {
+        let received = self.receive();
+        loop {
+            match self.reports.pop() {
+                Ok(Some(Report::Exited { code, signal })) => {
+                    self.exit = Some(Exit::of(code, signal));
+                    self.expect_end();
+                }
+                Ok(Some(Report::Cleared { left })) => {
+                    self.left = Some(left);
+                    return;
+                }
+                Ok(Some(Report::Started { .. } | Report::Refused { .. })) => {}
+                Ok(None) => break,
+                Err(_) => return self.replace_guard(),
+            }
+        }
+        if !matches!(received, Ok(Line::Open)) {
+            self.replace_guard();
+        }
+    }
+
+    /// The guard is gone or as good as gone: we do what it would have done, as well as we can.
+    fn replace_guard(&mut self) {
+        if self.sweep.is_some() {
+            return;
+        }
+        if let Some(guard) = &self.guard {
+            guard.kill();
+        }
+        let id = self.id.clone();
+        self.sweep = Some(tokio::task::spawn_blocking(move || leftovers::end(&id)));
+    }
+
+    fn receive(&mut self) -> io::Result<Line> {
+        let mut bytes = [0; 4096];
+        match self.control.try_read(&mut bytes) {
+            Ok(0) => Ok(Line::Ended),
+            Ok(count) => self.reports.push(&bytes[..count]).map(|()| Line::Open),
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(Line::Open),
+            Err(e) => Err(e),
+        }
+    }
+
+    fn finish(&mut self, left: Vec<u32>) {
+        if left.is_empty() {
+            self.forget();
+        }
+        self.state = State::Finished(Finished {
+            exit: self.exit.unwrap_or(Exit::Unknown),
+            stopped_by: self.stopped_by,
+            duration: self.started.elapsed(),
+            left,
+        });
+    }
+
+    /// Nothing is left that would have to be found. A record that stays is removed by a sweep.
+    fn forget(&mut self) {
+        if let Some(record) = self.record.take() {
+            let _ = std::fs::remove_file(record);
+        }
+    }
+}
+
+impl Drop for Job {
+    /// Kills the tree. It does not wait: the guard ends it, whatever becomes of us. Without a guard
+    /// the record stays, since we may be gone before the thread is done.
+    fn drop(&mut self) {
+        if matches!(self.state, State::Finished(_)) {
+            return;
+        }
+        self.tell(Duration::ZERO);
+        if self.guard.is_some() && self.sweep.is_none() {
+            self.forget();
+        }
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Line {
+    Open,
+    Ended,
+}
+
+impl Patience {
+    fn from(stall: Option<Duration>, now: Instant) -> Patience {
+        stall.and_then(|stall| now.checked_add(stall)).map_or(Patience::Endless, Patience::Until)
+    }
+}
+
+async fn at(instant: Option<Instant>) {
+    match instant {
+        Some(instant) => tokio::time::sleep_until(instant).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn swept(sweep: Option<&mut JoinHandle<leftovers::Ended>>) -> leftovers::Ended {
+    match sweep {
+        // It fails only when the runtime ends, and we with it.
+        Some(sweep) => sweep.await.unwrap_or_default(),
+        None => std::future::pending().await,
+    }
+}

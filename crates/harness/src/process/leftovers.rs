@@ -1,0 +1,221 @@
+//! What a killed harness left running, found and ended by the next one.
+//!
+//! Before a guard is started a record of its job is written; when nothing of the job is left it is
+//! removed. A record whose owner is dead names a job that may still run: every process that carries
+//! the job's unique `HARNESS_JOB` in its environment is ended, and no other is ever touched.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec},
+    process::Signal,
+};
+use serde::{Deserialize, Serialize};
+
+use super::{JOB_VARIABLE, table};
+use crate::store::lock::process::{Life, here, life};
+
+/// How often we look while killed ones end.
+const POLL: Duration = Duration::from_millis(10);
+/// How long the kernel gets to end what was killed.
+const KILLED: Duration = Duration::from_secs(5);
+/// How long a guard gets beyond the grace that it gives its agent.
+const GUARD_SLACK: Duration = Duration::from_secs(2);
+
+/// A process, told from a later one of the same number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Process {
+    pub pid: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_ticks: Option<u64>,
+}
+
+impl Process {
+    pub(super) fn of(pid: u32) -> Process {
+        Process { pid, start_ticks: table::entry(pid).map(|entry| entry.start_ticks) }
+    }
+
+    fn is_alive(self) -> bool {
+        match life(self.pid) {
+            Life::Dead => false,
+            Life::Alive { start_ticks } => {
+                // Where the system does not tell, it counts as alive: we end nothing on a guess.
+                start_ticks.is_none()
+                    || self.start_ticks.is_none()
+                    || start_ticks == self.start_ticks
+            }
+        }
+    }
+}
+
+/// One job, as it stands in a file of its own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    pub job: String,
+    pub run_id: String,
+    /// The harness that started it.
+    pub owner: Process,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guard: Option<Process>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<Process>,
+    pub grace_milliseconds: u64,
+    /// Within which the numbers mean anything.
+    pub host: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid_namespace: Option<String>,
+}
+
+impl Record {
+    pub(super) fn new(job: &str, run_id: &str, grace: Duration) -> Record {
+        let here = here();
+        Record {
+            job: job.to_owned(),
+            run_id: run_id.to_owned(),
+            owner: Process { pid: std::process::id(), start_ticks: here.start_ticks },
+            guard: None,
+            agent: None,
+            grace_milliseconds: u64::try_from(grace.as_millis()).unwrap_or(u64::MAX),
+            host: here.host.clone(),
+            boot_id: here.boot_id.clone(),
+            pid_namespace: here.pid_namespace.clone(),
+        }
+    }
+
+    /// Whole or not at all. It need not survive a crash of the machine: no process does either.
+    pub(super) fn write(&self, folder: &Path) -> io::Result<PathBuf> {
+        fs::create_dir_all(folder)?;
+        let path = folder.join(format!("{}.json", self.job));
+        let file = tempfile::NamedTempFile::new_in(folder)?;
+        serde_json::to_writer(&file, self)?;
+        file.persist(&path)?;
+        Ok(path)
+    }
+
+    /// Another machine's or container's, of which we can say nothing.
+    fn is_elsewhere(&self) -> bool {
+        self.host != here().host
+            || (self.boot_id == here().boot_id && self.pid_namespace != here().pid_namespace)
+    }
+
+    fn is_of_earlier_boot(&self) -> bool {
+        self.boot_id != here().boot_id
+    }
+}
+
+/// What a sweep did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Swept {
+    pub ended: Vec<Leftover>,
+    /// Killed, and still there.
+    pub left: Vec<Leftover>,
+    /// Files that are no records of ours; they were left alone.
+    pub unreadable: Vec<PathBuf>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Leftover {
+    pub run_id: String,
+    pub pid: u32,
+}
+
+/// Ends what dead owners left. It blocks, for seconds where something does not end.
+pub fn sweep(folder: &Path) -> io::Result<Swept> {
+    let mut swept = Swept::default();
+    let listing = match fs::read_dir(folder) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(swept),
+        listing => listing?,
+    };
+    for entry in listing {
+        let path = entry?.path();
+        if path.extension().is_none_or(|extension| extension != "json") {
+            continue;
+        }
+        match fs::read(&path) {
+            // Its owner was quicker.
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Err(_) => swept.unreadable.push(path),
+            Ok(bytes) => match serde_json::from_slice::<Record>(&bytes) {
+                Ok(record) => sweep_one(&path, &record, &mut swept)?,
+                Err(_) => swept.unreadable.push(path),
+            },
+        }
+    }
+    Ok(swept)
+}
+
+fn sweep_one(path: &Path, record: &Record, swept: &mut Swept) -> io::Result<()> {
+    if record.is_elsewhere() {
+        return Ok(());
+    }
+    if !record.is_of_earlier_boot() {
+        if record.owner.is_alive() {
+            return Ok(());
+        }
+        // The guard does it better: it finds those too that gave up their environment.
+        if let Some(guard) = record.guard.filter(|guard| guard.is_alive()) {
+            let grace = Duration::from_millis(record.grace_milliseconds);
+            wait_for_end(guard.pid, grace.saturating_add(GUARD_SLACK));
+        }
+        let ended = end(&record.job);
+        let leftover = |pid: &u32| Leftover { run_id: record.run_id.clone(), pid: *pid };
+        swept.ended.extend(ended.ended.iter().map(leftover));
+        swept.left.extend(ended.left.iter().map(leftover));
+        if !ended.left.is_empty() {
+            return Ok(());
+        }
+    }
+    match fs::remove_file(path) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn wait_for_end(pid: u32, at_most: Duration) {
+    let Some(pid) = table::pid(pid) else { return };
+    let none = rustix::process::PidfdFlags::empty();
+    let Ok(pidfd) = rustix::process::pidfd_open(pid, none) else { return };
+    let timeout = Timespec::try_from(at_most).ok();
+    // Cut short by a signal it is a little less patient; what follows kills.
+    let _ = rustix::event::poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], timeout.as_ref());
+}
+
+#[cfg(not(target_os = "linux"))]
+fn wait_for_end(_: u32, _: Duration) {}
+
+#[derive(Debug, Default)]
+pub(super) struct Ended {
+    pub(super) ended: Vec<u32>,
+    pub(super) left: Vec<u32>,
+}
+
+/// Kills all that carry the job in their environment, until two looks find none: one that was being
+/// forked during the first shows in the second.
+pub(super) fn end(job: &str) -> Ended {
+    let variable = format!("{JOB_VARIABLE}={job}");
+    let deadline = Instant::now() + KILLED;
+    let (mut found, mut looks_without) = (Vec::new(), 0);
+    loop {
+        let running = table::carrying(&variable);
+        looks_without = if running.is_empty() { looks_without + 1 } else { 0 };
+        if looks_without == 2 || Instant::now() >= deadline {
+            let left: Vec<u32> = running.iter().map(|process| process.pid).collect();
+            found.retain(|pid| !left.contains(pid));
+            return Ended { ended: found, left };
+        }
+        for process in running {
+            let _ = table::signal(process, Signal::KILL);
+            if !found.contains(&process.pid) {
+                found.push(process.pid);
+            }
+        }
+        std::thread::sleep(POLL);
+    }
+}

@@ -1,0 +1,35 @@
+//! One agent process and all that comes of it: started, fed, listened to and ended as a whole.
+//!
+//! What the process is (Claude, a script, a test) is none of its business, and neither is what its
+//! output means: an adapter of the agent port reads that.
+//!
+//! | who | owns |
+//! |---|---|
+//! | [`Job`] | the harness's end: output, standard input, timers, the one end |
+//! | [`guard`] | the process between the harness and the agent, which ends the tree of the agent |
+//! | [`leftovers`] | what even a killed guard leaves, found by a variable in its environment |
+//! | [`Lines`], [`Transcript`], [`Redactor`], [`Allowed`] | what goes in and out |
+
+mod environment;
+pub mod guard;
+mod job;
+pub mod leftovers;
+mod lines;
+mod pipes;
+mod redact;
+mod spawner;
+mod table;
+mod transcript;
+
+pub use environment::Allowed;
+pub use job::{Event, Exit, Finished, Job, Limits, Spec, StartError, State, Stdin, Warning};
+pub use lines::{Line, Lines};
+pub use pipes::{Chunk, Source};
+pub use redact::{Redactor, Stream as RedactedStream};
+pub use transcript::{Transcript, Written};
+
+/// Unique to one job and inherited by all that it starts, so that what is left of it can be told
+/// from every other process. `HARNESS_RUN_ID` would not do: a run that is resumed keeps its id, and
+/// what a dead harness left must not be confused with what its successor has just started.
+pub const JOB_VARIABLE: &str = "HARNESS_JOB";
+pub const RUN_VARIABLE: &str = "HARNESS_RUN_ID";

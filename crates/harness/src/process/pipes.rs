@@ -1,0 +1,151 @@
+//! The three standard streams of an agent, seen from the harness: two to read, one to feed.
+
+use std::{io, os::fd::OwnedFd};
+
+use tokio::net::unix::pipe;
+
+/// At most this much is read at a time, and nothing is kept of it here: as long as nobody takes the
+/// output, the pipe is full and the agent waits.
+const CHUNK_BYTES: usize = 64 * 1024;
+/// No pipe holds more by default, unless somebody who escaped goes on writing.
+const DRAIN_BYTES_MAX: usize = 1024 * 1024;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Source {
+    Stdout,
+    Stderr,
+}
+
+/// A piece of output as it came: it may begin and end in the middle of a line or a character.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chunk {
+    pub source: Source,
+    pub bytes: Vec<u8>,
+}
+
+/// What is ready.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Ready {
+    Output(Source),
+    Input,
+}
+
+#[derive(Debug)]
+pub(super) struct Pipes {
+    stdout: Option<pipe::Receiver>,
+    stderr: Option<pipe::Receiver>,
+    stdin: Option<Feed>,
+    buffer: Vec<u8>,
+    drained: usize,
+}
+
+/// What is still to be written.
+#[derive(Debug)]
+struct Feed {
+    pipe: pipe::Sender,
+    bytes: Vec<u8>,
+    written: usize,
+}
+
+impl Pipes {
+    /// Our ends, and the agent's: standard input, output and error.
+    pub(super) fn open(stdin: Option<Vec<u8>>) -> io::Result<(Pipes, [OwnedFd; 3])> {
+        let (stdout, their_stdout) = io::pipe()?;
+        let (stderr, their_stderr) = io::pipe()?;
+        let (their_stdin, stdin) = match stdin {
+            None => (OwnedFd::from(std::fs::File::open("/dev/null")?), None),
+            Some(bytes) => {
+                let (theirs, ours) = io::pipe()?;
+                let pipe = pipe::Sender::from_owned_fd(ours.into())?;
+                (OwnedFd::from(theirs), Some(Feed { pipe, bytes, written: 0 }))
+            }
+        };
+        let pipes = Pipes {
+            stdout: Some(pipe::Receiver::from_owned_fd(stdout.into())?),
+            stderr: Some(pipe::Receiver::from_owned_fd(stderr.into())?),
+            // Nothing to write: it sees the end at once.
+            stdin: stdin.filter(|feed| !feed.bytes.is_empty()),
+            buffer: vec![0; CHUNK_BYTES],
+            drained: 0,
+        };
+        Ok((pipes, [their_stdin, their_stdout.into(), their_stderr.into()]))
+    }
+
+    /// Waits until one can be read or fed; for ever when none is left. Nothing is lost if it is
+    /// given up.
+    pub(super) async fn ready(&self) -> Ready {
+        tokio::select! {
+            () = readable(self.stdout.as_ref()) => Ready::Output(Source::Stdout),
+            () = readable(self.stderr.as_ref()) => Ready::Output(Source::Stderr),
+            () = writable(self.stdin.as_ref()) => Ready::Input,
+        }
+    }
+
+    /// One read without waiting. A pipe that ended or failed is closed.
+    pub(super) fn read(&mut self, source: Source) -> Option<Chunk> {
+        let pipe = match source {
+            Source::Stdout => &mut self.stdout,
+            Source::Stderr => &mut self.stderr,
+        };
+        match pipe.as_ref()?.try_read(&mut self.buffer) {
+            Ok(count @ 1..) => Some(Chunk { source, bytes: self.buffer[..count].to_vec() }),
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => None,
+            Ok(0) | Err(_) => {
+                *pipe = None;
+                None
+            }
+        }
+    }
+
+    /// One write without waiting. An agent that does not want its input is no error.
+    pub(super) fn feed(&mut self) {
+        let Some(feed) = &mut self.stdin else {
+            return;
+        };
+        match feed.pipe.try_write(&feed.bytes[feed.written..]) {
+            Ok(count) => feed.written += count,
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+            Err(_) => feed.written = feed.bytes.len(),
+        }
+        if feed.written == feed.bytes.len() {
+            self.stdin = None;
+        }
+    }
+
+    /// What is in the pipes now that the tree is gone. Their end may never come: somebody who
+    /// escaped us may hold them open as long as he likes.
+    pub(super) fn drain(&mut self) -> Option<Chunk> {
+        self.stdin = None;
+        if self.drained >= DRAIN_BYTES_MAX {
+            return None;
+        }
+        let chunk = self.drain_one(Source::Stdout).or_else(|| self.drain_one(Source::Stderr))?;
+        self.drained += chunk.bytes.len();
+        Some(chunk)
+    }
+
+    /// Reads without asking the runtime, which may not have heard yet that there is something.
+    fn drain_one(&mut self, source: Source) -> Option<Chunk> {
+        let pipe = match source {
+            Source::Stdout => self.stdout.as_ref()?,
+            Source::Stderr => self.stderr.as_ref()?,
+        };
+        let count = rustix::io::read(pipe, &mut self.buffer).unwrap_or(0);
+        (count > 0).then(|| Chunk { source, bytes: self.buffer[..count].to_vec() })
+    }
+}
+
+async fn readable(pipe: Option<&pipe::Receiver>) {
+    match pipe {
+        // An error shows itself in the read that follows.
+        Some(pipe) => drop(pipe.readable().await),
+        None => std::future::pending().await,
+    }
+}
+
+async fn writable(feed: Option<&Feed>) {
+    match feed {
+        Some(feed) => drop(feed.pipe.writable().await),
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,256 @@
+//! Keeps known secrets out of everything that is written or shown.
+
+use std::{
+    borrow::Cow, collections::BTreeMap, ffi::OsString, os::unix::ffi::OsStrExt as _, sync::Arc,
+};
+
+use aho_corasick::{AhoCorasick, MatchKind};
+
+const SUFFIXES: [&str; 4] = ["_KEY", "_TOKEN", "_SECRET", "_PASSWORD"];
+/// Shorter values are words that may stand anywhere, and no secrets.
+const SECRET_CHARACTERS_MIN: usize = 8;
+
+/// Replaces secrets by `[redacted:NAME]`. Clones share what was built.
+#[derive(Debug, Clone, Default)]
+pub struct Redactor {
+    /// `None`: there is nothing to hide.
+    known: Option<Arc<Known>>,
+}
+
+#[derive(Debug)]
+struct Known {
+    search: AhoCorasick,
+    /// By number of the pattern.
+    replacements: Vec<Vec<u8>>,
+    longest: usize,
+}
+
+impl Redactor {
+    /// What is secret is told by the names of the variables.
+    pub fn from_environment(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Redactor {
+        // In order of the names, so that of two variables of one value always the same is named.
+        let named: BTreeMap<String, OsString> = variables
+            .into_iter()
+            .map(|(name, value)| (name.to_string_lossy().into_owned(), value))
+            .filter(|(name, _)| is_secret(name))
+            .collect();
+        let mut patterns: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
+        for (name, value) in &named {
+            for form in forms(value.as_bytes()) {
+                let replacement = format!("[redacted:{name}]").into_bytes();
+                patterns.entry(form).or_insert(replacement);
+            }
+        }
+        Redactor::new(patterns)
+    }
+
+    fn new(patterns: BTreeMap<Vec<u8>, Vec<u8>>) -> Redactor {
+        let Some(longest) = patterns.keys().map(Vec::len).max() else {
+            return Redactor { known: None };
+        };
+        // Of secrets that begin at one place the longest is taken, or else its rest would show.
+        let search =
+            AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(patterns.keys());
+        // It can only be built of less than 4 GiB of secrets, more than any environment holds.
+        let known = search.ok().map(|search| {
+            let replacements = patterns.into_values().collect();
+            Arc::new(Known { search, replacements, longest })
+        });
+        Redactor { known }
+    }
+
+    #[must_use]
+    pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        match &self.known {
+            Some(known) if known.search.is_match(text) => {
+                let mut bytes = Vec::with_capacity(text.len());
+                known.replace(text.as_bytes(), Decided::All, &mut bytes);
+                Cow::Owned(String::from_utf8_lossy(&bytes).into_owned())
+            }
+            Some(_) | None => Cow::Borrowed(text),
+        }
+    }
+
+    #[must_use]
+    pub fn bytes(&self, bytes: &[u8]) -> Vec<u8> {
+        let mut stream = self.stream();
+        let mut all = stream.push(bytes);
+        all.extend(stream.finish());
+        all
+    }
+
+    /// For output that comes in pieces, between which a secret may be cut.
+    #[must_use]
+    pub fn stream(&self) -> Stream {
+        Stream { known: self.known.clone(), held: Vec::new() }
+    }
+}
+
+/// Holds back as much as could be the beginning of a secret, and no more.
+#[derive(Debug)]
+pub struct Stream {
+    known: Option<Arc<Known>>,
+    held: Vec<u8>,
+}
+
+impl Stream {
+    /// What may be shown by now.
+    #[must_use]
+    pub fn push(&mut self, chunk: &[u8]) -> Vec<u8> {
+        let Some(known) = &self.known else {
+            return chunk.to_vec();
+        };
+        self.held.extend_from_slice(chunk);
+        let mut shown = Vec::with_capacity(self.held.len());
+        let done = known.replace(&self.held, Decided::WhatIsSure, &mut shown);
+        self.held.drain(..done);
+        shown
+    }
+
+    /// The rest.
+    #[must_use]
+    pub fn finish(self) -> Vec<u8> {
+        let mut shown = Vec::with_capacity(self.held.len());
+        if let Some(known) = &self.known {
+            known.replace(&self.held, Decided::All, &mut shown);
+        }
+        shown
+    }
+}
+
+/// How far the end of what is there is the end of all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Decided {
+    All,
+    WhatIsSure,
+}
+
+impl Known {
+    /// Appends what is decided to `shown`; how much of `bytes` that was. A match is sure when not
+    /// even the longest secret that begins where it does would need bytes that have not come.
+    fn replace(&self, bytes: &[u8], decided: Decided, shown: &mut Vec<u8>) -> usize {
+        let sure = match decided {
+            Decided::All => bytes.len(),
+            Decided::WhatIsSure => (bytes.len() + 1).saturating_sub(self.longest),
+        };
+        let mut done = 0;
+        for found in self.search.find_iter(bytes) {
+            if found.start() >= sure {
+                break;
+            }
+            shown.extend_from_slice(&bytes[done..found.start()]);
+            shown.extend_from_slice(&self.replacements[found.pattern().as_usize()]);
+            done = found.end();
+        }
+        if done < sure {
+            shown.extend_from_slice(&bytes[done..sure]);
+            done = sure;
+        }
+        done
+    }
+}
+
+fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    SUFFIXES.iter().any(|suffix| name.ends_with(suffix))
+}
+
+/// The value as it is, its lines (a private key is shown line by line), and each as it stands in a
+/// JSON string.
+fn forms(value: &[u8]) -> Vec<Vec<u8>> {
+    let trim = |line: &[u8]| line.trim_ascii().to_vec();
+    let mut forms = vec![value.to_vec()];
+    forms.extend(value.split(|byte| *byte == b'\n').map(trim));
+    forms.retain(|form| characters(form) >= SECRET_CHARACTERS_MIN);
+    let escaped: Vec<Vec<u8>> = forms.iter().filter_map(|form| in_json(form)).collect();
+    forms.extend(escaped);
+    forms
+}
+
+fn characters(bytes: &[u8]) -> usize {
+    String::from_utf8_lossy(bytes).chars().count()
+}
+
+fn in_json(form: &[u8]) -> Option<Vec<u8>> {
+    let quoted = serde_json::to_string(std::str::from_utf8(form).ok()?).ok()?;
+    let escaped = quoted.get(1..quoted.len() - 1)?.as_bytes();
+    (escaped != form).then(|| escaped.to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn redactor(variables: &[(&str, &str)]) -> Redactor {
+        Redactor::from_environment(variables.iter().map(|(n, v)| ((*n).into(), (*v).into())))
+    }
+
+    #[test]
+    fn secrets_are_named_and_nothing_else_changes() {
+        let redactor = redactor(&[
+            ("MY_KEY", "sk-12345678"),
+            ("MY_TOKEN", "short"),
+            ("NAME", "not-a-secret"),
+            ("db_password", "hunter2hunter2"),
+        ]);
+        for (text, expected) in [
+            ("", ""),
+            ("a sk-12345678 b", "a [redacted:MY_KEY] b"),
+            ("sk-12345678sk-12345678", "[redacted:MY_KEY][redacted:MY_KEY]"),
+            ("sk-1234567", "sk-1234567"),
+            ("short not-a-secret", "short not-a-secret"),
+            ("hunter2hunter2", "[redacted:db_password]"),
+        ] {
+            assert_eq!(redactor.text(text), expected);
+            assert_eq!(redactor.bytes(text.as_bytes()), expected.as_bytes());
+        }
+        assert!(matches!(redactor.text("plain"), Cow::Borrowed(_)));
+        assert_eq!(Redactor::default().bytes(b"x"), b"x");
+    }
+
+    #[test]
+    fn the_longest_of_overlapping_secrets_is_hidden() {
+        let redactor = redactor(&[("A_KEY", "12345678"), ("B_KEY", "123456789abc")]);
+        assert_eq!(redactor.text("123456789abc 12345678x"), "[redacted:B_KEY] [redacted:A_KEY]x");
+    }
+
+    #[test]
+    fn a_secret_of_many_lines_is_hidden_line_by_line_and_in_json() {
+        let key = "-----BEGIN KEY-----\nMIIEpAIB\"AAKCAQEA\nend\n";
+        let redactor = redactor(&[("SSH_KEY", key)]);
+        let shown = redactor.text("x MIIEpAIB\"AAKCAQEA y").into_owned();
+        assert_eq!(shown, "x [redacted:SSH_KEY] y");
+        let json = serde_json::to_string(key).unwrap();
+        assert_eq!(redactor.text(&json), "\"[redacted:SSH_KEY]\"");
+    }
+
+    proptest! {
+        /// Few letters, so that secrets overlap, repeat and almost match.
+        #[test]
+        fn chunks_do_not_matter(
+            secrets in proptest::collection::vec("[ab]{8,12}", 1..4),
+            pieces in proptest::collection::vec("[ab]{0,30}", 0..12),
+        ) {
+            let variables: Vec<(OsString, OsString)> = secrets
+                .iter()
+                .enumerate()
+                .map(|(n, secret)| (format!("S{n}_KEY").into(), secret.into()))
+                .collect();
+            let redactor = Redactor::from_environment(variables);
+            let whole = redactor.text(&pieces.concat()).into_owned();
+            let mut stream = redactor.stream();
+            let mut shown = Vec::new();
+            for piece in &pieces {
+                shown.extend(stream.push(piece.as_bytes()));
+                prop_assert!(stream.held.len() < 12);
+            }
+            shown.extend(stream.finish());
+            prop_assert_eq!(String::from_utf8(shown).unwrap(), whole.clone());
+            for secret in &secrets {
+                prop_assert!(!whole.contains(secret.as_str()), "{} in {}", secret, whole);
+            }
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Starts guards, always from the same thread.
+//!
+//! The parent-death signal comes when the *thread* that started a process ends, not its process:
+//! were guards started by whichever thread of a pool happens to run the task, they would die with
+//! an idle worker. This one lives as long as the program.
+
+use std::{
+    io,
+    os::{
+        fd::{AsFd as _, OwnedFd},
+        unix::{net::UnixStream, process::CommandExt as _},
+    },
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+    sync::{
+        OnceLock,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
+    thread,
+};
+
+use rustix::process::{Pid, Signal};
+use tokio::sync::oneshot;
+
+use super::guard;
+
+/// A guard that waits for its first order.
+#[derive(Debug)]
+pub(super) struct Started {
+    pub(super) control: UnixStream,
+    /// `None`: it is a thread of this process.
+    pub(super) guard: Option<GuardProcess>,
+    /// Whether the first agent of this process is about to run without a guard.
+    pub(super) is_first_unguarded: bool,
+}
+
+/// For the case that it does not answer any more.
+#[derive(Debug)]
+pub(super) struct GuardProcess {
+    pub(super) pid: u32,
+    /// Pins the number; `None` where there is no such thing.
+    pidfd: Option<OwnedFd>,
+}
+
+impl GuardProcess {
+    fn of(child: &Child) -> GuardProcess {
+        GuardProcess { pid: child.id(), pidfd: pidfd(Pid::from_child(child)) }
+    }
+
+    pub(super) fn kill(&self) {
+        #[cfg(target_os = "linux")]
+        if let Some(pidfd) = &self.pidfd {
+            let _ = rustix::process::pidfd_send_signal(pidfd.as_fd(), Signal::KILL);
+            return;
+        }
+        if let Some(pid) = super::table::pid(self.pid) {
+            let _ = rustix::process::kill_process(pid, Signal::KILL);
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn pidfd(pid: Pid) -> Option<OwnedFd> {
+    rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn pidfd(_: Pid) -> Option<OwnedFd> {
+    None
+}
+
+struct Request {
+    control: UnixStream,
+    answer: oneshot::Sender<io::Result<GuardProcess>>,
+}
+
+pub(super) async fn start() -> io::Result<Started> {
+    static UNGUARDED: AtomicBool = AtomicBool::new(false);
+    let (control, theirs) = UnixStream::pair()?;
+    if !guard::is_initialised() {
+        thread::Builder::new()
+            .name("harness-guard".to_owned())
+            .spawn(move || guard::watch_on_thread(theirs))?;
+        let is_first_unguarded = !UNGUARDED.swap(true, Ordering::Relaxed);
+        return Ok(Started { control, guard: None, is_first_unguarded });
+    }
+    let (answer, answered) = oneshot::channel();
+    let gone = || io::Error::other("the thread that starts guards has ended");
+    requests()?.send(Request { control: theirs, answer }).map_err(|_| gone())?;
+    let guard = answered.await.map_err(|_| gone())??;
+    Ok(Started { control, guard: Some(guard), is_first_unguarded: false })
+}
+
+fn requests() -> io::Result<mpsc::Sender<Request>> {
+    static REQUESTS: OnceLock<mpsc::Sender<Request>> = OnceLock::new();
+    if let Some(sender) = REQUESTS.get() {
+        return Ok(sender.clone());
+    }
+    let (sender, receiver) = mpsc::channel::<Request>();
+    // Of two that come here at once, one thread has no sender and ends at once.
+    thread::Builder::new().name("harness-spawner".to_owned()).spawn(move || {
+        while let Ok(Request { control, answer }) = receiver.recv() {
+            // An answer that nobody waits for: the guard's socket ends, and so does the guard.
+            let _ = answer.send(spawn(control));
+        }
+    })?;
+    Ok(REQUESTS.get_or_init(|| sender).clone())
+}
+
+fn spawn(control: UnixStream) -> io::Result<GuardProcess> {
+    let mut command = Command::new(program()?);
+    command
+        .arg0("harness-guard")
+        .arg(guard::ARGUMENT)
+        .stdin(OwnedFd::from(control))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        // Ctrl-C in our terminal is for us to act on.
+        .process_group(0);
+    let mut child = command.spawn()?;
+    let guard = GuardProcess::of(&child);
+    // Nobody else reaps it. It ends by itself, when its agent's tree has or we have.
+    let reaper = thread::Builder::new().name(format!("guard-{}", child.id())).stack_size(64 * 1024);
+    reaper.spawn(move || {
+        let _ = child.wait();
+    })?;
+    Ok(guard)
+}
+
+/// This very program, also when the file has been replaced by an upgrade meanwhile.
+fn program() -> io::Result<PathBuf> {
+    if cfg!(target_os = "linux") {
+        return Ok(PathBuf::from("/proc/self/exe"));
+    }
+    std::env::current_exe()
+}

@@ -1,0 +1,182 @@
+//! All that an agent wrote, in a file for whoever wants to know later what happened.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, Write as _},
+    os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
+    path::{Path, PathBuf},
+};
+
+use super::{
+    pipes::{Chunk, Source},
+    redact::{Redactor, Stream},
+};
+
+/// Standard output in `<name>.log` and, if there is any, standard error in `<name>.err.log`: mixed,
+/// neither would be what the agent wrote. Only the owner can read them. Writes go to the page cache
+/// and are quick; nothing is kept in memory but what may be the beginning of a secret.
+#[derive(Debug)]
+pub struct Transcript {
+    stdout: Part,
+    stderr: Part,
+}
+
+/// How much went where.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Written {
+    pub written_bytes: u64,
+    /// Beyond the limit, and thrown away.
+    pub cut_bytes: u64,
+}
+
+#[derive(Debug)]
+struct Part {
+    path: PathBuf,
+    /// Made with the first byte.
+    file: Option<File>,
+    stream: Stream,
+    bytes_max: u64,
+    written: Written,
+}
+
+impl Transcript {
+    pub const BYTES_MAX: u64 = 256 * 1024 * 1024;
+
+    /// `bytes_max` holds for each of the two files. One of the same name is gone.
+    pub fn create(
+        folder: &Path,
+        name: &str,
+        redactor: &Redactor,
+        bytes_max: u64,
+    ) -> io::Result<Transcript> {
+        std::fs::create_dir_all(folder)?;
+        let part = |ending: &str| Part {
+            path: folder.join(format!("{name}.{ending}")),
+            file: None,
+            stream: redactor.stream(),
+            bytes_max,
+            written: Written::default(),
+        };
+        let (mut stdout, stderr) = (part("log"), part("err.log"));
+        stdout.open()?;
+        remove_if_there(&stderr.path)?;
+        Ok(Transcript { stdout, stderr })
+    }
+
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.stdout.path
+    }
+
+    pub fn write(&mut self, chunk: &Chunk) -> io::Result<()> {
+        let part = match chunk.source {
+            Source::Stdout => &mut self.stdout,
+            Source::Stderr => &mut self.stderr,
+        };
+        let shown = part.stream.push(&chunk.bytes);
+        part.write(&shown)
+    }
+
+    /// Writes what was held back, and how much was cut.
+    pub fn finish(self) -> io::Result<Written> {
+        let (stdout, stderr) = (self.stdout.finish()?, self.stderr.finish()?);
+        Ok(Written {
+            written_bytes: stdout.written_bytes + stderr.written_bytes,
+            cut_bytes: stdout.cut_bytes + stderr.cut_bytes,
+        })
+    }
+}
+
+impl Part {
+    fn open(&mut self) -> io::Result<&mut File> {
+        let file = match self.file.take() {
+            Some(file) => file,
+            None => {
+                let mut options = OpenOptions::new();
+                options.write(true).create(true).truncate(true).mode(0o600);
+                let file = options.open(&self.path)?;
+                // One that was there already kept its mode.
+                file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
+                file
+            }
+        };
+        Ok(self.file.insert(file))
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let room = self.bytes_max - self.written.written_bytes;
+        let fits = usize::try_from(room).unwrap_or(usize::MAX).min(bytes.len());
+        self.written.cut_bytes += (bytes.len() - fits) as u64;
+        if fits > 0 {
+            self.open()?.write_all(&bytes[..fits])?;
+            self.written.written_bytes += fits as u64;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> io::Result<Written> {
+        let stream = std::mem::replace(&mut self.stream, Redactor::default().stream());
+        self.write(&stream.finish())?;
+        let cut = self.written.cut_bytes;
+        if cut > 0 {
+            writeln!(self.open()?, "\n[harness: {cut} more bytes are not in this transcript]")?;
+        }
+        Ok(self.written)
+    }
+}
+
+fn remove_if_there(path: &Path) -> io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chunk(source: Source, text: &str) -> Chunk {
+        Chunk { source, bytes: text.as_bytes().to_vec() }
+    }
+
+    #[test]
+    fn secrets_are_not_in_it_and_others_can_not_read_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let redactor = Redactor::from_environment([("API_KEY".into(), "very-secret-value".into())]);
+        let path = folder.path().join("run.log");
+        std::fs::write(&path, "old").unwrap();
+        let mut transcript = Transcript::create(folder.path(), "run", &redactor, 1000).unwrap();
+        for (source, text) in [
+            (Source::Stdout, "say very-sec"),
+            (Source::Stderr, "oh very-secret-val"),
+            (Source::Stdout, "ret-value and more\n"),
+            (Source::Stderr, "ue\n"),
+        ] {
+            transcript.write(&chunk(source, text)).unwrap();
+        }
+        let written = transcript.finish().unwrap();
+        let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+        assert_eq!(read("run.log"), "say [redacted:API_KEY] and more\n");
+        assert_eq!(read("run.err.log"), "oh [redacted:API_KEY]\n");
+        assert_eq!(written.cut_bytes, 0);
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    fn it_is_cut_and_says_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut transcript =
+            Transcript::create(folder.path(), "run", &Redactor::default(), 4).unwrap();
+        for _ in 0..3 {
+            transcript.write(&chunk(Source::Stdout, "abc")).unwrap();
+        }
+        let path = transcript.path().to_owned();
+        let written = transcript.finish().unwrap();
+        assert_eq!(written, Written { written_bytes: 4, cut_bytes: 5 });
+        let text = std::fs::read_to_string(path).unwrap();
+        assert_eq!(text, "abca\n[harness: 5 more bytes are not in this transcript]\n");
+        assert!(!folder.path().join("run.err.log").exists());
+    }
+}
