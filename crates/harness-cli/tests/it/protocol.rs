@@ -233,6 +233,11 @@ fn every_fact() -> Vec<Fact> {
             reason: "released by hand".into(),
         },
         Fact::LedgerRestored { reason: "not JSON".into() },
+        Fact::Problem {
+            task: Some(id("task-003")),
+            category: Category::Config,
+            message: "Missing validation.command".into(),
+        },
         Fact::Warned { task: Some(two), message: word },
         Fact::Stats(stats),
         Fact::LockReleased { pid: 12345 },
@@ -260,16 +265,17 @@ fn number(fact: &Fact) -> usize {
         Fact::RolledBack { .. } => 16,
         Fact::Recovered { .. } => 17,
         Fact::LedgerRestored { .. } => 18,
-        Fact::Warned { .. } => 19,
-        Fact::Stats(_) => 20,
-        Fact::LockReleased { .. } => 21,
+        Fact::Problem { .. } => 19,
+        Fact::Warned { .. } => 20,
+        Fact::Stats(_) => 21,
+        Fact::LockReleased { .. } => 22,
     }
 }
 
 #[test]
 fn the_log_is_what_the_facts_say() {
     let facts = every_fact();
-    assert!(facts.iter().map(number).eq(0..22), "one fact of each kind");
+    assert!(facts.iter().map(number).eq(0..23), "one fact of each kind");
     let lines = facts.iter().filter_map(|fact| fact.log_line(now(), 1));
     let text: String = lines.map(|line| format!("{line}\n")).collect();
     assert_eq!(protocol().block("text log"), text);
