@@ -39,7 +39,8 @@ fn is_test(name: &str) -> bool {
 }
 
 fn sizes(name: &str, text: &str, complaints: &mut Vec<String>) {
-    let lines = text.lines().count();
+    // The list of modules is the layout, not code.
+    let lines = text.lines().filter(|line| !line.starts_with("mod ")).count();
     let most = match name {
         "ARCHITECTURE.md" => ARCHITECTURE_LINES,
         "crates/harness-cli/src/main.rs" => MAIN_LINES,

@@ -4,7 +4,9 @@
 //! A seed decides all that happens. What must hold is in [`checkers`]; a seed that breaks one is
 //! told as a story and replayed with `cargo xtask sim --seed N`.
 
+pub mod agent;
 pub mod checkers;
+pub mod clock;
 pub mod conformance;
 pub mod disk;
 pub mod git;
@@ -15,6 +17,7 @@ mod platter;
 pub mod random;
 pub mod seeds;
 mod session;
+pub mod shell;
 pub mod story;
 pub mod workers;
 pub mod world;

@@ -56,7 +56,13 @@ impl Commit for Writer {
 /// Events of the agent that a machine has not been told yet.
 const UNTOLD: usize = 4096;
 
-type Flight<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
+/// The effect under way, if there is one.
+enum Flight<'a, T> {
+    None,
+    UnderWay(Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>),
+    /// It has ended; what its agent told before may still have to be heard.
+    Landed(Result<T>),
+}
 
 impl<A: Send + Sync> Branch<A> {
     /// Drives `machine` to its outcome. `perform` does one effect at a time; the branch that it is
@@ -72,7 +78,7 @@ impl<A: Send + Sync> Branch<A> {
         F: Future<Output = Result<M::Ended>> + Send,
     {
         let (told, mut waiting) = self.waiting(ports);
-        let mut flight: Option<Flight<'_, M::Ended>> = None;
+        let mut flight = Flight::None;
         let mut bound = self.bound(told.clone());
         let mut input = Input::Begin;
         loop {
@@ -83,9 +89,9 @@ impl<A: Send + Sync> Branch<A> {
                     Err(error) => return Err(Error::Commit(error)),
                 },
                 Next::Start(effect) => {
-                    assert!(flight.is_none(), "one effect at a time");
+                    assert!(matches!(flight, Flight::None), "one effect at a time");
                     bound = self.bound(told.clone());
-                    flight = Some(Box::pin(perform(bound.clone(), effect)));
+                    flight = Flight::UnderWay(Box::pin(perform(bound.clone(), effect)));
                     waiting.next(&mut flight).await?
                 }
                 Next::Cancel(cause) => {
@@ -142,23 +148,30 @@ struct Waiting {
 impl Waiting {
     /// The first thing that happens. What the agent told comes before its end; a flood of that
     /// keeps neither the clock nor an interrupt away.
-    async fn next<T>(&mut self, flight: &mut Option<Flight<'_, T>>) -> Result<Input<T>> {
-        let ended = async {
-            match flight.as_mut() {
-                Some(under_way) => under_way.await,
-                None => std::future::pending().await,
+    async fn next<T>(&mut self, flight: &mut Flight<'_, T>) -> Result<Input<T>> {
+        loop {
+            if matches!(flight, Flight::Landed(_)) {
+                if let Ok(event) = self.events.try_recv() {
+                    return Ok(Input::Told(event));
+                }
+                if let Flight::Landed(ended) = std::mem::replace(flight, Flight::None) {
+                    return Ok(Input::Ended(ended?));
+                }
             }
-        };
-        tokio::select! {
-            biased;
-            Ok(()) = self.interrupts.changed() => Ok(Input::Interrupt),
-            _ = self.ticker.tick() => Ok(Input::Tick),
-            Some(event) = self.events.recv() => Ok(Input::Told(event)),
-            ended = ended => {
-                *flight = None;
-                Ok(Input::Ended(ended?))
+            let ended = async {
+                match flight {
+                    Flight::UnderWay(effect) => effect.await,
+                    Flight::None | Flight::Landed(_) => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                Ok(()) = self.interrupts.changed() => return Ok(Input::Interrupt),
+                _ = self.ticker.tick() => return Ok(Input::Tick),
+                Some(event) = self.events.recv() => return Ok(Input::Told(event)),
+                ended = ended => *flight = Flight::Landed(ended),
+                Some(message) = self.messages.recv() => return Ok(Input::Message(message)),
             }
-            Some(message) = self.messages.recv() => Ok(Input::Message(message)),
         }
     }
 }

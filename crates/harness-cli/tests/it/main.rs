@@ -6,13 +6,16 @@
 mod config;
 mod demo;
 mod doctor;
+mod documents;
 mod environment;
 mod frame;
 mod init;
 mod killed;
 mod ledgers;
 mod log;
+mod page;
 mod plan;
+mod protocol;
 mod status;
 mod task_read;
 mod tasks;

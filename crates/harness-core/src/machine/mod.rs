@@ -4,6 +4,7 @@
 //! was committed, and a new machine is made from that. Whoever drives one performs at most one
 //! effect at a time.
 
+pub mod attempt;
 pub mod recovery;
 
 use crate::{

@@ -160,8 +160,8 @@ mod tests {
 
     #[test]
     fn the_hash_is_that_of_the_published_protocol() {
-        // printf '%s' /work/project | sha256sum | cut -c1-16
-        assert_eq!(root_hash(Path::new("/work/project")), "65d80d2c48b3d23b");
+        // printf '%s' /home/me/project | sha256sum | cut -c1-16
+        assert_eq!(root_hash(Path::new("/home/me/project")), "225df3094012a213");
     }
 
     #[test]

@@ -48,20 +48,19 @@ pub const PARALLEL: usize = 5;
 impl<A> Branch<A> {
     /// Tries `what` until it succeeds or the policy gives up. `attempt` is told which try it is,
     /// from 1.
-    pub async fn retry<T>(
+    pub async fn retry<T, F: Future<Output = Result<T>>>(
         &self,
         what: &str,
         policy: RetryPolicy,
-        attempt: impl AsyncFn(u32) -> Result<T>,
+        attempt: impl Fn(u32) -> F,
     ) -> Result<T> {
-        let tell = |kind: &str, fields| self.emit(Event::custom(kind, fields));
-        tell("retry:start", json!({ "name": what, "maxAttempts": policy.tries.max(1) }));
+        self.tell("retry:start", json!({ "name": what, "maxAttempts": policy.tries.max(1) }));
         let mut number = 1;
         loop {
-            tell("retry:attempt", json!({ "name": what, "attempt": number }));
+            self.tell("retry:attempt", json!({ "name": what, "attempt": number }));
             let error = match attempt(number).await {
                 Ok(value) => {
-                    tell("retry:success", json!({ "name": what, "attempt": number }));
+                    self.tell("retry:success", json!({ "name": what, "attempt": number }));
                     return Ok(value);
                 }
                 Err(error) => error,
@@ -70,7 +69,7 @@ impl<A> Branch<A> {
             if number >= policy.tries || matches!(error, Error::Aborted) {
                 let fields =
                     json!({ "name": what, "attempts": number, "error": error.to_string() });
-                tell("retry:failure", fields);
+                self.tell("retry:failure", fields);
                 return Err(Error::GaveUp {
                     what: what.to_owned(),
                     tries: number,
@@ -81,7 +80,7 @@ impl<A> Branch<A> {
             let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
             let fields = json!({ "name": what, "attempt": number, "delayMs": delay_ms,
                                  "error": error.to_string() });
-            tell("retry:backoff", fields);
+            self.tell("retry:backoff", fields);
             tokio::time::sleep(delay).await;
             number += 1;
         }
@@ -89,33 +88,47 @@ impl<A> Branch<A> {
 
     /// Does `work` for every item, at most `limit` at once, and gives the results in the order of
     /// the items. One that fails does not stop the others.
-    pub async fn parallel<I, T>(
+    pub async fn parallel<I, T, F: Future<Output = Result<T>>>(
         &self,
         limit: usize,
         items: impl IntoIterator<Item = I>,
-        work: impl AsyncFn(I) -> Result<T>,
+        work: impl Fn(I) -> F,
     ) -> Vec<Result<T>> {
         let items: Vec<I> = items.into_iter().collect();
         let (total, limit) = (items.len(), limit.max(1));
-        let tell = |kind: &str, fields| self.emit(Event::custom(kind, fields));
-        tell("parallel:start", json!({ "total": total, "limit": limit }));
-        let (work, tell) = (&work, &tell);
-        let each = items.into_iter().enumerate().map(|(index, item)| async move {
-            tell("parallel:item:start", json!({ "index": index }));
-            let result = work(item).await;
-            match &result {
-                Ok(_) => tell("parallel:item:complete", json!({ "index": index })),
-                Err(e) => {
-                    let fields = json!({ "index": index, "error": e.to_string() });
-                    tell("parallel:item:failed", fields);
-                }
-            }
-            result
-        });
+        self.tell("parallel:start", json!({ "total": total, "limit": limit }));
+        // Made one by one and not in a closure: the compiler can see that these can be sent.
+        let mut each = Vec::with_capacity(total);
+        for (index, item) in items.into_iter().enumerate() {
+            each.push(self.one_of_several(index, work(item)));
+        }
         let results: Vec<Result<T>> = stream::iter(each).buffered(limit).collect().await;
         let failed = results.iter().filter(|r| r.is_err()).count();
-        tell("parallel:complete", json!({ "total": total, "failed": failed }));
+        self.tell("parallel:complete", json!({ "total": total, "failed": failed }));
         results
+    }
+}
+
+impl<A> Branch<A> {
+    async fn one_of_several<T>(
+        &self,
+        index: usize,
+        work: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        self.tell("parallel:item:start", json!({ "index": index }));
+        let result = work.await;
+        match &result {
+            Ok(_) => self.tell("parallel:item:complete", json!({ "index": index })),
+            Err(e) => {
+                let fields = json!({ "index": index, "error": e.to_string() });
+                self.tell("parallel:item:failed", fields);
+            }
+        }
+        result
+    }
+
+    fn tell(&self, kind: &str, fields: serde_json::Value) {
+        self.emit(Event::custom(kind, fields));
     }
 }
 

@@ -1,0 +1,437 @@
+//! One attempt at a task: from its claim, or from what a crash left of it, to its one end.
+//!
+//! ```text
+//! work → check ─ green → keep → Complete
+//!              └ red ──→ Intend(rollback) → undo → clean up → Fail
+//! ```
+//! Recovery is not another way: it only says where on this one an attempt is taken up again. What
+//! was intended is finished, whatever comes up meanwhile; a lost claim ends in a rescue of the work
+//! and changes nothing.
+
+use super::{
+    Input, Machine, Next,
+    recovery::{Action, CommitWhen},
+};
+use crate::{
+    Category, Command, CommitId, Holder, Refusal, Reply, Task, Timestamp,
+    agent::{AgentEvent, End, FailureKind, StoppedBy},
+    check::Verdict,
+    command::{
+        AddCheckpoint, Attempts, Authority, Complete, Fail, Intend, Proof, Release, Renew,
+        Unchecked,
+    },
+    task::Intent,
+};
+
+/// Where an attempt begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Entry {
+    /// Just claimed.
+    Fresh,
+    /// Found `in_progress`; a task with an intent goes on with that, whatever this says.
+    Recovered(Action),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    /// The agent works, after this checkpoint if there is one.
+    Work {
+        after_step: Option<u32>,
+    },
+    /// The task's check is run in its work tree.
+    Check,
+    /// The init script is run once more, since the environment lacks the check.
+    Prepare,
+    /// Everything that the agent left is committed.
+    Keep,
+    /// What would vanish is saved, then the tree is what it was at the claim.
+    Undo,
+    Cleanup {
+        command: String,
+    },
+    /// Whether anything is different from the claim.
+    Look,
+    /// What was done is saved; the tree stays.
+    Rescue,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Ended {
+    Worked(End),
+    Checked {
+        verdict: Verdict,
+        last_line: Option<String>,
+    },
+    Prepared,
+    Kept(CommitId),
+    /// The commits that are there can not be the work of this attempt.
+    NotKept {
+        why: String,
+    },
+    Undone {
+        base: CommitId,
+    },
+    /// The commit that the claim started from is gone: no further attempt can help.
+    NoBase,
+    CleanedUp,
+    Looked {
+        changed: bool,
+    },
+    Rescued,
+}
+
+/// What an attempt came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    Completed {
+        commit: CommitId,
+    },
+    Failed {
+        retryable: bool,
+    },
+    /// The session has to stop. The task is pending again, or can be recovered.
+    Left(Why),
+    /// Somebody else has the task. Nothing was recorded.
+    Lost,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Why {
+    Interrupted,
+    EnvSetup(String),
+    Config(String),
+    Limit,
+    Budget,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum State {
+    Begun(Entry),
+    Working,
+    Checking,
+    Preparing,
+    Keeping { then: AfterKeep },
+    Completing { commit: CommitId },
+    Intending,
+    Undoing,
+    CleaningUp,
+    Failing,
+    Looking(Why),
+    Releasing(Why),
+    Rescuing,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum AfterKeep {
+    Check,
+    Complete,
+}
+
+pub struct Attempt {
+    task: Task,
+    holder: Holder,
+    lease_seconds: u64,
+    state: State,
+    /// A renewal or a checkpoint is on its way to the store, beside the effect.
+    aside: bool,
+    interrupts: u32,
+    /// The claim is somebody else's.
+    lost: bool,
+    prepared: bool,
+    attempts: Attempts,
+    base: Option<CommitId>,
+}
+
+type Step = Next<Effect, Outcome>;
+
+impl Attempt {
+    /// `task` as it was claimed or found.
+    pub fn new(task: Task, holder: Holder, lease_seconds: u64, entry: Entry) -> Self {
+        Self {
+            task,
+            holder,
+            lease_seconds,
+            state: State::Begun(entry),
+            aside: false,
+            interrupts: 0,
+            lost: false,
+            prepared: false,
+            attempts: Attempts::One,
+            base: None,
+        }
+    }
+
+    fn begin(&mut self, entry: &Entry) -> Step {
+        if matches!(self.task.intent, Some(Intent::Rollback { .. })) {
+            return self.start(State::Undoing, Effect::Undo);
+        }
+        match entry {
+            Entry::Fresh => self.start(State::Working, Effect::Work { after_step: None }),
+            Entry::Recovered(action) => match (action.failure(), *action) {
+                (Some((category, message)), _) => self.intend(category, message.into_owned()),
+                (None, Action::Resume { step }) => {
+                    self.start(State::Working, Effect::Work { after_step: Some(step) })
+                }
+                (None, Action::Judge { commit: CommitWhen::BeforeCheck }) => {
+                    self.start(State::Keeping { then: AfterKeep::Check }, Effect::Keep)
+                }
+                (None, Action::Judge { .. } | Action::FailNoProgress | Action::FailWorkLost) => {
+                    self.check()
+                }
+            },
+        }
+    }
+
+    fn start(&mut self, state: State, effect: Effect) -> Step {
+        self.state = state;
+        Next::Start(effect)
+    }
+
+    fn commit(&mut self, state: State, command: Command) -> Step {
+        self.state = state;
+        Next::Commit(Box::new(command))
+    }
+
+    fn check(&mut self) -> Step {
+        self.start(State::Checking, Effect::Check)
+    }
+
+    fn intend(&mut self, category: Category, message: String) -> Step {
+        let intent = Intent::Rollback { category, message };
+        let command = Intend { holder: self.holder.clone(), intent: intent.clone() };
+        self.task.intent = Some(intent);
+        self.commit(State::Intending, Command::Intend(command))
+    }
+
+    fn worked(&mut self, end: End) -> Step {
+        match end {
+            End::Finished { .. } => self.check(),
+            End::Stopped { by: StoppedBy::User } => self.leave(Why::Interrupted),
+            End::Stopped { by: StoppedBy::Budget } => self.leave(Why::Budget),
+            End::Stopped { by: StoppedBy::Timeout } => {
+                let limit = self.task.timeout_seconds.unwrap_or_default();
+                let message = format!("The attempt took longer than {limit} s");
+                self.intend(Category::Timeout, message)
+            }
+            End::Stopped { by: StoppedBy::Stall } => {
+                self.intend(Category::TaskExec, "The agent gave no sign of life".into())
+            }
+            End::Stopped { by: StoppedBy::Fenced } => self.rescue(),
+            End::Limited { .. } => self.leave(Why::Limit),
+            End::OutOfContext => {
+                self.intend(Category::TaskExec, "The agent ran out of context".into())
+            }
+            End::Refused => self.intend(Category::TaskExec, "The agent refused".into()),
+            End::Failed { kind, detail } => match kind {
+                FailureKind::NotFound | FailureKind::Auth => self.leave(Why::EnvSetup(detail)),
+                FailureKind::Config => self.leave(Why::Config(detail)),
+                FailureKind::Network | FailureKind::Crashed | FailureKind::Protocol => {
+                    self.intend(Category::TaskExec, detail)
+                }
+            },
+        }
+    }
+
+    fn checked(&mut self, verdict: Verdict, last_line: Option<String>) -> Step {
+        let told = last_line.map(|line| format!(": {line}")).unwrap_or_default();
+        match verdict {
+            Verdict::Passed => {
+                self.start(State::Keeping { then: AfterKeep::Complete }, Effect::Keep)
+            }
+            Verdict::Red { why } => {
+                self.intend(Category::TestFail, format!("The check failed ({why}){told}"))
+            }
+            Verdict::TimedOut => {
+                let limit = self.task.validation.timeout_seconds;
+                self.intend(Category::Timeout, format!("The check took longer than {limit} s"))
+            }
+            Verdict::Missing if !self.prepared => {
+                self.prepared = true;
+                self.start(State::Preparing, Effect::Prepare)
+            }
+            // The work may be fine: the next session checks it.
+            Verdict::Missing => Next::Done(Outcome::Left(Why::EnvSetup(format!(
+                "the check can not be run here: {}",
+                self.task.check().unwrap_or_default()
+            )))),
+            Verdict::Cancelled => Next::Done(Outcome::Left(Why::Interrupted)),
+        }
+    }
+
+    fn kept(&mut self, then: AfterKeep, commit: CommitId) -> Step {
+        match then {
+            AfterKeep::Check => self.check(),
+            AfterKeep::Complete => {
+                let command = Command::Complete(Complete {
+                    holder: self.holder.clone(),
+                    authority: Authority::Holder,
+                    proof: Proof::Passed {
+                        command: self.task.check().unwrap_or_default().to_owned(),
+                    },
+                    unchecked: Unchecked::Forbidden,
+                    commit: Some(commit.clone()),
+                });
+                self.commit(State::Completing { commit }, command)
+            }
+        }
+    }
+
+    fn fail(&mut self) -> Step {
+        let (category, message) = match &self.task.intent {
+            Some(Intent::Rollback { category, message }) => (*category, message.clone()),
+            Some(Intent::Land { .. }) | None => (Category::TaskExec, String::new()),
+        };
+        let command = Command::Fail(Fail {
+            holder: self.holder.clone(),
+            category,
+            message,
+            attempts: self.attempts,
+            rolled_back_to: self.base.clone(),
+        });
+        self.commit(State::Failing, command)
+    }
+
+    /// Stops with the task as it is; one that nobody has touched goes back to pending.
+    fn leave(&mut self, why: Why) -> Step {
+        self.start(State::Looking(why), Effect::Look)
+    }
+
+    fn rescue(&mut self) -> Step {
+        self.start(State::Rescuing, Effect::Rescue)
+    }
+
+    fn ended(&mut self, ended: Ended) -> Step {
+        let state = self.state.clone();
+        if self.lost && state != State::Rescuing {
+            return self.rescue();
+        }
+        if self.interrupts > 0 {
+            match state {
+                State::Working => return self.leave(Why::Interrupted),
+                State::Checking | State::Preparing => {
+                    return Next::Done(Outcome::Left(Why::Interrupted));
+                }
+                _ => {}
+            }
+        }
+        match (state, ended) {
+            (State::Working, Ended::Worked(end)) => self.worked(end),
+            (State::Checking, Ended::Checked { verdict, last_line }) => {
+                self.checked(verdict, last_line)
+            }
+            (State::Preparing, Ended::Prepared) => self.check(),
+            (State::Keeping { then }, Ended::Kept(commit)) => self.kept(then, commit),
+            (State::Keeping { .. }, Ended::NotKept { why }) => self.intend(Category::TaskExec, why),
+            (State::Undoing, Ended::Undone { base }) => {
+                self.base = Some(base);
+                match self.task.cleanup.clone() {
+                    Some(command) => self.start(State::CleaningUp, Effect::Cleanup { command }),
+                    None => self.fail(),
+                }
+            }
+            (State::Undoing, Ended::NoBase) => {
+                self.attempts = Attempts::All;
+                self.fail()
+            }
+            (State::CleaningUp, Ended::CleanedUp) => self.fail(),
+            (State::Looking(why), Ended::Looked { changed: true }) => {
+                Next::Done(Outcome::Left(why))
+            }
+            (State::Looking(why), Ended::Looked { changed: false }) => {
+                let command = Command::Release(Release {
+                    task: self.task.id.clone(),
+                    holder: Some(self.holder.clone()),
+                    reason: "stopped before anything was changed".into(),
+                });
+                self.commit(State::Releasing(why), command)
+            }
+            (State::Rescuing, Ended::Rescued) => Next::Done(Outcome::Lost),
+            (state, ended) => unreachable!("{ended:?} can not be the end of {state:?}"),
+        }
+    }
+
+    fn committed(&mut self, reply: &Reply) -> Step {
+        if std::mem::take(&mut self.aside) {
+            return Next::Wait;
+        }
+        match (self.state.clone(), reply) {
+            (State::Completing { commit }, _) => Next::Done(Outcome::Completed { commit }),
+            (State::Intending, _) => self.start(State::Undoing, Effect::Undo),
+            (State::Failing, Reply::Failed { retryable, .. }) => {
+                Next::Done(Outcome::Failed { retryable: *retryable })
+            }
+            (State::Releasing(why), _) => Next::Done(Outcome::Left(why)),
+            (state, reply) => unreachable!("{reply:?} is no answer to {state:?}"),
+        }
+    }
+
+    fn refused(&mut self, refusal: Refusal) -> Step {
+        let lost = matches!(refusal, Refusal::NotClaimedBy { .. } | Refusal::NotFound { .. });
+        if std::mem::take(&mut self.aside) {
+            self.lost |= lost;
+            // A checkpoint that made no sense is no reason to stop.
+            return if lost { Next::Cancel(StoppedBy::Fenced) } else { Next::Wait };
+        }
+        match (&self.state, refusal) {
+            _ if lost => self.rescue(),
+            // Somebody gave the task another check while this one ran.
+            (State::Completing { .. }, Refusal::CheckChanged { .. }) => {
+                Next::Done(Outcome::Left(Why::Config("its check was changed while it ran".into())))
+            }
+            (_, refusal) => Next::Done(Outcome::Left(Why::Config(refusal.to_string()))),
+        }
+    }
+
+    fn interrupted(&mut self) -> Step {
+        self.interrupts += 1;
+        match self.state {
+            _ if self.interrupts > 1 => Next::Done(Outcome::Left(Why::Interrupted)),
+            State::Working | State::Checking | State::Preparing => Next::Cancel(StoppedBy::User),
+            // What git is in the middle of takes a moment and is finished.
+            _ => Next::Wait,
+        }
+    }
+
+    fn told(&mut self, event: AgentEvent) -> Step {
+        let AgentEvent::Checkpoint { step, total, description } = event else { return Next::Wait };
+        self.aside = true;
+        Next::Commit(Box::new(Command::Checkpoint(AddCheckpoint {
+            holder: self.holder.clone(),
+            step,
+            total,
+            description,
+            tree: None,
+            lease_seconds: self.lease_seconds,
+        })))
+    }
+
+    fn renew(&mut self) -> Step {
+        self.aside = true;
+        let (holder, lease_seconds) = (self.holder.clone(), self.lease_seconds);
+        Next::Commit(Box::new(Command::Renew(Renew { holder, lease_seconds })))
+    }
+}
+
+impl Machine for Attempt {
+    type Effect = Effect;
+    type Ended = Ended;
+    type Outcome = Outcome;
+
+    fn step(&mut self, _: Timestamp, input: Input<Ended>) -> Step {
+        match input {
+            Input::Begin => match self.state.clone() {
+                State::Begun(entry) => self.begin(&entry),
+                state => unreachable!("an attempt begins once, not in {state:?}"),
+            },
+            Input::Ended(ended) => self.ended(ended),
+            Input::Committed(reply) => self.committed(&reply),
+            Input::Refused(refusal) => self.refused(refusal),
+            // Once the claim is known to be lost there is nothing to renew.
+            Input::Tick if self.lost => Next::Wait,
+            Input::Tick => self.renew(),
+            Input::Told(event) => self.told(event),
+            Input::Interrupt => self.interrupted(),
+            Input::Message(_) => Next::Wait,
+        }
+    }
+}

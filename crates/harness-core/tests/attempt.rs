@@ -1,0 +1,364 @@
+//! The machine of one attempt, told and answered line by line.
+
+use harness_core::{
+    Category, Command, CommitId, Holder, Refusal, Reply, Task, TaskId, Timestamp, WorkerId,
+    agent::{AgentEvent, End, FailureKind, StoppedBy, Usage},
+    check::Verdict,
+    command::Attempts,
+    machine::{
+        Input, Machine, Next,
+        attempt::{Attempt, Effect, Ended, Entry, Outcome},
+        recovery::{Action, CommitWhen},
+    },
+    task::Intent,
+};
+
+/// What a machine asks for, in a word.
+fn said(next: &Next<Effect, Outcome>) -> String {
+    match next {
+        Next::Commit(command) => match &**command {
+            Command::Intend(c) => match &c.intent {
+                Intent::Rollback { category, message } => format!("intend {category}: {message}"),
+                Intent::Land { .. } => "intend land".into(),
+            },
+            Command::Fail(c) => {
+                let all = if c.attempts == Attempts::All { " for good" } else { "" };
+                format!("fail{all} {}: {}", c.category, c.message)
+            }
+            Command::Complete(_) => "complete".into(),
+            Command::Renew(_) => "renew".into(),
+            Command::Release(_) => "release".into(),
+            Command::Checkpoint(_) => "checkpoint".into(),
+            other => format!("{other:?}"),
+        },
+        Next::Start(Effect::Work { after_step: None }) => "work".into(),
+        Next::Start(Effect::Work { after_step: Some(step) }) => format!("work after {step}"),
+        Next::Start(Effect::Cleanup { command }) => format!("clean up: {command}"),
+        Next::Start(effect) => format!("{effect:?}").to_lowercase(),
+        Next::Wait => "wait".into(),
+        Next::Cancel(cause) => format!("cancel {cause:?}"),
+        Next::Done(outcome) => format!("done {outcome:?}"),
+    }
+}
+
+fn commit() -> CommitId {
+    CommitId::parse("abcdef0").unwrap()
+}
+
+fn task() -> Task {
+    let mut task = Task::new(TaskId::numbered(1), "one");
+    task.validation.command = Some("make test".into());
+    task
+}
+
+fn finished() -> Input<Ended> {
+    Input::Ended(Ended::Worked(End::Finished {
+        final_text: String::new(),
+        usage: Usage::default(),
+    }))
+}
+
+fn worked(end: End) -> Input<Ended> {
+    Input::Ended(Ended::Worked(end))
+}
+
+fn checked(verdict: Verdict) -> Input<Ended> {
+    Input::Ended(Ended::Checked { verdict, last_line: Some("assertion failed".into()) })
+}
+
+fn red() -> Input<Ended> {
+    checked(Verdict::Red { why: "exit code 1".into() })
+}
+
+fn ok() -> Input<Ended> {
+    Input::Committed(Reply::Task(TaskId::numbered(1)))
+}
+
+fn lease() -> Input<Ended> {
+    let expires_at = Timestamp::from_seconds(9);
+    Input::Committed(Reply::Lease { task: TaskId::numbered(1), expires_at })
+}
+
+fn failed() -> Input<Ended> {
+    Input::Committed(Reply::Failed { task: TaskId::numbered(1), retryable: true })
+}
+
+fn undone() -> Input<Ended> {
+    Input::Ended(Ended::Undone { base: commit() })
+}
+
+fn taken() -> Input<Ended> {
+    let worker = WorkerId::parse("w").unwrap();
+    Input::Refused(Refusal::NotClaimedBy { task: TaskId::numbered(1), worker })
+}
+
+/// Tells the machine each input and compares what it asks for.
+#[track_caller]
+fn check(task: Task, entry: Entry, story: &[(Input<Ended>, &str)]) {
+    let worker = WorkerId::parse("w").unwrap();
+    let holder = Holder { task: task.id.clone(), worker, epoch: task.epoch };
+    let mut attempt = Attempt::new(task, holder, 1800, entry);
+    let now = Timestamp::from_seconds(0);
+    for (n, (input, expected)) in story.iter().enumerate() {
+        let next = attempt.step(now, input.clone());
+        assert_eq!(said(&next), *expected, "step {n}, told {input:?}");
+    }
+}
+
+const RED: &str = "The check failed (exit code 1): assertion failed";
+
+#[test]
+fn green_is_kept_and_completed() {
+    check(
+        task(),
+        Entry::Fresh,
+        &[
+            (Input::Begin, "work"),
+            (finished(), "check"),
+            (checked(Verdict::Passed), "keep"),
+            (Input::Ended(Ended::Kept(commit())), "complete"),
+            (ok(), "done Completed { commit: abcdef0 }"),
+        ],
+    );
+}
+
+#[test]
+fn red_is_intended_undone_cleaned_up_and_failed_in_that_order() {
+    let mut with_cleanup = task();
+    with_cleanup.cleanup = Some("make clean".into());
+    check(
+        with_cleanup,
+        Entry::Fresh,
+        &[
+            (Input::Begin, "work"),
+            (finished(), "check"),
+            (red(), &format!("intend TEST_FAIL: {RED}")),
+            (ok(), "undo"),
+            (undone(), "clean up: make clean"),
+            (Input::Ended(Ended::CleanedUp), &format!("fail TEST_FAIL: {RED}")),
+            (failed(), "done Failed { retryable: true }"),
+        ],
+    );
+}
+
+#[test]
+fn how_an_agent_ends_says_what_follows() {
+    let stopped = |by| End::Stopped { by };
+    let failed = |kind| End::Failed { kind, detail: "why".into() };
+    for (end, next) in [
+        (stopped(StoppedBy::Timeout), "intend TIMEOUT: The attempt took longer than 0 s"),
+        (stopped(StoppedBy::Stall), "intend TASK_EXEC: The agent gave no sign of life"),
+        (stopped(StoppedBy::User), "look"),
+        (stopped(StoppedBy::Budget), "look"),
+        (stopped(StoppedBy::Fenced), "rescue"),
+        (End::Limited { until: None }, "look"),
+        (End::OutOfContext, "intend TASK_EXEC: The agent ran out of context"),
+        (End::Refused, "intend TASK_EXEC: The agent refused"),
+        (failed(FailureKind::NotFound), "look"),
+        (failed(FailureKind::Auth), "look"),
+        (failed(FailureKind::Config), "look"),
+        (failed(FailureKind::Network), "intend TASK_EXEC: why"),
+        (failed(FailureKind::Crashed), "intend TASK_EXEC: why"),
+        (failed(FailureKind::Protocol), "intend TASK_EXEC: why"),
+    ] {
+        check(task(), Entry::Fresh, &[(Input::Begin, "work"), (worked(end), next)]);
+    }
+}
+
+#[test]
+fn a_check_that_is_not_there_is_looked_for_twice_and_not_blamed_on_the_work() {
+    check(
+        task(),
+        Entry::Fresh,
+        &[
+            (Input::Begin, "work"),
+            (finished(), "check"),
+            (checked(Verdict::Missing), "prepare"),
+            (Input::Ended(Ended::Prepared), "check"),
+            (
+                checked(Verdict::Missing),
+                "done Left(EnvSetup(\"the check can not be run here: make test\"))",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn each_row_of_the_recovery_matrix_enters_the_same_way() {
+    let judged = |commit| Entry::Recovered(Action::Judge { commit });
+    let no_progress = "intend SESSION_TIMEOUT: No progress detected";
+    check(
+        task(),
+        Entry::Recovered(Action::FailNoProgress),
+        &[
+            (Input::Begin, no_progress),
+            (ok(), "undo"),
+            (undone(), "fail SESSION_TIMEOUT: No progress detected"),
+        ],
+    );
+    check(task(), Entry::Recovered(Action::Resume { step: 2 }), &[(Input::Begin, "work after 2")]);
+    check(
+        task(),
+        judged(CommitWhen::Never),
+        &[(Input::Begin, "check"), (checked(Verdict::Passed), "keep")],
+    );
+    check(
+        task(),
+        judged(CommitWhen::AfterPass),
+        &[(Input::Begin, "check"), (red(), &format!("intend TEST_FAIL: {RED}"))],
+    );
+    check(
+        task(),
+        judged(CommitWhen::BeforeCheck),
+        &[
+            (Input::Begin, "keep"),
+            (Input::Ended(Ended::Kept(commit())), "check"),
+            (checked(Verdict::Passed), "keep"),
+            (Input::Ended(Ended::Kept(commit())), "complete"),
+        ],
+    );
+}
+
+#[test]
+fn an_intent_is_finished_whatever_the_matrix_says() {
+    let mut intended = task();
+    intended.intent =
+        Some(Intent::Rollback { category: Category::Timeout, message: "first".into() });
+    check(
+        intended,
+        Entry::Recovered(Action::Judge { commit: CommitWhen::Never }),
+        &[
+            (Input::Begin, "undo"),
+            (undone(), "fail TIMEOUT: first"),
+            (failed(), "done Failed { retryable: true }"),
+        ],
+    );
+}
+
+#[test]
+fn a_base_that_is_gone_fails_for_good() {
+    check(
+        task(),
+        Entry::Fresh,
+        &[
+            (Input::Begin, "work"),
+            (finished(), "check"),
+            (red(), &format!("intend TEST_FAIL: {RED}")),
+            (ok(), "undo"),
+            (Input::Ended(Ended::NoBase), &format!("fail for good TEST_FAIL: {RED}")),
+        ],
+    );
+}
+
+#[test]
+fn the_lease_is_renewed_beside_the_work_and_a_lost_claim_stops_it() {
+    check(
+        task(),
+        Entry::Fresh,
+        &[
+            (Input::Begin, "work"),
+            (Input::Tick, "renew"),
+            (lease(), "wait"),
+            (Input::Tick, "renew"),
+            (taken(), "cancel Fenced"),
+            (Input::Tick, "wait"),
+            (worked(End::Stopped { by: StoppedBy::Fenced }), "rescue"),
+            (Input::Ended(Ended::Rescued), "done Lost"),
+        ],
+    );
+}
+
+#[test]
+fn a_result_that_comes_too_late_is_rescued_and_not_recorded() {
+    check(
+        task(),
+        Entry::Fresh,
+        &[
+            (Input::Begin, "work"),
+            (finished(), "check"),
+            (checked(Verdict::Passed), "keep"),
+            (Input::Ended(Ended::Kept(commit())), "complete"),
+            (taken(), "rescue"),
+            (Input::Ended(Ended::Rescued), "done Lost"),
+        ],
+    );
+}
+
+#[test]
+fn checkpoints_of_the_agent_are_stored_and_a_senseless_one_is_ignored() {
+    let told =
+        || Input::Told(AgentEvent::Checkpoint { step: 1, total: 2, description: "half".into() });
+    check(
+        task(),
+        Entry::Fresh,
+        &[
+            (Input::Begin, "work"),
+            (told(), "checkpoint"),
+            (lease(), "wait"),
+            (told(), "checkpoint"),
+            (Input::Refused(Refusal::BadValue("step 3 of 2".into())), "wait"),
+            (Input::Told(AgentEvent::Text("hm".into())), "wait"),
+        ],
+    );
+}
+
+#[test]
+fn an_interrupt_finishes_nothing_new() {
+    let user = || worked(End::Stopped { by: StoppedBy::User });
+    // Nothing was changed: back to pending, uncounted.
+    check(
+        task(),
+        Entry::Fresh,
+        &[
+            (Input::Begin, "work"),
+            (Input::Interrupt, "cancel User"),
+            (user(), "look"),
+            (Input::Ended(Ended::Looked { changed: false }), "release"),
+            (ok(), "done Left(Interrupted)"),
+        ],
+    );
+    // Something was: the next session recovers it, even if the agent says that it was done.
+    check(
+        task(),
+        Entry::Fresh,
+        &[
+            (Input::Begin, "work"),
+            (Input::Interrupt, "cancel User"),
+            (finished(), "look"),
+            (Input::Ended(Ended::Looked { changed: true }), "done Left(Interrupted)"),
+        ],
+    );
+    check(
+        task(),
+        Entry::Fresh,
+        &[
+            (Input::Begin, "work"),
+            (finished(), "check"),
+            (Input::Interrupt, "cancel User"),
+            (checked(Verdict::Cancelled), "done Left(Interrupted)"),
+        ],
+    );
+    // A second one does not wait for anything.
+    check(
+        task(),
+        Entry::Fresh,
+        &[
+            (Input::Begin, "work"),
+            (Input::Interrupt, "cancel User"),
+            (Input::Interrupt, "done Left(Interrupted)"),
+        ],
+    );
+    // A rollback under way is finished.
+    check(
+        task(),
+        Entry::Fresh,
+        &[
+            (Input::Begin, "work"),
+            (finished(), "check"),
+            (red(), &format!("intend TEST_FAIL: {RED}")),
+            (ok(), "undo"),
+            (Input::Interrupt, "wait"),
+            (undone(), &format!("fail TEST_FAIL: {RED}")),
+        ],
+    );
+}
