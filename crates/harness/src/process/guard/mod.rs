@@ -6,8 +6,9 @@
 //! three standard streams, and back go what became of it. The end of that socket means that the
 //! harness is gone, on every Unix. The agent's streams never pass through the guard.
 //!
-//! Where the program did not call [`init`], the same code runs on a thread of the harness: then nothing but the parent-death signal ends the agent of a killed harness,
-//! and what it had started is left to [`super::leftovers`].
+//! Where the program did not call [`init`], the same code runs on a thread of the harness: then
+//! nothing but the parent-death signal ends the agent of a killed harness, and what it had started
+//! is left to [`super::leftovers`].
 
 mod agent;
 mod watch;
