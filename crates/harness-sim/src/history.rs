@@ -193,7 +193,10 @@ pub(crate) fn drops(commands: &[Command], id: &TaskId) -> bool {
         | Command::Fail(_)
         | Command::Retry(_)
         | Command::Release(_)
+        | Command::Upkeep
+        | Command::Adopt(_)
         | Command::BeginSession(_)
-        | Command::EndSession(_) => false,
+        | Command::EndSession(_)
+        | Command::Note(_) => false,
     })
 }
