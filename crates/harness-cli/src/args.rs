@@ -50,6 +50,7 @@ impl Global {
 pub(crate) enum Command {
     Init(commands::init::Args),
     Add(commands::add::Args),
+    Run(commands::run::Args),
     Rescue(commands::rescue::Args),
     Demo(commands::demo::Args),
     Config(commands::config::Args),
@@ -67,7 +68,7 @@ pub(crate) enum Command {
 /// The order in which `harness --help` lists the commands. A test holds that each is in one group.
 const GROUPS: &[(&str, &[&str])] = &[
     ("Set up", &["demo", "init", "trust", "config", "doctor"]),
-    ("Tasks", &["add", "task", "plan", "rescue"]),
+    ("Tasks", &["add", "run", "task", "plan", "rescue"]),
     ("Looking", &["status", "log"]),
     ("For scripts", &["worker-id", "completions", "man"]),
 ];

@@ -11,15 +11,12 @@ pub(crate) enum ExitCode {
     /// The command line makes no sense.
     Usage = 2,
     /// Stopped with work left: a limit or a budget.
-    #[allow(dead_code, reason = "`run` ends with it")]
     WorkLeft = 3,
     /// Finished, but some tasks failed for good.
-    #[allow(dead_code, reason = "`run` ends with it")]
     SomeFailed = 4,
     /// A person must fix something: the ledger, the configuration, trust.
     Config = 5,
     /// Ctrl-C.
-    #[allow(dead_code, reason = "`run` ends with it")]
     Interrupted = 130,
 }
 

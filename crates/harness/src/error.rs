@@ -24,6 +24,9 @@ pub enum Error {
     /// A decision could not be made durable.
     #[error(transparent)]
     Commit(std::sync::Arc<crate::store::StoreError>),
+    /// Git can not do what was asked.
+    #[error(transparent)]
+    Workspace(#[from] crate::workspace::WorkspaceError),
     #[error(transparent)]
     Io(#[from] io::Error),
     /// Anything else that a flow or an agent has to say.

@@ -10,6 +10,7 @@ mod define;
 mod drive;
 mod error;
 pub mod event;
+pub mod flows;
 pub mod host;
 pub mod hub;
 pub mod process;
@@ -33,3 +34,6 @@ pub use harness_core as core;
 pub use hub::{Hub, HubStatus, Reply};
 pub use process::guard;
 pub use repeat::{PARALLEL, RetryPolicy};
+
+// The flows are written as an outsider would write them.
+extern crate self as harness;

@@ -11,6 +11,7 @@ pub(crate) mod log;
 pub(crate) mod man;
 pub(crate) mod plan;
 pub(crate) mod rescue;
+pub(crate) mod run;
 pub(crate) mod status;
 pub(crate) mod task;
 pub(crate) mod trust;
@@ -86,6 +87,7 @@ fn dispatch(invocation: &mut Invocation, cli: Cli) -> Result<ExitCode> {
     match cli.command {
         Command::Init(args) => init::run(invocation, args),
         Command::Add(args) => add::run(invocation, args),
+        Command::Run(args) => run::run(invocation, args),
         Command::Rescue(args) => rescue::run(invocation, args),
         Command::Demo(args) => demo::run(invocation, args),
         Command::Config(args) => config::run(invocation, args),

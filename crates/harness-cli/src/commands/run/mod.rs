@@ -1,0 +1,169 @@
+//! `harness run`
+
+mod agent;
+mod session;
+mod signals;
+mod told;
+
+use harness::core::machine::work::{Runs, Stopped};
+use harness_core::{Ledger, Stats, ledger::ConcurrencyMode};
+use serde_json::json;
+
+use super::Invocation;
+use crate::{
+    config::Overrides,
+    exit::ExitCode,
+    failure::{Failure, Result},
+    root::StateRoot,
+    trust::{self, Trust},
+    would_run::WouldRun,
+};
+
+/// Work on the ledger until nothing is left
+///
+/// Takes one task after the other: the agent works, the task's check decides, and what passed is
+/// committed as `ID: title`. What did not is rolled back, after everything that would vanish was
+/// saved (`harness rescue list`), and tried again. A session that was killed is recovered by the next
+/// one. While it works nobody else can change the ledger.
+///
+/// The tree must be clean: what belongs to no commit could not be told from the agent's work.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  harness run --agent shell                    # instructions are scripts: no model, no key
+  harness run --agent-command 'my-agent --print'   # the prompt comes on standard input
+  harness run --agent shell --once --json")]
+pub(crate) struct Args {
+    /// The agent: `shell`, or one of `[agents.NAME]` of kind `command` in harness.toml
+    #[arg(long, value_name = "NAME")]
+    agent: Option<String>,
+    /// Any program that takes a prompt on standard input, or where a word says {prompt_file}
+    #[arg(long, value_name = "COMMAND", conflicts_with = "agent")]
+    agent_command: Option<String>,
+    /// End with this session, whatever is left
+    #[arg(long)]
+    once: bool,
+    /// Tasks that one session works on [default: as the ledger says]
+    #[arg(long, value_name = "N")]
+    max_tasks_per_session: Option<u32>,
+    #[command(flatten)]
+    worker: crate::worker::Choice,
+    /// End with a JSON document on standard output
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
+    let root = invocation.root()?;
+    if !Trust::of_user(&invocation.env)?.is_trusted(&root)? {
+        return Err(trust::refusal(&root, &WouldRun::in_root(&root)?));
+    }
+    let flags = Overrides::default().set("agent", "--agent", args.agent.clone());
+    let config = invocation.config(&root, flags)?;
+    let agent = agent::choose(&config, args.agent_command.as_deref())?;
+    let ledger = invocation.look(&root)?;
+    if ledger.head().session_config.concurrency_mode == ConcurrencyMode::Concurrent {
+        return Err(Failure::config("this ledger is for several workers, which is not there yet")
+            .hint("set session_config.concurrency_mode to \"exclusive\" in harness-tasks.json"));
+    }
+    name_unfinishable(&ledger);
+    let most = args.max_tasks_per_session.map(i64::from);
+    let session = session::Session {
+        worker: args.worker.id(&invocation.env, || Ok(root.clone()))?,
+        workspace: invocation.workspace(&root)?,
+        lease_seconds: invocation.lease_seconds()?,
+        max_tasks: most.unwrap_or(ledger.head().session_config.max_tasks_per_session),
+        runs: if args.once { Runs::Once } else { Runs::On },
+        stall_seconds: config.stall_seconds,
+    };
+    let run_id = session::new_run_id();
+    let stopped = session.run(&root, agent, &run_id)?;
+    finish(invocation, &root, &stopped, &run_id, args.json)
+}
+
+/// Said before anything is done: the session would stop at the first of these.
+fn name_unfinishable(ledger: &Ledger) {
+    let lacking = ledger.tasks().filter(|t| t.unfinished() && t.check().is_none());
+    let names: Vec<&str> = lacking.map(|t| t.id.as_str()).collect();
+    if !names.is_empty() {
+        let names = names.join(", ");
+        crate::store::warn(&format!("no validation.command, so they can not be finished: {names}"));
+    }
+}
+
+/// How a run ended, for programs, and the exit code that says the same.
+fn ending(stopped: &Stopped, ledger: &Ledger) -> (&'static str, &'static str, ExitCode) {
+    let unfinished = ledger.tasks().any(|t| t.unfinished());
+    let failed_for_good = ledger.tasks().any(|t| t.failed_for_good());
+    match stopped {
+        Stopped::Complete if failed_for_good => ("succeeded", "complete", ExitCode::SomeFailed),
+        Stopped::Complete => ("succeeded", "complete", ExitCode::Done),
+        Stopped::Once if unfinished => ("stopped", "once", ExitCode::WorkLeft),
+        Stopped::Once => ("stopped", "once", ExitCode::Done),
+        Stopped::MaxSessions => ("stopped", "max_sessions", ExitCode::WorkLeft),
+        Stopped::Limit => ("stopped", "limit", ExitCode::WorkLeft),
+        Stopped::Budget => ("stopped", "budget", ExitCode::WorkLeft),
+        Stopped::Interrupted => ("cancelled", "cancelled", ExitCode::Interrupted),
+        Stopped::EnvSetup(_) => ("failed", "env_setup", ExitCode::Error),
+        Stopped::Client { .. } => ("failed", "config", ExitCode::Error),
+        Stopped::Config(_) | Stopped::Dirty(_) => ("failed", "config", ExitCode::Config),
+    }
+}
+
+fn finish(
+    invocation: &mut Invocation,
+    root: &StateRoot,
+    stopped: &Stopped,
+    run_id: &str,
+    json: bool,
+) -> Result<ExitCode> {
+    let ledger = invocation.look(root)?;
+    let (outcome, stop_reason, code) = ending(stopped, &ledger);
+    if json {
+        let stats = Stats::of(&ledger);
+        let counts = json!({ "total": stats.total, "completed": stats.completed,
+            "failed": stats.failed, "pending": stats.pending,
+            "in_progress": stats.in_progress, "blocked": stats.blocked });
+        invocation.out.document(&json!({
+            "outcome": outcome, "stop_reason": stop_reason, "exit_code": code as u8,
+            "run_id": run_id, "sessions": ledger.head().session_count, "counts": counts,
+            "cost_usd": null,
+        }))?;
+    }
+    match failure(stopped) {
+        Some(failure) => Err(failure),
+        None => Ok(code),
+    }
+}
+
+/// What a person has to know about an end that is not the work's own.
+fn failure(stopped: &Stopped) -> Option<Failure> {
+    match stopped {
+        Stopped::Complete
+        | Stopped::Once
+        | Stopped::MaxSessions
+        | Stopped::Interrupted
+        | Stopped::Limit
+        | Stopped::Budget => None,
+        Stopped::EnvSetup(why) => Some(
+            Failure::error(format!("the environment is not ready: {why}"))
+                .hint("mend it and run again: nothing is lost, and no attempt was counted"),
+        ),
+        Stopped::Config(why) => Some(Failure::config(why.clone())),
+        Stopped::Client { task, worker } => Some(
+            Failure::error(format!("task {task} is claimed by {worker}"))
+                .hint(format!("wait for it, or take it back: `harness task release {task}`")),
+        ),
+        Stopped::Dirty(files) => {
+            let shown: Vec<&str> = files.iter().take(10).map(String::as_str).collect();
+            let more = files.len().saturating_sub(shown.len());
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let files = shown.join(", ");
+            Some(
+                Failure::config(format!("the work tree has changes of yours: {files}{more}")).hint(
+                    "commit or stash them first: a rollback could not tell them from the agent's",
+                ),
+            )
+        }
+    }
+}

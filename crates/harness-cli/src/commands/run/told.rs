@@ -1,0 +1,49 @@
+//! The log as it grows, on standard error: what a session does is what its log says.
+
+use std::{
+    fs::File,
+    io::{self, Read, Seek, SeekFrom, Write},
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+};
+
+use crate::{
+    failure::{Failure, Result},
+    render::visible,
+};
+
+pub(super) struct Told {
+    log: PathBuf,
+    shown: Mutex<u64>,
+}
+
+impl Told {
+    /// What is in the log already was told to somebody else.
+    pub(super) fn from_here_on(root: &Path) -> Result<Self> {
+        let log = root.join("harness-progress.txt");
+        let shown = match log.metadata() {
+            Ok(found) => found.len(),
+            Err(why) if why.kind() == io::ErrorKind::NotFound => 0,
+            Err(why) => return Err(Failure::file("read", &log, &why)),
+        };
+        Ok(Self { log, shown: Mutex::new(shown) })
+    }
+
+    /// Shows the whole lines that have come since.
+    pub(super) fn show(&self) {
+        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        let Ok(lines) = since(&self.log, *shown) else { return };
+        let whole = lines.rfind('\n').map_or(0, |end| end + 1);
+        *shown += u64::try_from(whole).unwrap_or(0);
+        // Nobody is left to be told when this fails.
+        _ = io::stderr().write_all(visible(&lines[..whole]).as_bytes());
+    }
+}
+
+fn since(log: &Path, offset: u64) -> io::Result<String> {
+    let mut file = File::open(log)?;
+    file.seek(SeekFrom::Start(offset))?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
