@@ -18,8 +18,11 @@ use crate::{
 /// How often and how soon to try again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryPolicy {
+    /// The first one included; 0 counts as 1.
     pub tries: u32,
+    /// The pause after the first try; it doubles after each further one.
     pub first_delay: Duration,
+    /// Where the doubling ends. Each pause is then cut by chance to between half of it and all.
     pub longest_delay: Duration,
 }
 
@@ -42,12 +45,36 @@ impl RetryPolicy {
     }
 }
 
-/// How many things [`Branch::parallel`] does at once if it is not told.
+/// A good number for [`Branch::parallel`] where nothing speaks for another.
 pub const PARALLEL: usize = 5;
 
 impl<A> Branch<A> {
-    /// Tries `what` until it succeeds or the policy gives up. `attempt` is told which try it is,
-    /// from 1.
+    /// Tries `what` until it succeeds or the policy gives up, with [`Error::GaveUp`]. `attempt` is
+    /// told which try it is, from 1. Every error is tried again but for [`Error::Aborted`]. Told as
+    /// `retry:start`, `retry:attempt`, `retry:backoff`, `retry:success` and `retry:failure`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use harness::{Cx, Harness, Result, RetryPolicy};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let flow = Harness::define("stubborn").state(|(): &()| ()).run(
+    ///     async |cx: &mut Cx<'_, (), ()>| {
+    ///         let first_delay = Duration::from_millis(1);
+    ///         let policy = RetryPolicy { first_delay, ..RetryPolicy::default() };
+    ///         cx.retry("download", policy, async |number| match number {
+    ///             1 => Err("the line is bad".into()),
+    ///             _ => Ok(number),
+    ///         })
+    ///         .await
+    ///     },
+    /// );
+    /// assert_eq!(flow.create(()).run().await?.result, 2);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn retry<T, F: Future<Output = Result<T>>>(
         &self,
         what: &str,
@@ -86,8 +113,35 @@ impl<A> Branch<A> {
         }
     }
 
-    /// Does `work` for every item, at most `limit` at once, and gives the results in the order of
-    /// the items. One that fails does not stop the others.
+    /// Does `work` for every item, at most `limit` at once (0 counts as 1), and gives the results in
+    /// the order of the items. One that fails does not stop the others. Told as `parallel:start`,
+    /// `parallel:item:start`, `parallel:item:complete` or `parallel:item:failed`, and
+    /// `parallel:complete`.
+    ///
+    /// Everything runs in the task that calls this: it is for work that waits, not for work that
+    /// computes. What `work` returns can not borrow `cx.state`; [`fork`](crate::Cx::fork) a branch
+    /// for it.
+    ///
+    /// ```
+    /// use harness::{Cx, Harness, PARALLEL, Result};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let flow = Harness::define("review")
+    ///     .state(|files: &Vec<&'static str>| files.clone())
+    ///     .run(async |cx: &mut Cx<'_, Vec<&'static str>, ()>| {
+    ///         let (branch, files) = (cx.fork(), std::mem::take(cx.state));
+    ///         let reviews = cx.parallel(PARALLEL, files, |file| {
+    ///             let branch = branch.clone();
+    ///             async move { branch.task(file, async |_| Ok(file.len())).await }
+    ///         });
+    ///         reviews.await.into_iter().collect::<Result<Vec<usize>>>()
+    ///     });
+    /// let done = flow.create(vec!["main.rs", "lib.rs"]).run().await?;
+    /// assert_eq!(done.result, [7, 6]);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn parallel<I, T, F: Future<Output = Result<T>>>(
         &self,
         limit: usize,
