@@ -8,33 +8,49 @@ use crate::Timestamp;
 /// Something that happened inside an execution.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AgentEvent {
+    /// A piece of what it says.
     Text(String),
+    /// A piece of what it says to itself.
     Thinking(String),
+    /// It begins to use a tool.
     ToolStart {
+        /// Its own name for the tool.
         name: String,
+        /// What the tool is given.
         input: Option<Value>,
     },
+    /// The tool answered.
     ToolEnd {
+        /// As in `ToolStart`.
         name: String,
+        /// What it answered.
         result: Option<Value>,
+        /// Whether the answer is a failure.
         is_error: bool,
     },
     /// An increment, not a total.
     Usage(Usage),
     /// How full the context is, where the agent says so.
     Context {
+        /// In the context now.
         used_tokens: u64,
+        /// How many it holds.
         window_tokens: u64,
     },
     /// A rate or usage limit was reported.
     Limit {
+        /// When it ends, where the agent says so.
         until: Option<Timestamp>,
     },
     /// The agent's own name for its context, by which it can be resumed.
     Session(String),
+    /// It says how far it came.
     Checkpoint {
+        /// From 1.
         step: u32,
+        /// How many there will be.
         total: u32,
+        /// What is done now.
         description: String,
     },
 }
@@ -42,8 +58,11 @@ pub enum AgentEvent {
 /// Tokens and money. Cached input counts as input.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Usage {
+    /// Read by the model.
     pub input_tokens: u64,
+    /// Written by it.
     pub output_tokens: u64,
+    /// Where the agent says so; never computed from a price list.
     pub cost_usd: Option<f64>,
 }
 
@@ -63,29 +82,44 @@ impl std::ops::AddAssign for Usage {
 pub enum End {
     /// A proper end of a turn, whatever it says.
     Finished {
+        /// The last thing it said.
         final_text: String,
+        /// Of all of the execution.
         usage: Usage,
     },
+    /// A rate or usage limit ended it.
     Limited {
+        /// When the limit ends, where the agent says so.
         until: Option<Timestamp>,
     },
+    /// Its context is full.
     OutOfContext,
+    /// The model will not do this.
     Refused,
+    /// It could not work.
     Failed {
+        /// Whose fault that is.
         kind: FailureKind,
+        /// In words, for people.
         detail: String,
     },
+    /// We stopped it.
     Stopped {
+        /// Why.
         by: StoppedBy,
     },
 }
 
+/// Why an execution failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureKind {
     /// There is no such program.
     NotFound,
+    /// It has no credentials, or they are not accepted.
     Auth,
+    /// It was started in a way that it does not take.
     Config,
+    /// It does not reach its model.
     Network,
     /// It ended with an error, or was killed by somebody else.
     Crashed,
@@ -93,6 +127,7 @@ pub enum FailureKind {
     Protocol,
 }
 
+/// Why we stopped an execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StoppedBy {
     /// Whoever runs the harness.
@@ -101,6 +136,7 @@ pub enum StoppedBy {
     Timeout,
     /// It gave no sign of life for too long.
     Stall,
+    /// What it may cost was spent.
     Budget,
     /// The claim was lost.
     Fenced,

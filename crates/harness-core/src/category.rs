@@ -5,16 +5,24 @@ use std::{fmt, str::FromStr};
 /// The category of an error. What follows from each is decided by the machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Category {
+    /// The environment is broken: nothing is said about the work.
     EnvSetup,
+    /// The ledger or the configuration is wrong: a person must mend it.
     Config,
+    /// The work itself failed.
     TaskExec,
+    /// The check did not pass.
     TestFail,
+    /// The check or the attempt took too long.
     Timeout,
+    /// A task that this one depends on failed for good.
     Dependency,
+    /// The session ended before the attempt did.
     SessionTimeout,
 }
 
 impl Category {
+    /// Every one, once.
     pub const ALL: [Self; 7] = [
         Self::EnvSetup,
         Self::Config,
@@ -25,6 +33,7 @@ impl Category {
         Self::SessionTimeout,
     ];
 
+    /// As logs and ledgers spell it: `TEST_FAIL`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::EnvSetup => "ENV_SETUP",
@@ -44,6 +53,7 @@ impl fmt::Display for Category {
     }
 }
 
+/// A word that names no category, cut to 40 characters.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "unknown category {0:?}: one of ENV_SETUP, CONFIG, TASK_EXEC, TEST_FAIL, TIMEOUT, DEPENDENCY, SESSION_TIMEOUT"

@@ -5,35 +5,45 @@ use crate::Category;
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
+    /// By itself.
     Code(i32),
+    /// Killed, and not by us.
     Signal(i32),
+    /// Killed by us when its time was up.
     TimedOut,
+    /// Killed by us because somebody asked.
     Cancelled,
 }
 
 /// Whether the shell knows the command, looked at before it is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Found {
+    /// Or not known to be missing.
     Yes,
     /// Its first word is a plain word that names no program.
     No,
 }
 
+/// What a check says about the work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
+    /// Exit code 0, and nothing else.
     Passed,
     /// The work is not good enough.
     Red {
+        /// The exit code or the signal, in words.
         why: String,
     },
     /// It took too long.
     TimedOut,
     /// The environment lacks the check: that says nothing about the work.
     Missing,
+    /// Somebody stopped it: it says nothing.
     Cancelled,
 }
 
 impl Verdict {
+    /// From the look before the run and its end.
     pub fn of(found: Found, exit: Exit) -> Self {
         match (found, exit) {
             (Found::No, _) | (_, Exit::Code(127)) => Self::Missing,

@@ -10,7 +10,12 @@ use crate::{
     task::Intent,
 };
 
+/// Something that became true. Durable before anybody hears of it.
 #[derive(Debug, Clone, PartialEq)]
+#[allow(
+    missing_docs,
+    reason = "the fields are named after what they are; `event` has their names on disk"
+)]
 pub enum Fact {
     Initialized { project: String },
     HealthCheck { passed: bool },

@@ -13,11 +13,15 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct TaskId(Arc<str>);
 
+/// A text that can not be the name of something.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{given:?} is not a valid {what}: {rule}")]
 pub struct BadName {
+    /// A noun, for the message.
     pub what: &'static str,
+    /// The text, perhaps cut.
     pub given: String,
+    /// What it should have been.
     pub rule: &'static str,
 }
 
@@ -25,6 +29,7 @@ impl TaskId {
     const RULE: &'static str = "1 to 64 of A-Z a-z 0-9 . _ -, starting with a letter or digit, \
                                 without `..` and not ending in `.lock`";
 
+    /// Or says which rule it breaks.
     pub fn parse(text: &str) -> Result<Self, BadName> {
         let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
         let good = (1..=64).contains(&text.len())
@@ -46,6 +51,7 @@ impl TaskId {
         if digits.bytes().all(|b| b.is_ascii_digit()) { digits.parse().ok() } else { None }
     }
 
+    /// As it was given.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -102,6 +108,7 @@ impl WorkerId {
     const RULE: &'static str =
         "1 to 128 characters, no control characters, no `/`, not starting with `.` or `-`";
 
+    /// Or says which rule it breaks.
     pub fn parse(text: &str) -> Result<Self, BadName> {
         let good = (1..=128).contains(&text.chars().count())
             && !text.starts_with(['.', '-'])
@@ -115,6 +122,7 @@ impl WorkerId {
         Self(text.into())
     }
 
+    /// As it was given.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -127,6 +135,7 @@ macro_rules! object_id {
         pub struct $name(Arc<str>);
 
         impl $name {
+            /// 4 to 64 hexadecimal digits.
             pub fn parse(text: &str) -> Result<Self, BadName> {
                 let good = (4..=64).contains(&text.len())
                     && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
@@ -137,6 +146,7 @@ macro_rules! object_id {
                 }
             }
 
+            /// As git spells it.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -207,6 +217,7 @@ impl Epoch {
     /// What a database column holds. No ledger counts that far; a hand may write anything.
     const MAX: u64 = i64::MAX.unsigned_abs();
 
+    /// Stays at the largest that can be stored.
     pub fn next(self) -> Self {
         Self(self.0.saturating_add(1).min(Self::MAX))
     }

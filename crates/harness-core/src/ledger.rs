@@ -23,21 +23,29 @@ const EPOCHS_OF_A_TRANSACTION: u64 = 1000;
 /// Everything of the ledger that is not a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Head {
+    /// `None` in a ledger that was made by hand.
     pub created: Option<Timestamp>,
+    /// The bounds that people set.
     pub session_config: SessionConfig,
+    /// How many have begun; the N of the last `SESSION-N`.
     pub session_count: u64,
+    /// When one last ended.
     pub last_session: Option<Timestamp>,
     /// The claim counter. It is kept when the tasks are replaced or reset.
     pub epoch: Epoch,
+    /// Of the plan that was imported.
     pub goal: Option<String>,
+    /// In the order in which they are worked.
     pub phases: Vec<Phase>,
     /// The log lines of the last change, and the size of the log when it was made. Whoever writes
     /// next appends those that the log lacks from there on.
     pub log_tail: Vec<String>,
+    /// In bytes; 0 where `log_tail` is empty.
     pub log_at: u64,
 }
 
 impl Head {
+    /// Of a ledger that was just made.
     pub fn new(created: Timestamp) -> Self {
         Self {
             created: Some(created),
@@ -53,10 +61,14 @@ impl Head {
     }
 }
 
+/// `session_config` in `harness-tasks.json`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionConfig {
+    /// How many sessions at once.
     pub concurrency_mode: ConcurrencyMode,
+    /// Zero or less: no limit.
     pub max_tasks_per_session: i64,
+    /// Zero or less: no limit.
     pub max_sessions: i64,
 }
 
@@ -70,13 +82,17 @@ impl Default for SessionConfig {
     }
 }
 
+/// How many sessions may work on the ledger at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConcurrencyMode {
+    /// One, which holds the lock for its whole life.
     Exclusive,
+    /// Several, which take the lock for each transaction.
     Concurrent,
 }
 
 impl ConcurrencyMode {
+    /// As the ledger spells it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Exclusive => "exclusive",
@@ -88,18 +104,26 @@ impl ConcurrencyMode {
 /// A stage of the work; the tasks of a later one wait for the gates of the earlier ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Phase {
+    /// As tasks name it.
     pub name: String,
+    /// What has to pass when all of its tasks are completed.
     pub gate: Option<Gate>,
+    /// Whether a person has to let it pass too.
     pub approve: bool,
+    /// When it did.
     pub passed_at: Option<Timestamp>,
 }
 
+/// The check at the end of a phase.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gate {
+    /// A line for `sh -c`.
     pub command: String,
+    /// How long it may take, where the ledger says so.
     pub timeout_seconds: Option<u64>,
 }
 
+/// The head and the tasks. Cloning copies all of it.
 #[derive(Debug, Clone)]
 pub struct Ledger {
     head: Head,
@@ -110,11 +134,13 @@ pub struct Ledger {
     highest_epoch: Epoch,
 }
 
+/// Two tasks have the same id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("duplicate task id {0}")]
 pub struct DuplicateTask(pub TaskId);
 
 impl Ledger {
+    /// In the order of `tasks`.
     pub fn new(head: Head, tasks: Vec<Task>) -> Result<Self, DuplicateTask> {
         let mut by_id = IndexMap::with_capacity(tasks.len());
         for task in tasks {
@@ -130,6 +156,7 @@ impl Ledger {
         Self { head, tasks, selection: OnceLock::new(), highest_epoch }
     }
 
+    /// All that is not a task.
     pub fn head(&self) -> &Head {
         &self.head
     }
@@ -139,18 +166,22 @@ impl Ledger {
         self.tasks.values()
     }
 
+    /// By its id.
     pub fn task(&self, id: &TaskId) -> Option<&Task> {
         self.tasks.get(id)
     }
 
+    /// Whether there is a task of this id.
     pub fn contains(&self, id: &TaskId) -> bool {
         self.tasks.contains_key(id)
     }
 
+    /// How many tasks there are.
     pub fn len(&self) -> usize {
         self.tasks.len()
     }
 
+    /// Whether there is no task.
     pub fn is_empty(&self) -> bool {
         self.tasks.is_empty()
     }
@@ -159,6 +190,7 @@ impl Ledger {
         &self.tasks
     }
 
+    /// Who is next, and why others are not.
     pub fn selection(&self) -> &Selection {
         self.selection.get_or_init(|| Selection::build(&self.head, &self.tasks))
     }
@@ -168,6 +200,7 @@ impl Ledger {
         self.head.epoch.max(self.highest_epoch)
     }
 
+    /// Of the claim that comes next.
     pub fn next_epoch(&self) -> Epoch {
         self.epoch().next()
     }

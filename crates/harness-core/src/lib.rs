@@ -3,6 +3,8 @@
 //! This crate says what becomes true ([`decide`]) and what to do next; it never does anything. No
 //! clock, no file, no process, no thread: `now` is always an argument.
 
+#![warn(missing_docs)]
+
 pub mod agent;
 pub mod category;
 pub mod check;

@@ -10,15 +10,25 @@ use crate::{Category, TaskId, Timestamp};
 /// The type of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
+    /// The ledger was made, or the environment looked at.
     Init,
+    /// A claim.
     Starting,
+    /// Exactly one for each completion.
     Completed,
+    /// A failed attempt, or why a session stopped.
     Error,
+    /// How far an attempt came.
     Checkpoint,
+    /// The work tree was reset.
     Rollback,
+    /// Something that an earlier process left was put in order.
     Recovery,
+    /// The numbers of the ledger at the end of a session.
     Stats,
+    /// A session took or gave back the lock.
     Lock,
+    /// Nothing failed; a person should know.
     Warn,
 }
 
@@ -31,6 +41,7 @@ enum Subject {
 }
 
 impl Kind {
+    /// Every one, once.
     pub const ALL: [Self; 10] = [
         Self::Init,
         Self::Starting,
@@ -44,6 +55,7 @@ impl Kind {
         Self::Warn,
     ];
 
+    /// As the log spells it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Init => "INIT",
@@ -83,10 +95,15 @@ impl fmt::Display for Kind {
 /// One line of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogLine {
+    /// When it became true.
     pub time: Timestamp,
+    /// The N of `SESSION-N`.
     pub session: u64,
+    /// What sort of line it is.
     pub kind: Kind,
+    /// The task that it is about.
     pub task: Option<TaskId>,
+    /// Of what failed.
     pub category: Option<Category>,
     /// As it was given; it is escaped where the line is written.
     pub message: String,

@@ -41,6 +41,7 @@ type ReadyKey = (u8, u64, TaskId);
 /// Priority, time of the failure, position, id.
 type RetryKey = (u8, Option<Timestamp>, u64, TaskId);
 
+/// The indexes over the tasks of a ledger; they follow each row that changes.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
     places: HashMap<TaskId, Place>,
@@ -166,10 +167,12 @@ impl Selection {
         &self.dangling
     }
 
+    /// Tasks that depend, directly or not, on themselves.
     pub fn cyclic(&self) -> &BTreeSet<TaskId> {
         &self.cyclic
     }
 
+    /// The claimed tasks of one worker, whatever their leases say.
     pub fn held_by(&self, worker: &WorkerId) -> impl Iterator<Item = &TaskId> {
         self.held.get(worker).into_iter().flatten()
     }

@@ -7,39 +7,48 @@ use std::{
 
 use crate::{Ledger, Task, TaskId, WorkerId, task::Status};
 
+/// One of these is true of every task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing<'a> {
     /// Whoever claims, of any role, gets this one.
     Next,
     /// It could be worked on now; others come first.
     Ready,
+    /// Somebody works on it.
     Claimed {
+        /// `None` in a ledger that was edited by hand.
         by: Option<&'a WorkerId>,
     },
     /// Dependencies that are not completed yet.
     Waiting {
+        /// In the order in which the task names them.
         on: Vec<&'a TaskId>,
     },
     /// It depends, directly or not, on one that failed for good.
     Blocked {
+        /// That one.
         by: &'a TaskId,
     },
     /// It depends on a task that does not exist.
     Dangling {
+        /// The first that is missing.
         dependency: &'a TaskId,
     },
     /// It depends on itself.
     Cyclic,
     /// An earlier phase is not through its gate.
     Phase {
+        /// The name of that phase.
         waits_for: &'a str,
     },
+    /// Nothing is left to do.
     Completed,
     /// It will not be tried again.
     Failed,
 }
 
 impl<'a> Standing<'a> {
+    /// `task` is one of `ledger`.
     pub fn of(ledger: &'a Ledger, task: &'a Task) -> Self {
         match task.status {
             Status::Completed => return Self::Completed,

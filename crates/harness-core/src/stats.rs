@@ -4,21 +4,29 @@ use std::{collections::HashSet, fmt};
 
 use crate::{TaskId, ledger::Ledger, task::Status};
 
+/// How many tasks stand where.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stats {
+    /// All tasks.
     pub total: usize,
+    /// Done.
     pub completed: usize,
+    /// For good, or to be tried again.
     pub failed: usize,
     /// Includes the blocked ones.
     pub pending: usize,
+    /// Claimed.
     pub in_progress: usize,
     /// Pending tasks that depend, directly or not, on one that failed for good.
     pub blocked: usize,
+    /// Of all tasks together.
     pub attempts_total: u64,
+    /// Those that are still kept; the log has all.
     pub checkpoints: usize,
 }
 
 impl Stats {
+    /// Walks all tasks.
     pub fn of(ledger: &Ledger) -> Self {
         Self::with_blocked(ledger, &blocked(ledger))
     }

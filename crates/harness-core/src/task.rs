@@ -13,46 +13,71 @@ pub const CHECK_TIMEOUT_SECONDS: u64 = 300;
 /// How often a task is tried if it does not say.
 pub const MAX_ATTEMPTS: u32 = 3;
 
+/// An entry of the ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Task {
+    /// Unique in its ledger.
     pub id: TaskId,
+    /// One line for people.
     pub title: String,
+    /// Where it stands.
     pub status: Status,
+    /// Which of several is chosen.
     pub priority: Priority,
+    /// All of these have to be completed before this one can be claimed.
     pub depends_on: Vec<TaskId>,
+    /// Those that ended, a success too.
     pub attempts: u32,
+    /// With so many the task has failed for good.
     pub max_attempts: u32,
+    /// HEAD at the claim: where a rollback goes.
     pub started_at_commit: Option<CommitId>,
+    /// How it is checked that the work is done.
     pub validation: Validation,
     /// `on_failure.cleanup`
     pub cleanup: Option<String>,
+    /// `[CATEGORY] message` each, oldest first.
     pub error_log: Vec<String>,
+    /// How far attempts came, oldest first.
     pub checkpoints: Vec<Checkpoint>,
+    /// Only when completed.
     pub completed_at: Option<Timestamp>,
+    /// When it last failed.
     pub failed_at: Option<Timestamp>,
 
     /// These two stay after a completion and go with a failure.
     pub claimed_by: Option<WorkerId>,
+    /// When that was.
     pub claimed_at: Option<Timestamp>,
     /// Only while claimed.
     pub lease_expires_at: Option<Timestamp>,
     /// The epoch of the last claim; it stays, so that a late holder can be told from the current.
     pub epoch: Option<Epoch>,
+    /// Only while claimed, as are the next four; see [`claimed_via`](Task::claimed_via).
     pub via: Option<Via>,
+    /// Where the work is done: canonical top level.
     pub worktree: Option<String>,
+    /// What HEAD named at the claim.
     pub branch: Option<String>,
+    /// The untracked files that were there before the claim.
     pub base_untracked: Option<TreeId>,
+    /// What is about to be done to git; see [`Intent`].
     pub intent: Option<Intent>,
 
+    /// For the agent; where that is a shell, the script.
     pub instructions: Option<String>,
+    /// Only workers of this role are given it, and those who name none.
     pub role: Option<String>,
+    /// The name of one of the ledger's phases.
     pub phase: Option<String>,
+    /// How long an attempt may take; for a client also its lease.
     pub timeout_seconds: Option<u64>,
     /// Position in an imported plan.
     pub order: Option<u64>,
 }
 
 impl Task {
+    /// Pending, with the defaults of a ledger that says nothing.
     pub fn new(id: TaskId, title: impl Into<String>) -> Self {
         Self {
             id,
@@ -92,6 +117,7 @@ impl Task {
             && (self.attempts >= self.max_attempts || self.dependency_entry().is_some())
     }
 
+    /// A failed task that will be tried again.
     pub fn retryable(&self) -> bool {
         self.status == Status::Failed && !self.failed_for_good()
     }
@@ -105,6 +131,7 @@ impl Task {
         }
     }
 
+    /// The entry of the error log that says on which failed task this one depends, while it does.
     pub fn dependency_entry(&self) -> Option<&str> {
         self.error_log.iter().find(|e| is_dependency_entry(e)).map(String::as_str)
     }
@@ -120,6 +147,7 @@ impl Task {
         self.via.unwrap_or(Via::Run)
     }
 
+    /// Whether another worker may take it from its holder.
     pub fn lease_ran_out(&self, now: Timestamp) -> bool {
         self.status == Status::InProgress && self.lease_expires_at.is_none_or(|end| end <= now)
     }
@@ -176,17 +204,25 @@ pub(crate) fn is_dependency_entry(entry: &str) -> bool {
     entry.starts_with("[DEPENDENCY]")
 }
 
+/// Where a task stands, as the ledger has it. What follows from that is a
+/// [`Standing`](crate::Standing).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Status {
+    /// Nobody has claimed it.
     Pending,
+    /// Claimed.
     InProgress,
+    /// Checked, or taken on somebody's word.
     Completed,
+    /// The last attempt did; see [`Task::failed_for_good`].
     Failed,
 }
 
 impl Status {
+    /// In the order of a task's life.
     pub const ALL: [Self; 4] = [Self::Pending, Self::InProgress, Self::Completed, Self::Failed];
 
+    /// As the ledger spells it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -206,13 +242,18 @@ impl std::fmt::Display for Status {
 /// P0 first; a priority that we do not know comes last but is kept as it was written.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Priority {
+    /// Before all others.
     P0,
+    /// If nothing is said.
     P1,
+    /// After the others.
     P2,
+    /// As it was written.
     Unknown(String),
 }
 
 impl Priority {
+    /// `None` for what is none of the three.
     pub fn known(text: &str) -> Option<Self> {
         match text {
             "P0" => Some(Self::P0),
@@ -222,6 +263,7 @@ impl Priority {
         }
     }
 
+    /// As it was written.
     pub fn name(&self) -> &str {
         match self {
             Self::P0 => "P0",
@@ -244,7 +286,9 @@ impl Priority {
 /// The check that decides whether a task is done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Validation {
+    /// A line for `sh -c`; see [`Task::check`].
     pub command: Option<String>,
+    /// How long it may take.
     pub timeout_seconds: u64,
     /// Judge a clean checkout of the commit.
     pub clean: Option<bool>,
@@ -258,11 +302,16 @@ impl Default for Validation {
     }
 }
 
+/// How far an attempt came.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checkpoint {
+    /// From 1.
     pub step: u32,
+    /// How many the worker expected.
     pub total: u32,
+    /// What was done then.
     pub description: String,
+    /// `None` in a ledger that was written by others.
     pub timestamp: Option<Timestamp>,
     /// The work tree as it stood, where it could be read.
     pub tree: Option<TreeId>,
@@ -271,11 +320,14 @@ pub struct Checkpoint {
 /// Who made a claim: a session of `harness run`, or a client that does its own git work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Via {
+    /// By a session of ours.
     Run,
+    /// By a client, through the wire or a hook.
     Client,
 }
 
 impl Via {
+    /// As the ledger spells it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Run => "run",
@@ -288,8 +340,22 @@ impl Via {
 /// or voided, never judged afresh.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Intent {
-    Rollback { category: Category, message: String },
-    Land { target: String, from: CommitId, to: CommitId },
+    /// The work is to be undone, and the attempt to fail with this.
+    Rollback {
+        /// What it will fail with.
+        category: Category,
+        /// For the error log.
+        message: String,
+    },
+    /// The commit of the work is to become part of a branch.
+    Land {
+        /// That branch.
+        target: String,
+        /// What it points to before.
+        from: CommitId,
+        /// What it is to point to.
+        to: CommitId,
+    },
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 
+/// A text that is no time, cut to 60 characters.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a time such as 2025-07-01T10:00:00Z")]
 pub struct BadTime(pub String);
@@ -19,6 +20,7 @@ impl Timestamp {
         Self(if seconds > MAX { MAX } else { seconds })
     }
 
+    /// Since 1970, UTC.
     pub const fn seconds(self) -> i64 {
         self.0
     }

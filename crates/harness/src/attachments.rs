@@ -19,7 +19,7 @@ pub fn terminal() -> impl FnOnce(&Hub) -> Cleanup {
     show_on(io::stderr())
 }
 
-/// The same to any writer.
+/// As [`terminal`], to any writer. Is flushed after every line; what can not be written is lost.
 pub fn show_on(writer: impl Write + Send + 'static) -> impl FnOnce(&Hub) -> Cleanup {
     Channel::new(writer)
         .on("*", |writer, envelope, _| {
@@ -31,7 +31,27 @@ pub fn show_on(writer: impl Write + Send + 'static) -> impl FnOnce(&Hub) -> Clea
         .attachment()
 }
 
-/// Appends the same lines, with their times, to a file.
+/// Appends the lines of [`terminal`], with their times and without the indentation, to a file, which
+/// is made if it is not there. (The log of the ledger, `harness-progress.txt`, is another one.)
+///
+/// ```
+/// use harness::{Cx, Harness, Result, progress_log};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<()> {
+/// let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("progress.log");
+/// let flow = Harness::define("logged")
+///     .state(|(): &()| ())
+///     .run(async |cx: &mut Cx<'_, (), ()>| cx.task("one", async |_| Ok(())).await);
+/// flow.create(()).attach(progress_log(&path)?).run().await?;
+/// let log = std::fs::read_to_string(&path)?;
+/// // [2026-01-31T10:00:00.007Z] ▶ logged
+/// assert!(log.lines().next().is_some_and(|line| line.ends_with("] ▶ logged")));
+/// assert!(log.contains("] ✔ one"));
+/// # Ok(())
+/// # }
+/// ```
 pub fn progress_log(path: &Path) -> io::Result<impl FnOnce(&Hub) -> Cleanup + use<>> {
     let file: File = OpenOptions::new().append(true).create(true).open(path)?;
     let channel = Channel::new(file).on("*", |file, envelope, _| {

@@ -11,7 +11,7 @@ use crate::{
 type Start<T> = Box<dyn FnOnce(&mut T, &Hub) + Send>;
 type Handler<T> = Box<dyn Fn(&mut T, &Envelope, &Hub) + Send + Sync>;
 
-/// Built up by its handlers, then attached.
+/// An attachment with a state of its own. Built up by its handlers, then attached.
 ///
 /// ```
 /// use harness::{Channel, Cx, Harness};
@@ -36,6 +36,7 @@ pub struct Channel<T> {
 }
 
 impl<T: Send + 'static> Channel<T> {
+    /// Its handlers share `state`, one at a time.
     pub fn new(state: T) -> Self {
         Self { state, handlers: Vec::new(), start: None, complete: None }
     }
@@ -51,13 +52,13 @@ impl<T: Send + 'static> Channel<T> {
         self
     }
 
-    /// Is called when the channel is attached.
+    /// Is called when the channel is attached, before any event. The last one given counts.
     pub fn on_start(mut self, start: impl FnOnce(&mut T, &Hub) + Send + 'static) -> Self {
         self.start = Some(Box::new(start));
         self
     }
 
-    /// Is given the state after the run.
+    /// Is given the state after the run. The last one given counts.
     pub fn on_complete(mut self, complete: impl FnOnce(T) + Send + 'static) -> Self {
         self.complete = Some(Box::new(complete));
         self

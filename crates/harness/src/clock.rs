@@ -6,6 +6,7 @@ use harness_core::Timestamp;
 
 /// Tells the time. The simulator has one that it can step.
 pub trait Clock: Send + Sync {
+    /// To the second.
     fn now(&self) -> Timestamp;
 }
 

@@ -8,13 +8,14 @@ use crate::{
     hub::{Hub, HubStatus, Question, Reply, UserMessage, Validate},
 };
 
-/// The conversation of a run. There is one after `start_session()`.
+/// The conversation of a run, from [`Branch::session`](crate::Branch::session). There is one after
+/// `start_session()`. Clones are handles on the same one.
 #[derive(Debug, Clone)]
 pub struct Session {
     pub(crate) hub: Hub,
 }
 
-/// How a question may be answered.
+/// How a question may be answered. Without [`within`](Ask::within) it waits for as long as it takes.
 #[derive(Default)]
 pub struct Ask {
     choices: Vec<String>,
@@ -29,7 +30,7 @@ impl Ask {
         Self::default()
     }
 
-    /// One of these.
+    /// One of these, to the letter.
     pub fn choices<T: Into<String>>(choices: impl IntoIterator<Item = T>) -> Self {
         Self { choices: choices.into_iter().map(Into::into).collect(), ..Self::default() }
     }
@@ -40,7 +41,7 @@ impl Ask {
         self
     }
 
-    /// Gives up after this long.
+    /// Gives up after this long, with [`Error::NoAnswer`].
     pub fn within(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
@@ -57,7 +58,36 @@ impl Ask {
 }
 
 impl Session {
-    /// Asks, and waits for the first answer that fits.
+    /// Asks, and waits for the first answer that fits. An abort ends the waiting with
+    /// [`Error::Aborted`].
+    ///
+    /// Whoever hears `session:prompt` may answer: here a listener, elsewhere a person.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use harness::{Ask, Cx, Envelope, Error, Event, Harness, Reply, Result};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let flow = Harness::define("deploy").state(|(): &()| ()).run(
+    ///     async |cx: &mut Cx<'_, (), ()>| {
+    ///         let session = cx.session().ok_or(Error::NoSession)?;
+    ///         let ask = Ask::choices(["staging", "production"]).within(Duration::from_secs(60));
+    ///         Ok(session.wait_for_user("Where to?", ask).await?.content)
+    ///     },
+    /// );
+    /// let instance = flow.create(()).start_session();
+    /// let hub = instance.hub().clone();
+    /// let answering = instance.subscribe("session:prompt", move |e: &Envelope| {
+    ///     if let Event::SessionPrompt { prompt_id, .. } = &e.event {
+    ///         hub.reply(*prompt_id, Reply::choice("staging"));
+    ///     }
+    /// });
+    /// assert_eq!(instance.run().await?.result, "staging");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn wait_for_user(&self, prompt: impl Into<String>, ask: Ask) -> Result<Reply> {
         let Ask { choices, allow_text, timeout, validate } = ask;
         let question = Question { prompt: prompt.into(), choices, allow_text, validate };
@@ -74,15 +104,19 @@ impl Session {
         }
     }
 
+    /// Whether [`read_messages`](Session::read_messages) would find any.
     pub fn has_messages(&self) -> bool {
         self.hub.has_messages()
     }
 
-    /// All messages that have come since the last call.
+    /// All messages that have come since the last call, oldest first; of more than 4096 unread the
+    /// oldest are gone.
     pub fn read_messages(&self) -> Vec<UserMessage> {
         self.hub.read_messages()
     }
 
+    /// Whether somebody ended it; from then on every question fails. A long flow should look now and
+    /// then.
     pub fn is_aborted(&self) -> bool {
         self.hub.status() == HubStatus::Aborted
     }

@@ -18,7 +18,12 @@ use crate::{
 
 /// The context of a flow. `state` is plain `&mut`: who may change it when is the borrow checker's
 /// business, so two branches can not race on it.
+///
+/// `S` is the state and `A` the agents of the definition. Agents, hub, conversation and helpers are
+/// those of [`Branch`], to which a `Cx` derefs.
 pub struct Cx<'a, S, A> {
+    /// The state of the flow; the caller gets it back in
+    /// [`HarnessResult::state`](crate::HarnessResult::state).
     pub state: &'a mut S,
     branch: Branch<A>,
 }
@@ -50,7 +55,7 @@ impl<S, A> Deref for Cx<'_, S, A> {
     }
 }
 
-/// The name of a phase, perhaps with its number.
+/// The name of a phase, perhaps with its number: `"Planning"` or `(1, "Planning")`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PhaseName {
     name: String,
@@ -115,7 +120,33 @@ impl<'a, S, A> Cx<'a, S, A> {
         Cx { state: self.state, branch }
     }
 
-    /// A part of the run with a name. Its start and its end are told outside of it.
+    /// A part of the run with a name. Its start and its end are told outside of it. The body gets a
+    /// context of its own, whose events carry the phase.
+    ///
+    /// ```
+    /// use harness::{Cx, Harness, Result};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let flow = Harness::define("shopping")
+    ///     .state(|list: &Vec<&'static str>| (list.clone(), 0))
+    ///     .run(async |cx: &mut Cx<'_, (Vec<&'static str>, u32), ()>| {
+    ///         cx.phase((1, "Buying"), async |cx| {
+    ///             for item in std::mem::take(&mut cx.state.0) {
+    ///                 cx.state.1 += cx.task(item, async |_| Ok(3)).await?;
+    ///             }
+    ///             Ok(())
+    ///         })
+    ///         .await
+    ///     });
+    /// let done = flow.create(vec!["bread", "milk"]).run().await?;
+    /// assert_eq!(done.state.1, 6);
+    /// let buying = done.events.iter().filter(|e| e.context.phase.is_some());
+    /// let kinds: Vec<&str> = buying.map(|e| e.event.kind()).collect();
+    /// assert_eq!(kinds, ["task:start", "task:complete", "task:start", "task:complete"]);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn phase<T>(
         &mut self,
         name: impl Into<PhaseName>,
@@ -128,7 +159,26 @@ impl<'a, S, A> Cx<'a, S, A> {
         result
     }
 
-    /// A unit of work. What it returns is told when it is complete.
+    /// A unit of work. What it returns is told when it is complete, which is why it has to be
+    /// [`Serialize`]. (This is no task of the ledger: it lives and ends with the flow.)
+    ///
+    /// ```
+    /// use harness::{Cx, Event, Harness, Result};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let flow = Harness::define("sum")
+    ///     .state(|numbers: &Vec<u32>| numbers.clone())
+    ///     .run(async |cx: &mut Cx<'_, Vec<u32>, ()>| {
+    ///         cx.task("add up", async |cx| Ok(cx.state.iter().sum::<u32>())).await
+    ///     });
+    /// let done = flow.create(vec![1, 2, 3]).run().await?;
+    /// assert_eq!(done.result, 6);
+    /// let complete = Event::TaskComplete { task_id: "add up".into(), result: Some(6.into()) };
+    /// assert!(done.events.iter().any(|e| e.event == complete));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn task<T: Serialize>(
         &mut self,
         id: impl Into<String>,
@@ -141,17 +191,21 @@ impl<'a, S, A> Cx<'a, S, A> {
         result
     }
 
-    /// A context for a branch that runs beside this one, without the state.
+    /// A context for a branch that runs beside this one, without the state. It keeps the scope that
+    /// it was made in and may be sent to another thread.
     pub fn fork(&self) -> Branch<A> {
         self.branch.clone()
     }
 }
 
 impl<A> Branch<A> {
+    /// The agents of the definition. Call them with [`execute`](Branch::execute): it gives each call its
+    /// events, its inbox and its way to be stopped.
     pub fn agents(&self) -> &A {
         &self.agents
     }
 
+    /// In the scope that this is in.
     pub fn hub(&self) -> &Hub {
         &self.hub
     }
@@ -161,12 +215,49 @@ impl<A> Branch<A> {
         self.hub.emit(event);
     }
 
-    /// The conversation with people, if there is one.
+    /// The conversation with people; `None` without
+    /// [`start_session`](crate::Instance::start_session).
     pub fn session(&self) -> Option<Session> {
         self.hub.session_active().then(|| Session { hub: self.hub.clone() })
     }
 
     /// Executes one of the agents: `cx.execute(|team| &team.planner, input)`.
+    ///
+    /// `agent:start` and `agent:complete` or `agent:failed` are told around it. An error comes back
+    /// as [`Error::Agent`], with the agent's name.
+    ///
+    /// ```
+    /// use harness::{Agent, Cx, Execution, Harness, Named, Result, named};
+    ///
+    /// struct Counter;
+    ///
+    /// impl Agent for Counter {
+    ///     type Input = &'static str;
+    ///     type Output = usize;
+    ///
+    ///     async fn execute(&self, text: &'static str, _: &mut Execution) -> Result<usize> {
+    ///         if text.is_empty() { Err("nothing to count".into()) } else { Ok(text.len()) }
+    ///     }
+    /// }
+    ///
+    /// struct Team {
+    ///     counter: Named<Counter>,
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let flow = Harness::define("count")
+    ///     .agents(Team { counter: named("counter", Counter) })
+    ///     .state(|(): &()| ())
+    ///     .run(async |cx: &mut Cx<'_, (), Team>| {
+    ///         let failed = cx.execute(|team| &team.counter, "").await.unwrap_err();
+    ///         assert_eq!(failed.to_string(), "agent counter: nothing to count");
+    ///         cx.execute(|team| &team.counter, "four").await
+    ///     });
+    /// assert_eq!(flow.create(()).run().await?.result, 4);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn execute<X: Agent>(
         &self,
         choose: impl for<'b> FnOnce(&'b A) -> &'b Named<X>,
@@ -261,7 +352,9 @@ impl<A> Branch<A> {
         self.cancelled.cancel();
     }
 
-    /// Is cancelled when what runs on this branch has to end.
+    /// Is cancelled when what runs on this branch has to end: the run is over or was dropped, or
+    /// the machine that [drives](Branch::drive) it cancelled. For work that is not an agent's;
+    /// agents have [`Execution::cancelled`].
     pub fn cancelled(&self) -> &CancellationToken {
         &self.cancelled
     }

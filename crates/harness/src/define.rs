@@ -16,7 +16,8 @@ use crate::{
     hub::{Hub, HubStatus},
 };
 
-/// Where a definition starts: [`Harness::define`].
+/// Where a definition starts: [`Harness::define`], then [`Define::agents`], [`Define::state`],
+/// [`WithState::run`], [`Definition::create`], [`Instance::run`].
 pub struct Harness;
 
 impl Harness {
@@ -40,7 +41,7 @@ impl Harness {
     }
 }
 
-/// A definition without state: give it agents, then a state.
+/// A definition without state: give it agents (if it needs any), then a state.
 pub struct Define<A> {
     name: String,
     agents: A,
@@ -53,13 +54,14 @@ impl<A> Define<A> {
         Define { name: self.name, agents }
     }
 
-    /// How the state is made of the input, once, when an instance is created.
+    /// How the state is made of the input, once, when an instance is created. The input's type is
+    /// that of the closure's argument; a flow that needs neither says `.state(|(): &()| ())`.
     pub fn state<I, S, M: Fn(&I) -> S>(self, make: M) -> WithState<I, A, M> {
         WithState { name: self.name, agents: self.agents, make, input: PhantomData }
     }
 }
 
-/// A definition that lacks only its flow.
+/// A definition that lacks only its flow. `M` makes the state of an input `I`.
 pub struct WithState<I, A, M> {
     name: String,
     agents: A,
@@ -68,7 +70,8 @@ pub struct WithState<I, A, M> {
 }
 
 impl<I, A, M> WithState<I, A, M> {
-    /// The flow. It can be run any number of times, each time in an instance of its own.
+    /// The flow. It can be run any number of times, each time in an instance of its own. The
+    /// closure has to say the type of its argument: `async |cx: &mut Cx<'_, State, Agents>| …`.
     pub fn run<S, R, F>(self, flow: F) -> Definition<I, A, M, F>
     where
         M: Fn(&I) -> S,
@@ -84,7 +87,8 @@ impl<I, A, M> WithState<I, A, M> {
     }
 }
 
-/// A complete definition: [`create`](Definition::create) makes an instance.
+/// A complete definition: [`create`](Definition::create) makes an instance. Instances share the
+/// agents and nothing else.
 pub struct Definition<I, A, M, F> {
     name: Arc<str>,
     agents: Arc<A>,
@@ -119,10 +123,29 @@ impl<I, A, M, F> Definition<I, A, M, F> {
 }
 
 /// One run to be. It is a hub: everything that a [`Hub`] can do works on it.
+///
+/// ```
+/// use harness::{Cx, Envelope, Harness, Hub, Result, cleanup};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<()> {
+/// let flow = Harness::define("attached")
+///     .state(|(): &()| ())
+///     .run(async |_: &mut Cx<'_, (), ()>| Ok("done"));
+/// let instance = flow.create(()).attach(|hub: &Hub| {
+///     let seen = hub.subscribe("*", |e: &Envelope| println!("{}", e.event.kind()));
+///     // The subscription lives as long as the cleanup that holds it.
+///     cleanup(move || drop(seen))
+/// });
+/// assert_eq!(instance.run().await?.result, "done");
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "an instance does nothing until it is run"]
 pub struct Instance<S, A, F> {
     name: Arc<str>,
     hub: Hub,
+    /// As made of the input; may be changed until the run.
     pub state: S,
     agents: Arc<A>,
     flow: Arc<F>,
@@ -137,11 +160,12 @@ impl<S, A, F> Deref for Instance<S, A, F> {
     }
 }
 
-/// What an attachment does when the run is over.
+/// What an attachment does when the run is over. Most are made with [`cleanup`].
 pub type Cleanup = Box<dyn FnOnce() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send>;
 
 /// What an attachment may return: nothing, or a cleanup.
 pub trait IntoCleanup {
+    /// `None` if there is nothing to do.
     fn into_cleanup(self) -> Option<Cleanup>;
 }
 
@@ -163,7 +187,7 @@ impl IntoCleanup for Option<Cleanup> {
     }
 }
 
-/// A cleanup of a plain function.
+/// A cleanup of a plain function, which should not block for long.
 pub fn cleanup(end: impl FnOnce() + Send + 'static) -> Cleanup {
     Box::new(move || {
         end();
@@ -171,16 +195,22 @@ pub fn cleanup(end: impl FnOnce() + Send + 'static) -> Cleanup {
     })
 }
 
-/// What a run gave.
+/// What a run gave whose flow returned `Ok`.
 #[derive(Debug)]
 pub struct HarnessResult<S, R> {
+    /// What the flow returned.
     pub result: R,
+    /// The state as the flow left it.
     pub state: S,
-    /// The last events, the very last included.
+    /// The last events, the very last included: 10,000 of them unless
+    /// [the hub](Hub::keeping) was told otherwise.
     pub events: Vec<Arc<Envelope>>,
     /// How many went before them.
     pub events_dropped: u64,
+    /// How long the flow took, cleanups not counted.
     pub duration: Duration,
+    /// [`HubStatus::Complete`], or [`HubStatus::Aborted`] if somebody ended the conversation and the
+    /// flow returned `Ok` all the same.
     pub status: HubStatus,
 }
 
@@ -193,7 +223,8 @@ impl<S, A, F> Instance<S, A, F> {
         self
     }
 
-    /// Lets people speak to the run.
+    /// Lets people speak to the run: without it, [`Branch::session`](crate::Branch::session) is
+    /// `None` and what people send is not heard.
     pub fn start_session(self) -> Self {
         self.hub.start_session();
         self
@@ -204,7 +235,9 @@ impl<S, A, F> Instance<S, A, F> {
         &self.hub
     }
 
-    /// Runs the flow to its end. If this future is dropped, the agents are stopped.
+    /// Runs the flow to its end. The error of a flow comes back as it is, after the cleanups; the
+    /// state is gone with it. If this future is dropped, the agents are stopped and no cleanup is
+    /// called.
     pub async fn run<R>(self) -> Result<HarnessResult<S, R>>
     where
         F: AsyncFn(&mut Cx<'_, S, A>) -> Result<R>,
@@ -223,7 +256,7 @@ impl<S, A, F> Instance<S, A, F> {
         for end in cleanups {
             end().await;
         }
-        hub.end_streams();
+        hub.end();
         drop(stop);
         let (events, events_dropped) = hub.kept();
         let status = hub.status();
@@ -237,6 +270,6 @@ struct StopAgents(Hub);
 impl Drop for StopAgents {
     fn drop(&mut self) {
         self.0.cancelled().cancel();
-        self.0.end_streams();
+        self.0.end();
     }
 }

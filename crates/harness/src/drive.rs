@@ -20,21 +20,24 @@ use crate::{
     store::{StoreError, Writer, WriterError},
 };
 
-/// What a driven machine reaches the world through.
+/// What [`Branch::drive`] reaches the world through.
 #[derive(Clone)]
 pub struct Ports {
+    /// Where decisions become durable, mostly a [`Writer`].
     pub commit: Arc<dyn Commit>,
+    /// What the machine is told as `now`. (Ticks come by the runtime's time, not by this.)
     pub clock: Arc<dyn Clock>,
     /// How often a waiting machine is told that time passes.
     pub tick: Duration,
 }
 
 type Committed<'a> = Pin<Box<dyn Future<Output = Committing> + Send + 'a>>;
-/// Durable, refused, or neither because the store failed.
+/// What came of a commit: durable, refused, or neither because the store failed.
 pub type Committing = std::result::Result<std::result::Result<Reply, Refusal>, Arc<StoreError>>;
 
 /// Makes commands true.
 pub trait Commit: Send + Sync {
+    /// Is ready when `command` is durable, and not before.
     fn commit(&self, command: Command) -> Committed<'_>;
 }
 
@@ -67,6 +70,82 @@ enum Flight<'a, T> {
 impl<A: Send + Sync> Branch<A> {
     /// Drives `machine` to its outcome. `perform` does one effect at a time; the branch that it is
     /// given stops its agents when the machine cancels, and tells the machine what they tell.
+    ///
+    /// The machine decides and this does: commit, then act, then report. While an effect is under
+    /// way, the machine hears what happens first: an [interrupt](crate::Hub::interrupt), a tick, something
+    /// that an agent told, the end of the effect, a [message](crate::Hub::send) to the run (only in a
+    /// session). What an agent told comes before the end of its effect.
+    ///
+    /// An error of `perform` or of the store ends the drive at once, without asking the machine: a
+    /// failure that the machine should decide about belongs into its `Ended`.
+    ///
+    /// ```
+    /// use std::{sync::Arc, time::Duration};
+    ///
+    /// use harness::{
+    ///     Cx, Harness, Ports,
+    ///     clock::SystemClock,
+    ///     core::{
+    ///         Command, Timestamp, TaskId,
+    ///         command::{Add, Edit},
+    ///         machine::{Input, Machine, Next},
+    ///     },
+    ///     store::{FileStore, Locking, Writer, lock::Wait},
+    /// };
+    ///
+    /// /// Notes what it is about to do, does it, and tells how long that was.
+    /// struct Careful;
+    ///
+    /// impl Machine for Careful {
+    ///     type Effect = &'static str;
+    ///     type Ended = usize;
+    ///     type Outcome = Result<usize, String>;
+    ///
+    ///     fn step(
+    ///         &mut self,
+    ///         _now: Timestamp,
+    ///         input: Input<usize>,
+    ///     ) -> Next<&'static str, Result<usize, String>> {
+    ///         match input {
+    ///             Input::Begin => {
+    ///                 let id = TaskId::numbered(1);
+    ///                 let fields = Edit::nothing(id.clone());
+    ///                 let add = Add { id: Some(id), title: "measure".to_owned(), fields };
+    ///                 Next::Commit(Box::new(Command::Add(add)))
+    ///             }
+    ///             Input::Committed(_) => Next::Start("a long word"),
+    ///             Input::Refused(why) => Next::Done(Err(why.to_string())),
+    ///             Input::Ended(length) => Next::Done(Ok(length)),
+    ///             Input::Interrupt => Next::Done(Err("interrupted".to_owned())),
+    ///             Input::Told(_) | Input::Tick | Input::Message(_) => Next::Wait,
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let root = tempfile::tempdir()?;
+    /// let mut store = FileStore::open(root.path(), Locking::Each(Wait::For(Duration::from_secs(5))))?;
+    /// store.create(Timestamp::from_seconds(0))?;
+    /// let clock = Arc::new(SystemClock);
+    /// let writer = Writer::start(store, clock.clone(), Box::new(|_, _| {}))?;
+    /// let ports = Ports { commit: Arc::new(writer), clock, tick: Duration::from_secs(1) };
+    ///
+    /// let flow = Harness::define("driven").state(|(): &()| ()).run(
+    ///     async move |cx: &mut Cx<'_, (), ()>| {
+    ///         cx.drive(&ports, Careful, |_branch, effect| async move { Ok(effect.len()) }).await
+    ///     },
+    /// );
+    /// assert_eq!(flow.create(()).run().await?.result, Ok(11));
+    /// # let hash = harness::store::lock::root_hash(&root.path().canonicalize()?);
+    /// # std::fs::remove_file(format!("/tmp/harness-{hash}.lock.guard"))?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// When the machine starts an effect while another is under way.
     pub async fn drive<M, F>(
         &self,
         ports: &Ports,

@@ -9,141 +9,241 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-/// An event with its identity, time and place.
+/// An event with its identity, time and place: what listeners get and what is written down.
 #[derive(Debug, Clone, Serialize)]
 pub struct Envelope {
+    /// Version 7: sorts by time, to the millisecond.
     pub id: Uuid,
+    /// When it was emitted; within one hub never earlier than the event before.
     pub timestamp: Moment,
+    /// Where in the run it happened.
     pub context: Arc<Context>,
+    /// What happened.
     pub event: Event,
 }
 
 /// What happened.
+///
+/// The start and the end of a phase, a task or an agent are told outside of the scope that they
+/// open: `task:start` carries the phase's context and no task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all_fields = "camelCase")]
 pub enum Event {
+    /// `harness:start`: the first event of a run.
     #[serde(rename = "harness:start")]
-    HarnessStart { name: String },
+    HarnessStart {
+        /// The name that the harness was defined under.
+        name: String,
+    },
+    /// `harness:complete`: the flow is over, well or not. Cleanups come after it.
     #[serde(rename = "harness:complete")]
-    HarnessComplete { success: bool, duration_ms: u64 },
+    HarnessComplete {
+        /// Whether the flow returned `Ok`.
+        success: bool,
+        /// From `harness:start` to here, in milliseconds.
+        duration_ms: u64,
+    },
+    /// `phase:start`
     #[serde(rename = "phase:start")]
     PhaseStart {
+        /// The phase's name.
         name: String,
+        /// Its number, where the flow gave one.
         #[serde(skip_serializing_if = "Option::is_none")]
         phase_number: Option<u32>,
     },
+    /// `phase:complete`: its body returned `Ok`.
     #[serde(rename = "phase:complete")]
     PhaseComplete {
+        /// The phase's name.
         name: String,
+        /// Its number, where the flow gave one.
         #[serde(skip_serializing_if = "Option::is_none")]
         phase_number: Option<u32>,
     },
+    /// `phase:failed`: its body returned an error, which goes on to whoever called.
     #[serde(rename = "phase:failed")]
     PhaseFailed {
+        /// The phase's name.
         name: String,
+        /// The error in words.
         error: String,
+        /// For programs in languages that have one; never set by this library.
         #[serde(skip_serializing_if = "Option::is_none")]
         stack: Option<String>,
     },
+    /// `task:start`
     #[serde(rename = "task:start")]
-    TaskStart { task_id: String },
+    TaskStart {
+        /// As given to [`Cx::task`](crate::Cx::task).
+        task_id: String,
+    },
+    /// `task:complete`: its body returned `Ok`.
     #[serde(rename = "task:complete")]
     TaskComplete {
+        /// As in `task:start`.
         task_id: String,
+        /// What the body returned, as JSON. Absent if that is nothing, or is no JSON.
         #[serde(skip_serializing_if = "Option::is_none")]
         result: Option<Value>,
     },
+    /// `task:failed`: its body returned an error, which goes on to whoever called.
     #[serde(rename = "task:failed")]
     TaskFailed {
+        /// As in `task:start`.
         task_id: String,
+        /// The error in words.
         error: String,
+        /// For programs in languages that have one; never set by this library.
         #[serde(skip_serializing_if = "Option::is_none")]
         stack: Option<String>,
     },
+    /// `agent:start`: an execution begins. Its inbox is open already.
     #[serde(rename = "agent:start")]
-    AgentStart { agent_name: String, run_id: ExecutionId },
+    AgentStart {
+        /// As given to [`named`](crate::named).
+        agent_name: String,
+        /// The execution, by which [`Hub::send_to_run`](crate::Hub::send_to_run) finds it.
+        run_id: ExecutionId,
+    },
+    /// `agent:complete`: the agent returned `Ok`.
     #[serde(rename = "agent:complete")]
-    AgentComplete { agent_name: String, success: bool, run_id: ExecutionId },
+    AgentComplete {
+        /// As in `agent:start`.
+        agent_name: String,
+        /// Always true from this library: a failure is told as `agent:failed`.
+        success: bool,
+        /// As in `agent:start`.
+        run_id: ExecutionId,
+    },
+    /// `agent:failed`: the agent returned an error.
     #[serde(rename = "agent:failed")]
-    AgentFailed { agent_name: String, run_id: ExecutionId, error: String },
+    AgentFailed {
+        /// As in `agent:start`.
+        agent_name: String,
+        /// As in `agent:start`.
+        run_id: ExecutionId,
+        /// The error in words.
+        error: String,
+    },
+    /// `agent:text`: a piece of what the agent says, not necessarily a whole line.
     #[serde(rename = "agent:text")]
     AgentText {
+        /// The text.
         content: String,
+        /// The execution that says it.
         #[serde(skip_serializing_if = "Option::is_none")]
         run_id: Option<ExecutionId>,
     },
+    /// `agent:thinking`: what it says to itself.
     #[serde(rename = "agent:thinking")]
     AgentThinking {
+        /// The text.
         content: String,
+        /// The execution that thinks it.
         #[serde(skip_serializing_if = "Option::is_none")]
         run_id: Option<ExecutionId>,
     },
+    /// `agent:tool:start`: the agent begins to use a tool.
     #[serde(rename = "agent:tool:start")]
     AgentToolStart {
+        /// The agent's own name for the tool.
         tool_name: String,
+        /// What the tool is given.
         #[serde(skip_serializing_if = "Option::is_none")]
         input: Option<Value>,
+        /// The execution that uses it.
         #[serde(skip_serializing_if = "Option::is_none")]
         run_id: Option<ExecutionId>,
     },
+    /// `agent:tool:complete`: the tool answered, well or not.
     #[serde(rename = "agent:tool:complete")]
     AgentToolComplete {
+        /// As in `agent:tool:start`.
         tool_name: String,
+        /// What the tool answered.
         #[serde(skip_serializing_if = "Option::is_none")]
         result: Option<Value>,
+        /// Absent where all went well.
         #[serde(skip_serializing_if = "Option::is_none")]
         is_error: Option<bool>,
+        /// The execution that used it.
         #[serde(skip_serializing_if = "Option::is_none")]
         run_id: Option<ExecutionId>,
     },
+    /// `agent:usage`: what was spent since the last of these, or how full the context is.
     #[serde(rename = "agent:usage")]
     AgentUsage {
+        /// The execution that spent it.
         run_id: ExecutionId,
+        /// More by this many, not a total; cached input counts.
         input_tokens: u64,
+        /// More by this many, not a total.
         output_tokens: u64,
+        /// More by this many dollars, where the agent says so.
         #[serde(skip_serializing_if = "Option::is_none")]
         cost_usd: Option<f64>,
+        /// How much of the context window is used now.
         #[serde(skip_serializing_if = "Option::is_none")]
         context_tokens: Option<u64>,
+        /// How large the context window is.
         #[serde(skip_serializing_if = "Option::is_none")]
         context_window: Option<u64>,
     },
+    /// `session:prompt`: the run asks and waits for [`Hub::reply`](crate::Hub::reply).
     #[serde(rename = "session:prompt")]
     SessionPrompt {
+        /// What a reply has to name.
         prompt_id: PromptId,
+        /// The question.
         prompt: String,
+        /// The answers on offer; absent where any text will do.
         #[serde(skip_serializing_if = "Option::is_none")]
         choices: Option<Vec<String>>,
+        /// Whether something else than the choices will do too.
         #[serde(skip_serializing_if = "Option::is_none")]
         allow_text: Option<bool>,
     },
+    /// `session:reply`: the answer that was accepted. Others are not told.
     #[serde(rename = "session:reply")]
     SessionReply {
+        /// The question that it answers.
         prompt_id: PromptId,
+        /// The answer; that of a choice is the choice.
         content: String,
+        /// The choice that was taken, if it was named as one.
         #[serde(skip_serializing_if = "Option::is_none")]
         choice: Option<String>,
     },
+    /// `session:abort`: somebody ended the conversation; told once.
     #[serde(rename = "session:abort")]
     SessionAbort {
+        /// In the words of whoever did.
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
+    /// `session:message`: somebody said something to the run, to an agent or to an execution.
     #[serde(rename = "session:message")]
     SessionMessage {
+        /// What was said.
         content: String,
+        /// The agent that it was said to.
         #[serde(skip_serializing_if = "Option::is_none")]
         agent_name: Option<String>,
+        /// The execution that it was said to, as the sender spelled it.
         #[serde(skip_serializing_if = "Option::is_none")]
         run_id: Option<String>,
     },
+    /// `narrative`: a sentence for people.
     #[serde(rename = "narrative")]
     Narrative {
+        /// The sentence.
         text: String,
+        /// A word for whoever shows only some of them.
         #[serde(skip_serializing_if = "Option::is_none")]
         importance: Option<String>,
     },
-    /// Anything else that somebody emits.
+    /// Anything else that somebody emits, made with [`Event::custom`].
     #[serde(untagged)]
     Custom(CustomEvent),
 }
@@ -151,8 +251,10 @@ pub enum Event {
 /// An event of somebody else's making.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CustomEvent {
+    /// Its `type` on the wire.
     #[serde(rename = "type")]
     pub kind: String,
+    /// What stands beside the type.
     #[serde(flatten)]
     pub fields: Map<String, Value>,
 }
@@ -202,52 +304,71 @@ impl Event {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Context {
+    /// The same in all events of a hub.
     pub session_id: String,
+    /// The innermost phase around it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<PhaseContext>,
+    /// The innermost task around it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskContext>,
+    /// The agent that tells it; set only on what is emitted inside an execution.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentContext>,
 }
 
+/// A phase, as events inside of it name it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PhaseContext {
+    /// As given to [`Cx::phase`](crate::Cx::phase).
     pub name: String,
+    /// Where the flow gave one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub number: Option<u32>,
 }
 
+/// A task, as events inside of it name it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskContext {
+    /// As given to [`Cx::task`](crate::Cx::task).
     pub id: String,
 }
 
+/// An agent, as the events of its executions name it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentContext {
+    /// As given to [`named`](crate::named).
     pub name: String,
+    /// `type` on the wire: see [`Agent::kind`](crate::Agent::kind).
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
 }
 
-/// What a scope sets; the rest is inherited.
+/// What a scope sets. `None` is inherited from the scope around it, so a scope can replace a phase
+/// but not leave one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Scope {
+    /// See [`Context::phase`].
     pub phase: Option<PhaseContext>,
+    /// See [`Context::task`].
     pub task: Option<TaskContext>,
+    /// See [`Context::agent`].
     pub agent: Option<AgentContext>,
 }
 
 impl Scope {
+    /// In a phase without a number.
     pub fn phase(name: impl Into<String>) -> Self {
         let phase = PhaseContext { name: name.into(), number: None };
         Self { phase: Some(phase), ..Self::default() }
     }
 
+    /// In a task.
     pub fn task(id: impl Into<String>) -> Self {
         Self { task: Some(TaskContext { id: id.into() }), ..Self::default() }
     }
 
+    /// In an agent without a kind.
     pub fn agent(name: impl Into<String>) -> Self {
         Self { agent: Some(AgentContext { name: name.into(), kind: None }), ..Self::default() }
     }
@@ -279,6 +400,7 @@ macro_rules! counted_id {
         }
 
         impl $name {
+            /// From its one spelling, as [`Display`](fmt::Display) writes it.
             pub fn parse(text: &str) -> Option<Self> {
                 let digits = text.strip_prefix(concat!($prefix, "-"))?;
                 let id = Self(digits.parse().ok()?);
@@ -310,6 +432,7 @@ counted_id!(PromptId, "prompt");
 pub struct Moment(pub i64);
 
 impl Moment {
+    /// By the wall clock; 1970 if that stands before it.
     pub fn now() -> Self {
         let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         Self(since_1970.map_or(0, |d| i64::try_from(d.as_millis()).unwrap_or(i64::MAX)))

@@ -18,8 +18,11 @@ use crate::{
 /// How often and how soon to try again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryPolicy {
+    /// The first one included; 0 counts as 1.
     pub tries: u32,
+    /// The pause after the first try; it doubles after each further one.
     pub first_delay: Duration,
+    /// Where the doubling ends. Each pause is then cut by chance to between half of it and all.
     pub longest_delay: Duration,
 }
 
@@ -42,12 +45,36 @@ impl RetryPolicy {
     }
 }
 
-/// How many things [`Branch::parallel`] does at once if it is not told.
+/// A good number for [`Branch::parallel`] where nothing speaks for another.
 pub const PARALLEL: usize = 5;
 
 impl<A> Branch<A> {
-    /// Tries `what` until it succeeds or the policy gives up. `attempt` is told which try it is,
-    /// from 1.
+    /// Tries `what` until it succeeds or the policy gives up, with [`Error::GaveUp`]. `attempt` is
+    /// told which try it is, from 1. Every error is tried again but for [`Error::Aborted`]. Told as
+    /// `retry:start`, `retry:attempt`, `retry:backoff`, `retry:success` and `retry:failure`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use harness::{Cx, Harness, Result, RetryPolicy};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let flow = Harness::define("stubborn").state(|(): &()| ()).run(
+    ///     async |cx: &mut Cx<'_, (), ()>| {
+    ///         let first_delay = Duration::from_millis(1);
+    ///         let policy = RetryPolicy { first_delay, ..RetryPolicy::default() };
+    ///         cx.retry("download", policy, async |number| match number {
+    ///             1 => Err("the line is bad".into()),
+    ///             _ => Ok(number),
+    ///         })
+    ///         .await
+    ///     },
+    /// );
+    /// assert_eq!(flow.create(()).run().await?.result, 2);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn retry<T, F: Future<Output = Result<T>>>(
         &self,
         what: &str,
@@ -66,10 +93,13 @@ impl<A> Branch<A> {
                 Err(error) => error,
             };
             // After an abort there is nobody left for whom to try.
-            if number >= policy.tries || matches!(error, Error::Aborted) {
+            if number >= policy.tries || error.is_abort() {
                 let fields =
                     json!({ "name": what, "attempts": number, "error": error.to_string() });
                 self.tell("retry:failure", fields);
+                if error.is_abort() {
+                    return Err(error);
+                }
                 return Err(Error::GaveUp {
                     what: what.to_owned(),
                     tries: number,
@@ -86,8 +116,35 @@ impl<A> Branch<A> {
         }
     }
 
-    /// Does `work` for every item, at most `limit` at once, and gives the results in the order of
-    /// the items. One that fails does not stop the others.
+    /// Does `work` for every item, at most `limit` at once (0 counts as 1), and gives the results in
+    /// the order of the items. One that fails does not stop the others. Told as `parallel:start`,
+    /// `parallel:item:start`, `parallel:item:complete` or `parallel:item:failed`, and
+    /// `parallel:complete`.
+    ///
+    /// Everything runs in the task that calls this: it is for work that waits, not for work that
+    /// computes. What `work` returns can not borrow `cx.state`; [`fork`](crate::Cx::fork) a branch
+    /// for it.
+    ///
+    /// ```
+    /// use harness::{Cx, Harness, PARALLEL, Result};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let flow = Harness::define("review")
+    ///     .state(|files: &Vec<&'static str>| files.clone())
+    ///     .run(async |cx: &mut Cx<'_, Vec<&'static str>, ()>| {
+    ///         let (branch, files) = (cx.fork(), std::mem::take(cx.state));
+    ///         let reviews = cx.parallel(PARALLEL, files, |file| {
+    ///             let branch = branch.clone();
+    ///             async move { branch.task(file, async |_| Ok(file.len())).await }
+    ///         });
+    ///         reviews.await.into_iter().collect::<Result<Vec<usize>>>()
+    ///     });
+    /// let done = flow.create(vec!["main.rs", "lib.rs"]).run().await?;
+    /// assert_eq!(done.result, [7, 6]);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn parallel<I, T, F: Future<Output = Result<T>>>(
         &self,
         limit: usize,
@@ -102,7 +159,11 @@ impl<A> Branch<A> {
         for (index, item) in items.into_iter().enumerate() {
             each.push(self.one_of_several(index, work(item)));
         }
-        let results: Vec<Result<T>> = stream::iter(each).buffered(limit).collect().await;
+        // As they end, so that a slow one keeps no place but its own; then in order again.
+        let ended = stream::iter(each).buffer_unordered(limit);
+        let mut results: Vec<(usize, Result<T>)> = ended.collect().await;
+        results.sort_unstable_by_key(|(index, _)| *index);
+        let results: Vec<Result<T>> = results.into_iter().map(|(_, result)| result).collect();
         let failed = results.iter().filter(|r| r.is_err()).count();
         self.tell("parallel:complete", json!({ "total": total, "failed": failed }));
         results
@@ -114,7 +175,7 @@ impl<A> Branch<A> {
         &self,
         index: usize,
         work: impl Future<Output = Result<T>>,
-    ) -> Result<T> {
+    ) -> (usize, Result<T>) {
         self.tell("parallel:item:start", json!({ "index": index }));
         let result = work.await;
         match &result {
@@ -124,7 +185,7 @@ impl<A> Branch<A> {
                 self.tell("parallel:item:failed", fields);
             }
         }
-        result
+        (index, result)
     }
 
     fn tell(&self, kind: &str, fields: serde_json::Value) {

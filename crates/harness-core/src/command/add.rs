@@ -8,7 +8,9 @@ use crate::{TaskId, fact::Fact, ledger::Ledger, task::Task};
 pub struct Add {
     /// `None`: `task-NNN`, one above the highest.
     pub id: Option<TaskId>,
+    /// Not empty.
     pub title: String,
+    /// All else; its `task` and `title` are not looked at.
     pub fields: Edit,
 }
 

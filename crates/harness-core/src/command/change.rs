@@ -14,15 +14,22 @@ use crate::{
 #[derive(Debug, Clone, PartialEq)]
 #[must_use]
 pub struct Change {
+    /// The new one; `None` if it stays.
     pub head: Option<Head>,
+    /// In the order in which they are to be put in.
     pub rows: Vec<Row>,
+    /// What became true, in order.
     pub facts: Vec<Fact>,
+    /// What whoever sent the command is told.
     pub reply: Reply,
 }
 
+/// One task that changes.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Row {
+    /// New, or in the place of the one with its id.
     Put(Box<Task>),
+    /// Taken out.
     Drop(TaskId),
 }
 
@@ -32,16 +39,40 @@ impl Row {
     }
 }
 
+/// The answer to a command that was not refused.
 #[derive(Debug, Clone, PartialEq)]
+#[allow(missing_docs, reason = "the variants say what their fields are")]
 pub enum Reply {
+    /// The task that it was about.
     Task(TaskId),
+    /// To a claim that got one.
     Claimed(Box<Claimed>),
+    /// To a claim, while no task can be worked on.
     NothingToClaim,
-    Lease { task: TaskId, expires_at: Timestamp },
-    Failed { task: TaskId, retryable: bool },
-    Imported { goal: String, task_count: usize, warnings: Vec<String> },
-    Reset { task_count: usize },
-    Session { number: u64 },
+    /// To a checkpoint or a renewal: how long the claim lasts now.
+    Lease {
+        task: TaskId,
+        expires_at: Timestamp,
+    },
+    /// To a failure: whether the task will be tried again.
+    Failed {
+        task: TaskId,
+        retryable: bool,
+    },
+    /// `task_count` is that of the tasks that were taken from the plan.
+    Imported {
+        goal: String,
+        task_count: usize,
+        warnings: Vec<String>,
+    },
+    /// How many tasks are gone.
+    Reset {
+        task_count: usize,
+    },
+    /// To the beginning or end of a session: N of `SESSION-N`.
+    Session {
+        number: u64,
+    },
     Noted,
 }
 

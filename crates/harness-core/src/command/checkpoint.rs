@@ -3,14 +3,20 @@
 use super::{Change, Holder, Refusal, Reply};
 use crate::{Timestamp, TreeId, fact::Fact, lease, ledger::Ledger, task::Checkpoint};
 
+/// Also renews the lease: whoever comes further is alive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AddCheckpoint {
+    /// Whose claim it is.
     pub holder: Holder,
+    /// From 1 to `total`.
     pub step: u32,
+    /// How many steps the worker expects.
     pub total: u32,
+    /// What is done now.
     pub description: String,
     /// The work tree as it stands, where it can be read.
     pub tree: Option<TreeId>,
+    /// From now on, for the claim of a session; a client's is the task's own.
     pub lease_seconds: u64,
 }
 

@@ -9,9 +9,12 @@ use crate::{
     task::{Status, Task, Via},
 };
 
+/// A worker that already holds a task is given that one again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
+    /// Who asks.
     pub worker: WorkerId,
+    /// Who will validate, commit and roll back.
     pub via: Via,
     /// Tasks of this role or of none; without one, any.
     pub role: Option<String>,
@@ -20,21 +23,29 @@ pub struct Claim {
     pub only: Option<TaskId>,
     /// The lease of a session's claim; a client's is the task's own.
     pub lease_seconds: u64,
+    /// Recorded for the rollback.
     pub place: Place,
 }
 
 /// Where the work starts from. Empty where there is no git.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Place {
+    /// HEAD at the claim: where a rollback goes.
     pub base: Option<CommitId>,
+    /// The untracked files that were there before.
     pub base_untracked: Option<TreeId>,
+    /// Canonical top level of the work tree.
     pub worktree: Option<String>,
+    /// What HEAD names; `None` when detached.
     pub branch: Option<String>,
 }
 
+/// A task and the right to work on it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Claimed {
+    /// As it is now, claimed.
     pub task: Task,
+    /// Which claim this is: what [`Holder`](super::Holder) has to name.
     pub epoch: Epoch,
     /// It was this worker's already.
     pub is_retry: bool,

@@ -8,16 +8,22 @@ use crate::{
     task::{Intent, Status, Task},
 };
 
+/// Ends the attempt well.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Complete {
+    /// Whose claim it ends.
     pub holder: Holder,
+    /// Whether the claim has to be the caller's.
     pub authority: Authority,
+    /// Why it counts as done.
     pub proof: Proof,
+    /// For a task without a check.
     pub unchecked: Unchecked,
     /// The commit that holds the work.
     pub commit: Option<CommitId>,
 }
 
+/// Who may complete a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Authority {
     /// Only who holds the claim.
@@ -26,11 +32,15 @@ pub enum Authority {
     Force,
 }
 
+/// Why the work counts as good.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Proof {
     /// The check that passed, to the letter: if the task was given another one meanwhile, this
     /// proves nothing.
-    Passed { command: String },
+    Passed {
+        /// What was run.
+        command: String,
+    },
     /// The worker says so.
     Word,
 }
@@ -38,7 +48,9 @@ pub enum Proof {
 /// What the word of a worker is worth for a task that has no check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unchecked {
+    /// It is enough; the log has a warning.
     Allowed,
+    /// Nothing: the task stays open.
     Forbidden,
 }
 

@@ -12,21 +12,34 @@ use crate::{
 /// `None` leaves a field as it is; an empty text clears one that may be absent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edit {
+    /// Which one.
     pub task: TaskId,
+    /// Can not be cleared.
     pub title: Option<String>,
+    /// `P0`, `P1` or `P2`.
     pub priority: Option<String>,
+    /// In the place of all that there were.
     pub depends_on: Option<Vec<TaskId>>,
+    /// The check.
     pub validation_command: Option<String>,
+    /// How long the check may take; at least 1.
     pub validation_timeout_seconds: Option<u64>,
+    /// How long an attempt may take; at least 1.
     pub attempt_timeout_seconds: Option<u64>,
+    /// See [`Task::max_attempts`].
     pub max_attempts: Option<u32>,
+    /// A command to run after a rollback.
     pub cleanup: Option<String>,
+    /// For the agent.
     pub instructions: Option<String>,
+    /// Who may work on it.
     pub role: Option<String>,
+    /// The name of one of the ledger's phases.
     pub phase: Option<String>,
 }
 
 impl Edit {
+    /// Leaves everything as it is: for `..Edit::nothing(id)`.
     pub fn nothing(task: TaskId) -> Self {
         Self {
             task,

@@ -8,16 +8,22 @@ use crate::{
     task::{Intent, Status},
 };
 
+/// Ends the attempt badly, after the git work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fail {
+    /// Whose claim it ends.
     pub holder: Holder,
+    /// What it counts as.
     pub category: Category,
+    /// For the error log and the next attempt.
     pub message: String,
+    /// How many it uses up.
     pub attempts: Attempts,
     /// Where the work tree was reset to, by whoever rolled it back.
     pub rolled_back_to: Option<CommitId>,
 }
 
+/// How many attempts a failure uses up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attempts {
     /// One more is used up.

@@ -12,12 +12,16 @@ use crate::{
     task::{CHECK_TIMEOUT_SECONDS, Priority, Task},
 };
 
+/// Makes tasks of a plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Import {
+    /// As read.
     pub plan: Plan,
+    /// What becomes of the tasks that are there.
     pub mode: ImportMode,
 }
 
+/// What becomes of the tasks that are there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImportMode {
     /// Only where no unfinished work would be thrown away.

@@ -3,15 +3,19 @@
 use super::{Change, Holder, Refusal, Reply};
 use crate::{fact::Fact, ledger::Ledger, task::Intent};
 
+/// From now on the attempt is finished by this intent and by nothing else. Said twice, it is fine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Intend {
+    /// Whose claim it is.
     pub holder: Holder,
+    /// What will be done to git.
     pub intent: Intent,
 }
 
 /// Takes back an intent to land that did not happen. A rollback is never taken back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VoidIntent {
+    /// Whose claim it is.
     pub holder: Holder,
 }
 

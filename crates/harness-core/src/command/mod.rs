@@ -44,7 +44,10 @@ use crate::{
     task::{Status, Task},
 };
 
+/// Everything that can be asked of a ledger. A command is decided by [`decide`] and made durable by a
+/// store; nothing else changes a task.
 #[derive(Debug, Clone, PartialEq)]
+#[allow(missing_docs, reason = "each says what it does at its struct")]
 pub enum Command {
     Add(Add),
     Edit(Edit),
@@ -97,7 +100,9 @@ pub fn decide(ledger: &Ledger, now: Timestamp, command: &Command) -> Result<Chan
 /// Who says that it holds a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
+    /// The task.
     pub task: TaskId,
+    /// Who claims to hold it.
     pub worker: WorkerId,
     /// Checked when given.
     pub epoch: Option<Epoch>,

@@ -2,7 +2,9 @@
 
 use crate::{TaskId, WorkerId, task::Status};
 
+/// Each variant says in its message what it means. The words of some are part of the wire protocol.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "each message says what its fields are")]
 pub enum Refusal {
     #[error("Task {task} not found")]
     NotFound { task: TaskId },
@@ -46,6 +48,7 @@ pub enum Refusal {
     BadPlan(String),
 }
 
+/// What whoever was refused can do about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RefusalKind {
     /// Somebody else was faster, or the request does not fit the state.
@@ -59,6 +62,7 @@ pub enum RefusalKind {
 }
 
 impl Refusal {
+    /// By this, exit codes and statuses on the wire are chosen.
     pub fn kind(&self) -> RefusalKind {
         match self {
             Self::NotClaimedBy { .. }

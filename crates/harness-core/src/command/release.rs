@@ -3,11 +3,14 @@
 use super::{Change, Holder, Refusal, Reply, find};
 use crate::{TaskId, fact::Fact, ledger::Ledger, task::Status};
 
+/// Ends a claim without an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Release {
+    /// Which one.
     pub task: TaskId,
     /// `Some`: only if this is who holds it. `None`: a person decided.
     pub holder: Option<Holder>,
+    /// For the log.
     pub reason: String,
 }
 

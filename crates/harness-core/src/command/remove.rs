@@ -8,8 +8,10 @@ use crate::{
     task::{Status, Task},
 };
 
+/// Refused while somebody works on the task or another one needs it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remove {
+    /// Which one.
     pub task: TaskId,
 }
 

@@ -3,9 +3,12 @@
 use super::{Change, Holder, Refusal, Reply};
 use crate::{Timestamp, fact::Fact, lease, ledger::Ledger};
 
+/// Makes the claim last longer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Renew {
+    /// Whose claim it is.
     pub holder: Holder,
+    /// From now on, for the claim of a session; a client's is the task's own.
     pub lease_seconds: u64,
 }
 

@@ -11,9 +11,12 @@ use crate::{
     task::{Status, Task, is_dependency_entry},
 };
 
+/// A person wants a failed task tried again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Retry {
+    /// Which one; it has failed.
     pub task: TaskId,
+    /// For the log.
     pub reason: String,
 }
 

@@ -3,13 +3,17 @@
 use super::{Change, Refusal, Reply};
 use crate::{Timestamp, fact::Fact, ledger::Ledger, stats::Stats};
 
+/// Refused when `max_sessions` is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BeginSession {
+    /// Of the process, for the log.
     pub pid: u32,
 }
 
+/// Leaves the numbers of the ledger in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndSession {
+    /// Of the process, for the log.
     pub pid: u32,
 }
 

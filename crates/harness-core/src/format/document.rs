@@ -15,6 +15,8 @@ use crate::{
 /// How deep a task lies in the file.
 const TASK_DEPTH: usize = 2;
 
+/// The text of a ledger, task by task, so that a write changes only what changed and keeps fields that
+/// we do not know.
 #[derive(Debug, Clone)]
 pub struct Document {
     /// The root object, with a null where the tasks are.

@@ -15,6 +15,7 @@ use crate::{
     task::Task,
 };
 
+/// Why bytes are not a ledger.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FormatError {
     /// Not JSON at all: half written, or mangled by something. A backup may help.
@@ -22,11 +23,20 @@ pub enum FormatError {
     Corrupt(String),
     /// JSON, but not a ledger. A person must mend it; a backup would throw their edit away.
     #[error("{FILE_NAME}: {place}{problem}")]
-    Shape { place: String, problem: String },
+    Shape {
+        /// The task and field, ending in `: `; empty where there is none to name.
+        place: String,
+        /// What is wrong there.
+        problem: String,
+    },
+    /// A newer program wrote it; we might destroy what we do not understand.
     #[error(
         "{FILE_NAME}: version {found} was written by a newer harness (this one reads version {VERSION})"
     )]
-    Newer { found: u64 },
+    Newer {
+        /// The version in the file.
+        found: u64,
+    },
 }
 
 impl FormatError {

@@ -13,6 +13,9 @@ use crate::{
     agent::{AgentEvent, StoppedBy},
 };
 
+/// Decides what to do next, one input at a time. Pure: the same inputs at the same times give the
+/// same answers, so that a test needs neither clock nor process. The library's `Branch::drive` is the
+/// loop around it.
 pub trait Machine {
     /// What it can ask to be done.
     type Effect;
@@ -21,6 +24,8 @@ pub trait Machine {
     /// What it comes to in the end.
     type Outcome;
 
+    /// What to do next, now that `input` happened. Called first with [`Input::Begin`] and not again
+    /// after [`Next::Done`].
     fn step(
         &mut self,
         now: Timestamp,
@@ -31,6 +36,7 @@ pub trait Machine {
 /// What happened since the last step.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Input<T> {
+    /// Nothing yet: always the first.
     Begin,
     /// The command that was asked for is durable.
     Committed(Reply),
@@ -52,11 +58,15 @@ pub enum Input<T> {
 #[derive(Debug, Clone, PartialEq)]
 #[must_use]
 pub enum Next<E, O> {
+    /// Make this durable. The answer is [`Input::Committed`] or [`Input::Refused`], before anything
+    /// else is heard.
     Commit(Box<Command>),
     /// Only while no effect is under way.
     Start(E),
+    /// Until something happens.
     Wait,
     /// Asks the effect to stop. Its end still arrives.
     Cancel(StoppedBy),
+    /// It is over. An effect that is still under way is dropped.
     Done(O),
 }

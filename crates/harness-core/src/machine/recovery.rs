@@ -12,14 +12,18 @@ use crate::Category;
 /// Tracked changes, or untracked files that were not there at the claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Uncommitted {
+    /// The tree is clean.
     Nothing,
+    /// It is not.
     Changes,
 }
 
 /// Commits since base whose message names the task as a whole token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TaskCommits {
+    /// No commit names the task.
     Missing,
+    /// At least one does.
     Found,
 }
 
@@ -29,7 +33,10 @@ pub enum Checkpoints {
     /// The attempt made none.
     Missing,
     /// The tree is the one that the last checkpoint recorded.
-    Matching { step: u32 },
+    Matching {
+        /// Of that checkpoint.
+        step: u32,
+    },
     /// The tree is another one, or the checkpoint recorded none: it can not be trusted.
     Lost,
 }
@@ -37,8 +44,11 @@ pub enum Checkpoints {
 /// All that is looked at before an interrupted attempt is decided upon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Evidence {
+    /// In the work tree.
     pub uncommitted: Uncommitted,
+    /// Since the claim.
     pub task_commits: TaskCommits,
+    /// Of this attempt.
     pub checkpoints: Checkpoints,
 }
 
@@ -56,14 +66,18 @@ pub enum CommitWhen {
 /// How an interrupted attempt goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Action {
+    /// Nothing came of it.
     FailNoProgress,
+    /// There was work once; it is not in the tree any more.
     FailWorkLost,
     /// Work goes on after this checkpoint.
     Resume {
+        /// The last one that is done.
         step: u32,
     },
     /// The check decides: green completes the task, red rolls it back and fails it.
     Judge {
+        /// When what is in the tree becomes a commit.
         commit: CommitWhen,
     },
 }

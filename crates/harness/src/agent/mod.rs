@@ -43,7 +43,9 @@ pub use shell::ShellAgent;
 /// }
 /// ```
 pub trait Agent: Send + Sync + 'static {
+    /// What one execution needs.
     type Input: Send;
+    /// What comes of it.
     type Output: Send;
 
     /// What sort of agent this is, for `context.agent.type`.
@@ -51,6 +53,10 @@ pub trait Agent: Send + Sync + 'static {
         None
     }
 
+    /// Does it, once. Flows call [`Branch::execute`](crate::Branch::execute), which makes the
+    /// `execution`. Executions of one agent may run side by side. Whatever is started outside of
+    /// this future has to end when the execution is [cancelled](Execution::cancelled); the future
+    /// itself may be dropped at any await.
     fn execute(
         &self,
         input: Self::Input,
@@ -88,6 +94,7 @@ impl std::fmt::Debug for Execution {
 }
 
 impl Execution {
+    /// `runId` in its events.
     pub fn id(&self) -> ExecutionId {
         self.id
     }
@@ -108,12 +115,13 @@ impl Execution {
         &self.cancelled
     }
 
-    /// Who or what ended it, once it is cancelled.
+    /// Who or what ended it, once it is cancelled. [`StoppedBy::User`] where nobody gave a cause.
     pub fn stopped_by(&self) -> StoppedBy {
         self.stop.cause.get().copied().unwrap_or(StoppedBy::User)
     }
 
-    /// Tells what a coding agent did.
+    /// Tells what a coding agent did: on the hub, and to the machine that drives this execution, if
+    /// one does. Limits, sessions and checkpoints are told to the machine alone. Never waits.
     pub fn tell(&self, event: AgentEvent) {
         if let Some(told) = &self.told {
             told.tell(&event);
@@ -154,7 +162,7 @@ impl Execution {
     }
 }
 
-/// An agent under the name that events call it by.
+/// An agent under the name that events call it by. Clones are the same agent.
 pub struct Named<A> {
     pub(crate) name: Arc<str>,
     pub(crate) agent: Arc<A>,

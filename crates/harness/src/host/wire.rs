@@ -30,6 +30,7 @@ pub fn task(task: &Task) -> Value {
     Value::Object(object)
 }
 
+/// The word for it that clients know.
 pub fn status(status: Status) -> &'static str {
     match status {
         Status::Pending => "pending",

@@ -1,6 +1,14 @@
 //! Which events a subscription wants.
 
 /// `*`, an exact type, a prefix with a trailing star, or any of several.
+///
+/// ```
+/// use harness::hub::Filter;
+///
+/// let filter = Filter::from(["agent:*", "harness:complete"]);
+/// assert!(filter.matches("agent:tool:start"));
+/// assert!(!filter.matches("harness:start"));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Filter(Vec<Pattern>);
 
@@ -12,10 +20,12 @@ enum Pattern {
 }
 
 impl Filter {
+    /// Every event, as `*`.
     pub fn all() -> Self {
         Self(vec![Pattern::All])
     }
 
+    /// Whether it takes events of this [kind](crate::Event::kind).
     pub fn matches(&self, kind: &str) -> bool {
         self.0.iter().any(|pattern| match pattern {
             Pattern::All => true,

@@ -15,14 +15,18 @@ use crate::event::Moment;
 /// Messages that an execution has not read yet; the oldest go when there are more.
 const CAPACITY: usize = 4096;
 
+/// Something that was said to one execution.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
+    /// What was said.
     pub content: String,
+    /// When.
     pub timestamp: Moment,
 }
 
 /// The messages to one execution, first in, first out. It is there before `agent:start` is told,
-/// so nothing that a listener sends is lost.
+/// so nothing that a listener sends is lost. It holds 4096 unread messages; beyond that the oldest
+/// go, with a warning in the log.
 #[derive(Debug)]
 pub struct Inbox {
     mailbox: Arc<Mailbox>,
@@ -90,12 +94,12 @@ impl Inbox {
         }
     }
 
-    /// All that is there now.
+    /// All that is there now, oldest first; does not wait.
     pub fn drain(&mut self) -> Vec<Message> {
         self.mailbox.lock().messages.drain(..).collect()
     }
 
-    /// The messages as a stream.
+    /// The messages as a stream, which ends as [`pop`](Inbox::pop) does.
     pub fn stream(&mut self) -> Messages<'_> {
         Messages(Box::pin(async move {
             let message = self.pop().await;
@@ -110,6 +114,7 @@ type Popping<'a> = Pin<Box<dyn Future<Output = (Option<Message>, &'a mut Inbox)>
 pub struct Messages<'a>(Popping<'a>);
 
 impl Messages<'_> {
+    /// As [`Inbox::pop`], for those who have no `StreamExt` at hand.
     pub async fn next(&mut self) -> Option<Message> {
         std::future::poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }

@@ -35,6 +35,9 @@ use crate::event::{Context, Envelope, Event, ExecutionId, PromptId, Scope};
 
 /// A handle on a hub. Clones are handles on the same one; what a handle emits carries the scope
 /// that the handle was made in.
+///
+/// A flow has one in [`Branch::hub`](crate::Branch::hub), an attachment is given one, and an
+/// [`Instance`](crate::Instance) is one.
 #[derive(Clone)]
 pub struct Hub {
     core: Arc<Core>,
@@ -63,6 +66,7 @@ struct Listener {
 
 /// What a listener may return: nothing, or a result whose error is logged.
 pub trait Heard {
+    /// The error in words.
     fn heard(self) -> Result<(), String>;
 }
 
@@ -87,7 +91,7 @@ pub struct Subscription {
 }
 
 impl Subscription {
-    /// Fine more than once.
+    /// From now on the listener is not called. Fine more than once.
     pub fn end(&self) {
         if self.listener.active.swap(false, Ordering::AcqRel)
             && let Some(core) = self.core.upgrade()
@@ -123,7 +127,8 @@ impl Hub {
         Self::keeping(session_id, record::KEPT_EVENTS)
     }
 
-    /// The same, with the number of events that are kept for the result of a run.
+    /// The same, with the number of events that are kept for
+    /// [the result of a run](crate::HarnessResult::events); [`new`](Hub::new) keeps 10,000.
     pub fn keeping(session_id: impl Into<String>, kept_events: usize) -> Self {
         let root = Arc::new(Context { session_id: session_id.into(), ..Context::default() });
         let core = Arc::new(Core {
@@ -139,6 +144,9 @@ impl Hub {
     }
 
     /// Calls `listener` for every event that `filter` takes, until the guard is dropped.
+    ///
+    /// It is called by whoever emits, who waits for it: do little here, and see
+    /// [`events`](Hub::events) for more. A listener that fails or panics is logged, no more.
     ///
     /// ```
     /// use harness::{Event, Hub};
@@ -170,6 +178,36 @@ impl Hub {
     }
 
     /// All events from now on, as a stream that ends with the run.
+    ///
+    /// A reader never slows the run: one that is more than 4096 events behind loses the oldest and
+    /// is told how many. A hub that no [`Instance`](crate::Instance) runs on never ends its streams.
+    ///
+    /// ```
+    /// use harness::{Cx, Harness, Result, hub::StreamItem};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let flow = Harness::define("watched")
+    ///     .state(|(): &()| ())
+    ///     .run(async |cx: &mut Cx<'_, (), ()>| cx.task("one", async |_| Ok(())).await);
+    /// let instance = flow.create(());
+    /// let mut events = instance.events();
+    /// let watch = async {
+    ///     let mut kinds = Vec::new();
+    ///     while let Some(item) = events.next().await {
+    ///         match item {
+    ///             StreamItem::Event(envelope) => kinds.push(envelope.event.kind().to_owned()),
+    ///             StreamItem::Lagged { missed } => eprintln!("too slow for {missed} events"),
+    ///         }
+    ///     }
+    ///     kinds
+    /// };
+    /// let (done, kinds) = tokio::join!(instance.run(), watch);
+    /// done?;
+    /// assert_eq!(kinds, ["harness:start", "task:start", "task:complete", "harness:complete"]);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn events(&self) -> EventStream {
         lock(&self.core.record).stream()
     }
@@ -185,6 +223,23 @@ impl Hub {
     }
 
     /// A handle whose events carry `scope`, laid over that of this handle.
+    ///
+    /// The scope belongs to the handle and not to the thread or task, so whatever is spawned with
+    /// the handle keeps it.
+    ///
+    /// ```
+    /// use harness::{Event, Hub, Scope};
+    ///
+    /// let hub = Hub::new("session");
+    /// let build = hub.scoped(Scope::phase("Build"));
+    /// let parser = build.scoped(Scope::task("parser"));
+    /// let subscription = hub.subscribe("narrative", |e: &harness::Envelope| {
+    ///     assert_eq!(e.context.phase.as_ref().unwrap().name, "Build");
+    ///     assert_eq!(e.context.task.as_ref().unwrap().id, "parser");
+    /// });
+    /// parser.emit(Event::Narrative { text: "half done".into(), importance: None });
+    /// assert_eq!(hub.current().phase, None);
+    /// ```
     pub fn scoped(&self, scope: Scope) -> Self {
         Self { core: Arc::clone(&self.core), scope: Arc::new(scope.over(&self.scope)) }
     }
@@ -194,6 +249,7 @@ impl Hub {
         &self.scope
     }
 
+    /// The `sessionId` of all its events. Not the conversation: that is [`session_active`](Hub::session_active).
     pub fn session_id(&self) -> &str {
         &self.core.root.session_id
     }
@@ -207,8 +263,10 @@ impl Hub {
         lock(&self.core.record).kept()
     }
 
-    pub(crate) fn end_streams(&self) {
+    /// The run is over: streams end, and an abort means nothing any more.
+    pub(crate) fn end(&self) {
         lock(&self.core.record).end_streams();
+        lock(&self.core.talk).end();
     }
 }
 
@@ -251,20 +309,24 @@ impl Hub {
         lock(&self.core.talk).start_session();
     }
 
+    /// Whether people can speak to the run.
     pub fn session_active(&self) -> bool {
         lock(&self.core.talk).session_active()
     }
 
+    /// Where the run stands.
     pub fn status(&self) -> HubStatus {
         lock(&self.core.talk).status()
     }
 
-    /// An abort is never overwritten.
+    /// For those who run something on a hub without an [`Instance`](crate::Instance), which does it
+    /// by itself. An abort is never overwritten.
     pub fn set_status(&self, status: HubStatus) {
         lock(&self.core.talk).set_status(status);
     }
 
-    /// Says something to the run.
+    /// Says something to the run, for
+    /// [`Session::read_messages`](crate::Session::read_messages) to find.
     pub fn send(&self, content: impl Into<String>) {
         let content = content.into();
         if lock(&self.core.talk).keep_message(&content, None) {
@@ -272,7 +334,8 @@ impl Hub {
         }
     }
 
-    /// Says something to an agent. Its inbox gets it when exactly one execution of it is under way.
+    /// Says something to an agent. Its inbox gets it when exactly one execution of it is under way;
+    /// the run can read it in any case.
     pub fn send_to(&self, agent: impl Into<String>, content: impl Into<String>) {
         let (agent, content) = (agent.into(), content.into());
         if lock(&self.core.talk).send_to(&agent, &content) {
@@ -281,7 +344,8 @@ impl Hub {
         }
     }
 
-    /// Says something to one execution.
+    /// Says something to one execution, by its id as written (`run-0`). An unknown id reaches
+    /// nobody.
     pub fn send_to_run(&self, run_id: impl Into<String>, content: impl Into<String>) {
         let (run_id, content) = (run_id.into(), content.into());
         let in_session = {
@@ -306,7 +370,8 @@ impl Hub {
         answered
     }
 
-    /// Asks everything that is driven to come to an orderly stop. Works without a session.
+    /// Asks everything that is [driven](crate::Branch::drive) to come to an orderly stop: its
+    /// machine is told, and decides. Works without a session; other flows do not notice.
     pub fn interrupt(&self) {
         self.core.interrupts.send_modify(|times| *times += 1);
     }
@@ -320,8 +385,9 @@ impl Hub {
         lock(&self.core.talk).questions()
     }
 
-    /// Ends the conversation: everybody who waits for an answer is told. Fine more than once, and
-    /// nothing after the run has ended.
+    /// Ends the conversation: everybody who waits for an answer gets
+    /// [`Error::Aborted`](crate::Error::Aborted), now and from then on. It stops no agent: the flow
+    /// ends as it sees fit. Fine more than once, and nothing after the run has ended.
     pub fn abort(&self, reason: Option<&str>) {
         let waiters = lock(&self.core.talk).abort();
         if let Some(waiters) = waiters {

@@ -18,15 +18,18 @@ pub(super) const CAPACITY: usize = 4096;
 /// What a stream yields.
 #[derive(Debug, Clone)]
 pub enum StreamItem {
+    /// The next event.
     Event(Arc<Envelope>),
     /// This many events were lost because the reader was too slow; the next item is the oldest that
     /// is left.
     Lagged {
+        /// Since the last item.
         missed: u64,
     },
 }
 
-/// Events in the order in which they were emitted, until the run ends.
+/// Events in the order in which they were emitted, until the run ends. See
+/// [`Hub::events`](super::Hub::events).
 #[derive(Debug)]
 pub struct EventStream {
     shared: Arc<Shared>,

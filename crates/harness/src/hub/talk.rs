@@ -14,29 +14,40 @@ const KEPT_MESSAGES: usize = 4096;
 /// Where a run stands.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum HubStatus {
+    /// Not started, or over with an error: that one came back to the caller.
     #[default]
     Idle,
+    /// Between `harness:start` and `harness:complete`.
     Running,
+    /// The flow returned `Ok`.
     Complete,
+    /// By [`Hub::abort`](super::Hub::abort); it stays so, whatever the flow returns.
     Aborted,
 }
 
 /// Something that a person said to the run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UserMessage {
+    /// What was said.
     pub content: String,
+    /// The agent that it was said to; `None`: to the run as such.
     pub agent: Option<String>,
+    /// When.
     pub timestamp: Moment,
 }
 
 /// An answer to a question.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reply {
+    /// The answer in words; that of a choice is the choice.
     pub content: String,
+    /// Set where a choice was named as such. A text that happens to be one of the choices is
+    /// accepted too, and leaves this `None`.
     pub choice: Option<String>,
 }
 
 impl Reply {
+    /// In one's own words.
     pub fn text(content: impl Into<String>) -> Self {
         Self { content: content.into(), choice: None }
     }
@@ -51,11 +62,13 @@ impl Reply {
 /// What became of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answered {
+    /// It is the answer: whoever asked has it.
     Accepted,
     /// Nobody asks this, or not any more, or there is no session.
     Unknown,
     /// It is not an answer to the question; the question is still open.
     Unfit {
+        /// What is wrong with it, for whoever gave it.
         why: String,
     },
 }
@@ -63,9 +76,13 @@ pub enum Answered {
 /// A question as somebody who could answer it sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenQuestion {
+    /// What a reply has to name.
     pub id: PromptId,
+    /// The question.
     pub prompt: String,
+    /// Empty where any text will do.
     pub choices: Vec<String>,
+    /// Whether text that is none of the choices will do.
     pub allow_text: bool,
 }
 
@@ -100,6 +117,8 @@ struct Execution {
 pub(super) struct Talk {
     status: HubStatus,
     session: bool,
+    /// The run has ended, well or not.
+    over: bool,
     messages: VecDeque<UserMessage>,
     next_prompt: u64,
     open: BTreeMap<PromptId, Open>,
@@ -124,6 +143,10 @@ impl Talk {
         if self.status != HubStatus::Aborted {
             self.status = status;
         }
+    }
+
+    pub(super) fn end(&mut self) {
+        self.over = true;
     }
 
     /// Whether there is a session that hears it.
@@ -227,7 +250,7 @@ impl Talk {
 
     /// The waiters to be told; `None` where an abort means nothing.
     pub(super) fn abort(&mut self) -> Option<impl Sized + use<>> {
-        let over = matches!(self.status, HubStatus::Aborted | HubStatus::Complete);
+        let over = self.over || matches!(self.status, HubStatus::Aborted | HubStatus::Complete);
         if !self.session || over {
             return None;
         }

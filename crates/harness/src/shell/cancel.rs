@@ -6,7 +6,8 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-/// Clones are one and the same request. Once made it stays.
+/// A way to stop [`Shell::run_until`](super::Shell::run_until) from another thread. Clones are one
+/// and the same request. Once made it stays.
 #[derive(Debug, Clone)]
 pub struct Cancel {
     ends: Arc<Ends>,
@@ -21,15 +22,18 @@ struct Ends {
 }
 
 impl Cancel {
+    /// Not yet asked for. Fails where no pipe can be had.
     pub fn new() -> io::Result<Cancel> {
         let (reader, writer) = io::pipe()?;
         Ok(Cancel { ends: Arc::new(Ends { reader, writer: Mutex::new(Some(writer)) }) })
     }
 
+    /// Asks for the stop. Fine more than once.
     pub fn cancel(&self) {
         self.ends.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 
+    /// Whether it was asked for.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.ends.writer.lock().unwrap_or_else(PoisonError::into_inner).is_none()

@@ -18,6 +18,7 @@ pub use system::SystemShell;
 /// One command line for `sh -c`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Script {
+    /// The command line.
     pub command: String,
     /// Where it runs.
     pub directory: PathBuf,
@@ -27,9 +28,12 @@ pub struct Script {
     pub environment: Vec<(String, String)>,
 }
 
+/// What came of a [`Script`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ran {
+    /// How it ended.
     pub exit: Exit,
+    /// Until the last of its group had ended.
     pub duration: Duration,
     /// The last 64 KiB of standard output and error, interleaved as they came.
     pub tail: Vec<u8>,
@@ -41,6 +45,8 @@ pub struct Ran {
 
 /// Runs commands in a process group of their own; nothing of the group outlives the call.
 pub trait Shell: Send + Sync {
+    /// Blocks until it has ended. A command that fails is an [`Exit`], not an error: an error means
+    /// that it could not be run.
     fn run(&self, script: &Script) -> io::Result<Ran>;
 
     /// Like [`Shell::run`], but ends as [`Exit::Cancelled`], the group stopped as by a time-out, when

@@ -24,6 +24,44 @@ use super::{
     log_tail,
 };
 
+/// The ledger in `harness-tasks.json`, its log beside it.
+///
+/// ```
+/// use std::{sync::Arc, time::Duration};
+///
+/// use harness::{
+///     clock::{Clock, SystemClock},
+///     core::{
+///         Command, Reply, TaskId,
+///         command::{Add, Edit},
+///     },
+///     store::{Created, FileStore, Locking, Writer, lock::Wait, look},
+/// };
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let root = tempfile::tempdir()?;
+/// let locking = Locking::Each(Wait::For(Duration::from_secs(5)));
+/// let mut store = FileStore::open(root.path(), locking)?;
+/// assert_eq!(store.create(SystemClock.now())?, Created::New);
+///
+/// // A process that lives longer gives its store to a writer.
+/// let publish = Box::new(|facts: &[_], _: &[String]| println!("{facts:?}"));
+/// let writer = Writer::start(store, Arc::new(SystemClock), publish)?;
+/// let id = TaskId::parse("parser")?;
+/// let add = Add {
+///     id: Some(id.clone()),
+///     title: "write the parser".to_owned(),
+///     fields: Edit { validation_command: Some("cargo test".to_owned()), ..Edit::nothing(id.clone()) },
+/// };
+/// assert_eq!(writer.apply(Command::Add(add))?, Reply::Task(id.clone()));
+///
+/// // It is on the disk: whoever only looks needs neither writer nor lock.
+/// assert!(look(root.path())?.contains(&id));
+/// # let hash = harness::store::lock::root_hash(&root.path().canonicalize()?);
+/// # std::fs::remove_file(format!("/tmp/harness-{hash}.lock.guard"))?;
+/// # Ok(())
+/// # }
+/// ```
 pub struct FileStore {
     root: PathBuf,
     disk: Box<dyn Disk>,
@@ -51,6 +89,7 @@ struct Known {
 /// Whether [`FileStore::create`] made a ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Created {
+    /// There was none.
     New,
     /// It was there; nothing was changed.
     Existed,
@@ -66,6 +105,8 @@ pub fn look(root: &Path) -> Result<Ledger, StoreError> {
 }
 
 impl FileStore {
+    /// The store of the state root `root`, a directory that exists. Reads nothing yet: a missing ledger
+    /// is an error of the first transaction.
     pub fn open(root: &Path, locking: Locking) -> Result<Self, StoreError> {
         Ok(Self::on(root, Box::new(RealDisk::open(root)?), locking))
     }

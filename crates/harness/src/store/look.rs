@@ -29,14 +29,18 @@ pub fn open_log(root: &Path) -> io::Result<Option<fs::File>> {
 /// Whether somebody holds the lock of a root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LockState {
+    /// Nobody holds it.
     Free,
     /// `host` is set when the holder runs where nobody here can tell whether it still lives.
     Held {
+        /// The holder, if it said who it is.
         pid: Option<u32>,
+        /// Where it runs, if not here.
         host: Option<String>,
     },
     /// Of a process that is gone; whoever takes the lock next removes it.
     Stale {
+        /// That process, if it said who it was.
         pid: Option<u32>,
     },
 }

@@ -41,19 +41,33 @@ pub struct Applied {
     pub warnings: Vec<String>,
 }
 
+/// Why a store did nothing. Nothing of the transaction became true.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
+    /// Nobody has called [`FileStore::create`] here.
     #[error("there is no harness-tasks.json in {}", root.display())]
-    NoLedger { root: PathBuf },
+    NoLedger {
+        /// Where it was looked for.
+        root: PathBuf,
+    },
     /// The ledger is JSON of a wrong shape, or of a newer version: a person must mend it.
     #[error(transparent)]
     Format(FormatError),
+    /// Neither the ledger nor its backup can be read.
     #[error("harness-tasks.json corrupted and unrecoverable: {ledger}; {backup}")]
-    Unrecoverable { ledger: String, backup: String },
+    Unrecoverable {
+        /// What is wrong with the ledger.
+        ledger: String,
+        /// What is wrong with the backup.
+        backup: String,
+    },
+    /// The lock could not be had.
     #[error(transparent)]
     Lock(#[from] lock::LockError),
+    /// It was had, and was gone when it mattered.
     #[error("the lock was taken away by another program; nothing was written")]
     LockLost,
+    /// The disk failed.
     #[error(transparent)]
     Io(#[from] io::Error),
 }

@@ -23,11 +23,12 @@ const QUEUE: usize = 1024;
 /// Requests written together at most: a bound on how long the first of them waits.
 const BATCH: usize = 256;
 
-/// Hears what became true, after it is durable and before it is answered.
+/// Hears what became true (and what a person should hear about it), after it is durable and before
+/// it is answered. It holds up the writer: be short.
 pub type Publish = Box<dyn FnMut(&[Fact], &[String]) + Send>;
 
 /// Sends commands to the writer thread. When it is dropped, the writer finishes what waits and
-/// ends.
+/// ends. For an example see [`FileStore`](super::FileStore).
 pub struct Writer {
     requests: Option<SyncSender<Request>>,
     thread: Option<JoinHandle<()>>,
@@ -56,17 +57,22 @@ impl Return {
 
 type Answer = Result<Result<Reply, Refusal>, Arc<StoreError>>;
 
+/// Why a command did not become true.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum WriterError {
+    /// By the rules; others that were written with it are not affected.
     #[error("{0}")]
     Refused(Refusal),
+    /// All that were to be written with it share this.
     #[error("{0}")]
     Store(Arc<StoreError>),
+    /// Its thread is gone. Whether the command became true is not known.
     #[error("the writer has ended")]
     Ended,
 }
 
 impl Writer {
+    /// Starts the thread. The `clock` is asked once for each batch.
     pub fn start(
         store: impl Store + 'static,
         clock: Arc<dyn Clock>,
@@ -79,7 +85,8 @@ impl Writer {
         Ok(Self { requests: Some(sender), thread: Some(thread) })
     }
 
-    /// Blocks until the command is durable or refused.
+    /// Blocks until the command is durable or refused. Not for async code: see
+    /// [`apply_async`](Writer::apply_async).
     pub fn apply(&self, command: Command) -> Result<Reply, WriterError> {
         let (answer, answered) = mpsc::sync_channel(1);
         let requests = self.requests.as_ref().ok_or(WriterError::Ended)?;
@@ -88,7 +95,8 @@ impl Writer {
         plain(answered.recv().ok())
     }
 
-    /// Waits without blocking the thread.
+    /// As [`apply`](Writer::apply), without blocking the thread. If the future is dropped, the
+    /// command may become true all the same.
     pub async fn apply_async(&self, command: Command) -> Result<Reply, WriterError> {
         let (answer, answered) = oneshot::channel();
         let requests = self.requests.as_ref().ok_or(WriterError::Ended)?;

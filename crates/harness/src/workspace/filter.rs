@@ -21,6 +21,7 @@ use super::{
 pub enum Filters {
     /// The root is trusted.
     Run,
+    /// A path that has one is refused.
     Off,
 }
 

@@ -74,7 +74,9 @@ pub struct Evidence {
 pub struct Rescue {
     /// `refs/harness/rescue/<task>/<attempt>`, perhaps with `-2`, `-3` …
     pub reference: String,
+    /// What that points to.
     pub commit: CommitId,
+    /// When it was saved.
     pub when: Timestamp,
     /// First line of its message.
     pub subject: String,
@@ -91,11 +93,13 @@ pub struct RolledBack {
 
 /// Git as the harness needs it. One work tree; blocking calls.
 pub trait Workspace: Send + Sync {
+    /// Of the work tree, canonical.
     fn top_level(&self) -> &Path;
 
     /// HEAD, or [`WorkspaceError::NoCommits`].
     fn head(&self) -> Result<CommitId, WorkspaceError>;
 
+    /// What no commit holds.
     fn status(&self) -> Result<Status, WorkspaceError>;
 
     /// Refuses states of the repository in which a session could do harm (a merge or rebase under
@@ -108,6 +112,7 @@ pub trait Workspace: Send + Sync {
     /// The tree as it stands (for a checkpoint).
     fn tree(&self) -> Result<TreeId, WorkspaceError>;
 
+    /// What happened in the work tree since `task` was claimed at `base`.
     fn evidence(
         &self,
         task: &TaskId,
@@ -160,26 +165,66 @@ pub fn names_task(message: &str, task: &TaskId) -> bool {
     tokens.any(|token| token == task.as_str() || token.trim_end_matches('.') == task.as_str())
 }
 
+/// Why a workspace did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkspaceError {
+    /// There is no work tree around the directory.
     #[error("{path} is not inside a git work tree")]
-    NotARepository { path: PathBuf },
+    NotARepository {
+        /// Where one was looked for.
+        path: PathBuf,
+    },
+    /// HEAD names no commit: there is nothing to go back to.
     #[error("the repository has no commit yet")]
     NoCommits,
+    /// The command could not be started.
     #[error("git is not installed or not on PATH")]
     NoGit,
+    /// Going on could do harm.
     #[error("{what}")]
-    Unsafe { what: String, hint: String },
+    Unsafe {
+        /// What is wrong.
+        what: String,
+        /// The way out of it.
+        hint: String,
+    },
+    /// Somebody removed it, or it is another repository's.
     #[error("{commit} is not a commit of this repository")]
-    NoSuchCommit { commit: CommitId },
+    NoSuchCommit {
+        /// What was asked for.
+        commit: CommitId,
+    },
+    /// The task was claimed in another work tree.
     #[error("the claim was made in {claimed}, not in {here}")]
-    WrongWorktree { claimed: PathBuf, here: PathBuf },
+    WrongWorktree {
+        /// Where the claim was made.
+        claimed: PathBuf,
+        /// Where we are.
+        here: PathBuf,
+    },
+    /// What HEAD holds is not the work of this claim.
     #[error("HEAD is on {found}, which does not descend from the base {base}")]
-    NotDescendant { found: String, base: CommitId },
+    NotDescendant {
+        /// The branch or commit.
+        found: String,
+        /// What the claim started from.
+        base: CommitId,
+    },
+    /// A restore would destroy what is there.
     #[error("would overwrite changed files: {}", files.join(", "))]
-    WouldOverwrite { files: Vec<String> },
+    WouldOverwrite {
+        /// From the top level.
+        files: Vec<String>,
+    },
+    /// A git command failed that should not.
     #[error("git {command} failed: {detail}")]
-    Git { command: String, detail: String },
+    Git {
+        /// Its subcommand.
+        command: String,
+        /// What it said.
+        detail: String,
+    },
+    /// A file could not be read or written.
     #[error(transparent)]
     Io(#[from] std::io::Error),
 }

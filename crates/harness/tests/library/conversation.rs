@@ -120,6 +120,11 @@ async fn an_abort_after_the_end_or_without_a_session_means_nothing() {
     in_session(&hub, async |_: &mut Cx<'_, (), ()>| Ok(())).await.unwrap();
     hub.abort(None);
     assert_eq!(hub.status(), HubStatus::Complete);
+    let failed = Hub::new("s");
+    let fails = async |_: &mut Cx<'_, (), ()>| Err::<(), _>(Error::message("on purpose"));
+    in_session(&failed, fails).await.unwrap_err();
+    failed.abort(None);
+    assert_eq!(failed.status(), HubStatus::Idle);
 }
 
 #[tokio::test]
@@ -146,4 +151,16 @@ async fn without_a_session_there_is_none_in_the_context() {
         .state(|(): &()| ())
         .run(async |cx: &mut Cx<'_, (), ()>| Ok(cx.session().is_none()));
     assert!(flow.create(()).run().await.unwrap().result);
+}
+
+#[tokio::test]
+async fn an_abort_is_not_tried_again() {
+    let flow = async |cx: &mut Cx<'_, (), ()>| {
+        cx.retry("asking", harness::RetryPolicy::default(), |_| async {
+            Err::<(), _>(Error::Aborted)
+        })
+        .await
+    };
+    let error = in_session(&Hub::new("s"), flow).await.unwrap_err();
+    assert!(matches!(error, Error::Aborted), "{error}");
 }

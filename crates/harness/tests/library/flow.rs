@@ -263,3 +263,21 @@ async fn send_to_an_agent_reaches_it_only_when_it_is_clear_whom() {
     let done = flow.create(()).start_session().run().await.unwrap();
     assert_eq!(done.result, ("to the first".to_owned(), "to the only one left".to_owned()));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_item_keeps_no_place_but_its_own() {
+    let flow = Harness::define("slow and quick").state(|(): &()| ()).run(
+        async |cx: &mut Cx<'_, (), ()>| {
+            let started = tokio::time::Instant::now();
+            let nap = |seconds: u64| async move {
+                tokio::time::sleep(Duration::from_secs(seconds)).await;
+                Ok(seconds)
+            };
+            let results = cx.parallel(2, [10, 1, 1, 1], nap).await;
+            let results = results.into_iter().collect::<Result<Vec<_>>>()?;
+            Ok((results, started.elapsed().as_secs()))
+        },
+    );
+    let done = flow.create(()).run().await.unwrap();
+    assert_eq!(done.result, (vec![10, 1, 1, 1], 10));
+}

@@ -73,7 +73,7 @@ enum Placed {
 }
 
 impl DirectoryLock {
-    /// `root` is canonical.
+    /// Takes it. `root` is canonical.
     pub fn acquire(root: &Path, wait: Wait) -> Result<Acquired<DirectoryLock>, LockError> {
         let site = Site::of(root);
         let now = Instant::now();

@@ -32,7 +32,9 @@ const SETTLE: Duration = Duration::from_secs(1);
 /// What to do while somebody else holds the lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
+    /// Fail, but for a moment that a change of hands takes.
     No,
+    /// Wait at most this long.
     For(Duration),
 }
 
@@ -40,7 +42,10 @@ pub enum Wait {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Warning {
     /// The lock of a dead process was removed. `None` if it had written no pid.
-    Reclaimed { pid: Option<u32> },
+    Reclaimed {
+        /// The dead process.
+        pid: Option<u32>,
+    },
 }
 
 impl fmt::Display for Warning {
@@ -57,11 +62,15 @@ impl fmt::Display for Warning {
 /// What stands at a path of ours in `/tmp`, where anybody may put things.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Obstacle {
+    /// It could lead anywhere.
     Symlink,
+    /// Where the lock should be one.
     NotADirectory,
+    /// Where a file beside the lock should be a regular one.
     NotAFile,
     /// It belongs to another user.
     Foreign {
+        /// That user.
         uid: u32,
     },
 }
@@ -77,22 +86,46 @@ impl fmt::Display for Obstacle {
     }
 }
 
+/// Why the lock was not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
     /// The words of the published protocol. `host` is set when the holder runs on another one, or
     /// in another container, where nobody here can tell whether it still lives.
     #[error("Another harness session is active (pid={})", pid.map_or("unknown".to_owned(), |pid| pid.to_string()))]
-    Busy { pid: Option<u32>, host: Option<String> },
+    Busy {
+        /// The holder, if it said who it is.
+        pid: Option<u32>,
+        /// Where it runs, if not here.
+        host: Option<String>,
+    },
+    /// The directory in `/tmp` was free, the OS lock was not.
     #[error(
         "the ledger in {} is locked by a process that can't be seen from here: it holds .harness/lock, perhaps from another container",
         root.display()
     )]
-    Unseen { root: PathBuf },
+    Unseen {
+        /// The state root.
+        root: PathBuf,
+    },
+    /// Something is in the way that can not be ours.
     #[error("the lock {} {obstacle}; harness does not use it: remove it", path.display())]
-    Refused { path: PathBuf, obstacle: Obstacle },
+    Refused {
+        /// Where it stands.
+        path: PathBuf,
+        /// What it is.
+        obstacle: Obstacle,
+    },
+    /// The file system failed.
     #[error("can not {doing} {}: {source}", path.display())]
-    Io { doing: &'static str, path: PathBuf, source: io::Error },
-    /// Names its file itself.
+    Io {
+        /// A verb, for the message.
+        doing: &'static str,
+        /// What it was done to.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The state root's own files failed. Names its file itself.
     #[error(transparent)]
     Disk(io::Error),
 }
@@ -104,7 +137,9 @@ fn io_error(doing: &'static str, path: &Path, source: impl Into<io::Error>) -> L
 /// A lock and what is to be told about how it was got.
 #[derive(Debug)]
 pub struct Acquired<L> {
+    /// Gives the lock back when it is dropped.
     pub guard: L,
+    /// What a person should hear.
     pub warnings: Vec<Warning>,
 }
 
