@@ -16,6 +16,7 @@ mod log;
 mod page;
 mod plan;
 mod protocol;
+mod run;
 mod status;
 mod task_read;
 mod tasks;

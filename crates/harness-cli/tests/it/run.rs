@@ -1,0 +1,315 @@
+//! `harness run` over the ledger.
+
+use std::{
+    fs::File,
+    io::{BufRead, BufReader, Read},
+    path::PathBuf,
+    process::{Child, Stdio},
+};
+
+use serde_json::Value;
+
+use crate::environment::TestEnvironment;
+
+fn world() -> TestEnvironment {
+    let env = TestEnvironment::with_git().variable("HARNESS_WORKER_ID", "w");
+    env.run(["init"]).success();
+    env
+}
+
+fn add(env: &TestEnvironment, instructions: &str, validate: &str, more: &[&str]) -> String {
+    let args = ["add", "a task", "--instructions", instructions, "--validate", validate];
+    env.run([&args[..], more].concat()).success().raw().to_owned()
+}
+
+fn task(env: &TestEnvironment, n: usize) -> Value {
+    let ledger: Value = serde_json::from_str(&env.read("harness-tasks.json")).unwrap();
+    ledger["tasks"][n].clone()
+}
+
+/// The log without times and sessions.
+fn log(env: &TestEnvironment) -> Vec<String> {
+    let log = env.read("harness-progress.txt");
+    log.lines().map(|line| line.splitn(3, "] ").nth(2).unwrap_or(line).to_owned()).collect()
+}
+
+fn subjects(env: &TestEnvironment) -> Vec<String> {
+    env.git(["log", "--format=%s"]).lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn what_passes_is_committed_and_what_fails_is_rolled_back_rescued_and_tried_again() {
+    let env = world();
+    add(&env, "touch one", "test -f one", &[]);
+    let flaky = "if [ $HARNESS_ATTEMPT = 2 ]; then touch two; else echo x > junk; fi";
+    add(&env, flaky, "test -f two", &[]);
+    env.write("mine.txt", "mine");
+    let ended = env.run(["run", "--agent", "shell", "--json"]).success().json();
+    assert_eq!(
+        (&ended["outcome"], &ended["stop_reason"]),
+        (&"succeeded".into(), &"complete".into())
+    );
+    assert_eq!(ended["counts"]["completed"], 2);
+    assert_eq!(subjects(&env), ["task-002: a task", "task-001: a task", "start"]);
+    assert_eq!((&task(&env, 0)["attempts"], &task(&env, 1)["attempts"]), (&1.into(), &2.into()));
+    assert!(env.exists("one") && env.exists("two") && !env.exists("junk"));
+    assert_eq!(env.read("mine.txt"), "mine");
+    assert_eq!(env.git(["status", "--porcelain"]), "?? mine.txt");
+    assert!(!env.exists(".harness-active"), "no work is left");
+    env.run(["rescue", "restore", "task-002/1"]).success().stdout_contains("junk");
+    assert_eq!(env.read("junk"), "x\n");
+}
+
+#[test]
+fn a_task_that_fails_for_good_blocks_and_the_exit_code_says_so() {
+    let env = world();
+    add(&env, "true", "false", &["--max-attempts", "1"]);
+    add(&env, "true", "true", &["--depends-on", "task-001"]);
+    env.run(["run", "--agent", "shell"]).code(4);
+    assert_eq!(task(&env, 1)["error_log"][0], "[DEPENDENCY] Blocked by failed task-001");
+    let log = log(&env).join("\n");
+    assert!(log.contains("ERROR [task-001] [TEST_FAIL] The check failed (exit code 1)"), "{log}");
+    assert!(log.ends_with("LOCK released"), "{log}");
+}
+
+#[test]
+fn an_agent_that_fails_times_out_or_lies_is_rolled_back() {
+    for (instructions, validate, more, error) in [
+        ("echo x > a; exit 3", "true", &[][..], "[TASK_EXEC] "),
+        ("echo x > a; exec sleep 600", "true", &["--attempt-timeout", "1"], "[TIMEOUT] "),
+        ("echo x > a", "grep -q y a", &[], "[TEST_FAIL] "),
+        ("echo x > a", "sleep 600", &["--timeout", "1"], "[TIMEOUT] "),
+    ] {
+        let env = world();
+        env.write("a", "before").git(["add", "a"]);
+        env.git(["commit", "--quiet", "-m", "a"]);
+        add(&env, instructions, validate, &[&["--max-attempts", "1"], more].concat());
+        env.run(["run", "--agent", "shell"]).code(4);
+        let told = task(&env, 0)["error_log"][0].as_str().unwrap().to_owned();
+        assert!(told.starts_with(error), "{instructions}: {told}");
+        assert_eq!(env.read("a"), "before");
+        assert_eq!(env.git(["status", "--porcelain"]), "");
+    }
+}
+
+#[test]
+fn a_cleanup_runs_after_the_rollback_and_an_init_script_before_everything() {
+    let env = world();
+    env.write("harness-init.sh", "echo prepared > .git/prepared\n").git(["add", "harness-init.sh"]);
+    env.git(["commit", "--quiet", "-m", "init"]);
+    let cleanup = "test ! -e junk && echo cleaned > .git/cleaned";
+    let more = ["--max-attempts", "1", "--cleanup", cleanup];
+    add(&env, "test -f .git/prepared && touch junk", "false", &more);
+    env.run(["run", "--agent", "shell"]).code(4);
+    assert_eq!(env.read(".git/cleaned"), "cleaned\n");
+    assert!(log(&env).contains(&"INIT Environment health check: PASS".to_owned()));
+    env.write("harness-init.sh", "exit 1\n").git(["commit", "--quiet", "-am", "broken"]);
+    env.run(["task", "retry", "task-001"]).success();
+    env.run(["run", "--agent", "shell"]).code(1).stderr_contains("harness-init.sh failed twice");
+    assert_eq!(task(&env, 0)["attempts"], 0);
+}
+
+#[test]
+fn what_keeps_a_session_from_starting_is_said_and_nothing_is_touched() {
+    let env = world();
+    env.run(["run"]).code(5).stderr_contains("no agent is chosen").stderr_contains("--agent shell");
+    env.run(["run", "--agent", "claude"])
+        .code(5)
+        .stderr_contains("no adapter for agent claude yet");
+    add(&env, "true", "true", &[]);
+    env.write("a", "x").git(["add", "a"]);
+    env.run(["run", "--agent", "shell"])
+        .code(5)
+        .stderr_contains("the work tree has changes of yours: a")
+        .stderr_contains("commit or stash them first");
+    env.git(["rm", "--quiet", "--cached", "a"]);
+    env.run(["task", "claim", "--worker", "bob"]).success();
+    env.run(["run", "--agent", "shell"]).code(1).stderr_contains("task task-001 is claimed by bob");
+    env.run(["task", "release", "task-001"]).success();
+    env.run(["add", "no check", "--priority", "P0"]).success();
+    env.run(["run", "--agent", "shell"])
+        .code(5)
+        .stderr_contains("WARN: no validation.command, so they can not be finished: task-002")
+        .stderr_contains("task-002: Missing validation.command");
+    assert_eq!(task(&env, 1)["status"], "pending");
+    let without_git = TestEnvironment::new();
+    without_git.run(["init"]).success();
+    without_git.run(["run", "--agent", "shell"]).code(5).stderr_contains("git init");
+}
+
+#[test]
+fn a_check_that_is_missing_costs_no_attempt_and_keeps_the_work() {
+    let env = world();
+    add(&env, "touch done", "no-such-checker", &[]);
+    env.run(["run", "--agent", "shell"]).code(1).stderr_contains("the check can not be run here");
+    assert_eq!(
+        (&task(&env, 0)["status"], &task(&env, 0)["attempts"]),
+        (&"in_progress".into(), &0.into())
+    );
+    assert!(env.exists("done"));
+    // The next session finds the work and checks it.
+    env.run(["task", "edit", "task-001", "--validate", "test -f done"]).success();
+    env.run(["run", "--agent", "shell"]).success();
+    assert_eq!(task(&env, 0)["status"], "completed");
+    assert_eq!(subjects(&env)[0], "task-001: a task");
+}
+
+#[test]
+fn sessions_are_counted_and_bounded() {
+    let env = world();
+    for n in 0..3 {
+        add(&env, &format!("touch {n}"), &format!("test -f {n}"), &[]);
+    }
+    let once = ["run", "--agent", "shell", "--once", "--max-tasks-per-session", "1", "--json"];
+    let ended = env.run(once).code(3).json();
+    assert_eq!((&ended["stop_reason"], &ended["sessions"]), (&"once".into(), &1.into()));
+    let on = ["run", "--agent", "shell", "--max-tasks-per-session", "1", "--json"];
+    // Two more tasks, one each, and a last session that finds nothing.
+    assert_eq!(env.run(on).success().json()["sessions"], 4);
+    let full =
+        env.read("harness-tasks.json").replace("\"max_sessions\": 50", "\"max_sessions\": 4");
+    env.write("harness-tasks.json", full);
+    assert_eq!(env.run(on).code(3).json()["stop_reason"], "max_sessions");
+}
+
+/// A session whose agent did `setup`, said so, and hangs.
+struct Hanging {
+    run: Child,
+    alive: PathBuf,
+}
+
+impl Hanging {
+    fn start(env: &TestEnvironment, setup: &str, validate: &str) -> Self {
+        let [ready, alive] = ["ready", "alive"].map(|name| env.home().join(name));
+        for fifo in [&ready, &alive] {
+            assert!(env.program("mkfifo").arg(fifo).status().unwrap().success());
+        }
+        // Everything that comes of the agent holds `alive` open, a child in a session of its own
+        // too. The second attempt does the work.
+        let script = format!(
+            "if [ $HARNESS_ATTEMPT -gt 1 ]; then touch done; exit; fi\n{setup}\n\
+             exec 9> {alive}\nsetsid sleep 600 &\necho ready > {ready}\nexec sleep 600",
+            alive = alive.display(),
+            ready = ready.display()
+        );
+        add(env, &script, validate, &[]);
+        let mut command = env.harness(["run", "--agent", "shell"]);
+        let run = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        // Opened for reading and writing, so that nobody waits for the other to open first.
+        let held = File::options().read(true).write(true).open(&alive).unwrap();
+        let mut said = String::new();
+        BufReader::new(File::open(&ready).unwrap()).read_line(&mut said).unwrap();
+        assert_eq!(said, "ready\n");
+        drop(held);
+        Self { run, alive }
+    }
+
+    fn kill(mut self) {
+        // Opened while a writer is there, so that the end of the last one is seen.
+        let alive = File::options().read(true).write(true).open(&self.alive).unwrap();
+        let reading = File::open(&self.alive).unwrap();
+        drop(alive);
+        self.run.kill().unwrap();
+        self.run.wait().unwrap();
+        let mut rest = Vec::new();
+        { reading }.read_to_end(&mut rest).unwrap();
+    }
+}
+
+#[test]
+fn each_row_of_the_recovery_matrix_after_kill_9() {
+    let commit = "git -c user.name=a -c user.email=a@b commit --quiet --no-verify";
+    for (setup, validate, recovery, attempts) in [
+        ("", "test -f done", "action=\"fail\" reason=\"No progress detected\"", 2),
+        ("touch done", "test -f done", "action=\"validate, then commit\"", 1),
+        ("touch half", "test -f done", "action=\"validate, then commit\"", 2),
+        (
+            &format!("touch done; git add done; {commit} -m 'task-001: by the agent'"),
+            "test -f done",
+            "action=\"validate\" reason=\"task commits found\"",
+            1,
+        ),
+        (
+            &format!("touch part; git add part; {commit} -m 'task-001: part'; touch done"),
+            "test -f done -a -f part -o $HARNESS_ATTEMPT = 2",
+            "action=\"commit, then validate\"",
+            1,
+        ),
+    ] {
+        let env = world();
+        env.write("mine.txt", "mine");
+        Hanging::start(&env, setup, validate).kill();
+        assert_eq!(task(&env, 0)["status"], "in_progress");
+        env.run(["run", "--agent", "shell"]).success();
+        let log = log(&env);
+        let recovered: Vec<_> = log.iter().filter(|line| line.starts_with("RECOVERY")).collect();
+        assert_eq!(recovered.len(), 1, "{setup}: {log:#?}");
+        assert!(recovered[0].contains(recovery), "{setup}: {recovered:?}");
+        let done = task(&env, 0);
+        assert_eq!(
+            (&done["status"], &done["attempts"]),
+            (&"completed".into(), &attempts.into()),
+            "{setup}"
+        );
+        assert_eq!(log.iter().filter(|l| l.starts_with("Completed [task-001]")).count(), 1);
+        assert_eq!(env.git(["status", "--porcelain"]), "?? mine.txt");
+        assert_eq!(env.read("mine.txt"), "mine");
+    }
+}
+
+#[test]
+fn an_interrupt_leaves_the_task_recoverable_and_no_process() {
+    for (setup, status) in [("", "pending"), ("touch half", "in_progress")] {
+        let env = world();
+        let mut hanging = Hanging::start(&env, setup, "test -f done");
+        let pid = nix::unistd::Pid::from_raw(i32::try_from(hanging.run.id()).unwrap());
+        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
+        assert_eq!(hanging.run.wait().unwrap().code(), Some(130));
+        assert_eq!(
+            (&task(&env, 0)["status"], &task(&env, 0)["attempts"]),
+            (&status.into(), &0.into())
+        );
+        let log = log(&env);
+        assert_eq!(log.last().unwrap(), "LOCK released");
+        // The lock is free again.
+        env.run(["add", "after"]).success();
+    }
+}
+
+#[test]
+fn killed_at_random_moments_it_still_does_everything_exactly_once() {
+    let seed = std::env::var("HARNESS_TEST_SEED").ok().and_then(|s| s.parse().ok());
+    let mut random: u64 = seed.unwrap_or_else(|| u64::from(std::process::id()) * 2_654_435_761);
+    println!("HARNESS_TEST_SEED={random}");
+    let env = world();
+    env.write("mine.txt", "mine");
+    for n in 0..6 {
+        let flaky = format!("echo $HARNESS_ATTEMPT > f{n}; test $HARNESS_ATTEMPT -gt {}", n % 2);
+        add(&env, &flaky, &format!("test -s f{n}"), &["--max-attempts", "50"]);
+    }
+    for _ in 0..25 {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        let mut command = env.harness(["run", "--agent", "shell"]);
+        let mut run = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        // A moment is a line of the log, and a bit after it.
+        let lines = BufReader::new(run.stderr.take().unwrap()).lines();
+        lines.take(usize::try_from(random % 9).unwrap()).for_each(drop);
+        (0..random % 200_000).for_each(|n| _ = std::hint::black_box(n));
+        run.kill().unwrap();
+        run.wait().unwrap();
+    }
+    env.run(["run", "--agent", "shell"]).success();
+    let log = log(&env);
+    for n in 0..6 {
+        let id = format!("task-{:03}", n + 1);
+        assert_eq!(task(&env, n)["status"], "completed", "{log:#?}");
+        let completed = log.iter().filter(|l| l.starts_with(&format!("Completed [{id}]"))).count();
+        assert_eq!(completed, 1, "{id}: {log:#?}");
+        let commits = subjects(&env).iter().filter(|s| s.starts_with(&id)).count();
+        assert_eq!(commits, 1, "{id}");
+    }
+    assert_eq!(env.read("mine.txt"), "mine");
+    assert_eq!(env.git(["status", "--porcelain"]), "?? mine.txt");
+}
