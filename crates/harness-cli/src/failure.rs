@@ -95,6 +95,12 @@ impl From<io::Error> for Failure {
     }
 }
 
+impl From<&str> for Failure {
+    fn from(why: &str) -> Self {
+        Self::error(why)
+    }
+}
+
 impl From<serde_json::Error> for Failure {
     fn from(why: serde_json::Error) -> Self {
         Self::error(why.to_string())

@@ -2,12 +2,14 @@
 
 use std::{
     fs,
-    io::IsTerminal,
+    io::{BufRead, BufReader, IsTerminal},
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::{Child, Command, Stdio},
     thread,
     time::Duration,
 };
+
+use harness_core::task::Status;
 
 use super::crash::Step;
 use crate::{
@@ -150,19 +152,89 @@ impl<'a> Stage<'a> {
         self.out.finish()
     }
 
-    /// What is wrong with the ledger at the end; nothing, if all went as it should.
-    pub(super) fn verdict(&self) -> Result<Option<String>> {
+    /// A file beside the repository.
+    pub(super) fn write_outside(&mut self, name: &str, text: &str) -> Result<()> {
+        let path = self.place.path().join(name);
+        fs::write(&path, text).map_err(|why| Failure::file("write", &path, &why))
+    }
+
+    /// Shows a session as it goes, and kills it once its log says `moment` and the agent has begun.
+    pub(super) fn run_and_kill_at(&mut self, moment: &str) -> Result<()> {
+        let mut run = self.start_run()?;
+        let mut reached = false;
+        for line in BufReader::new(run.stderr.take().ok_or("no output")?).lines() {
+            let line = line?;
+            self.show(&line)?;
+            if line.contains(moment) {
+                reached = true;
+                break;
+            }
+        }
+        // Its first act is to write this file; then it sleeps.
+        let begun = self.repository().join("README");
+        while reached && !begun.exists() && run.try_wait()?.is_none() {
+            thread::sleep(Duration::from_millis(5));
+        }
+        run.kill()?;
+        run.wait()?;
+        if reached { Ok(()) } else { Err(Failure::error("the session ended before its time")) }
+    }
+
+    /// Shows a session to its end; gives its exit code.
+    pub(super) fn run_to_the_end(&mut self) -> Result<i32> {
+        let mut run = self.start_run()?;
+        for line in BufReader::new(run.stderr.take().ok_or("no output")?).lines() {
+            self.show(&line?)?;
+        }
+        Ok(run.wait()?.code().unwrap_or(-1))
+    }
+
+    fn start_run(&mut self) -> Result<Child> {
+        self.pace.wait();
+        self.out.line("$ harness run --agent shell")?;
+        self.out.finish()?;
+        let mut command = self.command(&self.program);
+        command.args(["run", "--agent", "shell"]).stdout(Stdio::null()).stderr(Stdio::piped());
+        Ok(command.spawn()?)
+    }
+
+    fn show(&mut self, line: &str) -> Result<()> {
+        let paint = self.out.paint();
+        let painted = crate::log_line::Painted { line, paint }.to_string();
+        self.out.line(format_args!("  {painted}"))?;
+        self.out.finish()
+    }
+
+    /// Says how many processes of the killed session there are, once its guard has had its moment.
+    pub(super) fn nothing_survived(&mut self) -> Result<()> {
+        let folder = self.repository();
+        let mut left = usize::MAX;
+        for _ in 0..1000 {
+            left = working_in(&folder);
+            if left == 0 {
+                break;
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        self.say(&format!("Processes of it that are left: {left}. The task is still claimed:"))
+    }
+
+    /// What is wrong with the ledger at the end; nothing, if each task is as it should be and those
+    /// that are completed were said to be so once.
+    pub(super) fn wrong(&self, expected: impl Fn(&str) -> Status) -> Result<Option<String>> {
         let ledger = harness::store::look(&self.repository())?;
-        let open = ledger.tasks().filter(|t| t.status != harness_core::task::Status::Completed);
-        let open: Vec<String> = open.map(|t| format!("{} is {}", t.id, t.status)).collect();
         let log = fs::read_to_string(self.repository().join("harness-progress.txt"))?;
         for task in ledger.tasks() {
+            let expected = expected(task.id.as_str());
+            if task.status != expected {
+                return Ok(Some(format!("{} is {}", task.id, task.status)));
+            }
             let lines = log.matches(&format!("Completed [{}]", task.id)).count();
-            if lines != 1 {
+            if lines != usize::from(expected == Status::Completed) {
                 return Ok(Some(format!("{} has {lines} lines that say Completed", task.id)));
             }
         }
-        Ok((!open.is_empty()).then(|| open.join(", ")))
+        Ok(None)
     }
 
     /// The lock of the repository's ledger.
@@ -211,4 +283,11 @@ impl Act<'_, '_> {
         let why = String::from_utf8_lossy(stderr);
         Failure::error(format!("`{}` failed: {}", self.said, why.trim()))
     }
+}
+
+/// How many processes have their working directory there: Linux tells, elsewhere nobody is seen.
+fn working_in(folder: &Path) -> usize {
+    let Ok(processes) = fs::read_dir("/proc") else { return 0 };
+    let there = |entry: fs::DirEntry| fs::read_link(entry.path().join("cwd")).ok();
+    processes.flatten().filter_map(there).filter(|cwd| cwd.starts_with(folder)).count()
 }

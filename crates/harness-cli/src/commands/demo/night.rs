@@ -1,0 +1,71 @@
+//! A night's work in a minute: a failure, a rollback, a kill -9 and a recovery.
+
+use harness_core::task::Status;
+
+use super::stage::Stage;
+use crate::failure::Result;
+
+/// Gives what is wrong at the end; nothing, if all went as it should.
+pub(super) fn play(stage: &mut Stage<'_>) -> Result<Option<String>> {
+    stage.title("A repository, a plan of seven tasks. Each carries the check that proves it")?;
+    stage.harness(&["init", "--yes"])?.shown()?;
+    stage.write("notes.txt", "a file of yours that no commit holds\n")?;
+    stage.write_outside("plan.md", PLAN)?;
+    stage.harness(&["plan", "import", "--file", "../plan.md"])?.shown()?;
+    stage.harness(&["task", "graph"])?.shown()?;
+
+    stage.title(
+        "The harness works on it. The first try at `name` is wrong: rolled back, done again",
+    )?;
+    stage.run_and_kill_at("Starting [docs]")?;
+    stage.say("That was kill -9, while the agent was in the middle of `docs`.")?;
+    stage.nothing_survived()?;
+    stage.harness(&["task", "list", "--status", "in_progress"])?.shown()?;
+    stage.shell("git status --short")?;
+
+    stage.title("Run again: what was left is found, checked, and the work goes on")?;
+    let code = stage.run_to_the_end()?;
+    stage.say(&format!("exit code {code}: finished, but some tasks failed for good"))?;
+
+    stage.title("In the morning")?;
+    stage.harness(&["status"])?.shown()?;
+    stage.shell("git log --oneline")?;
+    stage.say("Nothing that was rolled back is lost, and your own file is as it was:")?;
+    stage.harness(&["rescue", "list"])?.shown()?;
+    stage.shell("cat notes.txt")?;
+    let hopeless = |id: &str| matches!(id, "translate" | "announce");
+    let wrong = stage.wrong(|id| if hopeless(id) { Status::Failed } else { Status::Completed })?;
+    Ok(wrong.or_else(|| (code != 4).then(|| format!("exit code {code}"))))
+}
+
+const PLAN: &str = r#"Here is the plan. Everything around the block is ignored.
+
+```json
+{
+  "goal": "Publish a small greeting program",
+  "tasks": {
+    "greet":    {"description": "Write the greeting",
+                 "instructions": "printf 'echo hello\\n' > greet.sh",
+                 "validation": {"command": "sh greet.sh | grep -qx hello"}},
+    "name":     {"description": "Greet by name", "dependencies": ["greet"],
+                 "instructions": "if [ $HARNESS_ATTEMPT = 1 ]; then who=Bob; else who='${1:-world}'; fi\nprintf 'echo hello %s\\n' \"$who\" > greet.sh",
+                 "validation": {"command": "test \"$(sh greet.sh Ada)\" = 'hello Ada'"}},
+    "license":  {"description": "Choose a licence", "dependencies": ["name"],
+                 "instructions": "echo MIT > LICENSE",
+                 "validation": {"command": "grep -q MIT LICENSE"}},
+    "docs":     {"description": "Describe it", "dependencies": ["license"],
+                 "instructions": "echo 'sh greet.sh NAME greets NAME.' > README\nexec sleep 600",
+                 "validation": {"command": "grep -q greet.sh README"}},
+    "publish":  {"description": "Make the archive", "dependencies": ["docs"],
+                 "instructions": "tar cf greet.tar greet.sh README LICENSE",
+                 "validation": {"command": "tar tf greet.tar | grep -q greet.sh"}},
+    "translate":{"description": "Greet in Klingon", "priority": "P2", "max_attempts": 2,
+                 "instructions": "echo 'echo qapla' > klingon.sh",
+                 "validation": {"command": "sh klingon.sh | grep -q nuqneH"}},
+    "announce": {"description": "Tell the Klingons", "dependencies": ["translate"],
+                 "instructions": "sh klingon.sh > news.txt",
+                 "validation": {"command": "test -s news.txt"}}
+  }
+}
+```
+"#;
