@@ -365,3 +365,14 @@ fn a_write_that_does_not_fit_leaves_everything_as_it_was() {
     assert!(!env.exists("harness-tasks.json.tmp"));
     env.run(["add", "two"]).success().stdout("task-002");
 }
+
+#[test]
+fn there_is_always_a_next_number() {
+    let env = TestEnvironment::new();
+    env.run(["init"]).success();
+    for id in ["task-18446744073709551615", "task-4294967294", "task-4294967295"] {
+        env.run(["add", "far", "--id", id]).success();
+    }
+    env.run(["add", "one"]).success().stdout("task-4294967296");
+    env.run(["add", "two"]).success().stdout("task-4294967297");
+}
