@@ -19,7 +19,6 @@ pub(crate) enum ExitCode {
     /// A person must fix something: the ledger, the configuration, trust.
     Config = 5,
     /// Ctrl-C.
-    #[allow(dead_code, reason = "`run` ends with it")]
     Interrupted = 130,
 }
 
