@@ -23,6 +23,8 @@ pub(crate) enum Kind {
     Error,
     Usage,
     Config,
+    /// Somebody wanted us to end before it was done.
+    Interrupted,
     /// The reader of our standard output went away (`harness log | head`). Nobody is left to be
     /// told, and nothing is wrong.
     OutputClosed,
@@ -34,6 +36,7 @@ impl Kind {
             Self::Error => ExitCode::Error,
             Self::Usage => ExitCode::Usage,
             Self::Config => ExitCode::Config,
+            Self::Interrupted => ExitCode::Interrupted,
             Self::OutputClosed => ExitCode::Done,
         }
     }

@@ -29,10 +29,19 @@ impl Audience {
 
 /// Asks `question [y/N]`. All but a clear yes, the end of input too, is a no.
 pub(crate) fn confirm(question: &str) -> Result<Answer> {
-    write!(io::stderr(), "{} [y/N] ", visible(question))?;
+    confirm_or(question, Answer::No)
+}
+
+/// The same where an empty line means `usual`, which the question shows: `[Y/n]` or `[y/N]`.
+pub(crate) fn confirm_or(question: &str, usual: Answer) -> Result<Answer> {
+    let choices = match usual {
+        Answer::Yes => "[Y/n]",
+        Answer::No => "[y/N]",
+    };
+    write!(io::stderr(), "{} {choices} ", visible(question))?;
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line)?;
-    Ok(answer(&line))
+    Ok(answer(&line, usual))
 }
 
 /// Asks for a line of text; the end of input is an empty one.
@@ -43,9 +52,11 @@ pub(crate) fn ask(question: &str) -> Result<String> {
     Ok(line.trim_end_matches(['\r', '\n']).to_owned())
 }
 
-fn answer(line: &str) -> Answer {
+fn answer(line: &str, usual: Answer) -> Answer {
     match line.trim().to_ascii_lowercase().as_str() {
         "y" | "yes" => Answer::Yes,
+        // A line that was typed; the end of input has none, and is nobody's yes.
+        "" if !line.is_empty() => usual,
         _ => Answer::No,
     }
 }
@@ -57,10 +68,13 @@ mod tests {
     #[test]
     fn only_a_clear_yes_is_a_yes() {
         for yes in ["y\n", "YES", " yes \n"] {
-            assert_eq!(answer(yes), Answer::Yes, "{yes:?}");
+            assert_eq!(answer(yes, Answer::No), Answer::Yes, "{yes:?}");
         }
         for no in ["", "\n", "n\n", "yep\n"] {
-            assert_eq!(answer(no), Answer::No, "{no:?}");
+            assert_eq!(answer(no, Answer::No), Answer::No, "{no:?}");
         }
+        assert_eq!(answer("\n", Answer::Yes), Answer::Yes);
+        assert_eq!(answer("n\n", Answer::Yes), Answer::No);
+        assert_eq!(answer("", Answer::Yes), Answer::No);
     }
 }

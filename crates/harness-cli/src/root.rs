@@ -23,7 +23,7 @@ impl StateRoot {
     /// from `start` upward that holds one.
     pub(crate) fn discover(env: &Environment, start: &Path) -> Result<Self> {
         if let Some(pinned) = env.path(PIN) {
-            let root = canonical(pinned)?;
+            let root = pinned_root(pinned)?;
             // A wrong pin must never work on another ledger, so nothing else is searched.
             return if holds_ledger(&root) { Ok(Self(root)) } else { Err(empty_pin(pinned)) };
         }
@@ -38,7 +38,7 @@ impl StateRoot {
     /// Where `init` makes a ledger: the pin, else the top level of the git work tree, else `start`.
     pub(crate) fn for_init(env: &Environment, start: &Path) -> Result<Self> {
         if let Some(pinned) = env.path(PIN) {
-            return Ok(Self(canonical(pinned)?));
+            return Ok(Self(pinned_root(pinned)?));
         }
         let start = canonical(start)?;
         // `.git` is a directory, or a file in a linked work tree and a submodule. Looking for it
@@ -76,6 +76,13 @@ impl StateRoot {
 fn canonical(path: &Path) -> Result<PathBuf> {
     path.canonicalize().map_err(|why| {
         Failure::config(format!("the state root {} can not be used: {why}", path.display()))
+    })
+}
+
+fn pinned_root(pinned: &Path) -> Result<PathBuf> {
+    canonical(pinned).map_err(|failure| Failure {
+        error: format!("{PIN}: {}", failure.error),
+        ..failure.hint("name a directory that exists, or unset the variable")
     })
 }
 

@@ -24,6 +24,7 @@ use crate::{
     environment::Environment,
     failure::{Failure, Result},
     root::StateRoot,
+    store::warn,
     would_run::WouldRun,
 };
 
@@ -96,6 +97,15 @@ impl Trust {
         made.as_file().sync_all().map_err(unwritable)?;
         made.persist(&file).map_err(|failed| unwritable(failed.error))?;
         Ok(())
+    }
+
+    /// Trusts a ledger that was just made. It is there by now, so what goes wrong (no home, say) is
+    /// told and the command goes on.
+    pub(crate) fn grant_made(env: &Environment, root: &StateRoot) {
+        if let Err(why) = Self::of_user(env).and_then(|trust| trust.grant(root)) {
+            let root = root.path().display();
+            warn(&format!("{root} is not trusted to run its commands: {why}"));
+        }
     }
 
     /// Ends trust; that there was none is no error.

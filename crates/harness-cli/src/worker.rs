@@ -88,8 +88,14 @@ fn kept(file: &Path) -> Result<WorkerId> {
 }
 
 fn read(file: &Path) -> Result<Option<WorkerId>> {
-    let text = match fs::read_to_string(file) {
-        Ok(text) => text,
+    let text = match fs::metadata(file) {
+        // A pipe or a device may never end.
+        Ok(found) if !found.is_file() => {
+            let file = file.display();
+            return Err(Failure::config(format!("{file} is not a regular file"))
+                .hint("name another one for the worker's id"));
+        }
+        Ok(_) => fs::read_to_string(file).map_err(|why| Failure::file("read", file, &why))?,
         Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(why) => return Err(Failure::file("read", file, &why)),
     };
@@ -154,5 +160,7 @@ mod tests {
         let file = dir.path().join("id");
         fs::write(&file, "\n").unwrap();
         assert!(kept(&file).unwrap_err().error.contains("/id: "));
+        let device = kept(Path::new("/dev/zero")).unwrap_err();
+        assert_eq!(device.error, "/dev/zero is not a regular file");
     }
 }

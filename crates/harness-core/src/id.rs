@@ -45,10 +45,13 @@ impl TaskId {
         Self(format!("task-{n:03}").into())
     }
 
-    /// The number of a `task-NNN` id.
+    /// The number of a `task-NNN` id. One that nobody counts up to is a name like any other, so
+    /// that there is always a next number.
     pub fn number(&self) -> Option<u64> {
         let digits = self.0.strip_prefix("task-")?;
-        if digits.bytes().all(|b| b.is_ascii_digit()) { digits.parse().ok() } else { None }
+        let number =
+            if digits.bytes().all(|b| b.is_ascii_digit()) { digits.parse().ok() } else { None };
+        number.filter(|n| *n < u64::from(u32::MAX))
     }
 
     /// As it was given.

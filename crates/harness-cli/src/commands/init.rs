@@ -12,8 +12,10 @@ use super::{Invocation, working_directory};
 use crate::{
     exit::ExitCode,
     failure::{Failure, Result},
-    prompt::{Answer, Audience, confirm},
+    prompt::{Answer, Audience, confirm_or},
+    render::one_line,
     root::StateRoot,
+    store::warn,
     trust::Trust,
 };
 
@@ -73,7 +75,7 @@ set -eu
 pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let audience = if args.yes { Audience::Nobody } else { Audience::of_this_process() };
     let ask = |question: &str, without: Answer| match audience {
-        Audience::Person => confirm(question),
+        Audience::Person => confirm_or(question, without),
         Audience::Nobody => Ok(without),
     };
     let here = working_directory()?;
@@ -91,36 +93,44 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
             root = StateRoot::for_init(&invocation.env, &here)?;
         }
     }
-    let created = invocation.store(&root)?.create(SystemClock.now())?;
-    if created == Created::New {
-        // Whoever makes a ledger knows what is in it. One that came with the repository is not
-        // trusted by this: nothing of it was looked at.
-        Trust::of_user(&invocation.env)?.grant(&root)?;
-        done.push("made harness-tasks.json, harness-progress.txt and .harness-active".into());
-        let ignore = match (args.no_ignore, args.gitignore) {
+    // All questions come first: whoever leaves at one of them leaves nothing half done.
+    let script = root.path().join("harness-init.sh");
+    let absent = |path: &Path| fs::symlink_metadata(path).is_err();
+    let (mut ignore, mut with_script) = (Ignore::Nothing, Answer::No);
+    if absent(&root.ledger()) {
+        ignore = match (args.no_ignore, args.gitignore) {
             (true, _) => Ignore::Nothing,
             (_, true) => Ignore::Shared,
-            _ if ask("Let git ignore these files (in .git/info/exclude)?", Answer::Yes)?
-                == Answer::No =>
-            {
-                Ignore::Nothing
-            }
-            _ => Ignore::Private,
+            _ if !in_git(root.path()) => Ignore::Nothing,
+            _ => match ask("Let git ignore these files (in .git/info/exclude)?", Answer::Yes)? {
+                Answer::Yes => Ignore::Private,
+                Answer::No => Ignore::Nothing,
+            },
         };
-        done.extend(write_ignore_rules(root.path(), ignore)?);
+        with_script = match (absent(&script), args.with_init_script) {
+            (false, _) => Answer::No,
+            (true, true) => Answer::Yes,
+            (true, false) => ask("Write a harness-init.sh to fill in?", Answer::No)?,
+        };
     }
-    let script = root.path().join("harness-init.sh");
-    let wanted = created == Created::New && fs::symlink_metadata(&script).is_err();
-    let wanted = match (wanted, args.with_init_script) {
-        (false, _) => Answer::No,
-        (true, true) => Answer::Yes,
-        (true, false) => ask("Write a harness-init.sh to fill in?", Answer::No)?,
-    };
-    if wanted == Answer::Yes {
-        let unwritable = |why| Failure::file("write", &script, &why);
-        let options = fs::OpenOptions::new().write(true).create_new(true).mode(0o755).open(&script);
-        options.and_then(|mut f| f.write_all(INIT_SCRIPT.as_bytes())).map_err(unwritable)?;
-        done.push("wrote harness-init.sh".into());
+    let created = invocation.store(&root)?.create(SystemClock.now())?;
+    if created == Created::New {
+        done.push("made harness-tasks.json, harness-progress.txt and .harness-active".into());
+        // Whoever makes a ledger knows what is in it. One that came with the repository is not
+        // trusted by this: nothing of it was looked at.
+        Trust::grant_made(&invocation.env, &root);
+        match write_ignore_rules(root.path(), ignore) {
+            Ok(written) => done.extend(written),
+            // The ledger is there and works: to fail now would say that it is not.
+            Err(why) => warn(&format!("git does not ignore these files: {why}")),
+        }
+        if with_script == Answer::Yes {
+            let unwritable = |why| Failure::file("write", &script, &why);
+            let made =
+                fs::OpenOptions::new().write(true).create_new(true).mode(0o755).open(&script);
+            made.and_then(|mut f| f.write_all(INIT_SCRIPT.as_bytes())).map_err(unwritable)?;
+            done.push("wrote harness-init.sh".into());
+        }
     }
     report(invocation, &args, &root, created, &done)
 }
@@ -132,13 +142,14 @@ fn report(
     created: Created,
     done: &[String],
 ) -> Result<ExitCode> {
-    let path = root.path().display();
+    let path = root.path().to_string_lossy();
     let out = &mut invocation.out;
     if args.json {
         let made = created == Created::New;
-        out.document(&json!({ "root": root.path(), "created": made, "done": done }))?;
+        out.document(&json!({ "root": path, "created": made, "done": done }))?;
         return Ok(ExitCode::Done);
     }
+    let path = one_line(&path);
     match created {
         Created::Existed if done.is_empty() => {
             out.line(format_args!("{path} has a ledger; nothing was changed"))?;
@@ -171,7 +182,6 @@ fn write_ignore_rules(root: &Path, ignore: Ignore) -> Result<Option<String>> {
     let file = match ignore {
         Ignore::Nothing => return Ok(None),
         Ignore::Shared => root.join(".gitignore"),
-        Ignore::Private if !in_git(root) => return Ok(None),
         // Asked of git, because in a linked work tree it lies elsewhere.
         Ignore::Private => root.join(git(root, &["rev-parse", "--git-path", "info/exclude"])?),
     };
@@ -202,7 +212,15 @@ fn in_git(path: &Path) -> bool {
 }
 
 fn git(directory: &Path, args: &[&str]) -> Result<String> {
-    let output = Command::new("git")
+    let mut command = Command::new("git");
+    // Those of a hook or an alias that we run in would point git at another repository.
+    for (variable, _) in std::env::vars_os() {
+        let name = variable.to_string_lossy();
+        if name.starts_with("GIT_") && !name.starts_with("GIT_CONFIG_") {
+            command.env_remove(variable);
+        }
+    }
+    let output = command
         .args(args)
         .current_dir(directory)
         .output()

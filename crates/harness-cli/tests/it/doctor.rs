@@ -155,3 +155,28 @@ fn agents_and_repository_are_judged() {
     let env = env.variable("PATH", "/nowhere");
     env.run(["doctor"]).code(1).stdout_contains("fail  git            not found on PATH");
 }
+
+#[test]
+fn a_strange_repository_runs_nothing() {
+    let env = environment();
+    env.write("harness-tasks.json", MIXED).write("file", "a").write(".gitattributes", "* filter=x");
+    env.git(["add", "file", ".gitattributes"]);
+    env.git(["commit", "-qm", "file"]);
+    let evil = format!("touch {}", env.root().join("pwned").display());
+    for key in ["core.fsmonitor", "filter.x.clean", "filter.x.process", "diff.external"] {
+        env.git(["config", key, &evil]);
+    }
+    // The same size, another content: git has to look at it.
+    env.write("file", "b");
+    env.run(["doctor"]).stdout_contains("branch main, 1 file with uncommitted changes");
+    assert!(!env.exists("pwned"));
+}
+
+#[test]
+fn a_git_dir_of_the_caller_leads_nowhere() {
+    let other = TestEnvironment::with_git();
+    other.git(["checkout", "-qb", "elsewhere"]);
+    let env = environment().variable("GIT_DIR", other.root().join(".git"));
+    env.write("harness-tasks.json", MIXED);
+    env.run(["doctor"]).stdout_contains("branch main, clean");
+}

@@ -107,3 +107,55 @@ fn what_is_behind_a_link_is_never_written() {
         assert_eq!(fs::read_to_string(&victim).unwrap(), "precious", "{name}");
     }
 }
+
+#[test]
+fn what_goes_wrong_beside_the_ledger_is_told_and_init_goes_on() {
+    let env =
+        TestEnvironment::with_git().without_variable("HOME").without_variable("XDG_STATE_HOME");
+    env.run(["init"])
+        .success()
+        .stdout_contains("added ignore rules to .git/info/exclude")
+        .stderr_contains("WARN: ")
+        .stderr_contains("is not trusted to run its commands: neither HOME nor XDG_STATE_HOME");
+    let broken = TestEnvironment::new();
+    broken.write(".git", "gitdir: /nonexistent\n");
+    broken
+        .run(["init"])
+        .success()
+        .stdout_contains("made harness-tasks.json")
+        .stderr_contains("WARN: git does not ignore these files: git rev-parse");
+}
+
+#[test]
+fn a_git_dir_of_the_caller_is_left_alone() {
+    let other = TestEnvironment::with_git();
+    let before = other.read(".git/info/exclude");
+    let env = TestEnvironment::with_git().variable("GIT_DIR", other.root().join(".git"));
+    env.run(["init"]).success().stdout_contains("added ignore rules to .git/info/exclude");
+    assert_eq!(other.read(".git/info/exclude"), before);
+}
+
+#[test]
+fn a_path_that_is_no_text_is_shown_as_well_as_it_can_be() {
+    use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
+    let env = TestEnvironment::new();
+    let strange = env.root().join(OsStr::from_bytes(b"bad\xff\x1b[31m"));
+    fs::create_dir(&strange).unwrap();
+    let env = env.variable("HARNESS_STATE_ROOT", &strange);
+    let made = env.run(["init", "--json"]).success().stderr_contains("is not UTF-8");
+    assert!(made.json()["root"].as_str().unwrap().contains("bad\u{fffd}"));
+    let again = env.run(["init"]).success();
+    assert!(!again.raw().contains('\x1b'), "{again}");
+    env.run(["add", "one"]).success();
+    let reset = env.run(["plan", "reset", "--yes", "--json"]).success();
+    assert!(reset.json()["archive"].as_str().unwrap().contains(".harness/archive/"));
+}
+
+#[test]
+fn a_pin_that_leads_nowhere_is_named() {
+    let env = TestEnvironment::new().variable("HARNESS_STATE_ROOT", "/nonexistent");
+    env.run(["status"])
+        .code(5)
+        .stderr_contains("HARNESS_STATE_ROOT: the state root /nonexistent can not be used")
+        .stderr_contains("unset the variable");
+}

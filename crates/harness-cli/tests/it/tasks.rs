@@ -365,3 +365,33 @@ fn a_write_that_does_not_fit_leaves_everything_as_it_was() {
     assert!(!env.exists("harness-tasks.json.tmp"));
     env.run(["add", "two"]).success().stdout("task-002");
 }
+
+#[test]
+fn there_is_always_a_next_number() {
+    let env = TestEnvironment::new();
+    env.run(["init"]).success();
+    for id in ["task-18446744073709551615", "task-4294967294", "task-4294967295"] {
+        env.run(["add", "far", "--id", id]).success();
+    }
+    env.run(["add", "one"]).success().stdout("task-4294967296");
+    env.run(["add", "two"]).success().stdout("task-4294967297");
+}
+
+#[test]
+fn an_interrupted_complete_ends_its_check() {
+    let env = world();
+    env.run(["add", "slow", "--validate", "echo $$ > pid.tmp; mv pid.tmp pid; sleep 600"])
+        .success();
+    env.run(["task", "claim"]).success();
+    let mut complete = env.harness(["task", "complete", "--id", "task-001"]);
+    let mut child = complete.stderr(std::process::Stdio::null()).spawn().unwrap();
+    while !env.exists("pid") {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let pid = nix::unistd::Pid::from_raw(child.id().try_into().unwrap());
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let check = nix::unistd::Pid::from_raw(env.read("pid").trim().parse().unwrap());
+    assert!(nix::sys::signal::kill(check, None).is_err(), "the check goes on");
+    assert_eq!(task(&env, 0)["status"], "in_progress");
+}

@@ -17,7 +17,9 @@ pub struct Add {
 impl Add {
     pub(super) fn decide(&self, ledger: &Ledger) -> Result<Change, Refusal> {
         let id = self.id.clone().unwrap_or_else(|| {
-            TaskId::numbered(ledger.selection().highest_number().saturating_add(1))
+            let above = ledger.selection().highest_number() + 1..;
+            let mut ids = above.map(TaskId::numbered);
+            ids.find(|id| !ledger.contains(id)).unwrap_or_else(|| TaskId::numbered(0))
         });
         if ledger.contains(&id) {
             return Err(Refusal::Exists { task: id });

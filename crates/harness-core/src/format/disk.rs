@@ -13,6 +13,7 @@ use crate::{
 };
 
 #[derive(Deserialize)]
+#[serde(expecting = "an object")]
 pub(super) struct DiskTask {
     id: TaskId,
     title: Option<String>,
@@ -115,6 +116,7 @@ impl From<DiskStatus> for Status {
 }
 
 #[derive(Deserialize, Default)]
+#[serde(expecting = "an object")]
 struct DiskValidation {
     command: Option<String>,
     timeout_seconds: Option<u64>,
@@ -123,11 +125,13 @@ struct DiskValidation {
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "an object")]
 struct DiskOnFailure {
     cleanup: Option<String>,
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "an object")]
 pub(super) struct DiskCheckpoint {
     #[serde(default)]
     step: Count,
@@ -174,6 +178,7 @@ impl From<DiskIntent> for Intent {
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "an object")]
 pub(super) struct DiskHead {
     created: Option<Timestamp>,
     session_config: Option<DiskSessionConfig>,
@@ -216,6 +221,7 @@ impl From<DiskHead> for Head {
 }
 
 #[derive(Deserialize, Default)]
+#[serde(expecting = "an object")]
 struct DiskSessionConfig {
     concurrency_mode: Option<DiskMode>,
     max_tasks_per_session: Option<i64>,
@@ -230,6 +236,7 @@ enum DiskMode {
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "an object")]
 struct DiskPhase {
     name: String,
     gate: Option<DiskGate>,
@@ -238,6 +245,7 @@ struct DiskPhase {
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "an object")]
 struct DiskGate {
     command: String,
     timeout_seconds: Option<u64>,

@@ -205,7 +205,7 @@ fn wrong_shapes_are_named_with_task_and_field() {
         ("{\"tasks\": {}}", "harness-tasks.json: tasks: must be a list"),
         (
             "{\"tasks\": [3]}",
-            "harness-tasks.json: tasks[0]: invalid type: integer `3`, expected struct DiskTask",
+            "harness-tasks.json: tasks[0]: invalid type: integer `3`, expected an object",
         ),
         ("{\"tasks\": [{\"title\": \"x\"}]}", "harness-tasks.json: tasks[0]: missing field `id`"),
         (

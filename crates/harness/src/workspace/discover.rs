@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use harness_core::{CommitId, TaskId, Timestamp, TreeId};
 
 use super::{
-    Base, Evidence, Rescue, RolledBack, Status, Workspace, WorkspaceError, commit, evidence,
+    Base, Evidence, Overview, Rescue, RolledBack, Status, Workspace, WorkspaceError, commit,
+    evidence,
     filter::{self, Filters},
     git::{Access, Call, Git, failed},
     own::OwnFiles,
     preflight, rescue, restore, rollback,
     snapshot::Snapshot,
-    status::Look,
+    status::{Look, Staged},
     untracked,
 };
 
@@ -33,6 +34,15 @@ impl GitWorkspace {
         let git = repository(directory)?;
         let own = OwnFiles::new(&git.top_level, &state_root.canonicalize()?);
         Ok(Self { git, own, filters })
+    }
+
+    /// How the repository stands. Runs nothing that the repository names, filters of a trusted root
+    /// aside.
+    pub fn overview(&self) -> Result<Overview, WorkspaceError> {
+        let look = Look::take(&self.git()?, &self.own)?;
+        let unmerged = look.changed.iter().filter(|c| c.staged == Staged::Unmerged).count();
+        let changed = look.changed.len();
+        Ok(Overview { head: look.head, branch: look.branch, changed, unmerged })
     }
 
     /// Git with those filters silenced that are configured now and must not run.

@@ -50,6 +50,19 @@ pub struct Status {
     pub untracked: Vec<String>,
 }
 
+/// How the repository stands, for a person to read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Overview {
+    /// `None` before the first commit.
+    pub head: Option<CommitId>,
+    /// `None` when detached.
+    pub branch: Option<String>,
+    /// Tracked files with staged or unstaged changes, those with conflicts too. Ours aside.
+    pub changed: usize,
+    /// Files with conflicts.
+    pub unmerged: usize,
+}
+
 /// What recovery looks at. The decision is the core's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Evidence {

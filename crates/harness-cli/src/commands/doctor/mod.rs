@@ -8,6 +8,7 @@ mod machine;
 mod programs;
 mod repository;
 
+use harness::workspace::Filters;
 use serde_json::json;
 
 use super::{Invocation, working_directory};
@@ -73,7 +74,11 @@ fn examine(invocation: &Invocation) -> Result<Vec<Finding>> {
     };
     let place = root.as_ref().map_or(start.as_path(), StateRoot::path);
     let mut findings = vec![programs::git(env, place)];
-    findings.push(repository::check(env, place));
+    let trusted = root.as_ref().is_some_and(|root| {
+        Trust::of_user(env).and_then(|trust| trust.is_trusted(root)).unwrap_or(false)
+    });
+    let filters = if trusted { Filters::Run } else { Filters::Off };
+    findings.push(repository::check(env, place, filters));
     findings.push(found);
     if let Some(root) = &root {
         findings.extend(files::check(root));

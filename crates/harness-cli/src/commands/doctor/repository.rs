@@ -2,61 +2,58 @@
 
 use std::path::Path;
 
+use harness::workspace::{Filters, GitWorkspace, Overview, WorkspaceError};
+
 use super::{finding::Finding, programs};
-use crate::environment::Environment;
+use crate::{environment::Environment, failure::Failure};
 
-/// Nothing that the repository configures is run.
-const STATUS: &str = "-c core.hooksPath=/dev/null -c core.fsmonitor=false \
-    status --porcelain=v2 --branch --untracked-files=no --ignore-submodules=dirty";
+const CHECK: &str = "repository";
 
-pub(super) fn check(env: &Environment, directory: &Path) -> Finding {
-    const CHECK: &str = "repository";
-    let Some(git) = programs::find(env, "git") else {
+/// Asked of the same git as everything else of ours: nothing that the repository configures is run,
+/// and no `GIT_DIR` of the caller leads elsewhere.
+pub(super) fn check(env: &Environment, directory: &Path, filters: Filters) -> Finding {
+    if programs::find(env, "git").is_none() {
         return Finding::warn(CHECK, "not looked at, there is no git", "install git");
-    };
-    let text = match programs::output(&git, STATUS, directory) {
-        Ok(text) => text,
-        Err(why) if why.contains("not a git repository") => {
-            return Finding::warn(
-                CHECK,
-                "not a git repository",
-                "`harness run` needs one: `git init`, and a first commit",
-            );
+    }
+    let found = GitWorkspace::discover(directory, directory, filters);
+    match found.and_then(|repository| repository.overview()) {
+        Ok(overview) => judge(&overview),
+        Err(WorkspaceError::NotARepository { .. }) => Finding::warn(
+            CHECK,
+            "not a git repository",
+            "`harness run` needs one: `git init`, and a first commit",
+        ),
+        Err(why) => {
+            let mut failure = Failure::from(why);
+            if failure.hints.is_empty() {
+                failure = failure.hint("see what `git status` says");
+            }
+            Finding::failure(CHECK, &failure)
         }
-        Err(why) => return Finding::fail(CHECK, why, "see what `git status` says"),
-    };
-    let header = |name: &str| text.lines().find_map(|line| line.strip_prefix(name));
-    if header("# branch.oid ") == Some("(initial)") {
+    }
+}
+
+fn judge(overview: &Overview) -> Finding {
+    if overview.head.is_none() {
         let mend = "make one: `git commit --allow-empty -m start`";
         return Finding::warn(CHECK, "no commit yet", mend);
     }
-    let head = match header("# branch.head ") {
-        None | Some("(detached)") => "detached HEAD".to_owned(),
+    let head = match &overview.branch {
+        None => "detached HEAD".to_owned(),
         Some(branch) => format!("branch {branch}"),
     };
-    // Our own files never make a tree dirty.
-    let ours = |line: &&str| {
-        let path = line.rsplit(' ').next().unwrap_or_default();
-        let name = path.rsplit('/').next().unwrap_or_default();
-        name.starts_with("harness-tasks.json")
-            || matches!(name, "harness-progress.txt" | ".harness-active")
-            || path.contains(".harness/")
-    };
-    let lines = || text.lines().filter(|line| !line.starts_with('#'));
-    let unmerged = lines().filter(|line| line.starts_with("u ")).count();
-    if unmerged > 0 {
-        let what = format!("{head}, {unmerged} files with conflicts");
-        return Finding::fail(CHECK, what, "finish or abort the merge");
-    }
-    match lines().filter(|line| !ours(line)).count() {
-        0 => Finding::ok(CHECK, format!("{head}, clean")),
-        changed => {
-            let files = if changed == 1 { "file" } else { "files" };
-            Finding::warn(
-                CHECK,
-                format!("{head}, {changed} {files} with uncommitted changes"),
-                "commit or stash them: `harness run` starts on a clean tree only",
-            )
-        }
+    let files = |count: usize| if count == 1 { "file" } else { "files" };
+    match (overview.unmerged, overview.changed) {
+        (0, 0) => Finding::ok(CHECK, format!("{head}, clean")),
+        (0, changed) => Finding::warn(
+            CHECK,
+            format!("{head}, {changed} {} with uncommitted changes", files(changed)),
+            "commit or stash them: `harness run` starts on a clean tree only",
+        ),
+        (unmerged, _) => Finding::fail(
+            CHECK,
+            format!("{head}, {unmerged} {} with conflicts", files(unmerged)),
+            "finish or abort the merge",
+        ),
     }
 }

@@ -1,6 +1,6 @@
 //! `harness plan import`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use harness::{
     clock::{Clock, SystemClock},
@@ -20,7 +20,6 @@ use crate::{
     failure::{Failure, Result},
     render::visible,
     root::StateRoot,
-    store::warn,
     trust::Trust,
 };
 
@@ -84,7 +83,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
             "task_count": task_count,
             "warnings": warnings,
             "root": root.path().to_string_lossy(),
-            "archive": archived,
+            "archive": archived.as_deref().map(Path::to_string_lossy),
         }))?;
         return Ok(ExitCode::Done);
     }
@@ -102,13 +101,7 @@ fn make(invocation: &Invocation, root: &StateRoot) -> Result<()> {
         // Somebody else was faster, and theirs is not ours to trust.
         Created::Existed => Ok(()),
         Created::New => {
-            let granted = Trust::of_user(&invocation.env).and_then(|trust| trust.grant(root));
-            if let Err(why) = granted {
-                warn(&format!(
-                    "{} is not trusted to run its commands: {why}",
-                    root.path().display()
-                ));
-            }
+            Trust::grant_made(&invocation.env, root);
             Ok(())
         }
     }

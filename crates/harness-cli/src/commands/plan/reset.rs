@@ -1,5 +1,7 @@
 //! `harness plan reset`
 
+use std::path::Path;
+
 use harness_core::{Command, Reply};
 use serde_json::json;
 
@@ -49,7 +51,8 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         return Err(Failure::error("the store gave another answer"));
     };
     if args.json {
-        invocation.out.document(&json!({ "task_count": task_count, "archive": archived }))?;
+        let archive = archived.as_deref().map(Path::to_string_lossy);
+        invocation.out.document(&json!({ "task_count": task_count, "archive": archive }))?;
         return Ok(ExitCode::Done);
     }
     invocation.out.line(format_args!("Plan reset ({task_count} tasks)"))?;

@@ -23,7 +23,8 @@ use super::{Invocation, done, holder::Claimed};
 use crate::{
     config::Overrides,
     exit::ExitCode,
-    failure::{Failure, Result},
+    failure::{Failure, Kind, Result},
+    interrupt,
     render::visible,
     root::StateRoot,
     store::warn,
@@ -107,7 +108,9 @@ fn passed(
     _ = writeln!(std::io::stderr(), "checking {}: {}", task.id, visible(&command));
     let shell = SystemShell::default();
     let found = if shell.lacks(&command, &script.directory) { Found::No } else { Found::Yes };
-    let ran = while_renewing(invocation, root, task, holder, || shell.run(&script))?;
+    let stop = interrupt::request()?;
+    let check = || shell.run_until(&script, &stop);
+    let ran = while_renewing(invocation, root, task, holder, check)?;
     let told = tail(&ran.tail);
     match Verdict::of(found, ran.exit) {
         Verdict::Passed => Ok(Proof::Passed { command }),
@@ -127,7 +130,10 @@ fn passed(
             visible(&command)
         ))
         .hint("install what it needs; the task is still yours")),
-        Verdict::Cancelled => Err(Failure::error("the check was stopped")),
+        Verdict::Cancelled => {
+            let stopped = format!("Task {}: the check was stopped", task.id);
+            Err(Failure::new(Kind::Interrupted, stopped).hint("the task is still yours"))
+        }
     }
 }
 
