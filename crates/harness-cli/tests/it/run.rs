@@ -313,3 +313,39 @@ fn killed_at_random_moments_it_still_does_everything_exactly_once() {
     assert_eq!(env.read("mine.txt"), "mine");
     assert_eq!(env.git(["status", "--porcelain"]), "?? mine.txt");
 }
+
+#[test]
+fn a_dry_run_says_the_order_and_touches_nothing() {
+    let env = world();
+    add(&env, "true", "make one", &["--priority", "P2"]);
+    add(&env, "true", "make two", &[]);
+    add(&env, "true", "make three", &["--depends-on", "task-001"]);
+    let before = env.read("harness-tasks.json");
+    let dry = ["run", "--agent", "shell", "--dry-run"];
+    let planned = env.run([&dry[..], &["--json"]].concat()).success().json();
+    let ids: Vec<_> =
+        planned["planned"].as_array().unwrap().iter().map(|p| &p["task_id"]).collect();
+    assert_eq!(ids, ["task-002", "task-001", "task-003"]);
+    env.run(dry).success().stdout_contains("work     task-002: a task  (make two)");
+    assert_eq!(env.read("harness-tasks.json"), before);
+}
+
+#[test]
+fn a_detached_run_goes_on_and_notifies() {
+    let env = world().variable("HARNESS_LOCK_TIMEOUT_SECONDS", "60");
+    let told = env.home().join("told");
+    assert!(env.program("mkfifo").arg(&told).status().unwrap().success());
+    env.write("harness.toml", format!("notify = \"cat > {}\"\n", told.display()));
+    env.git(["add", "harness.toml"]);
+    env.git(["commit", "--quiet", "-m", "notify"]);
+    add(&env, "touch one", "test -f one", &[]);
+    env.run(["run", "--agent", "shell", "--detach"]).success().stdout_contains("running (pid=");
+    let mut event = String::new();
+    File::open(&told).unwrap().read_to_string(&mut event).unwrap();
+    let event: Value = serde_json::from_str(&event).unwrap();
+    assert_eq!((&event["event"], &event["exit_code"]), (&"done".into(), &0.into()));
+    assert_eq!(task(&env, 0)["status"], "completed");
+    // It waits for the lock to be free, and so for the end of that run.
+    env.run(["add", "after"]).success();
+    assert!(env.read(".harness/run.log").contains("Completed [task-001]"));
+}

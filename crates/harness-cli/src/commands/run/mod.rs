@@ -1,20 +1,26 @@
 //! `harness run`
 
 mod agent;
+mod detach;
+mod dry_run;
+mod notify;
 mod session;
 mod signals;
 mod told;
+mod view;
+
+use std::sync::Arc;
 
 use harness::core::machine::work::{Runs, Stopped};
 use harness_core::{Ledger, Stats, ledger::ConcurrencyMode};
 use serde_json::json;
 
+use self::view::View;
 use super::Invocation;
 use crate::{
     config::Overrides,
     exit::ExitCode,
     failure::{Failure, Result},
-    root::StateRoot,
     trust::{self, Trust},
     would_run::WouldRun,
 };
@@ -32,7 +38,8 @@ use crate::{
 Examples:
   harness run --agent shell                    # instructions are scripts: no model, no key
   harness run --agent-command 'my-agent --print'   # the prompt comes on standard input
-  harness run --agent shell --once --json")]
+  harness run --agent shell --dry-run
+  harness run --agent shell --detach && harness status --watch")]
 pub(crate) struct Args {
     /// The agent: `shell`, or one of `[agents.NAME]` of kind `command` in harness.toml
     #[arg(long, value_name = "NAME")]
@@ -43,6 +50,14 @@ pub(crate) struct Args {
     /// End with this session, whatever is left
     #[arg(long)]
     once: bool,
+    /// Only say what would be done, in order, if every check passed
+    #[arg(long)]
+    dry_run: bool,
+    /// Go on without this terminal; the words go to .harness/run.log
+    #[arg(long, conflicts_with_all = ["json", "dry_run"])]
+    detach: bool,
+    #[arg(long, hide = true)]
+    detached: bool,
     /// Tasks that one session works on [default: as the ledger says]
     #[arg(long, value_name = "N")]
     max_tasks_per_session: Option<u32>,
@@ -66,6 +81,19 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         return Err(Failure::config("this ledger is for several workers, which is not there yet")
             .hint("set session_config.concurrency_mode to \"exclusive\" in harness-tasks.json"));
     }
+    if args.dry_run {
+        return plan(invocation, &ledger, args.json);
+    }
+    if args.detach {
+        let pid = detach::start_again(&root)?;
+        invocation
+            .out
+            .line(format_args!("running (pid={pid}); its words are in .harness/run.log"))?;
+        return Ok(ExitCode::Done);
+    }
+    if args.detached {
+        detach::leave_terminal()?;
+    }
     name_unfinishable(&ledger);
     let most = args.max_tasks_per_session.map(i64::from);
     let session = session::Session {
@@ -75,10 +103,39 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         max_tasks: most.unwrap_or(ledger.head().session_config.max_tasks_per_session),
         runs: if args.once { Runs::Once } else { Runs::On },
         stall_seconds: config.stall_seconds,
+        view: Arc::new(if invocation.is_watched() { View::live() } else { View::Lines }),
     };
     let run_id = session::new_run_id();
     let stopped = session.run(&root, agent, &run_id)?;
-    finish(invocation, &root, &stopped, &run_id, args.json)
+    let ended = Ended::of(&stopped, &invocation.look(&root)?, run_id);
+    if let Some(command) = &config.notify {
+        notify::notify(command, root.path(), &ended.event());
+    }
+    if args.json {
+        invocation.out.document(&ended.document())?;
+    }
+    match failure(&stopped) {
+        Some(failure) => Err(failure),
+        None => Ok(ended.code),
+    }
+}
+
+fn plan(invocation: &mut Invocation, ledger: &Ledger, json: bool) -> Result<ExitCode> {
+    let planned = dry_run::plan(ledger)?;
+    if json {
+        let planned: Vec<_> = planned.iter().map(dry_run::Planned::json).collect();
+        invocation.out.document(&json!({ "planned": planned }))?;
+    } else {
+        planned.iter().try_for_each(|p| invocation.out.line(p.line()))?;
+    }
+    Ok(ExitCode::Done)
+}
+
+impl Invocation {
+    /// Whether a person watches standard error.
+    fn is_watched(&self) -> bool {
+        !self.plain && std::io::IsTerminal::is_terminal(&std::io::stderr())
+    }
 }
 
 /// Said before anything is done: the session would stop at the first of these.
@@ -91,48 +148,60 @@ fn name_unfinishable(ledger: &Ledger) {
     }
 }
 
-/// How a run ended, for programs, and the exit code that says the same.
-fn ending(stopped: &Stopped, ledger: &Ledger) -> (&'static str, &'static str, ExitCode) {
-    let unfinished = ledger.tasks().any(|t| t.unfinished());
-    let failed_for_good = ledger.tasks().any(|t| t.failed_for_good());
-    match stopped {
-        Stopped::Complete if failed_for_good => ("succeeded", "complete", ExitCode::SomeFailed),
-        Stopped::Complete => ("succeeded", "complete", ExitCode::Done),
-        Stopped::Once if unfinished => ("stopped", "once", ExitCode::WorkLeft),
-        Stopped::Once => ("stopped", "once", ExitCode::Done),
-        Stopped::MaxSessions => ("stopped", "max_sessions", ExitCode::WorkLeft),
-        Stopped::Limit => ("stopped", "limit", ExitCode::WorkLeft),
-        Stopped::Budget => ("stopped", "budget", ExitCode::WorkLeft),
-        Stopped::Interrupted => ("cancelled", "cancelled", ExitCode::Interrupted),
-        Stopped::EnvSetup(_) => ("failed", "env_setup", ExitCode::Error),
-        Stopped::Client { .. } => ("failed", "config", ExitCode::Error),
-        Stopped::Config(_) | Stopped::Dirty(_) => ("failed", "config", ExitCode::Config),
-    }
+/// How a run ended, for programs.
+struct Ended {
+    outcome: &'static str,
+    stop_reason: &'static str,
+    code: ExitCode,
+    run_id: String,
+    sessions: u64,
+    stats: Stats,
 }
 
-fn finish(
-    invocation: &mut Invocation,
-    root: &StateRoot,
-    stopped: &Stopped,
-    run_id: &str,
-    json: bool,
-) -> Result<ExitCode> {
-    let ledger = invocation.look(root)?;
-    let (outcome, stop_reason, code) = ending(stopped, &ledger);
-    if json {
-        let stats = Stats::of(&ledger);
-        let counts = json!({ "total": stats.total, "completed": stats.completed,
-            "failed": stats.failed, "pending": stats.pending,
-            "in_progress": stats.in_progress, "blocked": stats.blocked });
-        invocation.out.document(&json!({
-            "outcome": outcome, "stop_reason": stop_reason, "exit_code": code as u8,
-            "run_id": run_id, "sessions": ledger.head().session_count, "counts": counts,
-            "cost_usd": null,
-        }))?;
+impl Ended {
+    fn of(stopped: &Stopped, ledger: &Ledger, run_id: String) -> Self {
+        let unfinished = ledger.tasks().any(|t| t.unfinished());
+        let failed_for_good = ledger.tasks().any(|t| t.failed_for_good());
+        let (outcome, stop_reason, code) = match stopped {
+            Stopped::Complete if failed_for_good => ("succeeded", "complete", ExitCode::SomeFailed),
+            Stopped::Complete => ("succeeded", "complete", ExitCode::Done),
+            Stopped::Once if unfinished => ("stopped", "once", ExitCode::WorkLeft),
+            Stopped::Once => ("stopped", "once", ExitCode::Done),
+            Stopped::MaxSessions => ("stopped", "max_sessions", ExitCode::WorkLeft),
+            Stopped::Limit => ("stopped", "limit", ExitCode::WorkLeft),
+            Stopped::Budget => ("stopped", "budget", ExitCode::WorkLeft),
+            Stopped::Interrupted => ("cancelled", "cancelled", ExitCode::Interrupted),
+            Stopped::EnvSetup(_) => ("failed", "env_setup", ExitCode::Error),
+            Stopped::Client { .. } => ("failed", "config", ExitCode::Error),
+            Stopped::Config(_) | Stopped::Dirty(_) => ("failed", "config", ExitCode::Config),
+        };
+        let (sessions, stats) = (ledger.head().session_count, Stats::of(ledger));
+        Self { outcome, stop_reason, code, run_id, sessions, stats }
     }
-    match failure(stopped) {
-        Some(failure) => Err(failure),
-        None => Ok(code),
+
+    fn document(&self) -> serde_json::Value {
+        let stats = &self.stats;
+        json!({
+            "outcome": self.outcome, "stop_reason": self.stop_reason,
+            "exit_code": self.code as u8, "run_id": self.run_id, "sessions": self.sessions,
+            "counts": { "total": stats.total, "completed": stats.completed,
+                "failed": stats.failed, "pending": stats.pending,
+                "in_progress": stats.in_progress, "blocked": stats.blocked },
+            "cost_usd": null,
+        })
+    }
+
+    /// What `notify` is told.
+    fn event(&self) -> serde_json::Value {
+        let kind = match self.stop_reason {
+            "complete" | "once" => "done",
+            "limit" => "limit",
+            "budget" => "budget",
+            _ => "stuck",
+        };
+        let mut event = self.document();
+        event["event"] = kind.into();
+        event
     }
 }
 

@@ -18,7 +18,7 @@ use harness::{
 };
 use harness_core::WorkerId;
 
-use super::{signals, told::Told};
+use super::{signals, told::Told, view::View};
 use crate::{
     failure::{Failure, Result},
     root::StateRoot,
@@ -32,6 +32,7 @@ pub(super) struct Session {
     pub(super) max_tasks: i64,
     pub(super) runs: Runs,
     pub(super) stall_seconds: u64,
+    pub(super) view: Arc<View>,
 }
 
 /// Sorted by time, so that the newest run is the last.
@@ -46,12 +47,10 @@ impl Session {
             StateLock::acquire(root.path(), Wait::No).map_err(harness::store::StoreError::Lock)?;
         acquired.warnings.iter().for_each(|w| warn(&w.to_string()));
         end_leftovers(root.path())?;
-        let told = Told::from_here_on(root.path())?;
+        self.view.refresh(root.path());
+        let told = Told::from_here_on(root.path(), Arc::clone(&self.view))?;
         let store = FileStore::open(root.path(), Locking::Held(acquired.guard))?;
-        let publish = Box::new(move |_: &[_], warnings: &[String]| {
-            warnings.iter().for_each(|w| warn(w));
-            told.show();
-        });
+        let publish = Box::new(move |_: &[_], warnings: &[String]| told.show(warnings));
         let writer = Arc::new(Writer::start(store, Arc::new(SystemClock), publish)?);
         let tools = self.tools(root.path(), Arc::clone(&writer), run_id);
         let session = work::Session {
@@ -72,6 +71,7 @@ impl Session {
         let stopped = runtime.block_on(async {
             let _signals = signals::interrupt(&hub)?;
             let done = flow.create_in(hub.clone(), ()).run().await;
+            self.view.end();
             done.map(|done| done.result).map_err(|e| Failure::error(e.to_string()))
         })?;
         // Ends when nobody can ask any more; what waits is written first.

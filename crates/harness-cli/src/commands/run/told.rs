@@ -2,41 +2,45 @@
 
 use std::{
     fs::File,
-    io::{self, Read, Seek, SeekFrom, Write},
+    io::{self, Read, Seek, SeekFrom},
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
 };
 
+use super::view::View;
 use crate::{
     failure::{Failure, Result},
     render::visible,
 };
 
 pub(super) struct Told {
+    root: PathBuf,
     log: PathBuf,
+    view: Arc<View>,
     shown: Mutex<u64>,
 }
 
 impl Told {
     /// What is in the log already was told to somebody else.
-    pub(super) fn from_here_on(root: &Path) -> Result<Self> {
+    pub(super) fn from_here_on(root: &Path, view: Arc<View>) -> Result<Self> {
         let log = root.join("harness-progress.txt");
         let shown = match log.metadata() {
             Ok(found) => found.len(),
             Err(why) if why.kind() == io::ErrorKind::NotFound => 0,
             Err(why) => return Err(Failure::file("read", &log, &why)),
         };
-        Ok(Self { log, shown: Mutex::new(shown) })
+        Ok(Self { root: root.to_owned(), log, view, shown: Mutex::new(shown) })
     }
 
     /// Shows the whole lines that have come since.
-    pub(super) fn show(&self) {
+    pub(super) fn show(&self, warnings: &[String]) {
+        warnings.iter().for_each(|warning| self.view.warning(warning));
+        self.view.refresh(&self.root);
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         let Ok(lines) = since(&self.log, *shown) else { return };
         let whole = lines.rfind('\n').map_or(0, |end| end + 1);
         *shown += u64::try_from(whole).unwrap_or(0);
-        // Nobody is left to be told when this fails.
-        _ = io::stderr().write_all(visible(&lines[..whole]).as_bytes());
+        self.view.lines(&visible(&lines[..whole]));
     }
 }
 

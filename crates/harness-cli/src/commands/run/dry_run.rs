@@ -1,0 +1,80 @@
+//! What a session would do, in order, if every check passed. Nothing is touched.
+
+use harness::clock::{Clock, SystemClock};
+use harness_core::{
+    Command, Ledger, Reply, Task, WorkerId,
+    command::{Authority, Claim, Complete, Place, Proof, Unchecked},
+    decide,
+    task::{Status, Via},
+};
+use serde_json::{Value, json};
+
+use crate::failure::Result;
+
+/// What would happen to one task.
+pub(super) struct Planned {
+    task: Task,
+    what: &'static str,
+}
+
+impl Planned {
+    pub(super) fn line(&self) -> String {
+        let check = self.task.check().unwrap_or("no check: the session would stop here");
+        let (id, title) = (&self.task.id, crate::render::one_line(&self.task.title));
+        format!("{:<8} {id}: {title}  ({})", self.what, crate::render::one_line(check))
+    }
+
+    pub(super) fn json(&self) -> Value {
+        json!({ "task_id": self.task.id, "action": self.what, "check": self.task.check() })
+    }
+}
+
+/// Plays the session on a copy of the ledger: the same decisions, with checks that all pass.
+pub(super) fn plan(ledger: &Ledger) -> Result<Vec<Planned>> {
+    let now = SystemClock.now();
+    let worker = WorkerId::parse("dry-run")?;
+    let mut ledger = ledger.clone();
+    let mut planned = Vec::new();
+    let left = ledger.tasks().filter(|t| t.status == Status::InProgress).cloned();
+    let left: Vec<Task> = left.filter(|t| t.claimed_via() == Via::Run).collect();
+    for task in left {
+        let done = complete(&task, task.claimed_by.clone().unwrap_or_else(|| worker.clone()));
+        if let Ok(change) = decide(&ledger, now, &done) {
+            ledger.put_in(&change);
+        }
+        planned.push(Planned { task, what: "recover" });
+    }
+    loop {
+        let claim = Command::Claim(Claim {
+            worker: worker.clone(),
+            via: Via::Run,
+            role: None,
+            only: None,
+            lease_seconds: 1,
+            place: Place::default(),
+        });
+        let change = decide(&ledger, now, &claim)?;
+        ledger.put_in(&change);
+        let Reply::Claimed(claimed) = change.reply else { return Ok(planned) };
+        let task = claimed.task;
+        let checked = task.check().is_some();
+        let done = complete(&task, worker.clone());
+        let what = if task.attempts > 0 { "retry" } else { "work" };
+        planned.push(Planned { task, what });
+        if !checked {
+            return Ok(planned);
+        }
+        let change = decide(&ledger, now, &done)?;
+        ledger.put_in(&change);
+    }
+}
+
+fn complete(task: &Task, worker: WorkerId) -> Command {
+    Command::Complete(Complete {
+        holder: harness_core::Holder { task: task.id.clone(), worker, epoch: task.epoch },
+        authority: Authority::Holder,
+        proof: Proof::Passed { command: task.check().unwrap_or_default().to_owned() },
+        unchecked: Unchecked::Allowed,
+        commit: None,
+    })
+}
