@@ -1,6 +1,7 @@
 //! What things cost, each against a yardstick measured in the same run: machines are noisy, ratios
 //! less so. `cargo xtask bench` builds and runs it.
 
+mod gap;
 mod hub;
 mod program;
 mod report;
@@ -36,6 +37,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     program::measure(&harness, effort, &mut report)?;
     store::measure(effort, &mut report)?;
     hub::measure(effort, &mut report)?;
+    gap::measure(&harness, effort, &mut report)?;
     report.print();
     Ok(())
 }

@@ -113,7 +113,7 @@ fn claim_and_complete(writer: &Writer, worker: &str) -> Result<(), Box<dyn Error
 }
 
 /// The least that a durable replacement of a file costs.
-fn replace(directory: &Path, bytes: &[u8]) -> std::io::Result<()> {
+pub(crate) fn replace(directory: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let (new, old) = (directory.join("yardstick.new"), directory.join("yardstick"));
     let mut file = File::create(&new)?;
     file.write_all(bytes)?;
