@@ -4,7 +4,7 @@ use std::{fmt::Write as _, fs, process::Command};
 
 use crate::run::{Done, cargo, root, run};
 
-const HEAD: &str = "# Commands\n\nMade by `cargo xtask docs` from `harness help`; do not edit.\n";
+const HEAD: &str = "# Commands\n\nMade by `cargo xtask docs` from `harness --help`; do not edit.\n";
 
 pub(crate) fn docs(arguments: &[&str]) -> Done {
     run(cargo().args(["build", "--quiet", "--package", "harness-cli"]))?;

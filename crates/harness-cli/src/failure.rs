@@ -2,6 +2,8 @@
 
 use std::{fmt, io, path::Path};
 
+use harness::store::disk::DiskError;
+
 use crate::{
     exit::ExitCode,
     render::{Paint, visible},
@@ -94,7 +96,11 @@ impl fmt::Display for Failure {
 
 impl From<io::Error> for Failure {
     fn from(why: io::Error) -> Self {
-        Self::error(why.to_string())
+        match DiskError::of(&why) {
+            // Something stands where a file of ours belongs: only a person can tell what it is.
+            Some(DiskError::Intruder { .. }) => Self::config(why.to_string()),
+            Some(DiskError::Failed { .. }) | None => Self::error(why.to_string()),
+        }
     }
 }
 

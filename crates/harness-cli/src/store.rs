@@ -114,6 +114,7 @@ impl From<StoreError> for Failure {
                 Self::error(text).hint("try again when it has ended, or end that process")
             }
             StoreError::Io(why) => Self::from(why),
+            StoreError::Lock(LockError::Disk(why)) => Self::from(why),
             StoreError::Lock(_) | StoreError::LockLost => Self::error(text),
         }
     }

@@ -82,8 +82,6 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
             for file in &files {
                 invocation.out.line(visible(file))?;
             }
-            let count = files.len();
-            invocation.out.line(format_args!("{count} files from {}", short(&rescue)))?;
             Ok(ExitCode::Done)
         }
     }

@@ -65,7 +65,7 @@ fn a_missing_log_is_an_empty_one_but_a_link_is_refused() {
     env.write("harness-tasks.json", MIXED);
     env.run(["log"]).success().stdout("");
     std::os::unix::fs::symlink("/etc/passwd", env.root().join("harness-progress.txt")).unwrap();
-    env.run(["log"]).code(1).stdout("").stderr_contains("harness-progress.txt is a symbolic link");
+    env.run(["log"]).code(5).stdout("").stderr_contains("harness-progress.txt is a symbolic link");
 }
 
 #[test]

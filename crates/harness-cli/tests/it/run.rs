@@ -349,3 +349,27 @@ fn a_detached_run_goes_on_and_notifies() {
     env.run(["add", "after"]).success();
     assert!(env.read(".harness/run.log").contains("Completed [task-001]"));
 }
+
+#[test]
+fn changes_of_the_user_are_set_aside_and_put_back_where_they_fit() {
+    let env = world();
+    env.write("a", "before\n").write("b", "before\n").git(["add", "a", "b"]);
+    env.git(["commit", "--quiet", "-m", "a and b"]);
+    env.write("a", "mine\n").write("new.txt", "new\n");
+    add(&env, "grep -q before a && echo agent > b", "grep -q agent b", &[]);
+    env.run(["run", "--agent", "shell"]).code(5).stderr_contains("--allow-dirty");
+    let ran = env.run(["run", "--agent", "shell", "--allow-dirty"]).success();
+    assert!(ran.errors().contains("your changes are set aside as refs/harness/rescue/user/"));
+    assert_eq!(
+        (env.read("a"), env.read("b"), env.read("new.txt")),
+        ("mine\n".into(), "agent\n".into(), "new\n".into())
+    );
+    assert_eq!(env.git(["show", "--format=", "--name-only", "HEAD"]), "b");
+    // Where both changed the same file, the user's version is kept aside and named.
+    add(&env, "echo agent > a", "grep -q agent a", &[]);
+    env.run(["run", "--agent", "shell", "--allow-dirty"])
+        .success()
+        .stderr_contains("harness rescue show user/");
+    assert_eq!(env.read("a"), "agent\n");
+    env.run(["rescue", "show"]).success().stdout_contains("mine");
+}

@@ -74,7 +74,9 @@ pub fn read_ledger(bytes: &[u8]) -> Result<Ledger, FormatError> {
 }
 
 fn utf8(bytes: &[u8]) -> Result<&str, FormatError> {
-    std::str::from_utf8(bytes).map_err(|e| FormatError::Corrupt(e.to_string()))
+    let text = std::str::from_utf8(bytes).map_err(|e| FormatError::Corrupt(e.to_string()))?;
+    // Some editors begin a file with a byte order mark; that is no reason to throw their edit away.
+    Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
 }
 
 fn head(fields: &Object) -> Result<Head, FormatError> {

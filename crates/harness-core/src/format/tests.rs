@@ -264,3 +264,10 @@ fn compact_takes_out_space_between_parts_only() {
         -2.5e3, true , null ], "q" : "x \" , \\" , "e":{ } }"#;
     assert_eq!(super::compact(json), r#"{"a b":[1,-2.5e3,true,null],"q":"x \" , \\","e":{}}"#);
 }
+
+#[test]
+fn a_byte_order_mark_is_no_damage() {
+    let (ledger, mut document) = read(format!("\u{feff}{FOREIGN}").as_bytes()).unwrap();
+    assert_eq!(ledger.len(), 2);
+    assert!(document.render(&ledger).starts_with('{'));
+}

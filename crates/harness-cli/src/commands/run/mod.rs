@@ -2,6 +2,7 @@
 
 mod agent;
 mod detach;
+mod dirty;
 mod dry_run;
 mod notify;
 mod session;
@@ -15,7 +16,7 @@ use harness::core::machine::work::{Runs, Stopped};
 use harness_core::{Ledger, Stats, ledger::ConcurrencyMode};
 use serde_json::json;
 
-use self::view::View;
+use self::{session::Dirty, view::View};
 use super::Invocation;
 use crate::{
     config::Overrides,
@@ -50,6 +51,9 @@ pub(crate) struct Args {
     /// End with this session, whatever is left
     #[arg(long)]
     once: bool,
+    /// Set your uncommitted changes aside, and put them back at the end
+    #[arg(long)]
+    allow_dirty: bool,
     /// Only say what would be done, in order, if every check passed
     #[arg(long)]
     dry_run: bool,
@@ -103,6 +107,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         max_tasks: most.unwrap_or(ledger.head().session_config.max_tasks_per_session),
         runs: if args.once { Runs::Once } else { Runs::On },
         stall_seconds: config.stall_seconds,
+        dirty: if args.allow_dirty { Dirty::SetAside } else { Dirty::Refuse },
         view: Arc::new(if invocation.is_watched() { View::live() } else { View::Lines }),
     };
     let run_id = session::new_run_id();
@@ -229,9 +234,8 @@ fn failure(stopped: &Stopped) -> Option<Failure> {
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             let files = shown.join(", ");
             Some(
-                Failure::config(format!("the work tree has changes of yours: {files}{more}")).hint(
-                    "commit or stash them first: a rollback could not tell them from the agent's",
-                ),
+                Failure::config(format!("the work tree has changes of yours: {files}{more}")).hint("commit or stash them first: a rollback could not tell them from the agent's")
+                .hint("--allow-dirty sets them aside and puts them back at the end"),
             )
         }
     }

@@ -18,7 +18,7 @@ use harness::{
 };
 use harness_core::WorkerId;
 
-use super::{signals, told::Told, view::View};
+use super::{dirty::SetAside, signals, told::Told, view::View};
 use crate::{
     failure::{Failure, Result},
     root::StateRoot,
@@ -32,7 +32,15 @@ pub(super) struct Session {
     pub(super) max_tasks: i64,
     pub(super) runs: Runs,
     pub(super) stall_seconds: u64,
+    pub(super) dirty: Dirty,
     pub(super) view: Arc<View>,
+}
+
+/// What to do about changes of the user in the work tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Dirty {
+    Refuse,
+    SetAside,
 }
 
 /// Sorted by time, so that the newest run is the last.
@@ -47,6 +55,12 @@ impl Session {
             StateLock::acquire(root.path(), Wait::No).map_err(harness::store::StoreError::Lock)?;
         acquired.warnings.iter().for_each(|w| warn(&w.to_string()));
         end_leftovers(root.path())?;
+        let set_aside = match self.dirty {
+            Dirty::Refuse => None,
+            Dirty::SetAside => {
+                SetAside::take(&self.workspace, &harness::store::look(root.path())?)?
+            }
+        };
         self.view.refresh(root.path());
         let told = Told::from_here_on(root.path(), Arc::clone(&self.view))?;
         let store = FileStore::open(root.path(), Locking::Held(acquired.guard))?;
@@ -68,16 +82,18 @@ impl Session {
             });
         let hub = Hub::new(run_id);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let stopped = runtime.block_on(async {
+        let ended = runtime.block_on(async {
             let _signals = signals::interrupt(&hub)?;
             let done = flow.create_in(hub.clone(), ()).run().await;
             self.view.end();
             done.map(|done| done.result).map_err(|e| Failure::error(e.to_string()))
-        })?;
+        });
         // Ends when nobody can ask any more; what waits is written first.
         drop(flow);
         drop(writer);
-        Ok(stopped)
+        // Whatever became of the session.
+        set_aside.map(SetAside::put_back).transpose()?;
+        ended
     }
 
     fn tools(&self, root: &Path, writer: Arc<Writer>, run_id: &str) -> Tools {

@@ -1,0 +1,66 @@
+//! `--allow-dirty`: changes of the user are set aside for the session and put back after it.
+
+use harness::{
+    clock::{Clock, SystemClock},
+    workspace::{GitWorkspace, Workspace, WorkspaceError},
+};
+use harness_core::{
+    Ledger, TaskId,
+    task::{Status, Via},
+};
+
+use crate::{failure::Result, store::warn};
+
+/// Where a user's changes are kept: `refs/harness/rescue/user/<seconds since 1970>`.
+const USER: &str = "user";
+
+/// Changes that wait for the end of the session.
+pub(super) struct SetAside {
+    workspace: GitWorkspace,
+    reference: String,
+}
+
+impl SetAside {
+    /// Saves the changes of tracked files, then takes them out of the tree. Files that git does not
+    /// track stay where they are. `None` where there is nothing to set aside, or where an
+    /// interrupted task explains the changes: those are its work.
+    pub(super) fn take(workspace: &GitWorkspace, ledger: &Ledger) -> Result<Option<Self>> {
+        let interrupted =
+            |t: &harness_core::Task| t.status == Status::InProgress && t.claimed_via() == Via::Run;
+        if ledger.tasks().any(interrupted) || workspace.status()?.changed.is_empty() {
+            return Ok(None);
+        }
+        workspace.preflight()?;
+        let user = TaskId::parse(USER)?;
+        let seconds = u32::try_from(SystemClock.now().seconds()).unwrap_or(u32::MAX);
+        let base = workspace.base(&user)?;
+        let saved = workspace.rollback(&user, seconds, &base)?.rescue;
+        workspace.forget(&user)?;
+        let Some(reference) = saved else { return Ok(None) };
+        warn(&format!("your changes are set aside as {reference} until the session ends"));
+        Ok(Some(Self { workspace: workspace.clone(), reference }))
+    }
+
+    /// Puts them back where they apply cleanly; else says how.
+    pub(super) fn put_back(self) -> Result<()> {
+        let kept =
+            self.workspace.rescues(None)?.into_iter().find(|r| r.reference == self.reference);
+        let name = self.reference.trim_start_matches("refs/harness/rescue/").to_owned();
+        let Some(kept) = kept else {
+            warn(&format!("{} is gone: your changes were not put back", self.reference));
+            return Ok(());
+        };
+        match self.workspace.restore(&kept) {
+            Ok(_) => Ok(()),
+            Err(WorkspaceError::WouldOverwrite { files }) => {
+                let files = files.join(", ");
+                warn(&format!(
+                    "your changes do not fit what was done to {files}; they are kept: \
+                     `harness rescue show {name}`"
+                ));
+                Ok(())
+            }
+            Err(other) => Err(other.into()),
+        }
+    }
+}
