@@ -75,6 +75,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         max_tasks: most.unwrap_or(ledger.head().session_config.max_tasks_per_session),
         runs: if args.once { Runs::Once } else { Runs::On },
         stall_seconds: config.stall_seconds,
+        places: crate::host::places(&invocation.env),
     };
     let run_id = session::new_run_id();
     let stopped = session.run(&root, agent, &run_id)?;
