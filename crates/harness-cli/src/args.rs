@@ -51,6 +51,13 @@ pub(crate) enum Command {
     Init(commands::init::Args),
     Add(commands::add::Args),
     Run(commands::run::Args),
+    Ask(commands::ask::Args),
+    Questions(commands::questions::Args),
+    Reply(commands::reply::Args),
+    Send(commands::send::Args),
+    Abort(commands::abort::Args),
+    Ping(commands::ping::Args),
+    GetState(commands::get_state::Args),
     Rescue(commands::rescue::Args),
     Demo(commands::demo::Args),
     Config(commands::config::Args),
@@ -70,7 +77,8 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Set up", &["demo", "init", "trust", "config", "doctor"]),
     ("Tasks", &["add", "run", "task", "plan", "rescue"]),
     ("Looking", &["status", "log"]),
-    ("For scripts", &["worker-id", "completions", "man"]),
+    ("Talking with a run", &["questions", "reply", "send", "abort", "ask"]),
+    ("For scripts", &["ping", "get-state", "worker-id", "completions", "man"]),
 ];
 
 /// The whole command line as data, for parsing, completions and the manual.

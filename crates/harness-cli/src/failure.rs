@@ -110,6 +110,25 @@ impl From<&str> for Failure {
     }
 }
 
+impl From<harness::host::socket::SocketError> for Failure {
+    fn from(why: harness::host::socket::SocketError) -> Self {
+        use harness::host::socket::SocketError;
+        let failure = Self::config(why.to_string());
+        match why {
+            SocketError::TooLong { .. } => failure.hint("set HARNESS_SOCKET to a shorter one"),
+            SocketError::NotASocket { .. } => {
+                failure.hint("remove it, or set HARNESS_SOCKET to another path")
+            }
+            SocketError::Taken { .. } => {
+                failure.hint("unset HARNESS_SOCKET, or set it to another path")
+            }
+            SocketError::Directory { .. } | SocketError::Io { .. } => {
+                failure.hint("set XDG_RUNTIME_DIR to a directory of yours")
+            }
+        }
+    }
+}
+
 impl From<serde_json::Error> for Failure {
     fn from(why: serde_json::Error) -> Self {
         Self::error(why.to_string())

@@ -6,6 +6,7 @@ mod config;
 mod environment;
 mod exit;
 mod failure;
+mod host;
 mod interrupt;
 mod log_file;
 mod log_line;

@@ -37,9 +37,11 @@ impl Invocation {
         Ok(FileStore::open(root.path(), Locking::Each(wait))?)
     }
 
-    /// Makes one command true, or says why not.
-    #[allow(dead_code, reason = "for the commands that change a task")]
+    /// Makes one command true, or says why not: by the host that answers, else in the files.
     pub(crate) fn apply(&self, root: &StateRoot, command: Command) -> Result<Reply> {
+        if let Some(reply) = self.apply_by_host(root, &command)? {
+            return Ok(reply);
+        }
         Ok(self.apply_archiving(root, command)?.0)
     }
 

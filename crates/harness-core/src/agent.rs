@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::Timestamp;
+use crate::{Category, Timestamp};
 
 /// Something that happened inside an execution.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,6 +52,13 @@ pub enum AgentEvent {
         total: u32,
         /// What is done now.
         description: String,
+    },
+    /// It says that it can not do the task (`harness task fail`).
+    GaveUp {
+        /// What the failure counts as.
+        category: Category,
+        /// Why, in its words.
+        message: String,
     },
 }
 

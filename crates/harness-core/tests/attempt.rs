@@ -364,3 +364,40 @@ fn an_interrupt_finishes_nothing_new() {
         ],
     );
 }
+
+#[test]
+fn an_agent_that_gives_up_is_stopped_and_rolled_back_for_its_reason() {
+    let gave_up = |message: &str| {
+        Input::Told(AgentEvent::GaveUp { category: Category::EnvSetup, message: message.into() })
+    };
+    check(
+        task(),
+        Entry::Fresh,
+        &[
+            (Input::Begin, "work"),
+            (gave_up("no compiler"), "cancel User"),
+            // The first reason is the cause, and its end may still look like a success.
+            (gave_up("nor a disk"), "cancel User"),
+            (finished(), "intend ENV_SETUP: no compiler"),
+            (ok(), "undo"),
+            (undone(), "fail ENV_SETUP: no compiler"),
+        ],
+    );
+    // An interrupt that comes after it does not take it back.
+    check(
+        task(),
+        Entry::Fresh,
+        &[
+            (Input::Begin, "work"),
+            (gave_up("no compiler"), "cancel User"),
+            (Input::Interrupt, "cancel User"),
+            (worked(End::Stopped { by: StoppedBy::User }), "intend ENV_SETUP: no compiler"),
+        ],
+    );
+    // What is being checked is no longer the agent's to give up.
+    check(
+        task(),
+        Entry::Fresh,
+        &[(Input::Begin, "work"), (finished(), "check"), (gave_up("late"), "wait")],
+    );
+}

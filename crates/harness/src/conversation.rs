@@ -89,12 +89,22 @@ impl Session {
     /// # }
     /// ```
     pub async fn wait_for_user(&self, prompt: impl Into<String>, ask: Ask) -> Result<Reply> {
+        Ok(self.wait_for_user_named(prompt, ask).await?.1)
+    }
+
+    /// The same, with the id that the question had.
+    pub(crate) async fn wait_for_user_named(
+        &self,
+        prompt: impl Into<String>,
+        ask: Ask,
+    ) -> Result<(PromptId, Reply)> {
         let Ask { choices, allow_text, timeout, validate } = ask;
         let question = Question { prompt: prompt.into(), choices, allow_text, validate };
         let wait = self.hub.ask(question);
         // Whoever stops waiting, by time or because the flow was dropped, takes the question back.
-        let _open = Open { hub: &self.hub, id: wait.id };
-        let answer = async { wait.answer.await.map_err(|_| Error::Aborted) };
+        let id = wait.id;
+        let _open = Open { hub: &self.hub, id };
+        let answer = async { Ok((id, wait.answer.await.map_err(|_| Error::Aborted)?)) };
         match timeout {
             None => answer.await,
             Some(limit) => match tokio::time::timeout(limit, answer).await {

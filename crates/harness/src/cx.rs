@@ -346,6 +346,12 @@ impl<A> Branch<A> {
         bound
     }
 
+    /// The way to the machine that [drives](Branch::drive) this branch, for whoever hears from its
+    /// agents by another road than their [`Execution`]; `None` where no machine does.
+    pub fn told(&self) -> Option<Told> {
+        self.told.clone()
+    }
+
     /// Asks what runs on this branch to end. The first cause counts.
     pub(crate) fn stop(&self, cause: StoppedBy) {
         _ = self.stop.cause.set(cause);

@@ -203,14 +203,14 @@ impl<A: Send + Sync> Branch<A> {
     }
 }
 
-/// Where an execution tells what decisions need to know.
-#[derive(Clone)]
-pub(crate) struct Told(mpsc::Sender<AgentEvent>);
+/// Where an execution tells what decisions need to know, from [`Branch::told`].
+#[derive(Debug, Clone)]
+pub struct Told(mpsc::Sender<AgentEvent>);
 
 impl Told {
     /// Never waits: an agent is not held up by whoever decides. What is only for the eye is not
     /// told here at all.
-    pub(crate) fn tell(&self, event: &AgentEvent) {
+    pub fn tell(&self, event: &AgentEvent) {
         if matches!(event, AgentEvent::Text(_) | AgentEvent::Thinking(_)) {
             return;
         }

@@ -166,7 +166,7 @@ pub use hub::{Hub, HubStatus};
 pub use conversation::{Ask, Session};
 pub use hub::Reply;
 // Decisions, and the loop that carries them out.
-pub use drive::{Commit, Committing, Ports};
+pub use drive::{Commit, Committing, Ports, Told};
 pub use harness_core as core;
 // The processes it starts end with it.
 pub use process::guard;

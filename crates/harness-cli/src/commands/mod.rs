@@ -1,17 +1,24 @@
 //! One file per command. Each has an `Args`, whose doc comment is the help text, and a `run`.
 
+pub(crate) mod abort;
 pub(crate) mod add;
+pub(crate) mod ask;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 mod fields;
+pub(crate) mod get_state;
 pub(crate) mod init;
 pub(crate) mod log;
 pub(crate) mod man;
+pub(crate) mod ping;
 pub(crate) mod plan;
+pub(crate) mod questions;
+pub(crate) mod reply;
 pub(crate) mod rescue;
 pub(crate) mod run;
+pub(crate) mod send;
 pub(crate) mod status;
 pub(crate) mod task;
 pub(crate) mod trust;
@@ -88,6 +95,13 @@ fn dispatch(invocation: &mut Invocation, cli: Cli) -> Result<ExitCode> {
         Command::Init(args) => init::run(invocation, args),
         Command::Add(args) => add::run(invocation, args),
         Command::Run(args) => run::run(invocation, args),
+        Command::Ask(args) => ask::run(invocation, args),
+        Command::Questions(args) => questions::run(invocation, args),
+        Command::Reply(args) => reply::run(invocation, args),
+        Command::Send(args) => send::run(invocation, args),
+        Command::Abort(args) => abort::run(invocation, args),
+        Command::Ping(args) => ping::run(invocation, args),
+        Command::GetState(args) => get_state::run(invocation, args),
         Command::Rescue(args) => rescue::run(invocation, args),
         Command::Demo(args) => demo::run(invocation, args),
         Command::Config(args) => config::run(invocation, args),

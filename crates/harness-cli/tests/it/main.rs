@@ -9,6 +9,7 @@ mod doctor;
 mod documents;
 mod environment;
 mod frame;
+mod host;
 mod init;
 mod killed;
 mod ledgers;

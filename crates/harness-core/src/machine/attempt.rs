@@ -167,6 +167,8 @@ pub struct Attempt {
     /// The claim is somebody else's.
     lost: bool,
     prepared: bool,
+    /// The agent said that it can not do it, and why.
+    gave_up: Option<(Category, String)>,
     attempts: Attempts,
     base: Option<CommitId>,
 }
@@ -185,6 +187,7 @@ impl Attempt {
             interrupts: 0,
             lost: false,
             prepared: false,
+            gave_up: None,
             attempts: Attempts::One,
             base: None,
         }
@@ -334,6 +337,11 @@ impl Attempt {
         if self.lost && state != State::Rescuing {
             return self.rescue();
         }
+        if state == State::Working
+            && let Some((category, message)) = self.gave_up.take()
+        {
+            return self.intend(category, message);
+        }
         if self.interrupts > 0 {
             match state {
                 State::Working => return self.leave(Why::Interrupted),
@@ -421,8 +429,21 @@ impl Attempt {
         }
     }
 
+    /// An agent that gives up is not asked whether it meant it; its end follows.
+    fn gave_up(&mut self, category: Category, message: String) -> Step {
+        if self.state != State::Working || self.lost || self.interrupts > 0 {
+            return Next::Wait;
+        }
+        self.gave_up.get_or_insert((category, message));
+        Next::Cancel(StoppedBy::User)
+    }
+
     fn told(&mut self, event: AgentEvent) -> Step {
-        let AgentEvent::Checkpoint { step, total, description } = event else { return Next::Wait };
+        let (step, total, description) = match event {
+            AgentEvent::Checkpoint { step, total, description } => (step, total, description),
+            AgentEvent::GaveUp { category, message } => return self.gave_up(category, message),
+            _ => return Next::Wait,
+        };
         self.aside = true;
         Next::Commit(Box::new(Command::Checkpoint(AddCheckpoint {
             holder: self.holder.clone(),

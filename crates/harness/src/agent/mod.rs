@@ -154,9 +154,10 @@ impl Execution {
                 context_window: Some(window_tokens),
             },
             // Decisions need these; people see what follows from them.
-            AgentEvent::Limit { .. } | AgentEvent::Session(_) | AgentEvent::Checkpoint { .. } => {
-                return;
-            }
+            AgentEvent::Limit { .. }
+            | AgentEvent::Session(_)
+            | AgentEvent::Checkpoint { .. }
+            | AgentEvent::GaveUp { .. } => return,
         };
         self.hub.emit(event);
     }

@@ -54,6 +54,7 @@ impl Doing {
         match effect {
             Effect::Work { after_step } => {
                 let prompt = tools.prompt(task, holder, after_step);
+                let _at_work = branch.told().map(|told| tools.desk.sit(holder.clone(), told));
                 Ok(Ended::Worked(branch.execute(|team| &team.worker, prompt).await?))
             }
             Effect::Check => {

@@ -14,6 +14,7 @@ use harness::{
         Holder, Ledger, Task,
         check::{Found, Verdict},
     },
+    host::Desk,
     process::Limits,
     shell::{Cancel, Ran, Script, Shell},
     workspace::{Base, Workspace},
@@ -49,6 +50,10 @@ pub struct Tools {
     pub lease_seconds: u64,
     /// How long an agent may be silent.
     pub stall: Option<Duration>,
+    /// Where agents that are at work can be reached.
+    pub desk: Desk,
+    /// What they ask their host on, if there is one.
+    pub socket: Option<PathBuf>,
 }
 
 impl Tools {
@@ -167,6 +172,9 @@ impl Tools {
         let own = [self.root_variable()].into_iter().chain(variables(task, holder));
         environment.extend(own.map(|(name, value)| (name.into(), value.into())));
         environment.push(("HARNESS_ITERATION".into(), "0".into()));
+        if let Some(socket) = &self.socket {
+            environment.push(("HARNESS_SOCKET".into(), socket.into()));
+        }
         let epoch = task.epoch.unwrap_or_default();
         Prompt {
             text,

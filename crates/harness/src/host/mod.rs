@@ -1,3 +1,20 @@
 //! Who serves a state root to other processes, and how they talk.
+//!
+//! Whoever holds the [`Writer`](crate::store::Writer) of a root [binds](socket::bind) its socket and
+//! [serves](server::serve) it: one JSON object per line, answered by one line. Other processes use the
+//! blocking [`client`]. Everything that is asked for becomes a command of the core; nothing is decided
+//! here.
 
+pub mod client;
+mod desk;
+mod frames;
+mod request;
+pub mod server;
+pub mod socket;
+mod told;
+mod verbs;
 pub mod wire;
+
+pub use desk::{AtWork, Desk};
+pub use server::{Host, Server, serve};
+pub use told::tell_facts;

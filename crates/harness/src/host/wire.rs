@@ -1,7 +1,17 @@
 //! The shapes on the wire, apart from the domain types.
 
-use harness_core::{Task, format, task::Status};
+use std::path::Path;
+
+use harness_core::{
+    Command, Holder, Ledger, Reply, Task, TaskId, Timestamp, command::Edit, format, task::Status,
+};
 use serde_json::{Map, Value, json};
+
+/// What `ping` calls this form of the conversation.
+pub const PROTOCOL: u64 = 1;
+
+/// A longer line is not read.
+pub const LINE_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// How long a claim through the wire lasts if the task does not say.
 const TIMEOUT_SECONDS: u64 = harness_core::lease::CLIENT_LEASE_SECONDS;
@@ -38,4 +48,143 @@ pub fn status(status: Status) -> &'static str {
         Status::Completed => "completed",
         Status::Failed => "failed",
     }
+}
+
+/// The ledger as `get_state` gives it: the tasks by id, in the ledger's order.
+pub fn state(ledger: &Ledger) -> Value {
+    let tasks: Map<String, Value> =
+        ledger.tasks().map(|of| (of.id.to_string(), task(of))).collect();
+    json!({ "goal": ledger.head().goal, "tasks": tasks })
+}
+
+/// The answer to a request that was granted.
+pub fn ok(data: Value) -> Value {
+    json!({ "status": "ok", "data": data })
+}
+
+/// The answer to any other.
+pub fn error(message: &str) -> Value {
+    json!({ "status": "error", "message": message })
+}
+
+/// In a subscription: events are missing here; how many, where that is known.
+pub fn lagged(missed: Option<u64>) -> Value {
+    match missed {
+        Some(missed) => json!({ "type": "lagged", "missed": missed }),
+        None => json!({ "type": "lagged" }),
+    }
+}
+
+const ANOTHER_ROOT: &str = "This socket serves another root: ";
+
+pub(super) fn another_root(root: &Path) -> String {
+    format!("{ANOTHER_ROOT}{}", root.display())
+}
+
+/// Whether an error says that the host is that of another root than the request named.
+pub fn is_of_another_root(message: &str) -> bool {
+    message.starts_with(ANOTHER_ROOT)
+}
+
+/// A command as a request to a host; `None` for those that a client does not send.
+pub fn request(command: &Command) -> Option<Value> {
+    let (verb, fields) = match command {
+        Command::Add(add) => {
+            let mut fields = edit(&add.fields);
+            put(&mut fields, "title", Some(&add.title));
+            put(&mut fields, "id", add.id.as_ref());
+            ("task_add", fields)
+        }
+        Command::Edit(of) => {
+            let mut fields = edit(of);
+            put(&mut fields, "task_id", Some(&of.task));
+            put(&mut fields, "title", of.title.as_ref());
+            ("task_edit", fields)
+        }
+        Command::Remove(of) => ("task_remove", of_task(&of.task, None)),
+        Command::Retry(of) => ("task_retry", of_task(&of.task, Some(&of.reason))),
+        Command::Release(of) => ("task_release", of_task(&of.task, Some(&of.reason))),
+        Command::Checkpoint(of) => {
+            let mut fields = of_holder(&of.holder);
+            put(&mut fields, "step", Some(of.step));
+            put(&mut fields, "total", Some(of.total));
+            put(&mut fields, "description", Some(&of.description));
+            ("task_checkpoint", fields)
+        }
+        Command::Renew(of) => ("task_renew", of_holder(&of.holder)),
+        Command::Fail(of) => {
+            let mut fields = of_holder(&of.holder);
+            put(&mut fields, "category", Some(of.category));
+            put(&mut fields, "message", Some(&of.message));
+            ("task_fail", fields)
+        }
+        Command::Complete(of) => {
+            let mut fields = of_holder(&of.holder);
+            let force = of.authority == harness_core::command::Authority::Force;
+            put(&mut fields, "force", force.then_some(true));
+            ("task_complete", fields)
+        }
+        Command::Import(_)
+        | Command::Reset
+        | Command::Claim(_)
+        | Command::Upkeep
+        | Command::Adopt(_)
+        | Command::Intend(_)
+        | Command::VoidIntent(_)
+        | Command::BeginSession(_)
+        | Command::EndSession(_)
+        | Command::Note(_) => return None,
+    };
+    let mut request = Map::new();
+    put(&mut request, "command", Some(verb));
+    request.extend(fields);
+    Some(Value::Object(request))
+}
+
+/// The reply that the `data` of an answer to such a request stands for.
+pub fn reply(data: &Value) -> Option<Reply> {
+    let task = TaskId::parse(data["task_id"].as_str()?).ok()?;
+    if let Some(time) = data["lease_expires_at"].as_str() {
+        return Some(Reply::Lease { task, expires_at: Timestamp::parse(time).ok()? });
+    }
+    match data["retryable"].as_bool() {
+        Some(retryable) => Some(Reply::Failed { task, retryable }),
+        None => Some(Reply::Task(task)),
+    }
+}
+
+fn put(fields: &mut Map<String, Value>, name: &str, value: Option<impl serde::Serialize>) {
+    if let Some(value) = value {
+        fields.insert(name.to_owned(), json!(value));
+    }
+}
+
+fn of_task(task: &TaskId, reason: Option<&String>) -> Map<String, Value> {
+    let mut fields = Map::new();
+    put(&mut fields, "task_id", Some(task));
+    put(&mut fields, "reason", reason);
+    fields
+}
+
+fn of_holder(holder: &Holder) -> Map<String, Value> {
+    let mut fields = of_task(&holder.task, None);
+    put(&mut fields, "worker_id", Some(&holder.worker));
+    put(&mut fields, "epoch", holder.epoch);
+    fields
+}
+
+/// All but the task and its title.
+fn edit(of: &Edit) -> Map<String, Value> {
+    let mut fields = Map::new();
+    put(&mut fields, "priority", of.priority.as_ref());
+    put(&mut fields, "depends_on", of.depends_on.as_ref());
+    put(&mut fields, "validate", of.validation_command.as_ref());
+    put(&mut fields, "timeout", of.validation_timeout_seconds);
+    put(&mut fields, "attempt_timeout", of.attempt_timeout_seconds);
+    put(&mut fields, "max_attempts", of.max_attempts);
+    put(&mut fields, "cleanup", of.cleanup.as_ref());
+    put(&mut fields, "instructions", of.instructions.as_ref());
+    put(&mut fields, "role", of.role.as_ref());
+    put(&mut fields, "phase", of.phase.as_ref());
+    fields
 }

@@ -212,6 +212,13 @@ impl Hub {
         lock(&self.core.record).stream()
     }
 
+    /// As [`events`](Hub::events) for a reader that comes back: of the last 4096 events those after
+    /// the one that it saw last, how many it missed between the two (`None`: nobody knows, for that
+    /// one is gone), and all that follow.
+    pub fn events_since(&self, last: uuid::Uuid) -> (Vec<Arc<Envelope>>, Option<u64>, EventStream) {
+        lock(&self.core.record).resume(last, stream::CAPACITY)
+    }
+
     /// Tells an event, in the scope of this handle.
     pub fn emit(&self, event: Event) {
         self.core.emit(&self.scope, event);

@@ -88,6 +88,21 @@ impl Record {
         stream
     }
 
+    /// Of the last `most` events those after `since`, how many are missing between the two (`None`:
+    /// nobody knows), and all that follow.
+    pub(super) fn resume(
+        &mut self,
+        since: Uuid,
+        most: usize,
+    ) -> (Vec<Arc<Envelope>>, Option<u64>, EventStream) {
+        let oldest = self.kept.len().saturating_sub(most);
+        let seen = self.kept.iter().rposition(|envelope| envelope.id == since);
+        let from = seen.map_or(oldest, |at| oldest.max(at + 1));
+        let missed = seen.map(|at| u64::try_from(from - at - 1).unwrap_or(u64::MAX));
+        let later = self.kept.iter().skip(from).cloned().collect();
+        (later, missed, self.stream())
+    }
+
     pub(super) fn end_streams(&mut self) {
         self.ended = true;
         self.streams.drain(..).for_each(|stream| stream.end());

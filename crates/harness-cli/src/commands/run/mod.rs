@@ -109,6 +109,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         stall_seconds: config.stall_seconds,
         dirty: if args.allow_dirty { Dirty::SetAside } else { Dirty::Refuse },
         view: Arc::new(if invocation.is_watched() { View::live() } else { View::Lines }),
+        places: crate::host::places(&invocation.env),
     };
     let run_id = session::new_run_id();
     let stopped = session.run(&root, agent, &run_id)?;

@@ -8,6 +8,7 @@ use harness::{
     clock::SystemClock,
     core::machine::work::{self, Runs, Stopped},
     flows::{Team, Tools, work::work},
+    host::{Desk, Host, serve, socket, tell_facts},
     named,
     shell::SystemShell,
     store::{
@@ -34,6 +35,7 @@ pub(super) struct Session {
     pub(super) stall_seconds: u64,
     pub(super) dirty: Dirty,
     pub(super) view: Arc<View>,
+    pub(super) places: socket::Places,
 }
 
 /// What to do about changes of the user in the work tree.
@@ -55,18 +57,30 @@ impl Session {
             StateLock::acquire(root.path(), Wait::No).map_err(harness::store::StoreError::Lock)?;
         acquired.warnings.iter().for_each(|w| warn(&w.to_string()));
         end_leftovers(root.path())?;
-        let set_aside = match self.dirty {
-            Dirty::Refuse => None,
-            Dirty::SetAside => {
-                SetAside::take(&self.workspace, &harness::store::look(root.path())?)?
-            }
-        };
+        let bound = socket::bind(root.path(), &self.places)?;
         self.view.refresh(root.path());
         let told = Told::from_here_on(root.path(), Arc::clone(&self.view))?;
+        let hub = Hub::new(run_id);
+        hub.start_session();
         let store = FileStore::open(root.path(), Locking::Held(acquired.guard))?;
-        let publish = Box::new(move |_: &[_], warnings: &[String]| told.show(warnings));
+        let heard = hub.clone();
+        let publish = Box::new(move |facts: &[_], warnings: &[String]| {
+            told.show(warnings);
+            tell_facts(&heard, facts);
+        });
         let writer = Arc::new(Writer::start(store, Arc::new(SystemClock), publish)?);
-        let tools = self.tools(root.path(), Arc::clone(&writer), run_id);
+        let tools = Tools {
+            socket: Some(bound.path().to_owned()),
+            ..self.tools(root.path(), Arc::clone(&writer), run_id)
+        };
+        let host = Host {
+            root: root.path().to_owned(),
+            writer: Arc::clone(&writer),
+            hub: hub.clone(),
+            workspace: Arc::clone(&tools.workspace),
+            desk: tools.desk.clone(),
+            lease_seconds: self.lease_seconds,
+        };
         let session = work::Session {
             worker: self.worker,
             pid: std::process::id(),
@@ -80,15 +94,23 @@ impl Session {
             .run(async move |cx: &mut Cx<'_, (), Team<CodingAgent>>| {
                 work(cx, &tools, session.clone()).await
             });
-        let hub = Hub::new(run_id);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let set_aside = match self.dirty {
+            Dirty::Refuse => None,
+            Dirty::SetAside => {
+                SetAside::take(&self.workspace, &harness::store::look(root.path())?)?
+            }
+        };
         let ended = runtime.block_on(async {
             let _signals = signals::interrupt(&hub)?;
+            let server = serve(bound, host)?;
             let done = flow.create_in(hub.clone(), ()).run().await;
             self.view.end();
+            server.end().await;
             done.map(|done| done.result).map_err(|e| Failure::error(e.to_string()))
         });
         // Ends when nobody can ask any more; what waits is written first.
+        drop(runtime);
         drop(flow);
         drop(writer);
         // Whatever became of the session.
@@ -112,6 +134,8 @@ impl Session {
             environment: std::env::vars_os().collect(),
             run_id: run_id.to_owned(),
             lease_seconds: self.lease_seconds,
+            desk: Desk::default(),
+            socket: None,
             stall: (self.stall_seconds > 0).then(|| Duration::from_secs(self.stall_seconds)),
         }
     }

@@ -9,6 +9,7 @@ use std::{
 };
 
 use harness::{
+    host::{client::ANSWER_WITHIN, wire},
     shell::{Script, Shell, SystemShell},
     workspace::glance,
 };
@@ -19,11 +20,14 @@ use harness_core::{
     task::Status,
 };
 
+use serde_json::Value;
+
 use super::{Invocation, done, holder::Claimed};
 use crate::{
     config::Overrides,
     exit::ExitCode,
     failure::{Failure, Kind, Result},
+    host::Asked,
     interrupt,
     render::visible,
     root::StateRoot,
@@ -60,6 +64,9 @@ pub(super) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let root = invocation.root()?;
     let holder = args.claimed.holder(invocation, &root)?;
     let authority = if args.force { Authority::Force } else { Authority::Holder };
+    if let Some(data) = by_host(invocation, &root, &holder, authority)? {
+        return told(invocation, &data, args.json);
+    }
     let ledger = invocation.look(&root)?;
     let task = ledger.task(&holder.task).cloned();
     let check = task.as_ref().filter(|t| t.status != Status::Completed && t.check().is_some());
@@ -80,6 +87,40 @@ pub(super) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let commit = glance::head(root.path());
     let complete = Complete { holder, authority, proof, unchecked, commit };
     done(invocation, Command::Complete(complete), "completed", args.json)
+}
+
+/// What the host says, if there is one: it has the check run, by the rules of its own.
+fn by_host(
+    invocation: &Invocation,
+    root: &StateRoot,
+    holder: &Holder,
+    authority: Authority,
+) -> Result<Option<Value>> {
+    let command = Command::Complete(Complete {
+        holder: holder.clone(),
+        authority,
+        proof: Proof::Word,
+        unchecked: Unchecked::Forbidden,
+        commit: None,
+    });
+    let Some(request) = wire::request(&command) else { return Ok(None) };
+    let asked = invocation.ask_host(root, request, Some(ANSWER_WITHIN));
+    match asked.map_err(|failure| invocation.explained(root, &command, failure))? {
+        Asked::Answered(data) => Ok(Some(data)),
+        Asked::Nobody => Ok(None),
+    }
+}
+
+fn told(invocation: &mut Invocation, data: &Value, json: bool) -> Result<ExitCode> {
+    let task = data["task_id"].as_str().unwrap_or_default();
+    if json {
+        invocation.out.document(data)?;
+    } else if data["requested"] == true {
+        invocation.out.line(format_args!("Task {task}: check requested"))?;
+    } else {
+        invocation.out.line(format_args!("Task {task} completed"))?;
+    }
+    Ok(ExitCode::Done)
 }
 
 fn held(task: &Task, holder: &Holder) -> bool {

@@ -1,0 +1,28 @@
+//! `harness abort`
+
+use harness::host::client::ANSWER_WITHIN;
+use serde_json::json;
+
+use super::Invocation;
+use crate::{exit::ExitCode, failure::Result};
+
+/// Stop the run that works here, as Ctrl-C does
+///
+/// Its agent is stopped and its task can be recovered by the next run. Asked twice, it waits for
+/// nothing.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  harness abort
+  harness abort 'wrong branch'")]
+pub(crate) struct Args {
+    /// Why
+    reason: Option<String>,
+}
+
+pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
+    let root = invocation.root()?;
+    let request = json!({ "command": "abort", "reason": args.reason });
+    invocation.ask_running(&root, request, Some(ANSWER_WITHIN))?;
+    Ok(ExitCode::Done)
+}

@@ -1,0 +1,32 @@
+//! `harness send`
+
+use harness::host::client::ANSWER_WITHIN;
+use serde_json::json;
+
+use super::Invocation;
+use crate::{exit::ExitCode, failure::Result};
+
+/// Say something to the run that works here, or to one of its agents
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  harness send 'the database is back'
+  harness send 'leave the parser alone' --agent worker")]
+pub(crate) struct Args {
+    /// What to say
+    text: String,
+    /// To this agent
+    #[arg(long, value_name = "NAME")]
+    agent: Option<String>,
+    /// To this execution of an agent
+    #[arg(long, value_name = "ID", conflicts_with = "agent")]
+    run_id: Option<String>,
+}
+
+pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
+    let root = invocation.root()?;
+    let request = json!({ "command": "send", "content": args.text, "agent": args.agent,
+        "run_id": args.run_id });
+    invocation.ask_running(&root, request, Some(ANSWER_WITHIN))?;
+    Ok(ExitCode::Done)
+}

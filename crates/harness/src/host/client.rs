@@ -1,0 +1,99 @@
+//! Asks the host of a root. Blocking, no runtime: one connection, one line out, one line in.
+
+use std::{
+    io::{self, BufRead as _, BufReader, Write as _},
+    os::unix::net::UnixStream,
+    path::Path,
+    time::Duration,
+};
+
+use serde_json::Value;
+
+use super::{
+    socket::{self, Places},
+    wire::LINE_BYTES_MAX,
+};
+
+/// How long an answer may take that waits for nobody.
+pub const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+
+/// A connection to a host.
+#[derive(Debug)]
+pub struct Client {
+    stream: BufReader<UnixStream>,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// The host says no, in these words.
+    #[error("{0}")]
+    Refused(String),
+    /// It ended without an answer: whether it did what was asked is not known.
+    #[error("the harness that was asked has ended without an answer")]
+    Gone,
+    /// It holds the connection and says nothing.
+    #[error("the harness that was asked does not answer")]
+    Silent,
+    /// The request would not be read.
+    #[error("the request has {length} bytes, more than {LINE_BYTES_MAX}")]
+    TooLong {
+        /// Its length.
+        length: usize,
+    },
+    /// What came is no answer.
+    #[error("the harness that was asked answers in a way that this one does not understand")]
+    Strange,
+    /// The connection failed.
+    #[error(transparent)]
+    Io(io::Error),
+}
+
+impl Client {
+    /// To whoever listens on `path`, if that is a process of this user.
+    pub fn connect(path: &Path) -> io::Result<Self> {
+        let stream = UnixStream::connect(path)?;
+        #[cfg(target_os = "linux")]
+        if rustix::net::sockopt::socket_peercred(&stream)?.uid != rustix::process::getuid() {
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, "another user listens"));
+        }
+        Ok(Self { stream: BufReader::new(stream) })
+    }
+
+    /// To the host of `root`, if there is one.
+    pub fn find(root: &Path, places: &Places) -> Option<Self> {
+        socket::candidates(root, places).iter().find_map(|path| Self::connect(path).ok())
+    }
+
+    /// Sends one request and waits for its answer: the `data` of it. `None` waits for ever.
+    pub fn ask(&mut self, request: &Value, within: Option<Duration>) -> Result<Value, ClientError> {
+        let mut line = request.to_string();
+        if line.len() > LINE_BYTES_MAX {
+            return Err(ClientError::TooLong { length: line.len() });
+        }
+        line.push('\n');
+        let stream = self.stream.get_mut();
+        stream.set_write_timeout(Some(ANSWER_WITHIN)).map_err(ClientError::Io)?;
+        stream.set_read_timeout(within).map_err(ClientError::Io)?;
+        stream.write_all(line.as_bytes()).map_err(broken)?;
+        let mut answer = Vec::new();
+        self.stream.read_until(b'\n', &mut answer).map_err(broken)?;
+        if answer.last() != Some(&b'\n') {
+            return Err(ClientError::Gone);
+        }
+        let answer: Value = serde_json::from_slice(&answer).map_err(|_| ClientError::Strange)?;
+        match (answer["status"].as_str(), answer["message"].as_str()) {
+            (Some("ok"), _) => Ok(answer["data"].clone()),
+            (Some("error"), Some(message)) => Err(ClientError::Refused(message.to_owned())),
+            _ => Err(ClientError::Strange),
+        }
+    }
+}
+
+fn broken(why: io::Error) -> ClientError {
+    match why.kind() {
+        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => ClientError::Gone,
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => ClientError::Silent,
+        _ => ClientError::Io(why),
+    }
+}

@@ -1,0 +1,211 @@
+//! Serves the socket: one task per connection, one handler per verb.
+//!
+//! Nothing that a client sends, and no client that dies, ends the host or holds up another client.
+
+use std::{io, path::PathBuf, sync::Arc, time::Duration};
+
+use serde_json::Value;
+use tokio::{
+    io::{AsyncWriteExt as _, BufReader},
+    net::{
+        UnixListener, UnixStream,
+        unix::{OwnedReadHalf, OwnedWriteHalf},
+    },
+    task::{JoinHandle, JoinSet},
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Desk,
+    frames::{Frame, Frames},
+    request::{Answer, Request},
+    socket::Bound,
+    verbs, wire,
+};
+use crate::{hub::Hub, store::Writer, workspace::Workspace};
+
+/// Connections at a time; whoever comes on top is told so and closed.
+const CONNECTIONS_MAX: usize = 1024;
+/// How long those who are being answered have when the host ends.
+const FAREWELL: Duration = Duration::from_secs(2);
+/// How often a client that waits is looked after.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// What the handlers work with.
+pub struct Host {
+    /// The state root.
+    pub root: PathBuf,
+    /// The one that owns its store.
+    pub writer: Arc<Writer>,
+    /// Where the run tells what happens; its session is started.
+    pub hub: Hub,
+    /// Git, for the tree of a checkpoint.
+    pub workspace: Arc<dyn Workspace>,
+    /// The attempts of this process.
+    pub desk: Desk,
+    /// How long a claim of a session lasts without a word.
+    pub lease_seconds: u64,
+}
+
+/// A host that is served, until [`end`](Server::end).
+pub struct Server {
+    stop: CancellationToken,
+    accepting: JoinHandle<()>,
+    bound: Bound,
+}
+
+/// Serves `host` on `bound`. Inside a tokio runtime.
+pub fn serve(bound: Bound, host: Host) -> io::Result<Server> {
+    let listener = bound.listener()?;
+    let stop = CancellationToken::new();
+    let accepting = tokio::spawn(accept(listener, Arc::new(host), stop.clone()));
+    Ok(Server { stop, accepting, bound })
+}
+
+impl Server {
+    /// Answers what was asked, takes nothing new, and unlinks the socket.
+    pub async fn end(self) {
+        self.stop.cancel();
+        // From here on nobody finds it; who has connected is answered.
+        drop(self.bound);
+        if let Err(why) = self.accepting.await {
+            tracing::error!(%why, "the host did not end well");
+        }
+    }
+}
+
+async fn accept(listener: UnixListener, host: Arc<Host>, stop: CancellationToken) {
+    let mut connections = JoinSet::new();
+    loop {
+        let accepted = tokio::select! {
+            () = stop.cancelled() => break,
+            // Forgets those that ended.
+            Some(_) = connections.join_next() => continue,
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok((stream, _)) if is_ours(&stream) => {
+                let full = connections.len() >= CONNECTIONS_MAX;
+                let talking = talk(stream, Arc::clone(&host), stop.clone(), full);
+                connections.spawn(talking);
+            }
+            Ok(_) => tracing::warn!("somebody of another user connected"),
+            // Out of descriptors, mostly: those that are open go on.
+            Err(why) => {
+                tracing::warn!(%why, "a client could not be let in");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+    let answered = async { while connections.join_next().await.is_some() {} };
+    _ = tokio::time::timeout(FAREWELL, answered).await;
+}
+
+fn is_ours(stream: &UnixStream) -> bool {
+    stream.peer_cred().is_ok_and(|peer| peer.uid() == rustix::process::getuid().as_raw())
+}
+
+/// An error is that of a client that is gone.
+async fn talk(stream: UnixStream, host: Arc<Host>, stop: CancellationToken, full: bool) {
+    let (read, write) = stream.into_split();
+    let mut client = Client { write, stop };
+    if full {
+        _ = client.answer(Err("Too many connections".to_owned())).await;
+        return;
+    }
+    let mut frames = Frames::new(BufReader::new(read));
+    _ = client.serve(&mut frames, &host).await;
+}
+
+pub(super) struct Client {
+    write: OwnedWriteHalf,
+    stop: CancellationToken,
+}
+
+impl Client {
+    async fn serve(
+        &mut self,
+        frames: &mut Frames<BufReader<OwnedReadHalf>>,
+        host: &Host,
+    ) -> io::Result<()> {
+        loop {
+            let frame = tokio::select! {
+                biased;
+                // What has come is answered, also when the host ends.
+                frame = frames.next() => frame?,
+                () = self.stop.cancelled() => return Ok(()),
+            };
+            let request = match frame {
+                Frame::End => return Ok(()),
+                Frame::TooLong => {
+                    let limit = wire::LINE_BYTES_MAX;
+                    Err(format!("A request has at most {limit} bytes"))
+                }
+                Frame::Line(line) => Request::parse(&line),
+            };
+            match request {
+                Err(message) => self.answer(Err(message)).await?,
+                Ok(request) if request.command == "subscribe" => {
+                    return verbs::subscribe(host, &request, self).await;
+                }
+                Ok(request) => {
+                    let answer = self.handle(host, &request).await;
+                    self.answer(answer).await?;
+                }
+            }
+        }
+    }
+
+    async fn handle(&self, host: &Host, request: &Request) -> Answer {
+        if let Some(root) = request.text("root")?
+            && std::path::Path::new(&root) != host.root
+        {
+            return Err(wire::another_root(&host.root));
+        }
+        tokio::select! {
+            answer = verbs::handle(host, request) => answer,
+            () = self.gone(), if request.command == "ask" => Err("The client is gone".to_owned()),
+            () = self.stop.cancelled(), if request.command == "ask" => {
+                Err("Session aborted".to_owned())
+            }
+        }
+    }
+
+    async fn answer(&mut self, answer: Answer) -> io::Result<()> {
+        let answer = match answer {
+            Ok(data) => wire::ok(data),
+            Err(message) => wire::error(&message),
+        };
+        self.line(&answer).await
+    }
+
+    pub(super) async fn line(&mut self, value: &Value) -> io::Result<()> {
+        let mut line = value.to_string();
+        line.push('\n');
+        self.write.write_all(line.as_bytes()).await
+    }
+
+    pub(super) async fn refuse(&mut self, message: String) -> io::Result<()> {
+        self.answer(Err(message)).await
+    }
+
+    /// Is ready when nobody is at the other end any more. A client that only has nothing more to
+    /// say is still there.
+    pub(super) async fn gone(&self) {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        loop {
+            tokio::time::sleep(LOOK).await;
+            let stream: &UnixStream = self.write.as_ref();
+            let mut looked = [PollFd::new(stream, PollFlags::empty())];
+            let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+            let polled = poll(&mut looked, Some(&now));
+            if polled.is_ok() && looked[0].revents().intersects(PollFlags::HUP | PollFlags::ERR) {
+                return;
+            }
+        }
+    }
+
+    pub(super) async fn stopped(&self) {
+        self.stop.cancelled().await;
+    }
+}

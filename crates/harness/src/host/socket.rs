@@ -1,0 +1,280 @@
+//! Where the socket of a state root is, and who may bind it.
+
+use std::{
+    fs, io,
+    io::{Read as _, Write as _},
+    os::unix::{
+        fs::{
+            DirBuilderExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _,
+            PermissionsExt as _,
+        },
+        net::{UnixListener, UnixStream},
+    },
+    path::{Path, PathBuf},
+};
+
+use rustix::fs::OFlags;
+
+use crate::store::lock::root_hash;
+
+/// What a socket address holds, without its last byte.
+pub const PATH_BYTES_MAX: usize = 107;
+
+/// What the caller's environment says about the place.
+#[derive(Debug, Clone, Default)]
+pub struct Places {
+    /// `HARNESS_SOCKET`.
+    pub socket: Option<PathBuf>,
+    /// `XDG_RUNTIME_DIR`.
+    pub runtime_dir: Option<PathBuf>,
+}
+
+/// Why nobody can listen there.
+#[derive(Debug, thiserror::Error)]
+pub enum SocketError {
+    /// The kernel has no room for it.
+    #[error("the socket path has {length} bytes, more than {PATH_BYTES_MAX}: {}", path.display())]
+    TooLong {
+        /// The path.
+        path: PathBuf,
+        /// Its length.
+        length: usize,
+    },
+    /// Not removed: it may be somebody's file.
+    #[error("{} is not a socket", path.display())]
+    NotASocket {
+        /// Where it stands.
+        path: PathBuf,
+    },
+    /// Somebody answers there.
+    #[error("another harness listens on {}", path.display())]
+    Taken {
+        /// Where.
+        path: PathBuf,
+    },
+    /// The directory in `/tmp` is not one that only we can use.
+    #[error("{} {problem}", path.display())]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// The file system failed.
+    #[error("can not {doing} {}: {source}", path.display())]
+    Io {
+        /// A verb, for the message.
+        doing: &'static str,
+        /// What it was done to.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+fn io_error(doing: &'static str, path: &Path, source: io::Error) -> SocketError {
+    SocketError::Io { doing, path: path.to_owned(), source }
+}
+
+fn fallback() -> PathBuf {
+    PathBuf::from(format!("/tmp/harness-{}", rustix::process::getuid().as_raw()))
+}
+
+fn runtime_dir(places: &Places) -> Option<&Path> {
+    places.runtime_dir.as_deref().filter(|d| d.is_absolute() && d.is_dir())
+}
+
+fn file_name(root: &Path) -> String {
+    format!("harness-{}.sock", root_hash(root))
+}
+
+/// Where the host of `root` listens, whether there is one or not. `root` is canonical.
+pub fn path(root: &Path, places: &Places) -> io::Result<PathBuf> {
+    if let Some(chosen) = &places.socket {
+        return std::path::absolute(chosen);
+    }
+    let directory = runtime_dir(places).map_or_else(fallback, Path::to_owned);
+    Ok(directory.join(file_name(root)))
+}
+
+/// Where a client looks, in order.
+pub fn candidates(root: &Path, places: &Places) -> Vec<PathBuf> {
+    if places.socket.is_some() {
+        return path(root, places).into_iter().collect();
+    }
+    let mut all: Vec<PathBuf> = named(root).into_iter().collect();
+    all.extend(path(root, places));
+    all.push(fallback().join(file_name(root)));
+    all.dedup();
+    all
+}
+
+/// The path in `.harness/socket`. Its file may have come with a repository: no link is followed, and
+/// whoever connects looks who answers.
+fn named(root: &Path) -> Option<PathBuf> {
+    let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits()).ok()?;
+    let file = root.join(".harness/socket");
+    let file = fs::File::options().read(true).custom_flags(flags).open(file).ok()?;
+    let mut text = String::new();
+    file.take(4096).read_to_string(&mut text).ok()?;
+    let path = Path::new(text.trim_end_matches('\n'));
+    path.is_absolute().then(|| path.to_owned())
+}
+
+/// A socket that is ours; unlinked when this is dropped.
+#[derive(Debug)]
+pub struct Bound {
+    listener: UnixListener,
+    path: PathBuf,
+    root: PathBuf,
+    inode: (u64, u64),
+}
+
+/// Binds the socket of `root`, which is canonical and whose lock the caller holds. A socket that
+/// nobody listens on any more is replaced.
+pub fn bind(root: &Path, places: &Places) -> Result<Bound, SocketError> {
+    let path = path(root, places).map_err(|e| io_error("find", root, e))?;
+    let length = path.as_os_str().len();
+    if length > PATH_BYTES_MAX {
+        return Err(SocketError::TooLong { path, length });
+    }
+    if places.socket.is_none() && runtime_dir(places).is_none() {
+        make_private(&fallback())?;
+    }
+    make_room(&path)?;
+    let listener = UnixListener::bind(&path).map_err(|e| io_error("listen on", &path, e))?;
+    // Who connects before this is asked for its uid all the same.
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600))
+        .map_err(|e| io_error("protect", &path, e))?;
+    let made = fs::symlink_metadata(&path).map_err(|e| io_error("look at", &path, e))?;
+    let bound = Bound { listener, path, root: root.to_owned(), inode: (made.dev(), made.ino()) };
+    bound.name().map_err(|e| io_error("write", &root.join(".harness/socket"), e))?;
+    Ok(bound)
+}
+
+/// Removes a socket that nobody answers on; everything else stays and is an error.
+fn make_room(path: &Path) -> Result<(), SocketError> {
+    match fs::symlink_metadata(path) {
+        Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(why) => return Err(io_error("look at", path, why)),
+        Ok(found) if !found.file_type().is_socket() => {
+            return Err(SocketError::NotASocket { path: path.to_owned() });
+        }
+        Ok(_) => {}
+    }
+    match UnixStream::connect(path) {
+        Ok(_) => Err(SocketError::Taken { path: path.to_owned() }),
+        Err(why) if why.kind() == io::ErrorKind::ConnectionRefused => {
+            fs::remove_file(path).map_err(|e| io_error("remove", path, e))
+        }
+        Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(why) => Err(io_error("try", path, why)),
+    }
+}
+
+/// In `/tmp` anybody may have put something in its place.
+fn make_private(directory: &Path) -> Result<(), SocketError> {
+    let wrong = |problem| SocketError::Directory { path: directory.to_owned(), problem };
+    match fs::DirBuilder::new().mode(0o700).create(directory) {
+        Err(why) if why.kind() != io::ErrorKind::AlreadyExists => {
+            return Err(io_error("make", directory, why));
+        }
+        _ => {}
+    }
+    let found = fs::symlink_metadata(directory).map_err(|e| io_error("look at", directory, e))?;
+    if !found.is_dir() {
+        return Err(wrong("is not a directory"));
+    }
+    if found.uid() != rustix::process::getuid().as_raw() {
+        return Err(wrong("belongs to another user"));
+    }
+    if found.mode() & 0o077 != 0 {
+        return Err(wrong("is open to other users"));
+    }
+    Ok(())
+}
+
+impl Bound {
+    /// For `HARNESS_SOCKET` of those who are started.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn listener(&self) -> io::Result<tokio::net::UnixListener> {
+        let listener = self.listener.try_clone()?;
+        listener.set_nonblocking(true)?;
+        tokio::net::UnixListener::from_std(listener)
+    }
+
+    /// Writes `.harness/socket`, by which clients with another environment find it.
+    fn name(&self) -> io::Result<()> {
+        let folder = self.root.join(".harness");
+        let mut file = tempfile::NamedTempFile::new_in(&folder)?;
+        writeln!(file, "{}", self.path.display())?;
+        file.persist(folder.join("socket")).map_err(|e| e.error)?;
+        Ok(())
+    }
+}
+
+impl Drop for Bound {
+    fn drop(&mut self) {
+        let ours = |found: fs::Metadata| (found.dev(), found.ino()) == self.inode;
+        if fs::symlink_metadata(&self.path).is_ok_and(ours) {
+            _ = fs::remove_file(&self.path);
+        }
+        if named(&self.root).as_ref() == Some(&self.path) {
+            _ = fs::remove_file(self.root.join(".harness/socket"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    fn place() -> (tempfile::TempDir, PathBuf, Places) {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        fs::create_dir(root.join(".harness")).unwrap();
+        let places = Places { socket: Some(root.join("s")), runtime_dir: None };
+        (dir, root, places)
+    }
+
+    #[test]
+    fn a_socket_is_private_named_and_gone_with_its_owner() {
+        let (_dir, root, places) = place();
+        let bound = bind(&root, &places).unwrap();
+        assert_eq!(fs::metadata(bound.path()).unwrap().mode() & 0o777, 0o600);
+        assert_eq!(named(&root).as_deref(), Some(bound.path()));
+        assert!(matches!(bind(&root, &places), Err(SocketError::Taken { .. })));
+        drop(bound);
+        assert!(!root.join("s").exists() && named(&root).is_none());
+    }
+
+    #[test]
+    fn a_dead_socket_is_replaced_and_anything_else_is_not() {
+        let (_dir, root, places) = place();
+        drop(UnixListener::bind(root.join("s")).unwrap());
+        drop(bind(&root, &places).unwrap());
+        fs::write(root.join("s"), "mine").unwrap();
+        assert!(matches!(bind(&root, &places), Err(SocketError::NotASocket { .. })));
+        assert_eq!(fs::read_to_string(root.join("s")).unwrap(), "mine");
+        let places = Places { socket: Some(root.join("x".repeat(120))), runtime_dir: None };
+        let told = bind(&root, &places).unwrap_err().to_string();
+        assert!(told.contains("more than 107"), "{told}");
+    }
+
+    #[test]
+    fn the_place_is_the_chosen_one_else_the_runtime_directory_else_in_tmp() {
+        let (_dir, root, chosen) = place();
+        assert_eq!(path(&root, &chosen).unwrap(), root.join("s"));
+        let name = file_name(&root);
+        let places = Places { socket: None, runtime_dir: Some(root.clone()) };
+        assert_eq!(path(&root, &places).unwrap(), root.join(&name));
+        let gone = Places { socket: None, runtime_dir: Some(root.join("gone")) };
+        assert_eq!(path(&root, &gone).unwrap(), fallback().join(&name));
+        assert_eq!(path(&root, &Places::default()).unwrap(), fallback().join(&name));
+    }
+}

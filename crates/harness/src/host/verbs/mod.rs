@@ -1,0 +1,70 @@
+//! One handler per verb.
+
+mod attempt;
+mod ledger;
+mod state;
+mod subscribe;
+mod talk;
+
+use harness_core::{Command, Reply};
+use serde_json::{Value, json};
+
+use super::{
+    request::{Answer, Request},
+    server::Host,
+    wire,
+};
+
+pub(super) use subscribe::subscribe;
+
+/// All verbs but `subscribe`, which has no one answer.
+pub(super) async fn handle(host: &Host, request: &Request) -> Answer {
+    match request.command.as_str() {
+        "ping" => Ok(ping()),
+        "get_state" => state::get_state(host).await,
+        "status" => state::status(host, request).await,
+        "task_add" => ledger::add(host, request).await,
+        "task_edit" => ledger::edit(host, request).await,
+        "task_remove" => ledger::remove(host, request).await,
+        "task_retry" => ledger::retry(host, request).await,
+        "task_release" => ledger::release(host, request).await,
+        "task_checkpoint" => attempt::checkpoint(host, request).await,
+        "task_renew" => attempt::renew(host, request).await,
+        "task_complete" => attempt::complete(host, request).await,
+        "task_fail" => attempt::fail(host, request).await,
+        "ask" => talk::ask(host, request).await,
+        "questions" => Ok(talk::questions(host)),
+        "reply" => talk::reply(host, request),
+        "send" => talk::send(host, request),
+        "abort" => talk::abort(host, request),
+        "task_claim" | "plan_import" | "plan_reset" | "shutdown" | "yield" => Err(busy()),
+        unknown => Err(format!("Unknown command: {unknown}")),
+    }
+}
+
+fn ping() -> Value {
+    json!({
+        "running": true,
+        "pid": std::process::id(),
+        "version": env!("CARGO_PKG_VERSION"),
+        "protocol": wire::PROTOCOL,
+    })
+}
+
+/// A run has the ledger for itself.
+fn busy() -> String {
+    format!("Another harness session is active (pid={})", std::process::id())
+}
+
+/// Makes it true, then says so.
+async fn apply(host: &Host, command: Command) -> Answer {
+    let reply = host.writer.apply_async(command).await.map_err(|why| why.to_string())?;
+    match reply {
+        Reply::Task(task) => Ok(json!({ "task_id": task })),
+        Reply::Lease { task, expires_at } => {
+            Ok(json!({ "task_id": task, "lease_expires_at": expires_at }))
+        }
+        Reply::Failed { task, retryable } => Ok(json!({ "task_id": task, "retryable": retryable })),
+        other => Err(format!("unexpected answer: {other:?}")),
+    }
+}

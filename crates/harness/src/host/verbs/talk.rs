@@ -1,0 +1,83 @@
+//! The conversation of a run, from any terminal.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::super::{
+    request::{Answer, Request},
+    server::Host,
+};
+use crate::{
+    conversation::{Ask, Session},
+    error::Error,
+    event::PromptId,
+    hub::{Answered, Reply},
+};
+
+/// Answers when somebody has answered.
+pub(super) async fn ask(host: &Host, request: &Request) -> Answer {
+    let question = request.text("question")?.filter(|question| !question.trim().is_empty());
+    let question = question.ok_or_else(|| "question is required".to_owned())?;
+    let choices = request.texts("choices")?.unwrap_or_default();
+    let mut ask = if choices.is_empty() { Ask::text() } else { Ask::choices(choices) };
+    if request.flag("allow_text")? {
+        ask = ask.or_text();
+    }
+    if let Some(seconds) = request.number("timeout")? {
+        ask = ask.within(Duration::from_secs(seconds));
+    }
+    let session = Session { hub: host.hub.clone() };
+    let (prompt, reply) = match session.wait_for_user_named(question, ask).await {
+        Ok(answered) => answered,
+        Err(Error::Aborted) => return Err("Session aborted".to_owned()),
+        Err(other) => return Err(other.to_string()),
+    };
+    let mut data = json!({ "prompt_id": prompt, "content": reply.content });
+    if let Some(choice) = reply.choice {
+        data["choice"] = choice.into();
+    }
+    Ok(data)
+}
+
+pub(super) fn questions(host: &Host) -> Value {
+    let open = host.hub.questions().into_iter().map(|question| {
+        json!({ "prompt_id": question.id, "question": question.prompt,
+            "choices": question.choices, "allow_text": question.allow_text })
+    });
+    open.collect()
+}
+
+pub(super) fn reply(host: &Host, request: &Request) -> Answer {
+    let id = request.text("prompt_id")?.ok_or_else(|| "prompt_id is required".to_owned())?;
+    let choice = request.text("choice")?;
+    let content = match (request.text("content")?, &choice) {
+        (Some(content), _) if !content.is_empty() => content,
+        (_, Some(choice)) => choice.clone(),
+        (_, None) => return Err("content required".to_owned()),
+    };
+    let unknown = || format!("Question {id} not found");
+    let prompt = PromptId::parse(&id).ok_or_else(unknown)?;
+    match host.hub.reply(prompt, Reply { content, choice }) {
+        Answered::Accepted => Ok(json!({ "prompt_id": prompt })),
+        Answered::Unknown => Err(unknown()),
+        Answered::Unfit { why } => Err(why),
+    }
+}
+
+pub(super) fn send(host: &Host, request: &Request) -> Answer {
+    let content = request.content()?;
+    match (request.text("run_id")?, request.text("agent")?) {
+        (Some(run), _) => host.hub.send_to_run(run, content),
+        (None, Some(agent)) => host.hub.send_to(agent, content),
+        (None, None) => host.hub.send(content),
+    }
+    Ok(json!({}))
+}
+
+/// As Ctrl-C: the run comes to an orderly stop; asked again, at once.
+pub(super) fn abort(host: &Host, request: &Request) -> Answer {
+    host.hub.abort(request.text("reason")?.as_deref());
+    host.hub.interrupt();
+    Ok(json!({}))
+}
