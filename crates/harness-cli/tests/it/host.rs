@@ -11,7 +11,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::environment::TestEnvironment;
+use crate::{environment::TestEnvironment, page::Page};
 
 fn world() -> TestEnvironment {
     let binary = Path::new(env!("CARGO_BIN_EXE_harness")).parent().unwrap().to_owned();
@@ -193,6 +193,14 @@ fn the_wire_answers_every_line_and_outlives_every_client() {
         message(ask(&mut client, r#"{"command":"task_renew","task_id":"task-001"}"#)),
         "worker_id is required"
     );
+    // Every verb of the page is known.
+    for verb in Page::open("PROTOCOL.md").named("### Verbs") {
+        if !["abort", "subscribe"].contains(&verb.as_str()) {
+            let answer = ask(&mut client, json!({ "command": verb }).to_string());
+            let unknown = format!("Unknown command: {verb}");
+            assert_ne!(answer["message"], unknown);
+        }
+    }
     let longer = "x".repeat(8 * 1024 * 1024 + 1);
     assert!(message(ask(&mut client, longer)).contains("8388608"));
     let pong = ask(&mut client, r#"{"command":"ping"}"#);
@@ -302,6 +310,42 @@ fn a_killed_run_leaves_a_socket_that_nobody_minds() {
     env.run(["add", "by the files", "--validate", "true", "--instructions", "true"]).success();
     env.run(["run", "--agent", "shell"]).success();
     assert!(!left.exists() && !env.exists(".harness/socket"));
+}
+
+/// Two roads to one ledger: what a command prints does not tell which it took.
+#[test]
+fn without_a_host_the_files_are_used_and_the_words_are_the_same() {
+    let told = |env: &TestEnvironment| {
+        let commands: [&[&str]; 6] = [
+            &["add", "new", "--id", "mine", "--priority", "P2"],
+            &["add", "new", "--id", "mine"],
+            &["add", "bad", "--priority", "P9"],
+            &["add", "bad", "--depends-on", "nothing"],
+            &["task", "edit", "mine", "--title", "other", "--json"],
+            &["task", "remove", "mine"],
+        ];
+        commands.map(|args| env.run(args).to_string())
+    };
+    let env = world();
+    let by_files = told(&env);
+    let run = Waiting::start(&env, "", "touch one", "test -f one");
+    assert_eq!(told(&env), by_files);
+    assert_eq!(run.go_on(), Some(0));
+}
+
+#[test]
+fn work_goes_on_after_its_checkpoint_when_the_run_was_killed() {
+    let env = world();
+    let before = "if [ -f .git/half ]; then touch one; exit; fi; touch .git/half; \
+                  harness task checkpoint --step 1 --total 2 'half'";
+    let mut run = Waiting::start(&env, before, "", "test -f one");
+    run.run.kill().unwrap();
+    run.run.wait().unwrap();
+    env.run(["run", "--agent", "shell"]).success();
+    let log = env.read("harness-progress.txt");
+    assert!(log.contains("action=\"resume\""), "{log}");
+    let done = task(&env, 0);
+    assert_eq!((&done["status"], &done["attempts"]), (&"completed".into(), &1.into()));
 }
 
 #[test]

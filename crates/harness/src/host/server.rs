@@ -25,9 +25,11 @@ use super::{
 use crate::{hub::Hub, store::Writer, workspace::Workspace};
 
 /// Connections at a time; whoever comes on top is told so and closed.
-const CONNECTIONS_MAX: usize = 1024;
+const CONNECTIONS_MAX: usize = 512;
 /// How long those who are being answered have when the host ends.
 const FAREWELL: Duration = Duration::from_secs(2);
+/// How long somebody who has just connected has to ask, when the host ends.
+const LAST_WORD: Duration = Duration::from_millis(50);
 /// How often a client that waits is looked after.
 const LOOK: Duration = Duration::from_millis(500);
 
@@ -78,10 +80,12 @@ async fn accept(listener: UnixListener, host: Arc<Host>, stop: CancellationToken
     let mut connections = JoinSet::new();
     loop {
         let accepted = tokio::select! {
+            biased;
+            // Whoever has connected is let in, also when the host ends: nobody new finds it then.
+            accepted = listener.accept() => accepted,
             () = stop.cancelled() => break,
             // Forgets those that ended.
             Some(_) = connections.join_next() => continue,
-            accepted = listener.accept() => accepted,
         };
         match accepted {
             Ok((stream, _)) if is_ours(&stream) => {
@@ -133,7 +137,7 @@ impl Client {
                 biased;
                 // What has come is answered, also when the host ends.
                 frame = frames.next() => frame?,
-                () = self.stop.cancelled() => return Ok(()),
+                () = self.last_word() => return Ok(()),
             };
             let request = match frame {
                 Frame::End => return Ok(()),
@@ -154,6 +158,11 @@ impl Client {
                 }
             }
         }
+    }
+
+    async fn last_word(&self) {
+        self.stop.cancelled().await;
+        tokio::time::sleep(LAST_WORD).await;
     }
 
     async fn handle(&self, host: &Host, request: &Request) -> Answer {

@@ -31,7 +31,7 @@ use crate::{
 /// Takes one task after the other: the agent works, the task's check decides, and what passed is
 /// committed as `ID: title`. What did not is rolled back, after everything that would vanish was
 /// saved (`harness rescue list`), and tried again. A session that was killed is recovered by the next
-/// one. While it works nobody else can change the ledger.
+/// one. While it works other terminals can add and change tasks all the same: they ask the run.
 ///
 /// The tree must be clean: what belongs to no commit could not be told from the agent's work.
 #[derive(Debug, clap::Args)]

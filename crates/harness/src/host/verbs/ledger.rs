@@ -76,3 +76,36 @@ fn fields(request: &Request, task: TaskId) -> Result<Edit, String> {
         phase: request.text("phase")?,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::{super::super::wire, *};
+
+    #[test]
+    fn every_field_of_an_edit_gets_through() {
+        let text = |text: &str| Some(text.to_owned());
+        let task = TaskId::numbered(7);
+        let edit = Edit {
+            task: task.clone(),
+            title: None,
+            priority: text("P0"),
+            depends_on: Some(vec![TaskId::numbered(1)]),
+            validation_command: text(""),
+            validation_timeout_seconds: Some(1),
+            attempt_timeout_seconds: Some(2),
+            max_attempts: Some(3),
+            cleanup: text("c"),
+            instructions: text("i"),
+            role: text("r"),
+            phase: text("p"),
+        };
+        for sent in [edit, Edit::nothing(task.clone())] {
+            let line = wire::request(&Command::Edit(sent.clone())).unwrap().to_string();
+            let request = Request::parse(line.as_bytes()).unwrap();
+            assert_eq!(request.command, "task_edit");
+            assert_eq!(fields(&request, request.task().unwrap()).unwrap(), sent);
+        }
+    }
+}
