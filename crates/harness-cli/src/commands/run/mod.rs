@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::Invocation;
 use crate::{
-    config::Overrides,
+    config::{Config, Overrides},
     exit::ExitCode,
     failure::{Failure, Result},
     root::StateRoot,
@@ -75,10 +75,17 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         max_tasks: most.unwrap_or(ledger.head().session_config.max_tasks_per_session),
         runs: if args.once { Runs::Once } else { Runs::On },
         stall_seconds: config.stall_seconds,
+        rules: config.rules()?,
+        agent_name: agent_name(&config, args.agent_command.as_deref()),
     };
     let run_id = session::new_run_id();
     let stopped = session.run(&root, agent, &run_id)?;
     finish(invocation, &root, &stopped, &run_id, args.json)
+}
+
+/// As receipts name it.
+fn agent_name(config: &Config, command: Option<&str>) -> String {
+    command.map(|c| format!("command: {c}")).or_else(|| config.agent.clone()).unwrap_or_default()
 }
 
 /// Said before anything is done: the session would stop at the first of these.
