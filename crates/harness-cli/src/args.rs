@@ -51,6 +51,9 @@ pub(crate) enum Command {
     Init(commands::init::Args),
     Add(commands::add::Args),
     Run(commands::run::Args),
+    Report(commands::report::Args),
+    Verify(commands::verify::Args),
+    Why(commands::why::Args),
     Rescue(commands::rescue::Args),
     Demo(commands::demo::Args),
     Config(commands::config::Args),
@@ -69,7 +72,7 @@ pub(crate) enum Command {
 const GROUPS: &[(&str, &[&str])] = &[
     ("Set up", &["demo", "init", "trust", "config", "doctor"]),
     ("Tasks", &["add", "run", "task", "plan", "rescue"]),
-    ("Looking", &["status", "log"]),
+    ("Looking", &["status", "log", "report", "why", "verify"]),
     ("For scripts", &["worker-id", "completions", "man"]),
 ];
 

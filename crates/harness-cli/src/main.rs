@@ -8,6 +8,7 @@ mod exit;
 mod failure;
 mod log_file;
 mod log_line;
+mod onward;
 mod prompt;
 mod render;
 mod root;

@@ -412,7 +412,12 @@ fn clean_judges_the_commit_that_is_completed() {
     // A task may say otherwise, and recovery judges by the same rules.
     let mut in_place = task();
     in_place.validation.clean = Some(false);
-    check_by(clean.clone(), in_place, Entry::Fresh, &[(Input::Begin, "work"), (finished(), "check")]);
+    check_by(
+        clean.clone(),
+        in_place,
+        Entry::Fresh,
+        &[(Input::Begin, "work"), (finished(), "check")],
+    );
     let found = Entry::Recovered(Action::Judge { commit: CommitWhen::AfterPass });
     check_by(clean, task(), found, &[(Input::Begin, "keep"), (kept(), "check abcdef0")]);
 }
@@ -471,11 +476,8 @@ fn protected_files_are_flagged_or_refused_before_anything_is_checked() {
     };
     let touched = |file: &str| Input::Ended(Ended::Touched(vec!["a".to_owned(), file.to_owned()]));
     let begin = [(Input::Begin, "work"), (finished(), "touched")];
-    let unharmed = [
-        (touched("src/x"), "check"),
-        (checked(Verdict::Passed), "keep"),
-        (kept(), "record"),
-    ];
+    let unharmed =
+        [(touched("src/x"), "check"), (checked(Verdict::Passed), "keep"), (kept(), "record")];
     check_by(rules(OnTouch::Refuse), task(), Entry::Fresh, &[&begin[..], &unharmed].concat());
     let flagged = [
         (touched("tests/x"), "warn: touched protected files: tests/x"),

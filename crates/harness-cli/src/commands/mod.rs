@@ -10,11 +10,14 @@ pub(crate) mod init;
 pub(crate) mod log;
 pub(crate) mod man;
 pub(crate) mod plan;
+pub(crate) mod report;
 pub(crate) mod rescue;
 pub(crate) mod run;
 pub(crate) mod status;
 pub(crate) mod task;
 pub(crate) mod trust;
+pub(crate) mod verify;
+pub(crate) mod why;
 pub(crate) mod worker_id;
 
 use std::io;
@@ -88,6 +91,9 @@ fn dispatch(invocation: &mut Invocation, cli: Cli) -> Result<ExitCode> {
         Command::Init(args) => init::run(invocation, args),
         Command::Add(args) => add::run(invocation, args),
         Command::Run(args) => run::run(invocation, args),
+        Command::Report(args) => report::run(invocation, args),
+        Command::Verify(args) => verify::run(invocation, args),
+        Command::Why(args) => why::run(invocation, args),
         Command::Rescue(args) => rescue::run(invocation, args),
         Command::Demo(args) => demo::run(invocation, args),
         Command::Config(args) => config::run(invocation, args),
