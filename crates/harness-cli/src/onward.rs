@@ -8,9 +8,11 @@ pub(crate) fn command(task: &Task, standing: &Standing<'_>, now: Timestamp) -> S
     match standing {
         Standing::Completed => format!("harness verify {id}"),
         Standing::Failed => match task.dependency_entry() {
-            Some(entry) if !entry.contains("Circular") => "harness task graph".to_owned(),
-            Some(_) => format!("harness task edit {id} --depends-on …"),
             None => format!("harness task retry {id}"),
+            Some(entry) => match entry.strip_prefix("[DEPENDENCY] Blocked by failed ") {
+                Some(before) => format!("harness why {before}"),
+                None => format!("harness task edit {id} --depends-on …"),
+            },
         },
         Standing::Blocked { by } => format!("harness why {by}"),
         Standing::Dangling { .. } | Standing::Cyclic => {

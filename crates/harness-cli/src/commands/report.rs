@@ -152,6 +152,7 @@ impl Page {
             ]);
         }
         out.table(&table)?;
+        out.line("")?;
         heading(out, "Failed", self.failed.len())?;
         for f in &self.failed {
             let paint = out.paint();
@@ -167,6 +168,7 @@ impl Page {
             }
             out.line(format_args!("    next:  {}", f.next))?;
         }
+        out.line("")?;
         heading(out, "Waits for you", self.waiting.len())?;
         let mut table = Table::default();
         for w in &self.waiting {
@@ -174,6 +176,7 @@ impl Page {
             table.row([id, w.why.as_str().into(), w.next.as_str().into()]);
         }
         out.table(&table)?;
+        out.line("")?;
         heading(out, "Still to do", self.open.len())?;
         if !self.open.is_empty() {
             out.line("  harness run")?;

@@ -22,7 +22,25 @@ fn the_morning_page_says_what_landed_what_failed_and_what_waits() {
     env.run(["run", "--agent", "shell"]).code(4);
     env.run(["add", "nobody can check this"]).success();
     env.run(["add", "later", "--validate", "true", "--priority", "P2"]).success();
-    assert_snapshot!(without_times(&env.run(["report"]).success().stdout), @"");
+    assert_snapshot!(without_times(&env.run(["report"]).success().output()), @"
+    Landed (1)
+      task-001  [COMMIT]  [MS]  test -f one  a task
+
+    Failed (2)
+      task-002  a task (1/1, for good)
+        [TEST_FAIL] The check failed (exit code 1)
+        look:  harness rescue show task-002/1
+        next:  harness task retry task-002
+      task-003  a task (0/3, for good)
+        [DEPENDENCY] Blocked by failed task-002
+        next:  harness why task-002
+
+    Waits for you (1)
+      task-004  has no validation.command, so it can not be finished  harness task edit task-004 --validate COMMAND
+
+    Still to do (1)
+      harness run
+    ");
     let page = env.run(["report", "--json"]).success().json();
     assert_eq!(page["landed"][0]["command"], "test -f one");
     assert_eq!(page["failed"][0]["rescue"], "task-002/1");
@@ -54,7 +72,7 @@ fn why_says_from_the_facts_where_a_task_stands() {
         (
             "task-003",
             "It failed because of what it depends on: [DEPENDENCY] Blocked by failed task-002",
-            "harness task graph",
+            "harness why task-002",
         ),
         (
             "task-004",
