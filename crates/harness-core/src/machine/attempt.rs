@@ -50,12 +50,16 @@ pub enum Effect {
     Check,
     /// The task's check is run in a clean checkout of this commit.
     CheckCommit {
+        /// What is judged.
         commit: CommitId,
     },
     /// The receipt is made durable.
     Record {
+        /// What is completed.
         commit: CommitId,
+        /// What the check said before any work.
         baseline: Option<Baseline>,
+        /// The protected files that were touched.
         protected: Vec<String>,
     },
     /// The init script is run once more, since the environment lacks the check.
@@ -76,9 +80,11 @@ pub enum Effect {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ended {
     Worked(End),
+    /// What the check said before any work.
     Based(Verdict),
     /// From the top of the work tree.
     Touched(Vec<String>),
+    /// The receipt is durable.
     Recorded,
     Checked {
         verdict: Verdict,
