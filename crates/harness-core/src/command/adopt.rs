@@ -7,11 +7,15 @@ use crate::{TaskId, Timestamp, WorkerId, fact::Fact, lease, ledger::Ledger, task
 /// gone, or saw its lease run out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Adopt {
+    /// Found `in_progress`; anything else is refused.
     pub task: TaskId,
+    /// Who goes on with it: the claim is in this name from now on.
     pub worker: WorkerId,
+    /// The lease of a session's claim; a client's is the task's own.
     pub lease_seconds: u64,
     /// What is going to be done about it, and why: for the log.
     pub action: String,
+    /// The `reason="…"` of the RECOVERY line.
     pub reason: String,
 }
 

@@ -3,20 +3,28 @@
 use super::{Change, Reply};
 use crate::{Category, TaskId, fact::Fact, ledger::Ledger};
 
+/// What the log is told. It is never refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Note {
     /// The init script ran.
     HealthCheck {
+        /// It ended with exit code 0.
         passed: bool,
     },
     /// A person must mend something before the work can go on.
     Problem {
+        /// `None`: it is about the whole ledger.
         task: Option<TaskId>,
+        /// In the ERROR line, before the message.
         category: Category,
+        /// For people.
         message: String,
     },
+    /// Nothing has to be done about it.
     Warning {
+        /// `None`: it is about the whole ledger.
         task: Option<TaskId>,
+        /// For people.
         message: String,
     },
 }

@@ -36,10 +36,12 @@ pub enum Entry {
     Recovered(Action),
 }
 
+/// What an attempt asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
     /// The agent works, after this checkpoint if there is one.
     Work {
+        /// The last step that is done; `None`: from the beginning.
         after_step: Option<u32>,
     },
     /// The task's check is run before any work.
@@ -68,7 +70,9 @@ pub enum Effect {
     Keep,
     /// What would vanish is saved, then the tree is what it was at the claim.
     Undo,
+    /// The task's own cleanup, in the tree that was put back.
     Cleanup {
+        /// A line for the shell.
         command: String,
     },
     /// Whether anything is different from the claim.
@@ -77,8 +81,10 @@ pub enum Effect {
     Rescue,
 }
 
+/// What came of an effect.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ended {
+    /// The agent is done, in whatever way.
     Worked(End),
     /// What the check said before any work.
     Based(Verdict),
@@ -86,35 +92,51 @@ pub enum Ended {
     Touched(Vec<String>),
     /// The receipt is durable.
     Recorded,
+    /// Of `Check` or `CheckCommit`.
     Checked {
+        /// Whether it says anything about the work at all.
         verdict: Verdict,
+        /// Of its output, what is not blank: the reason, for the log.
         last_line: Option<String>,
     },
+    /// Whether it helped is for the next check to say.
     Prepared,
+    /// Where HEAD is now.
     Kept(CommitId),
     /// The commits that are there can not be the work of this attempt.
     NotKept {
+        /// For the error log of the task.
         why: String,
     },
+    /// The tree is as it was at the claim.
     Undone {
+        /// That commit: it goes into the log.
         base: CommitId,
     },
     /// The commit that the claim started from is gone: no further attempt can help.
     NoBase,
+    /// Or it failed: that changes nothing.
     CleanedUp,
+    /// Of `Look`.
     Looked {
+        /// Also when that can not be told: recovery decides then.
         changed: bool,
     },
+    /// What could be saved is where a person finds it.
     Rescued,
 }
 
 /// What an attempt came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
+    /// The check passed, and that is recorded.
     Completed {
+        /// With all of the work.
         commit: CommitId,
     },
+    /// It was undone as far as that was possible, and that is recorded.
     Failed {
+        /// Another attempt may follow.
         retryable: bool,
     },
     /// The session has to stop. The task is pending again, or can be recovered.
@@ -123,12 +145,18 @@ pub enum Outcome {
     Lost,
 }
 
+/// Why a session can not go on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Why {
+    /// Somebody asked for it.
     Interrupted,
+    /// The agent or the check can not be run here; in words.
     EnvSetup(String),
+    /// A person has to change a setting or the task; in words.
     Config(String),
+    /// The agent's rate or usage limit.
     Limit,
+    /// What the run may cost was spent.
     Budget,
 }
 
@@ -153,7 +181,7 @@ enum State {
     Rescuing,
 }
 
-/// The machine of one attempt.
+/// The machine of one attempt. It renews the lease at every tick.
 pub struct Attempt {
     task: Task,
     holder: Holder,

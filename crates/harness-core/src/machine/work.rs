@@ -14,10 +14,15 @@ use crate::{
 /// What a session starts from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Session {
+    /// In whose name tasks are claimed and adopted.
     pub worker: WorkerId,
+    /// Of the process, for the log.
     pub pid: u32,
+    /// How long a claim holds without a renewal.
     pub lease_seconds: u64,
+    /// Attempts in one session, without those recovered; zero or less is no limit.
     pub max_tasks: i64,
+    /// What follows at `max_tasks`.
     pub runs: Runs,
 }
 
@@ -26,6 +31,7 @@ pub struct Session {
 pub enum Runs {
     /// The next one begins.
     On,
+    /// All is over, even if tasks are left.
     Once,
 }
 
@@ -40,16 +46,21 @@ pub struct Survey {
     pub interrupted: Vec<Interrupted>,
 }
 
+/// An attempt whose session is gone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interrupted {
+    /// As it was found, `in_progress`.
     pub task: Task,
+    /// What recovery is decided by.
     pub evidence: recovery::Evidence,
     /// What else a person should know, e.g. a stash that is younger than the claim.
     pub remark: Option<String>,
 }
 
+/// What a session asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
+    /// The tree, the claims of clients, interrupted attempts.
     Survey,
     /// The init script, if there is one.
     Prepare,
@@ -57,31 +68,47 @@ pub enum Effect {
     Peek,
     /// What a claim of this task starts from.
     Base {
+        /// The one that was peeked.
         task: TaskId,
     },
+    /// One whole attempt, by the machine of that name.
     Attempt {
+        /// As it was claimed or adopted.
         task: Box<Task>,
+        /// The right to it; every command of the attempt names it.
         holder: Holder,
+        /// New, or taken up again.
         entry: attempt::Entry,
     },
     /// Nothing is left to do: the marker goes.
     Close,
 }
 
+/// What came of an effect.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ended {
+    /// Before anything was changed.
     Surveyed(Survey),
+    /// Of the init script.
     Prepared(Prepared),
+    /// `None`: nothing can be worked on.
     Peeked(Option<Box<Task>>),
+    /// It is recorded with the claim.
     Based(Place),
+    /// It is recorded already.
     Attempted(attempt::Outcome),
+    /// The marker is gone, or there was none.
     Closed,
 }
 
+/// What the init script came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prepared {
+    /// Nothing was run, and nothing is logged.
     NoScript,
+    /// Exit code 0.
     Passed,
+    /// It is run once more; failing again stops the session.
     Failed,
 }
 
@@ -90,17 +117,28 @@ pub enum Prepared {
 pub enum Stopped {
     /// Nothing is left that could be worked on.
     Complete,
+    /// `max_tasks` is reached, with [`Runs::Once`].
     Once,
+    /// The ledger allows no further session.
     MaxSessions,
+    /// Somebody asked for it.
     Interrupted,
+    /// The init script, the agent or a check can not be run here; in words.
     EnvSetup(String),
+    /// A person has to change a setting or a task; in words.
     Config(String),
+    /// Changes that nobody accounts for, by file. Nothing was begun.
     Dirty(Vec<String>),
+    /// A client is at work in the same tree. Nothing was begun.
     Client {
+        /// What it holds.
         task: TaskId,
+        /// Who it is.
         worker: WorkerId,
     },
+    /// The agent's rate or usage limit.
     Limit,
+    /// What the run may cost was spent.
     Budget,
 }
 
@@ -135,6 +173,7 @@ enum Then {
     NextSession,
 }
 
+/// The machine of a session, or of one after the other with [`Runs::On`].
 pub struct Work {
     session: Session,
     state: State,
@@ -146,6 +185,7 @@ pub struct Work {
 type Step = Next<Effect, Stopped>;
 
 impl Work {
+    /// Nothing is looked at before the first step.
     pub fn new(session: Session) -> Self {
         Self {
             session,

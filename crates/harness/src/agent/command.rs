@@ -24,10 +24,13 @@ pub struct CommandAgent {
     allowed: Allowed,
 }
 
+/// Why a command makes no agent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadCommand {
+    /// It names no program.
     #[error("the command of an agent is empty")]
     Empty,
+    /// The whole command.
     #[error("the command of an agent has a quote that does not end: {0}")]
     Unbalanced(String),
 }

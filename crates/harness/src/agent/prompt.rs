@@ -15,16 +15,20 @@ use crate::process::Limits;
 /// One prompt in one fresh context.
 #[derive(Debug, Clone)]
 pub struct Prompt {
+    /// All that a model is told.
     pub text: String,
     /// The task's instructions (in an objective run: the objective), for agents that are no models.
     pub instructions: Option<String>,
     /// What keeps the promise when it stands in the final text.
     pub promise: String,
+    /// Where the agent runs.
     pub work_tree: PathBuf,
     /// The caller's environment with the `HARNESS_*` of this execution. An adapter takes of it what
     /// its agent may see, and hides the secrets in all of it.
     pub environment: Vec<(OsString, OsString)>,
+    /// Of this execution alone.
     pub limits: Limits,
+    /// The same for all executions of a run: `HARNESS_RUN_ID`.
     pub run_id: String,
     /// Names the files of this execution: no other of the same `.harness` has it.
     pub name: String,

@@ -16,16 +16,20 @@ const CLAUDE: &str = "ANTHROPIC_* CLAUDE_* DISABLE_* AWS_* GOOGLE_*";
 const CODEX: &str = "OPENAI_* CODEX_*";
 
 impl Allowed {
+    /// Enough to work as in the user's terminal, without the keys of any model.
     #[must_use]
     pub fn base() -> Allowed {
         Allowed { patterns: BASE.split_ascii_whitespace().map(str::to_owned).collect() }
     }
 
+    /// The base, and what Claude Code reads: its own, and those of the clouds that it can be
+    /// reached by.
     #[must_use]
     pub fn claude() -> Allowed {
         Allowed::base().and(CLAUDE.split_ascii_whitespace())
     }
 
+    /// The base, `OPENAI_*` and `CODEX_*`.
     #[must_use]
     pub fn codex() -> Allowed {
         Allowed::base().and(CODEX.split_ascii_whitespace())
@@ -38,6 +42,7 @@ impl Allowed {
         self
     }
 
+    /// Large and small letters differ.
     #[must_use]
     pub fn allows(&self, name: &str) -> bool {
         self.patterns.iter().any(|pattern| matches(pattern, name))

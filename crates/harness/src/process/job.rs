@@ -46,6 +46,8 @@ enum Patience {
     Last(Instant),
 }
 
+/// One process and all that it starts. It moves only while somebody calls [`Job::next`]: as long as
+/// nobody takes the output the agent waits. Dropped, it kills the whole tree.
 #[derive(Debug)]
 pub struct Job {
     id: String,
@@ -153,6 +155,7 @@ impl Job {
         }
     }
 
+    /// As of the last [`Job::next`].
     #[must_use]
     pub fn state(&self) -> &State {
         &self.state

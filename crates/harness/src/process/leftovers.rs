@@ -29,7 +29,9 @@ const GUARD_SLACK: Duration = Duration::from_secs(2);
 /// A process, told from a later one of the same number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
+    /// The system gives it out again.
     pub pid: u32,
+    /// From boot to its start, in clock ticks; `None` where the system does not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_ticks: Option<u64>,
 }
@@ -55,19 +57,26 @@ impl Process {
 /// One job, as it stands in a file of its own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
+    /// `HARNESS_JOB` of its processes, and the name of the file.
     pub job: String,
+    /// For people: what was left is told by run.
     pub run_id: String,
     /// The harness that started it.
     pub owner: Process,
+    /// `None` where there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guard: Option<Process>,
+    /// `None` until it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<Process>,
+    /// Between TERM and KILL: a sweep waits this long, and a little more, for a guard that lives.
     pub grace_milliseconds: u64,
     /// Within which the numbers mean anything.
     pub host: String,
+    /// Nothing survives a boot. `None` where the system does not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boot_id: Option<String>,
+    /// `None` where the system does not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid_namespace: Option<String>,
 }
@@ -112,6 +121,7 @@ impl Record {
 /// What a sweep did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Swept {
+    /// They were killed, and are gone.
     pub ended: Vec<Leftover>,
     /// Killed, and still there.
     pub left: Vec<Leftover>,
@@ -119,9 +129,12 @@ pub struct Swept {
     pub unreadable: Vec<PathBuf>,
 }
 
+/// A process that a dead harness had started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leftover {
+    /// Of the run that it was started for.
     pub run_id: String,
+    /// At the time of the sweep.
     pub pid: u32,
 }
 

@@ -35,8 +35,10 @@ impl Default for Lines {
 }
 
 impl Lines {
+    /// What [`Lines::default`] cuts at: 1 MiB.
     pub const LINE_BYTES_MAX: usize = 1024 * 1024;
 
+    /// A line is cut after `line_bytes_max` bytes, without its end.
     #[must_use]
     pub fn new(line_bytes_max: usize) -> Lines {
         Lines { line_bytes_max, unfinished: Line::default() }

@@ -32,4 +32,5 @@ pub use transcript::{Transcript, Written};
 /// from every other process. `HARNESS_RUN_ID` would not do: a run that is resumed keeps its id, and
 /// what a dead harness left must not be confused with what its successor has just started.
 pub const JOB_VARIABLE: &str = "HARNESS_JOB";
+/// Names the run that a job belongs to, the same for all of its jobs.
 pub const RUN_VARIABLE: &str = "HARNESS_RUN_ID";

@@ -10,16 +10,21 @@ const CHUNK_BYTES: usize = 64 * 1024;
 /// No pipe holds more by default, unless somebody who escaped goes on writing.
 const DRAIN_BYTES_MAX: usize = 1024 * 1024;
 
+/// Which stream of the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Source {
+    /// What it was asked for.
     Stdout,
+    /// Complaints, mostly.
     Stderr,
 }
 
 /// A piece of output as it came: it may begin and end in the middle of a line or a character.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chunk {
+    /// Where it came from.
     pub source: Source,
+    /// Never empty, and at most 64 KiB.
     pub bytes: Vec<u8>,
 }
 

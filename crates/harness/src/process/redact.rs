@@ -59,6 +59,7 @@ impl Redactor {
         Redactor { known }
     }
 
+    /// A copy only where there is something to hide.
     #[must_use]
     pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         match &self.known {
@@ -71,6 +72,7 @@ impl Redactor {
         }
     }
 
+    /// Of bytes that are complete; pieces need [`Redactor::stream`].
     #[must_use]
     pub fn bytes(&self, bytes: &[u8]) -> Vec<u8> {
         let mut stream = self.stream();

@@ -24,6 +24,7 @@ pub struct Transcript {
 /// How much went where.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Written {
+    /// With the secrets replaced.
     pub written_bytes: u64,
     /// Beyond the limit, and thrown away.
     pub cut_bytes: u64,
@@ -40,6 +41,7 @@ struct Part {
 }
 
 impl Transcript {
+    /// What an agent's execution gets for each file: 256 MiB.
     pub const BYTES_MAX: u64 = 256 * 1024 * 1024;
 
     /// `bytes_max` holds for each of the two files. One of the same name is gone.
@@ -63,11 +65,14 @@ impl Transcript {
         Ok(Transcript { stdout, stderr })
     }
 
+    /// Of standard output.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.stdout.path
     }
 
+    /// What may be the beginning of a secret waits for more; what is beyond the limit is only
+    /// counted.
     pub fn write(&mut self, chunk: &Chunk) -> io::Result<()> {
         let part = match chunk.source {
             Source::Stdout => &mut self.stdout,

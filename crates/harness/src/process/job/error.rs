@@ -4,19 +4,38 @@ use std::{ffi::OsString, fmt, io, path::PathBuf};
 
 use super::super::guard::wire::{Launch, What};
 
+/// Why a job did not start. What had begun is killed.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
+    /// Neither by that path nor in the `PATH` it was given.
     #[error("there is no program {}", .program.display())]
-    NotFound { program: OsString },
+    NotFound {
+        /// As in [`Spec`](super::Spec).
+        program: OsString,
+    },
+    /// It is there, but can not be executed.
     #[error("can not start {}: {error}", .program.display())]
-    Program { program: OsString, error: io::Error },
+    Program {
+        /// As in [`Spec`](super::Spec).
+        program: OsString,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// It is not there, or can not be entered.
     #[error("can not start in {}: {error}", .directory.display())]
-    Directory { directory: PathBuf, error: io::Error },
+    Directory {
+        /// As in [`Spec`](super::Spec).
+        directory: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// Without a record nobody would find what a killed harness leaves.
     #[error("can not record the process: {0}")]
     Record(#[source] io::Error),
     /// The guard could not be started, or went away.
     #[error("can not guard the process: {0}")]
     Guard(#[source] io::Error),
+    /// Its pipes and sockets could not be set up.
     #[error("can not start a process: {0}")]
     Io(#[source] io::Error),
 }
@@ -36,8 +55,11 @@ impl StartError {
     }
 }
 
+/// What the user should know although the job runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Warning {
+    /// [`guard::init`](crate::guard::init) was not called: the harness itself ends the tree, and only
+    /// as long as it lives.
     NoGuard,
 }
 

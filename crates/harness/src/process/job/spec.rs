@@ -4,15 +4,20 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use super::super::{JOB_VARIABLE, RUN_VARIABLE, guard::wire::Launch};
 
+/// What to start.
 #[derive(Debug, Clone)]
 pub struct Spec {
     /// A path, or a name that is looked up in the `PATH` of `environment`.
     pub program: OsString,
+    /// Behind the program; there is no shell.
     pub args: Vec<OsString>,
+    /// Where it runs. It has to be there.
     pub directory: PathBuf,
     /// All of it: nothing is inherited. `HARNESS_RUN_ID` and `HARNESS_JOB` are added.
     pub environment: Vec<(OsString, OsString)>,
+    /// What it reads.
     pub stdin: Stdin,
+    /// How long it is borne.
     pub limits: Limits,
     /// The run's id: `HARNESS_RUN_ID`.
     pub label: String,
@@ -20,8 +25,10 @@ pub struct Spec {
     pub records: Option<PathBuf>,
 }
 
+/// Where standard input comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stdin {
+    /// `/dev/null`: it ends at once.
     Null,
     /// Written as the agent takes it, then closed.
     Bytes(Vec<u8>),
@@ -36,6 +43,7 @@ impl Stdin {
     }
 }
 
+/// How long a job is borne.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
     /// For all of it; `None` is for ever.
