@@ -7,7 +7,7 @@ use harness::{
     check::{Check, Checked},
     core::{
         CommitId, Holder, Receipt, Task,
-        check::{Baseline, Verdict},
+        check::Baseline,
         machine::attempt::{Ended, Rules},
         receipt::{self, CheckRecord},
     },
@@ -19,6 +19,9 @@ use super::{Tools, tools::variables};
 /// How much of the last line of a check's output is told.
 const LAST_LINE: usize = 200;
 
+/// Makes a receipt durable, or says why it is not.
+pub type Record = dyn Fn(&Receipt) -> Result<()> + Send + Sync;
+
 /// How work is judged, and where that is recorded.
 #[derive(Clone)]
 pub struct Judging {
@@ -26,8 +29,8 @@ pub struct Judging {
     pub rules: Rules,
     /// The name of the agent that works, for the receipt.
     pub agent: Option<String>,
-    /// Makes a receipt durable.
-    pub record: Arc<dyn Fn(&Receipt) -> Result<()> + Send + Sync>,
+    /// Called before the completion is committed.
+    pub record: Arc<super::Record>,
 }
 
 /// The judge of one attempt. Clones share what the last check said.

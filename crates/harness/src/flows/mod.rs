@@ -6,5 +6,5 @@ mod judge;
 mod tools;
 pub mod work;
 
-pub use judge::Judging;
+pub use judge::{Judging, Record};
 pub use tools::{Team, Tools};
