@@ -44,14 +44,16 @@ fn page(words: &mut Vec<String>, text: &mut String) -> Done {
     Ok(())
 }
 
-/// The first word of each line of the sections that list commands.
+/// The first word of each line of the sections that list commands. The top page groups them under
+/// headings of its own.
 fn subcommands(help: &[&str]) -> Vec<String> {
+    const OTHERS: [&str; 5] = ["usage", "arguments", "options", "exit", "examples"];
     let mut listed = Vec::new();
     let mut listing = false;
     for line in help {
-        let heading = !line.starts_with(' ') && line.ends_with(':');
-        if heading {
-            listing = line.to_lowercase().contains("commands");
+        if !line.starts_with(' ') && line.ends_with(':') {
+            let heading = line.to_lowercase();
+            listing = !OTHERS.iter().any(|other| heading.contains(other));
         }
         let indented = line.starts_with("  ") && !line.starts_with("   ");
         if listing

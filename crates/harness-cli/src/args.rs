@@ -58,6 +58,9 @@ pub(crate) enum Command {
     Abort(commands::abort::Args),
     Ping(commands::ping::Args),
     GetState(commands::get_state::Args),
+    Report(commands::report::Args),
+    Verify(commands::verify::Args),
+    Why(commands::why::Args),
     Rescue(commands::rescue::Args),
     Demo(commands::demo::Args),
     Config(commands::config::Args),
@@ -76,7 +79,7 @@ pub(crate) enum Command {
 const GROUPS: &[(&str, &[&str])] = &[
     ("Set up", &["demo", "init", "trust", "config", "doctor"]),
     ("Tasks", &["add", "run", "task", "plan", "rescue"]),
-    ("Looking", &["status", "log"]),
+    ("Looking", &["status", "log", "report", "why", "verify"]),
     ("Talking with a run", &["questions", "reply", "send", "abort", "ask"]),
     ("For scripts", &["ping", "get-state", "worker-id", "completions", "man"]),
 ];

@@ -10,6 +10,7 @@ mod host;
 mod interrupt;
 mod log_file;
 mod log_line;
+mod onward;
 mod prompt;
 mod render;
 mod root;

@@ -66,6 +66,27 @@ impl Verdict {
     }
 }
 
+/// What a check said before any work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Baseline {
+    /// It passed: that it passes after the work proves nothing.
+    Green,
+    /// As it should be.
+    Red,
+}
+
+impl Baseline {
+    /// `None` for what says nothing.
+    pub fn of(verdict: &Verdict) -> Option<Self> {
+        match verdict {
+            Verdict::Passed => Some(Self::Green),
+            Verdict::Red { .. } | Verdict::TimedOut => Some(Self::Red),
+            Verdict::Missing | Verdict::Cancelled => None,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

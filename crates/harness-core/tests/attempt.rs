@@ -6,12 +6,13 @@ use harness_core::{
     Category, Command, CommitId, Holder, Refusal, Reply, Task, TaskId, Timestamp, WorkerId,
     agent::{AgentEvent, End, FailureKind, StoppedBy, Usage},
     check::Verdict,
-    command::Attempts,
+    command::{Attempts, Note},
     machine::{
         Input, Machine, Next,
-        attempt::{Attempt, Effect, Ended, Entry, Outcome},
+        attempt::{Attempt, Effect, Ended, Entry, Outcome, Rules},
         recovery::{Action, CommitWhen},
     },
+    protect::{OnTouch, Protected},
     task::Intent,
 };
 
@@ -31,11 +32,18 @@ fn said(next: &Next<Effect, Outcome>) -> String {
             Command::Renew(_) => "renew".into(),
             Command::Release(_) => "release".into(),
             Command::Checkpoint(_) => "checkpoint".into(),
+            Command::Note(Note::Warning { message, .. }) => format!("warn: {message}"),
             other => format!("{other:?}"),
         },
         Next::Start(Effect::Work { after_step: None }) => "work".into(),
         Next::Start(Effect::Work { after_step: Some(step) }) => format!("work after {step}"),
         Next::Start(Effect::Cleanup { command }) => format!("clean up: {command}"),
+        Next::Start(Effect::CheckCommit { commit }) => format!("check {commit}"),
+        Next::Start(Effect::Record { baseline, protected, .. }) => {
+            let baseline = baseline.map(|b| format!(" {b:?}")).unwrap_or_default().to_lowercase();
+            let protected: String = protected.iter().map(|file| format!(" {file}")).collect();
+            format!("record{baseline}{protected}")
+        }
         Next::Start(effect) => format!("{effect:?}").to_lowercase(),
         Next::Wait => "wait".into(),
         Next::Cancel(cause) => format!("cancel {cause:?}"),
@@ -97,9 +105,14 @@ fn taken() -> Input<Ended> {
 /// Tells the machine each input and compares what it asks for.
 #[track_caller]
 fn check(task: Task, entry: Entry, story: &[(Input<Ended>, &str)]) {
+    check_by(Rules::default(), task, entry, story);
+}
+
+#[track_caller]
+fn check_by(rules: Rules, task: Task, entry: Entry, story: &[(Input<Ended>, &str)]) {
     let worker = WorkerId::parse("w").unwrap();
     let holder = Holder { task: task.id.clone(), worker, epoch: task.epoch };
-    let mut attempt = Attempt::new(task, holder, 1800, entry);
+    let mut attempt = Attempt::new(task, holder, 1800, entry).judged_by(rules);
     let now = Timestamp::from_seconds(0);
     for (n, (input, expected)) in story.iter().enumerate() {
         let next = attempt.step(now, input.clone());
@@ -118,7 +131,8 @@ fn green_is_kept_and_completed() {
             (Input::Begin, "work"),
             (finished(), "check"),
             (checked(Verdict::Passed), "keep"),
-            (Input::Ended(Ended::Kept(commit())), "complete"),
+            (Input::Ended(Ended::Kept(commit())), "record"),
+            (Input::Ended(Ended::Recorded), "complete"),
             (ok(), "done Completed { commit: abcdef0 }"),
         ],
     );
@@ -216,7 +230,8 @@ fn each_row_of_the_recovery_matrix_enters_the_same_way() {
             (Input::Begin, "keep"),
             (Input::Ended(Ended::Kept(commit())), "check"),
             (checked(Verdict::Passed), "keep"),
-            (Input::Ended(Ended::Kept(commit())), "complete"),
+            (Input::Ended(Ended::Kept(commit())), "record"),
+            (Input::Ended(Ended::Recorded), "complete"),
         ],
     );
 }
@@ -279,7 +294,8 @@ fn a_result_that_comes_too_late_is_rescued_and_not_recorded() {
             (Input::Begin, "work"),
             (finished(), "check"),
             (checked(Verdict::Passed), "keep"),
-            (Input::Ended(Ended::Kept(commit())), "complete"),
+            (Input::Ended(Ended::Kept(commit())), "record"),
+            (Input::Ended(Ended::Recorded), "complete"),
             (taken(), "rescue"),
             (Input::Ended(Ended::Rescued), "done Lost"),
         ],
@@ -400,4 +416,119 @@ fn an_agent_that_gives_up_is_stopped_and_rolled_back_for_its_reason() {
         Entry::Fresh,
         &[(Input::Begin, "work"), (finished(), "check"), (gave_up("late"), "wait")],
     );
+}
+
+fn recorded() -> Input<Ended> {
+    Input::Ended(Ended::Recorded)
+}
+
+fn kept() -> Input<Ended> {
+    Input::Ended(Ended::Kept(commit()))
+}
+
+#[test]
+fn clean_judges_the_commit_that_is_completed() {
+    let clean = Rules { clean: true, ..Rules::default() };
+    let begin = [(Input::Begin, "work"), (finished(), "keep"), (kept(), "check abcdef0")];
+    let green = [
+        (checked(Verdict::Passed), "record"),
+        (recorded(), "complete"),
+        (ok(), "done Completed { commit: abcdef0 }"),
+    ];
+    check_by(clean.clone(), task(), Entry::Fresh, &[&begin[..], &green].concat());
+    let intended = format!("intend TEST_FAIL: {RED}");
+    let red = [(red(), intended.as_str()), (ok(), "undo")];
+    check_by(clean.clone(), task(), Entry::Fresh, &[&begin[..], &red].concat());
+    // A second try after the init script judges the same commit.
+    let missing = [
+        (checked(Verdict::Missing), "prepare"),
+        (Input::Ended(Ended::Prepared), "check abcdef0"),
+        (checked(Verdict::Passed), "record"),
+    ];
+    check_by(clean.clone(), task(), Entry::Fresh, &[&begin[..], &missing].concat());
+    // A task may say otherwise, and recovery judges by the same rules.
+    let mut in_place = task();
+    in_place.validation.clean = Some(false);
+    check_by(
+        clean.clone(),
+        in_place,
+        Entry::Fresh,
+        &[(Input::Begin, "work"), (finished(), "check")],
+    );
+    let found = Entry::Recovered(Action::Judge { commit: CommitWhen::AfterPass });
+    check_by(clean, task(), found, &[(Input::Begin, "keep"), (kept(), "check abcdef0")]);
+}
+
+#[test]
+fn a_baseline_is_asked_for_once_and_a_green_one_is_flagged() {
+    let rules = || Rules { baseline: true, ..Rules::default() };
+    let based = |verdict| Input::Ended(Ended::Based(verdict));
+    let told = "warn: the check passed before any work: that it passes proves nothing";
+    check_by(
+        rules(),
+        task(),
+        Entry::Fresh,
+        &[
+            (Input::Begin, "baseline"),
+            (based(Verdict::Passed), told),
+            (Input::Committed(Reply::Noted), "work"),
+            (finished(), "check"),
+            (checked(Verdict::Passed), "keep"),
+            (kept(), "record green"),
+        ],
+    );
+    let red = Verdict::Red { why: "exit code 1".into() };
+    check_by(
+        rules(),
+        task(),
+        Entry::Fresh,
+        &[
+            (Input::Begin, "baseline"),
+            (based(red), "work"),
+            (finished(), "check"),
+            (checked(Verdict::Passed), "keep"),
+            (kept(), "record red"),
+        ],
+    );
+    let second = Task { attempts: 1, ..task() };
+    check_by(rules(), second, Entry::Fresh, &[(Input::Begin, "work")]);
+    check_by(
+        rules(),
+        task(),
+        Entry::Fresh,
+        &[
+            (Input::Begin, "baseline"),
+            (Input::Interrupt, "cancel User"),
+            (based(Verdict::Cancelled), "look"),
+            (Input::Ended(Ended::Looked { changed: false }), "release"),
+        ],
+    );
+}
+
+#[test]
+fn protected_files_are_flagged_or_refused_before_anything_is_checked() {
+    let rules = |on_touch| Rules {
+        protected: Protected::new(&["tests/".to_owned()], on_touch).unwrap(),
+        ..Rules::default()
+    };
+    let touched = |file: &str| Input::Ended(Ended::Touched(vec!["a".to_owned(), file.to_owned()]));
+    let begin = [(Input::Begin, "work"), (finished(), "touched")];
+    let unharmed =
+        [(touched("src/x"), "check"), (checked(Verdict::Passed), "keep"), (kept(), "record")];
+    check_by(rules(OnTouch::Refuse), task(), Entry::Fresh, &[&begin[..], &unharmed].concat());
+    let flagged = [
+        (touched("tests/x"), "warn: touched protected files: tests/x"),
+        (Input::Committed(Reply::Noted), "check"),
+        (checked(Verdict::Passed), "keep"),
+        (kept(), "record tests/x"),
+    ];
+    check_by(rules(OnTouch::Flag), task(), Entry::Fresh, &[&begin[..], &flagged].concat());
+    let refused = [
+        (touched("tests/x"), "intend TASK_EXEC: touched protected files: tests/x"),
+        (ok(), "undo"),
+    ];
+    check_by(rules(OnTouch::Refuse), task(), Entry::Fresh, &[&begin[..], &refused].concat());
+    let found = Entry::Recovered(Action::Judge { commit: CommitWhen::BeforeCheck });
+    let recovered = [(Input::Begin, "touched"), (touched("b"), "keep"), (kept(), "check")];
+    check_by(rules(OnTouch::Refuse), task(), found, &recovered);
 }

@@ -132,6 +132,7 @@
 pub mod agent;
 pub mod attachments;
 mod channel;
+pub mod check;
 pub mod clock;
 pub mod conversation;
 mod cx;

@@ -16,12 +16,15 @@ pub(crate) mod ping;
 pub(crate) mod plan;
 pub(crate) mod questions;
 pub(crate) mod reply;
+pub(crate) mod report;
 pub(crate) mod rescue;
 pub(crate) mod run;
 pub(crate) mod send;
 pub(crate) mod status;
 pub(crate) mod task;
 pub(crate) mod trust;
+pub(crate) mod verify;
+pub(crate) mod why;
 pub(crate) mod worker_id;
 
 use std::io;
@@ -102,6 +105,9 @@ fn dispatch(invocation: &mut Invocation, cli: Cli) -> Result<ExitCode> {
         Command::Abort(args) => abort::run(invocation, args),
         Command::Ping(args) => ping::run(invocation, args),
         Command::GetState(args) => get_state::run(invocation, args),
+        Command::Report(args) => report::run(invocation, args),
+        Command::Verify(args) => verify::run(invocation, args),
+        Command::Why(args) => why::run(invocation, args),
         Command::Rescue(args) => rescue::run(invocation, args),
         Command::Demo(args) => demo::run(invocation, args),
         Command::Config(args) => config::run(invocation, args),

@@ -1,5 +1,7 @@
 //! `harness rescue …`
 
+use std::path::Path;
+
 use harness::workspace::{Filters, GitWorkspace, Rescue, Workspace, WorkspaceError};
 use harness_core::TaskId;
 use serde_json::json;
@@ -113,7 +115,7 @@ fn list(
     Ok(ExitCode::Done)
 }
 
-fn short(rescue: &Rescue) -> &str {
+pub(crate) fn short(rescue: &Rescue) -> &str {
     rescue.reference.strip_prefix(PREFIX).unwrap_or(&rescue.reference)
 }
 
@@ -138,9 +140,14 @@ impl Invocation {
     /// The git work tree of the root. Content filters, which are programs that the repository
     /// names, run only where it is trusted.
     pub(crate) fn workspace(&self, root: &StateRoot) -> Result<GitWorkspace> {
+        self.workspace_of(root, root.path())
+    }
+
+    /// The same for the work tree that `directory` lies in.
+    pub(crate) fn workspace_of(&self, root: &StateRoot, directory: &Path) -> Result<GitWorkspace> {
         let trusted = Trust::of_user(&self.env)?.is_trusted(root)?;
         let filters = if trusted { Filters::Run } else { Filters::Off };
-        Ok(GitWorkspace::discover(root.path(), root.path(), filters)?)
+        Ok(GitWorkspace::discover(directory, root.path(), filters)?)
     }
 }
 

@@ -10,6 +10,7 @@ mod file;
 mod key;
 mod layers;
 mod origin;
+mod rules;
 mod schema;
 pub(crate) mod show;
 mod text;

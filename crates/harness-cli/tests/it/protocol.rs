@@ -474,6 +474,27 @@ fn a_claim_has_the_keys_of_its_example_in_that_order() {
 }
 
 #[test]
+fn a_receipt_is_its_example() {
+    let env = TestEnvironment::with_git().variable("HARNESS_WORKER_ID", "alice");
+    env.run(["init"]).success();
+    env.run(["add", "one", "--validate", "echo ok"]).success();
+    env.run(["task", "claim"]).success();
+    env.run(["task", "complete", "--id", "task-001"]).success();
+    let mut shown: Value = serde_json::from_str(&protocol().block("json receipt")).unwrap();
+    let kept = env.read(".harness/receipts/task-001.1.json");
+    let said: Value = serde_json::from_str(&kept).unwrap();
+    assert_eq!(keys(&said), keys(&shown));
+    assert_eq!(keys(&said["check"]), keys(&shown["check"]));
+    for name in ["base", "commit", "tree", "time"] {
+        shown[name] = said[name].clone();
+    }
+    shown["check"]["duration_ms"] = said["check"]["duration_ms"].clone();
+    assert_eq!(said, shown);
+    // As the library reads it.
+    serde_json::from_value::<harness_core::Receipt>(shown).unwrap();
+}
+
+#[test]
 fn status_has_the_keys_of_its_example() {
     let env = shop();
     let shown: Value = serde_json::from_str(&protocol().block("json status")).unwrap();
@@ -497,6 +518,9 @@ fn the_other_documents_have_the_keys_of_the_table() {
         ("task list", &["task", "list"]),
         ("task show ID", &["task", "show", "task-001"]),
         ("task graph", &["task", "graph"]),
+        ("report", &["report"]),
+        ("why ID", &["why", "task-001"]),
+        ("verify", &["verify"]),
         ("", &["task", "claim"]),
         (
             "task checkpoint",

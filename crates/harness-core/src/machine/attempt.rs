@@ -1,12 +1,18 @@
 //! One attempt at a task: from its claim, or from what a crash left of it, to its one end.
 //!
 //! ```text
-//! work → check ─ green → keep → Complete
-//!              └ red ──→ Intend(rollback) → undo → clean up → Fail
+//! (baseline) → work → (touched) → check ─ green → keep → record → Complete
+//!                                        └ red ──→ Intend(rollback) → undo → clean up → Fail
 //! ```
+//! A check that judges a clean checkout needs the commit first: keep → check → record.
+//!
 //! Recovery is not another way: it only says where on this one an attempt is taken up again. What
 //! was intended is finished, whatever comes up meanwhile; a lost claim ends in a rescue of the work
 //! and changes nothing.
+
+mod judge;
+
+pub use judge::Rules;
 
 use super::{
     Input, Machine, Next,
@@ -15,13 +21,11 @@ use super::{
 use crate::{
     Category, Command, CommitId, Holder, Refusal, Reply, Task, Timestamp,
     agent::{AgentEvent, End, FailureKind, StoppedBy},
-    check::Verdict,
-    command::{
-        AddCheckpoint, Attempts, Authority, Complete, Fail, Intend, Proof, Release, Renew,
-        Unchecked,
-    },
+    check::{Baseline, Verdict},
+    command::{AddCheckpoint, Attempts, Fail, Intend, Release, Renew},
     task::Intent,
 };
+use judge::{AfterKeep, AfterWarning};
 
 /// Where an attempt begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,8 +44,26 @@ pub enum Effect {
         /// The last step that is done; `None`: from the beginning.
         after_step: Option<u32>,
     },
+    /// The task's check is run before any work.
+    Baseline,
+    /// The files that differ from the claim are listed.
+    Touched,
     /// The task's check is run in its work tree.
     Check,
+    /// The task's check is run in a clean checkout of this commit.
+    CheckCommit {
+        /// What is judged.
+        commit: CommitId,
+    },
+    /// The receipt is made durable.
+    Record {
+        /// What is completed.
+        commit: CommitId,
+        /// What the check said before any work.
+        baseline: Option<Baseline>,
+        /// The protected files that were touched.
+        protected: Vec<String>,
+    },
     /// The init script is run once more, since the environment lacks the check.
     Prepare,
     /// Everything that the agent left is committed.
@@ -64,7 +86,13 @@ pub enum Effect {
 pub enum Ended {
     /// The agent is done, in whatever way.
     Worked(End),
-    /// Of `Check`.
+    /// What the check said before any work.
+    Based(Verdict),
+    /// From the top of the work tree.
+    Touched(Vec<String>),
+    /// The receipt is durable.
+    Recorded,
+    /// Of `Check` or `CheckCommit`.
     Checked {
         /// Whether it says anything about the work at all.
         verdict: Verdict,
@@ -135,6 +163,10 @@ pub enum Why {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum State {
     Begun(Entry),
+    Baselining,
+    Touching,
+    Warning { then: AfterWarning },
+    Recording { commit: CommitId },
     Working,
     Checking,
     Preparing,
@@ -147,12 +179,6 @@ enum State {
     Looking(Why),
     Releasing(Why),
     Rescuing,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum AfterKeep {
-    Check,
-    Complete,
 }
 
 /// The machine of one attempt. It renews the lease at every tick.
@@ -171,6 +197,13 @@ pub struct Attempt {
     gave_up: Option<(Category, String)>,
     attempts: Attempts,
     base: Option<CommitId>,
+    rules: Rules,
+    /// The commit comes before the check.
+    keep_first: bool,
+    kept: Option<CommitId>,
+    baseline: Option<Baseline>,
+    /// The protected files among those that differ from the claim, once that was looked at.
+    touched: Option<Vec<String>>,
 }
 
 type Step = Next<Effect, Outcome>;
@@ -190,6 +223,11 @@ impl Attempt {
             gave_up: None,
             attempts: Attempts::One,
             base: None,
+            rules: Rules::default(),
+            keep_first: false,
+            kept: None,
+            baseline: None,
+            touched: None,
         }
     }
 
@@ -198,17 +236,21 @@ impl Attempt {
             return self.start(State::Undoing, Effect::Undo);
         }
         match entry {
-            Entry::Fresh => self.start(State::Working, Effect::Work { after_step: None }),
+            Entry::Fresh if self.rules.baseline && self.task.attempts == 0 => {
+                self.start(State::Baselining, Effect::Baseline)
+            }
+            Entry::Fresh => self.work(),
             Entry::Recovered(action) => match (action.failure(), *action) {
                 (Some((category, message)), _) => self.intend(category, message.into_owned()),
                 (None, Action::Resume { step }) => {
                     self.start(State::Working, Effect::Work { after_step: Some(step) })
                 }
                 (None, Action::Judge { commit: CommitWhen::BeforeCheck }) => {
-                    self.start(State::Keeping { then: AfterKeep::Check }, Effect::Keep)
+                    self.keep_first = true;
+                    self.judge()
                 }
                 (None, Action::Judge { .. } | Action::FailNoProgress | Action::FailWorkLost) => {
-                    self.check()
+                    self.judge()
                 }
             },
         }
@@ -224,8 +266,8 @@ impl Attempt {
         Next::Commit(Box::new(command))
     }
 
-    fn check(&mut self) -> Step {
-        self.start(State::Checking, Effect::Check)
+    fn work(&mut self) -> Step {
+        self.start(State::Working, Effect::Work { after_step: None })
     }
 
     fn intend(&mut self, category: Category, message: String) -> Step {
@@ -237,7 +279,7 @@ impl Attempt {
 
     fn worked(&mut self, end: End) -> Step {
         match end {
-            End::Finished { .. } => self.check(),
+            End::Finished { .. } => self.judge(),
             End::Stopped { by: StoppedBy::User } => self.leave(Why::Interrupted),
             End::Stopped { by: StoppedBy::Budget } => self.leave(Why::Budget),
             End::Stopped { by: StoppedBy::Timeout } => {
@@ -261,50 +303,6 @@ impl Attempt {
                     self.intend(Category::TaskExec, detail)
                 }
             },
-        }
-    }
-
-    fn checked(&mut self, verdict: Verdict, last_line: Option<String>) -> Step {
-        let told = last_line.map(|line| format!(": {line}")).unwrap_or_default();
-        match verdict {
-            Verdict::Passed => {
-                self.start(State::Keeping { then: AfterKeep::Complete }, Effect::Keep)
-            }
-            Verdict::Red { why } => {
-                self.intend(Category::TestFail, format!("The check failed ({why}){told}"))
-            }
-            Verdict::TimedOut => {
-                let limit = self.task.validation.timeout_seconds;
-                self.intend(Category::Timeout, format!("The check took longer than {limit} s"))
-            }
-            Verdict::Missing if !self.prepared => {
-                self.prepared = true;
-                self.start(State::Preparing, Effect::Prepare)
-            }
-            // The work may be fine: the next session checks it.
-            Verdict::Missing => Next::Done(Outcome::Left(Why::EnvSetup(format!(
-                "the check can not be run here: {}",
-                self.task.check().unwrap_or_default()
-            )))),
-            Verdict::Cancelled => Next::Done(Outcome::Left(Why::Interrupted)),
-        }
-    }
-
-    fn kept(&mut self, then: AfterKeep, commit: CommitId) -> Step {
-        match then {
-            AfterKeep::Check => self.check(),
-            AfterKeep::Complete => {
-                let command = Command::Complete(Complete {
-                    holder: self.holder.clone(),
-                    authority: Authority::Holder,
-                    proof: Proof::Passed {
-                        command: self.task.check().unwrap_or_default().to_owned(),
-                    },
-                    unchecked: Unchecked::Forbidden,
-                    commit: Some(commit.clone()),
-                });
-                self.commit(State::Completing { commit }, command)
-            }
         }
     }
 
@@ -344,15 +342,18 @@ impl Attempt {
         }
         if self.interrupts > 0 {
             match state {
-                State::Working => return self.leave(Why::Interrupted),
-                State::Checking | State::Preparing => {
+                State::Working | State::Baselining => return self.leave(Why::Interrupted),
+                State::Checking | State::Preparing | State::Touching => {
                     return Next::Done(Outcome::Left(Why::Interrupted));
                 }
                 _ => {}
             }
         }
         match (state, ended) {
+            (State::Baselining, Ended::Based(verdict)) => self.based(&verdict),
             (State::Working, Ended::Worked(end)) => self.worked(end),
+            (State::Touching, Ended::Touched(files)) => self.touched(&files),
+            (State::Recording { commit }, Ended::Recorded) => self.complete(commit),
             (State::Checking, Ended::Checked { verdict, last_line }) => {
                 self.checked(verdict, last_line)
             }
@@ -392,6 +393,8 @@ impl Attempt {
             return Next::Wait;
         }
         match (self.state.clone(), reply) {
+            (State::Warning { then: AfterWarning::Work }, _) => self.work(),
+            (State::Warning { then: AfterWarning::Judge }, _) => self.judge(),
             (State::Completing { commit }, _) => Next::Done(Outcome::Completed { commit }),
             (State::Intending, _) => self.start(State::Undoing, Effect::Undo),
             (State::Failing, Reply::Failed { retryable, .. }) => {
@@ -423,7 +426,9 @@ impl Attempt {
         self.interrupts += 1;
         match self.state {
             _ if self.interrupts > 1 => Next::Done(Outcome::Left(Why::Interrupted)),
-            State::Working | State::Checking | State::Preparing => Next::Cancel(StoppedBy::User),
+            State::Working | State::Baselining | State::Checking | State::Preparing => {
+                Next::Cancel(StoppedBy::User)
+            }
             // What git is in the middle of takes a moment and is finished.
             _ => Next::Wait,
         }

@@ -15,7 +15,8 @@ use std::{
 };
 
 use harness::workspace::{
-    Base, Evidence, OwnFiles, Rescue, RolledBack, Status, Workspace, WorkspaceError, names_task,
+    Base, Checkout, Evidence, OwnFiles, Rescue, RolledBack, Status, Workspace, WorkspaceError,
+    names_task,
 };
 use harness_core::{CommitId, TaskId, Timestamp, TreeId};
 
@@ -251,6 +252,38 @@ impl Workspace for SimGit {
             head,
             stashes: stashes.map(|(_, subject)| subject.clone()).collect(),
         })
+    }
+
+    fn touched(&self, base: &Base) -> Result<Vec<String>, WorkspaceError> {
+        self.right_place(base)?;
+        let recorded = self.recorded(base);
+        let model = self.model();
+        let (before, head) = (model.files_of(&base.commit), model.head_files());
+        let committed = before.keys().chain(head.keys());
+        let committed = committed.filter(|path| before.get(*path) != head.get(*path)).cloned();
+        let untracked = model.untracked(&self.own);
+        let new = untracked.into_iter().filter(|(path, bytes)| recorded.get(path) != Some(bytes));
+        let touched: BTreeSet<String> = committed
+            .filter(|path| !self.own.own(path.as_bytes()))
+            .chain(model.changed(&self.own))
+            .chain(new.map(|(path, _)| path))
+            .collect();
+        Ok(touched.into_iter().collect())
+    }
+
+    fn tree_of(&self, commit: &CommitId) -> Result<TreeId, WorkspaceError> {
+        let mut model = self.model();
+        if !model.commits.contains_key(commit) {
+            return Err(WorkspaceError::NoSuchCommit { commit: commit.clone() });
+        }
+        let files = model.files_of(commit);
+        model.add_tree(files)
+    }
+
+    /// There are no folders here: a place to name, for shells that run nothing.
+    fn checkout(&self, commit: &CommitId) -> Result<Checkout, WorkspaceError> {
+        self.tree_of(commit)?;
+        Ok(Checkout::new(PathBuf::from("/sim-checkout").join(commit.as_str()), || ()))
     }
 
     fn commit(&self, base: &Base, message: &str) -> Result<CommitId, WorkspaceError> {

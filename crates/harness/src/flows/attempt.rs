@@ -9,14 +9,10 @@ use harness::{
         check::Verdict,
         machine::attempt::{Attempt, Effect, Ended, Entry, Outcome},
     },
-    shell::Ran,
     workspace::WorkspaceError,
 };
 
-use super::{Team, Tools};
-
-/// How much of the last line of a check's output is told.
-const LAST_LINE: usize = 200;
+use super::{Team, Tools, judge::Judge};
 
 /// Takes the attempt at `task` from where `entry` says to its end.
 pub async fn attempt<A>(
@@ -29,8 +25,10 @@ pub async fn attempt<A>(
 where
     A: harness::Agent<Input = Prompt, Output = End>,
 {
-    let machine = Attempt::new(task.clone(), holder.clone(), tools.lease_seconds, entry);
-    let doing = Doing { tools: tools.clone(), task, holder };
+    let machine = Attempt::new(task.clone(), holder.clone(), tools.lease_seconds, entry)
+        .judged_by(tools.judging.rules.clone());
+    let judge = Judge::new(tools.clone(), task.clone(), holder.clone());
+    let doing = Doing { tools: tools.clone(), task, holder, judge };
     cx.drive(&tools.ports, machine, |branch, effect| {
         let doing = doing.clone();
         async move { doing.perform(branch, effect).await }
@@ -43,6 +41,7 @@ struct Doing {
     tools: Tools,
     task: Task,
     holder: Holder,
+    judge: Judge,
 }
 
 impl Doing {
@@ -50,16 +49,19 @@ impl Doing {
     where
         A: harness::Agent<Input = Prompt, Output = End>,
     {
-        let Self { tools, task, holder } = &self;
+        let Self { tools, task, holder, judge } = &self;
         match effect {
             Effect::Work { after_step } => {
                 let prompt = tools.prompt(task, holder, after_step);
                 let _at_work = branch.told().map(|told| tools.desk.sit(holder.clone(), told));
                 Ok(Ended::Worked(branch.execute(|team| &team.worker, prompt).await?))
             }
-            Effect::Check => {
-                let (verdict, ran) = tools.check(&branch, task, holder).await?;
-                Ok(Ended::Checked { verdict, last_line: last_line(&ran) })
+            Effect::Baseline => judge.baseline(&branch).await,
+            Effect::Touched => judge.touched().await,
+            Effect::Check => judge.check(&branch, None).await,
+            Effect::CheckCommit { commit } => judge.check(&branch, Some(commit)).await,
+            Effect::Record { commit, baseline, protected } => {
+                judge.record(commit, baseline, protected).await
             }
             Effect::Prepare => {
                 // Whether it helped is what the check says next.
@@ -131,10 +133,4 @@ impl Doing {
         }
         Ok(Ended::Rescued)
     }
-}
-
-fn last_line(ran: &Ran) -> Option<String> {
-    let text = String::from_utf8_lossy(&ran.tail);
-    let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
-    Some(line.chars().take(LAST_LINE).collect())
 }

@@ -2,7 +2,9 @@
 //! they are ordinary users of this library: a test compiles them from outside.
 
 pub mod attempt;
+mod judge;
 mod tools;
 pub mod work;
 
+pub use judge::{Judging, Record};
 pub use tools::{Team, Tools};

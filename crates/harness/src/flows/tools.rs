@@ -54,6 +54,8 @@ pub struct Tools {
     pub desk: Desk,
     /// What they ask their host on, if there is one.
     pub socket: Option<PathBuf>,
+    /// How work is judged, and where that is recorded.
+    pub judging: super::Judging,
 }
 
 impl Tools {
@@ -72,22 +74,6 @@ impl Tools {
         let script = self.script(command, &self.root, SCRIPT_SECONDS, None);
         let ran = self.run(branch, script).await?;
         Ok(Some(Verdict::of(Found::Yes, ran.exit)))
-    }
-
-    /// Runs the check of a task where its work is.
-    pub(super) async fn check<A>(
-        &self,
-        branch: &Branch<A>,
-        task: &Task,
-        holder: &Holder,
-    ) -> Result<(Verdict, Ran)> {
-        let command = task.check().unwrap_or_default();
-        let directory = self.workspace.top_level();
-        let found = if self.shell.lacks(command, directory) { Found::No } else { Found::Yes };
-        let seconds = task.validation.timeout_seconds;
-        let script = self.script(command, directory, seconds, Some((task, holder)));
-        let ran = self.run(branch, script).await?;
-        Ok((Verdict::of(found, ran.exit), ran))
     }
 
     pub(super) async fn clean_up<A>(
@@ -121,11 +107,20 @@ impl Tools {
         }
     }
 
-    /// Runs a script on a thread that may block, and stops it when the branch has to end.
     async fn run<A>(&self, branch: &Branch<A>, script: Script) -> Result<Ran> {
-        let (shell, cancel) = (Arc::clone(&self.shell), Cancel::new()?);
+        let shell = Arc::clone(&self.shell);
+        self.until_cancelled(branch, move |cancel| Ok(shell.run_until(&script, cancel)?)).await
+    }
+
+    /// Does something on a thread that may block, and asks it to stop when the branch has to end.
+    pub(super) async fn until_cancelled<A, T: Send + 'static>(
+        &self,
+        branch: &Branch<A>,
+        act: impl FnOnce(&Cancel) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let cancel = Cancel::new()?;
         let stop = cancel.clone();
-        let mut running = tokio::task::spawn_blocking(move || shell.run_until(&script, &cancel));
+        let mut running = tokio::task::spawn_blocking(move || act(&cancel));
         let ended = tokio::select! {
             ended = &mut running => ended,
             () = branch.cancelled().cancelled() => {
@@ -133,7 +128,7 @@ impl Tools {
                 running.await
             }
         };
-        Ok(ended.map_err(Error::other)??)
+        ended.map_err(Error::other)?
     }
 
     /// Asks git something on a thread that may block.
@@ -193,13 +188,13 @@ impl Tools {
         }
     }
 
-    fn root_variable(&self) -> (String, String) {
+    pub(super) fn root_variable(&self) -> (String, String) {
         ("HARNESS_STATE_ROOT".to_owned(), self.root.display().to_string())
     }
 }
 
 /// What every agent, check and cleanup of an attempt finds in its environment.
-fn variables(task: &Task, holder: &Holder) -> [(String, String); 4] {
+pub(super) fn variables(task: &Task, holder: &Holder) -> [(String, String); 4] {
     [
         ("HARNESS_TASK_ID", task.id.to_string()),
         ("HARNESS_EPOCH", task.epoch.unwrap_or_default().to_string()),

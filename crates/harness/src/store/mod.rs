@@ -7,6 +7,7 @@ mod file;
 pub mod lock;
 mod log_tail;
 mod look;
+mod receipts;
 mod writer;
 
 use std::{io, path::PathBuf};
@@ -15,6 +16,7 @@ use harness_core::{Command, Fact, Ledger, Refusal, Reply, Timestamp, format::For
 
 pub use file::{Created, FileStore, Locking, look};
 pub use look::{LockState, look_backup, look_bytes, look_lock, open_log};
+pub use receipts::{receipt, record};
 pub use writer::{Publish, Writer, WriterError};
 
 /// The store port. Blocking: whoever must not wait owns it in a [`Writer`].

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use harness_core::{CommitId, TaskId, Timestamp, TreeId};
 
 use super::{
-    Base, Evidence, Overview, Rescue, RolledBack, Status, Workspace, WorkspaceError, commit,
-    evidence,
+    Base, Checkout, Evidence, Overview, Rescue, RolledBack, Status, Workspace, WorkspaceError,
+    checkout, commit, evidence,
     filter::{self, Filters},
     git::{Access, Call, Git, failed},
     own::OwnFiles,
@@ -121,6 +121,18 @@ impl Workspace for GitWorkspace {
         claimed_at: Timestamp,
     ) -> Result<Evidence, WorkspaceError> {
         evidence::evidence(&self.git()?, &self.own, task, base, claimed_at)
+    }
+
+    fn touched(&self, base: &Base) -> Result<Vec<String>, WorkspaceError> {
+        evidence::touched(&self.git()?, &self.own, base)
+    }
+
+    fn tree_of(&self, commit: &CommitId) -> Result<TreeId, WorkspaceError> {
+        evidence::tree_of(&self.git, commit)
+    }
+
+    fn checkout(&self, commit: &CommitId) -> Result<Checkout, WorkspaceError> {
+        checkout::checkout(&self.git()?, commit)
     }
 
     fn commit(&self, base: &Base, message: &str) -> Result<CommitId, WorkspaceError> {

@@ -1,15 +1,18 @@
 //! What recovery looks at.
 
-use harness_core::{TaskId, Timestamp};
+use std::collections::BTreeSet;
+
+use harness_core::{CommitId, TaskId, Timestamp, TreeId};
 
 use super::{
     Base, Evidence, WorkspaceError,
     git::{Git, failed},
     names_task,
-    object::commit_id,
+    object::{commit_id, tree_id},
     own::OwnFiles,
-    path::records,
+    path::{RepoPath, records},
     snapshot::Snapshot,
+    status::Look,
     untracked,
 };
 
@@ -44,12 +47,42 @@ pub(super) fn evidence(
     })
 }
 
+pub(super) fn touched(
+    git: &Git,
+    own: &OwnFiles,
+    base: &Base,
+) -> Result<Vec<String>, WorkspaceError> {
+    must_be_commit(git, &base.commit)?;
+    let look = Look::take(git, own)?;
+    let call = git.read("diff").args(["--name-only", "-z", "--no-renames", "--no-ext-diff"]);
+    let call = call.args(["--ignore-submodules=dirty", base.commit.as_str(), "HEAD", "--"]);
+    let output = call.output()?;
+    let committed = records(&output).filter(|path| !own.own(path)).map(RepoPath::new);
+    let recorded = untracked::recorded(git, base.untracked.as_ref())?;
+    let unchanged = untracked::unchanged(git, &recorded, &look.untracked)?;
+    let new = look.untracked.iter().filter(|path| !unchanged.contains(*path)).cloned();
+    let changed = look.changed.iter().map(|changed| changed.path.clone());
+    let touched: BTreeSet<_> = committed.chain(changed).chain(new).collect();
+    Ok(touched.iter().map(RepoPath::shown).collect())
+}
+
+pub(super) fn tree_of(git: &Git, commit: &CommitId) -> Result<TreeId, WorkspaceError> {
+    must_be_commit(git, commit)?;
+    let tree = git.read("rev-parse").args(["--verify", &format!("{commit}^{{tree}}")]).line()?;
+    tree_id(&tree)
+}
+
+pub(super) fn must_be_commit(git: &Git, commit: &CommitId) -> Result<(), WorkspaceError> {
+    let kind = git.read("cat-file").args(["-t", commit.as_str()]).run()?;
+    if kind.code == Some(0) && kind.stdout == b"commit\n" {
+        return Ok(());
+    }
+    Err(WorkspaceError::NoSuchCommit { commit: commit.clone() })
+}
+
 /// Id and message of each, newest first.
 fn commits_since(git: &Git, base: &Base) -> Result<Vec<(String, String)>, WorkspaceError> {
-    let kind = git.read("cat-file").args(["-t", base.commit.as_str()]).run()?;
-    if kind.code != Some(0) || kind.stdout != b"commit\n" {
-        return Err(WorkspaceError::NoSuchCommit { commit: base.commit.clone() });
-    }
+    must_be_commit(git, &base.commit)?;
     let call = git.read("log").args(["-z", "--format=%H%n%B", "HEAD"]);
     let output = call.arg(format!("^{}", base.commit)).output()?;
     let commits = records(&output).map(|record| {

@@ -3,6 +3,7 @@
 //! Every method can be repeated: a crash may come after any step, and recovery calls the same
 //! methods again. Nothing here decides whether a task passed or failed.
 
+mod checkout;
 mod commit;
 mod discover;
 mod evidence;
@@ -23,7 +24,7 @@ mod untracked;
 
 use std::path::{Path, PathBuf};
 
-pub use self::{discover::GitWorkspace, filter::Filters, own::OwnFiles};
+pub use self::{checkout::Checkout, discover::GitWorkspace, filter::Filters, own::OwnFiles};
 
 use harness_core::{CommitId, TaskId, Timestamp, TreeId};
 
@@ -132,6 +133,16 @@ pub trait Workspace: Send + Sync {
         base: &Base,
         claimed_at: Timestamp,
     ) -> Result<Evidence, WorkspaceError>;
+
+    /// The files, from the top level, that are not what they were at the claim: by commits since
+    /// `base`, changed, or untracked and not there before. Ours and ignored ones aside; sorted.
+    fn touched(&self, base: &Base) -> Result<Vec<String>, WorkspaceError>;
+
+    /// The tree of a commit.
+    fn tree_of(&self, commit: &CommitId) -> Result<TreeId, WorkspaceError>;
+
+    /// A clean checkout of a commit, outside of the work tree; gone when it is dropped.
+    fn checkout(&self, commit: &CommitId) -> Result<Checkout, WorkspaceError>;
 
     /// Commits everything the agent left, but neither our files nor untracked files from before
     /// the claim. Nothing to commit: no commit, HEAD is returned. HEAD on another branch that

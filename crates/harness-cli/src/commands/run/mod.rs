@@ -19,7 +19,7 @@ use serde_json::json;
 use self::{session::Dirty, view::View};
 use super::Invocation;
 use crate::{
-    config::Overrides,
+    config::{Config, Overrides},
     exit::ExitCode,
     failure::{Failure, Result},
     trust::{self, Trust},
@@ -110,6 +110,8 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         dirty: if args.allow_dirty { Dirty::SetAside } else { Dirty::Refuse },
         view: Arc::new(if invocation.is_watched() { View::live() } else { View::Lines }),
         places: crate::host::places(&invocation.env),
+        rules: config.rules()?,
+        agent_name: agent_name(&config, args.agent_command.as_deref()),
     };
     let run_id = session::new_run_id();
     let stopped = session.run(&root, agent, &run_id)?;
@@ -142,6 +144,11 @@ impl Invocation {
     fn is_watched(&self) -> bool {
         !self.plain && std::io::IsTerminal::is_terminal(&std::io::stderr())
     }
+}
+
+/// As receipts name it.
+fn agent_name(config: &Config, command: Option<&str>) -> String {
+    command.map(|c| format!("command: {c}")).or_else(|| config.agent.clone()).unwrap_or_default()
 }
 
 /// Said before anything is done: the session would stop at the first of these.

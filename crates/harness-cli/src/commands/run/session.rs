@@ -6,8 +6,11 @@ use harness::{
     Cx, Harness, Hub, Ports,
     agent::CodingAgent,
     clock::SystemClock,
-    core::machine::work::{self, Runs, Stopped},
-    flows::{Team, Tools, work::work},
+    core::machine::{
+        attempt::Rules,
+        work::{self, Runs, Stopped},
+    },
+    flows::{Judging, Team, Tools, work::work},
     host::{Desk, Host, serve, socket, tell_facts},
     named,
     shell::SystemShell,
@@ -33,6 +36,8 @@ pub(super) struct Session {
     pub(super) max_tasks: i64,
     pub(super) runs: Runs,
     pub(super) stall_seconds: u64,
+    pub(super) rules: Rules,
+    pub(super) agent_name: String,
     pub(super) dirty: Dirty,
     pub(super) view: Arc<View>,
     pub(super) places: socket::Places,
@@ -119,7 +124,7 @@ impl Session {
     }
 
     fn tools(&self, root: &Path, writer: Arc<Writer>, run_id: &str) -> Tools {
-        let place = root.to_owned();
+        let [place, kept] = [root.to_owned(), root.to_owned()];
         Tools {
             ports: Ports {
                 commit: writer,
@@ -136,6 +141,11 @@ impl Session {
             lease_seconds: self.lease_seconds,
             desk: Desk::default(),
             socket: None,
+            judging: Judging {
+                rules: self.rules.clone(),
+                agent: Some(self.agent_name.clone()),
+                record: Arc::new(move |receipt| Ok(harness::store::record(&kept, receipt)?)),
+            },
             stall: (self.stall_seconds > 0).then(|| Duration::from_secs(self.stall_seconds)),
         }
     }

@@ -1,39 +1,25 @@
 //! `harness task complete`
 
-use std::{
-    io::Write,
-    path::PathBuf,
-    sync::mpsc::{self, RecvTimeoutError},
-    thread,
-    time::Duration,
-};
-
 use harness::{
+    clock::{Clock, SystemClock},
     host::{client::ANSWER_WITHIN, wire},
-    shell::{Script, Shell, SystemShell},
-    workspace::glance,
+    workspace::{Workspace, glance},
 };
 use harness_core::{
-    Command, Holder, Task,
-    check::{Found, Verdict},
-    command::{Authority, Complete, Proof, Renew, Unchecked},
+    Command, Epoch, Holder, Receipt, Task,
+    command::{Authority, Complete, Proof, Unchecked},
+    receipt,
     task::Status,
 };
-
 use serde_json::Value;
 
-use super::{Invocation, done, holder::Claimed};
+use super::{Invocation, done, holder::Claimed, judged::Candidate};
 use crate::{
     config::Overrides,
     exit::ExitCode,
-    failure::{Failure, Kind, Result},
+    failure::{Failure, Result},
     host::Asked,
-    interrupt,
-    render::visible,
     root::StateRoot,
-    store::warn,
-    trust::{self, Trust},
-    would_run::WouldRun,
 };
 
 /// Say that a task is done, and have it checked
@@ -57,9 +43,6 @@ pub(super) struct Args {
     json: bool,
 }
 
-/// How much of a failing check's output is shown; the tail is where checks say what is wrong.
-const SHOWN_LINES: usize = 20;
-
 pub(super) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let root = invocation.root()?;
     let holder = args.claimed.holder(invocation, &root)?;
@@ -68,25 +51,78 @@ pub(super) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         return told(invocation, &data, args.json);
     }
     let ledger = invocation.look(&root)?;
-    let task = ledger.task(&holder.task).cloned();
-    let check = task.as_ref().filter(|t| t.status != Status::Completed && t.check().is_some());
-    let proof = match check {
-        // A wrong holder hears so at once, not after a check that may take an hour.
-        Some(task) if authority == Authority::Force || held(task, &holder) => {
-            passed(invocation, &root, task, &holder, ledger.head().session_count)?
+    let config = invocation.config(&root, Overrides::default())?;
+    let (rules, session) = (config.rules()?, ledger.head().session_count);
+    // A wrong holder hears so at once, not after a check that may take an hour.
+    let task = ledger.task(&holder.task).filter(|t| t.status != Status::Completed);
+    let task = task.filter(|t| authority == Authority::Force || held(t, &holder));
+    let mut written = None;
+    let mut proof = Proof::Word;
+    if let Some(task) = task {
+        let (invocation, root, holder) = (&*invocation, &root, &holder);
+        let rules = &rules;
+        let judged = Candidate { invocation, root, task, holder, session, rules };
+        // By force it is a new claim.
+        let epoch = if held(task, holder) { task.epoch } else { Some(ledger.next_epoch()) };
+        let mut receipt = receipt_of(&judged, epoch.unwrap_or_default());
+        receipt.protected = judged.protected()?;
+        if let Some(command) = task.check() {
+            receipt.check = Some(judged.check()?);
+            proof = Proof::Passed { command: command.to_owned() };
         }
-        _ => Proof::Word,
-    };
+        if proof != Proof::Word || !config.require_validation {
+            harness::store::record(root.path(), &receipt)?;
+            written = Some(receipt);
+        }
+    }
     let unchecked = match proof {
         Proof::Passed { .. } => Unchecked::Allowed,
-        Proof::Word if invocation.config(&root, Overrides::default())?.require_validation => {
-            Unchecked::Forbidden
-        }
+        Proof::Word if config.require_validation => Unchecked::Forbidden,
         Proof::Word => Unchecked::Allowed,
     };
     let commit = glance::head(root.path());
     let complete = Complete { holder, authority, proof, unchecked, commit };
-    done(invocation, Command::Complete(complete), "completed", args.json)
+    let code = done(invocation, Command::Complete(complete), "completed", args.json)?;
+    if let Some(receipt) = written {
+        under_its_epoch(invocation, &root, receipt)?;
+    }
+    Ok(code)
+}
+
+/// A completion by force gets the epoch that is next when it is made; usually that is the one that
+/// was next when we looked.
+fn under_its_epoch(invocation: &Invocation, root: &StateRoot, receipt: Receipt) -> Result<()> {
+    let ledger = invocation.look(root)?;
+    match ledger.task(&receipt.task).and_then(|task| task.epoch) {
+        Some(epoch) if epoch != receipt.epoch => {
+            harness::store::record(root.path(), &Receipt { epoch, ..receipt })
+                .map_err(Failure::from)
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn receipt_of(judged: &Candidate<'_>, epoch: Epoch) -> Receipt {
+    let commit = glance::head(&judged.directory());
+    let tree = commit.as_ref().and_then(|at| judged.workspace().ok()?.tree_of(at).ok());
+    Receipt {
+        version: receipt::VERSION,
+        task: judged.task.id.clone(),
+        epoch,
+        worker: judged.holder.worker.clone(),
+        attempt: judged.task.attempts + 1,
+        base: judged.task.started_at_commit.clone(),
+        commit,
+        tree,
+        check: None,
+        baseline: None,
+        protected: Vec::new(),
+        agent: None,
+        iterations: None,
+        tokens: None,
+        cost_usd: None,
+        time: SystemClock.now(),
+    }
 }
 
 /// What the host says, if there is one: it has the check run, by the rules of its own.
@@ -127,119 +163,4 @@ fn held(task: &Task, holder: &Holder) -> bool {
     task.status == Status::InProgress
         && task.claimed_by.as_ref() == Some(&holder.worker)
         && holder.epoch.is_none_or(|e| task.epoch == Some(e))
-}
-
-/// Runs the check and gives its proof; a check that does not pass is a failure.
-fn passed(
-    invocation: &Invocation,
-    root: &StateRoot,
-    task: &Task,
-    holder: &Holder,
-    session: u64,
-) -> Result<Proof> {
-    let command = task.check().unwrap_or_default().to_owned();
-    if !Trust::of_user(&invocation.env)?.is_trusted(root)? {
-        return Err(trust::refusal(root, &WouldRun::in_root(root)?));
-    }
-    let directory =
-        task.worktree.as_ref().map_or_else(|| work_tree(invocation, root), PathBuf::from);
-    let timeout = Duration::from_secs(task.validation.timeout_seconds.max(1));
-    let environment = environment(root, task, holder, session);
-    let script = Script { command: command.clone(), directory, timeout, environment };
-    _ = writeln!(std::io::stderr(), "checking {}: {}", task.id, visible(&command));
-    let shell = SystemShell::default();
-    let found = if shell.lacks(&command, &script.directory) { Found::No } else { Found::Yes };
-    let stop = interrupt::request()?;
-    let check = || shell.run_until(&script, &stop);
-    let ran = while_renewing(invocation, root, task, holder, check)?;
-    let told = tail(&ran.tail);
-    match Verdict::of(found, ran.exit) {
-        Verdict::Passed => Ok(Proof::Passed { command }),
-        Verdict::Red { why } => {
-            Err(Failure::error(format!("Task {}: the check failed ({why}){told}", task.id))
-                .hint("the task is still yours: mend it and complete it again"))
-        }
-        Verdict::TimedOut => Err(Failure::error(format!(
-            "Task {}: the check took longer than {} s{told}",
-            task.id,
-            timeout.as_secs()
-        ))
-        .hint(format!("`harness task edit {} --timeout SECONDS` gives it more", task.id))),
-        Verdict::Missing => Err(Failure::error(format!(
-            "Task {}: the check can not be run here: {}{told}",
-            task.id,
-            visible(&command)
-        ))
-        .hint("install what it needs; the task is still yours")),
-        Verdict::Cancelled => {
-            let stopped = format!("Task {}: the check was stopped", task.id);
-            Err(Failure::new(Kind::Interrupted, stopped).hint("the task is still yours"))
-        }
-    }
-}
-
-/// The work tree that clients share: HARNESS_WORKTREE, else the top of the repository, else the
-/// state root.
-fn work_tree(invocation: &Invocation, root: &StateRoot) -> PathBuf {
-    let told = invocation.env.path("HARNESS_WORKTREE").map(PathBuf::from);
-    told.or_else(|| glance::top_level(root.path())).unwrap_or_else(|| root.path().to_owned())
-}
-
-fn environment(
-    root: &StateRoot,
-    task: &Task,
-    holder: &Holder,
-    session: u64,
-) -> Vec<(String, String)> {
-    [
-        ("HARNESS_STATE_ROOT", root.path().display().to_string()),
-        ("HARNESS_TASK_ID", task.id.to_string()),
-        ("HARNESS_EPOCH", task.epoch.unwrap_or_default().to_string()),
-        ("HARNESS_ATTEMPT", (task.attempts + 1).to_string()),
-        ("HARNESS_WORKER_ID", holder.worker.to_string()),
-        ("HARNESS_SESSION", session.to_string()),
-    ]
-    .map(|(name, value)| (name.to_owned(), value))
-    .into()
-}
-
-/// A check may outlast the lease: it is renewed meanwhile, outside of any lock.
-fn while_renewing<T: Send>(
-    invocation: &Invocation,
-    root: &StateRoot,
-    task: &Task,
-    holder: &Holder,
-    work: impl FnOnce() -> std::io::Result<T> + Send,
-) -> Result<T> {
-    if task.status != Status::InProgress {
-        return Ok(work()?);
-    }
-    let lease = task.timeout_seconds.unwrap_or(harness_core::lease::CLIENT_LEASE_SECONDS);
-    let third = Duration::from_millis((lease.max(1) * 1000 / 3).max(300));
-    let lease_seconds = invocation.lease_seconds()?;
-    let (finished, waiting) = mpsc::channel::<()>();
-    thread::scope(|scope| {
-        let working = scope.spawn(move || {
-            let _finished = finished;
-            work()
-        });
-        while waiting.recv_timeout(third) == Err(RecvTimeoutError::Timeout) {
-            let renew = Command::Renew(Renew { holder: holder.clone(), lease_seconds });
-            if let Err(failure) = invocation.apply(root, renew) {
-                // Whether the claim was lost is told when the result is recorded.
-                warn(&format!("the lease of {} was not renewed: {failure}", holder.task));
-            }
-        }
-        match working.join() {
-            Ok(done) => Ok(done?),
-            Err(_) => Err(Failure::error("the check could not be watched")),
-        }
-    })
-}
-
-fn tail(output: &[u8]) -> String {
-    let text = String::from_utf8_lossy(output);
-    let lines: Vec<&str> = text.lines().collect();
-    let from = lines.len().saturating_sub(SHOWN_LINES);
-    lines[from..].iter().map(|line| format!("\n  | {line}")).collect()
 }

@@ -7,12 +7,13 @@ mod edit;
 mod fail;
 mod graph;
 mod holder;
+mod judged;
 mod list;
 mod release;
 mod remove;
 mod renew;
 mod retry;
-mod show;
+pub(crate) mod show;
 
 use harness_core::Reply;
 use serde_json::json;

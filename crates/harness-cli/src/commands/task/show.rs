@@ -63,7 +63,8 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     Ok(ExitCode::Done)
 }
 
-fn not_found(ledger: &Ledger, id: TaskId) -> Failure {
+/// With the id that was probably meant.
+pub(crate) fn not_found(ledger: &Ledger, id: TaskId) -> Failure {
     let distance = |other: &Task| strsim::damerau_levenshtein(other.id.as_str(), id.as_str());
     let near = ledger.tasks().map(|task| (distance(task), &task.id)).filter(|(d, _)| *d <= 2);
     let nearest = near.min().map(|(_, id)| format!("`{id}`"));

@@ -88,3 +88,33 @@ pub fn equal_trees_have_equal_ids(f: &dyn Fixture) {
     f.remove("new.txt");
     assert_eq!(f.workspace().tree().unwrap(), before);
 }
+
+pub fn touched_is_what_differs_from_the_claim(f: &dyn Fixture) {
+    before_claim(f);
+    let base = claim(f);
+    let touched = || f.workspace().touched(&base).unwrap();
+    assert_eq!(touched(), [""; 0], "what was there before is not touched");
+    f.write("harness-progress.txt", "more log");
+    f.commit_file("done.txt", "committed", "some work");
+    f.write_all(&[("a.txt", "changed"), ("staged.txt", "x"), ("new.txt", "new"), ("y.log", "y")]);
+    f.stage("staged.txt");
+    f.remove("b.txt");
+    f.write("notes.txt", "the agent was here");
+    assert_eq!(touched(), ["a.txt", "b.txt", "done.txt", "new.txt", "notes.txt", "staged.txt"]);
+    let missing = harness_core::CommitId::parse(&"1".repeat(40)).unwrap();
+    let elsewhere = harness::workspace::Base { commit: missing, ..base };
+    assert!(f.workspace().touched(&elsewhere).is_err());
+}
+
+pub fn a_commit_has_a_tree_and_can_be_checked_out(f: &dyn Fixture) {
+    let base = claim(f);
+    let (workspace, clean) = (f.workspace(), f.workspace().tree().unwrap());
+    assert_eq!(workspace.tree_of(&base.commit).unwrap(), clean);
+    f.write_all(&[("a.txt", "changed"), ("new.txt", "new")]);
+    assert_eq!(workspace.tree_of(&base.commit).unwrap(), clean);
+    let checkout = workspace.checkout(&base.commit).unwrap();
+    assert!(!checkout.path().starts_with(workspace.top_level()));
+    drop(checkout);
+    let missing = harness_core::CommitId::parse(&"1".repeat(40)).unwrap();
+    assert!(workspace.tree_of(&missing).is_err() && workspace.checkout(&missing).is_err());
+}

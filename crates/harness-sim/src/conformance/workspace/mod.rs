@@ -95,6 +95,8 @@ macro_rules! for_each_workspace_case {
             evidence_of_commits,
             evidence_names_younger_stashes,
             equal_trees_have_equal_ids,
+            touched_is_what_differs_from_the_claim,
+            a_commit_has_a_tree_and_can_be_checked_out,
             restore_brings_a_rescue_back,
             restore_refuses_to_overwrite,
             a_forgotten_base_may_be_forgotten_again,

@@ -55,6 +55,70 @@ impl RealDisk {
         self.open_file(File::Lock, flags, Mode::from_raw_mode(0o600))
     }
 
+    /// Makes or replaces `.harness/<folder>/<name>`, readable by its owner only, durable: whoever
+    /// looks sees all of it or what was there before.
+    pub(crate) fn keep(&self, folder: &str, name: &str, bytes: &[u8]) -> io::Result<()> {
+        self.ensure_home()?;
+        let home = open_directory(&self.root, HOME, HOME)?;
+        let shown = format!("{HOME}/{folder}");
+        make_directory(&home, folder, &shown)?;
+        rustix::fs::fsync(&home)?;
+        let folder = open_directory(&home, folder, &shown)?;
+        let shown = format!("{shown}/{name}");
+        let tmp = format!(".{name}.{}", std::process::id());
+        let written = || -> io::Result<()> {
+            match rustix::fs::unlinkat(&folder, &tmp, AtFlags::empty()) {
+                Ok(()) | Err(Errno::NOENT) => {}
+                Err(e) => return Err(e.into()),
+            }
+            let flags =
+                OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let created = rustix::fs::openat(&folder, &tmp, flags, Mode::from_raw_mode(0o600))?;
+            let mut created = fs::File::from(created);
+            created.write_all(bytes)?;
+            created.sync_all()?;
+            // A rename replaces a link; it does not follow it.
+            rustix::fs::renameat(&folder, &tmp, &folder, name)?;
+            Ok(rustix::fs::fsync(&folder)?)
+        }();
+        written.map_err(|e| {
+            let _ = rustix::fs::unlinkat(&folder, &tmp, AtFlags::empty());
+            failed(&shown, "write", e)
+        })
+    }
+
+    /// What [`keep`](Self::keep) kept; `None` if nothing. Not more than `max_bytes`.
+    pub(crate) fn kept(
+        &self,
+        folder: &str,
+        name: &str,
+        max_bytes: u64,
+    ) -> io::Result<Option<Vec<u8>>> {
+        let read = || -> io::Result<Option<Vec<u8>>> {
+            let home = open_directory(&self.root, HOME, HOME)?;
+            let shown = format!("{HOME}/{folder}");
+            let folder = open_directory(&home, folder, &shown)?;
+            let shown = format!("{shown}/{name}");
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+            let Some(stat) = stat_at(&folder, name, &shown)? else { return Ok(None) };
+            if let Some(what) = intruder(stat.st_mode, FileType::RegularFile) {
+                return Err(intruded(&shown, what));
+            }
+            let opened = rustix::fs::openat(&folder, name, flags, Mode::empty())
+                .map_err(|e| failed(&shown, "open", e.into()))?;
+            let mut bytes = Vec::new();
+            fs::File::from(opened)
+                .take(max_bytes)
+                .read_to_end(&mut bytes)
+                .map_err(|e| failed(&shown, "read", e))?;
+            Ok(Some(bytes))
+        };
+        match read() {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            read => read,
+        }
+    }
+
     /// Runs `act` with the directory of `file`.
     fn within<T>(&self, file: File, act: impl FnOnce(&OwnedFd) -> io::Result<T>) -> io::Result<T> {
         match file.place() {

@@ -1,0 +1,177 @@
+//! `harness verify`
+
+use std::io::Write;
+
+use harness::{
+    check::Check,
+    shell::{Cancel, SystemShell},
+    workspace::{GitWorkspace, WorkspaceError},
+};
+use harness_core::{Ledger, Receipt, Task, TaskId, check::Verdict, task::Status};
+use serde::Serialize;
+use serde_json::json;
+
+use super::{Invocation, task::show::not_found};
+use crate::{
+    exit::ExitCode,
+    failure::Result,
+    render::{Cell, Table, coloured, visible},
+    root::StateRoot,
+    store::task_id,
+    trust::{self, Trust},
+    would_run::WouldRun,
+};
+
+/// Check again what was completed, from its receipt
+///
+/// For each completed task, or those named, the check of its receipt is run once more in a clean
+/// checkout of the recorded commit, after harness-init.sh. Nothing of the work tree is touched. Exits
+/// with 0 if all of it still holds, else with 1.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  harness verify
+  harness verify task-001 task-002
+  harness verify --json | jq '.tasks[] | select(.holds | not)'")]
+pub(crate) struct Args {
+    /// The tasks [default: all that are completed]
+    #[arg(value_name = "ID", value_parser = task_id)]
+    ids: Vec<TaskId>,
+    /// Answer with a JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// What came of one task.
+#[derive(Serialize)]
+struct Verified {
+    id: TaskId,
+    holds: bool,
+    /// One word for programs.
+    result: &'static str,
+    why: String,
+    commit: Option<String>,
+    command: Option<String>,
+    duration_ms: Option<u64>,
+}
+
+pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
+    let root = invocation.root()?;
+    if !Trust::of_user(&invocation.env)?.is_trusted(&root)? {
+        return Err(trust::refusal(&root, &WouldRun::in_root(&root)?));
+    }
+    let ledger = invocation.look(&root)?;
+    let workspace = invocation.workspace(&root)?;
+    let mut verified = Vec::new();
+    for task in chosen(&ledger, args.ids)? {
+        verified.push(verify(&root, &workspace, task)?);
+    }
+    let held = verified.iter().filter(|v| v.holds).count();
+    let code = if held == verified.len() { ExitCode::Done } else { ExitCode::Error };
+    if args.json {
+        invocation.out.document(&json!({ "holds": held == verified.len(), "tasks": verified }))?;
+        return Ok(code);
+    }
+    let mut table = Table::default();
+    for v in &verified {
+        use clap::builder::styling::AnsiColor::{Green, Red};
+        let (word, color) = if v.holds { ("holds", Green) } else { ("does not hold", Red) };
+        let commit = v.commit.as_deref().and_then(|c| c.get(..7)).unwrap_or("-");
+        let cells = [v.id.as_str(), commit, &v.why].map(Cell::from);
+        table.row([Cell::styled(coloured(color), word)].into_iter().chain(cells));
+    }
+    invocation.out.table(&table)?;
+    invocation.out.line(format_args!("{held} of {} hold", verified.len()))?;
+    Ok(code)
+}
+
+fn chosen(ledger: &Ledger, ids: Vec<TaskId>) -> Result<Vec<&Task>> {
+    if ids.is_empty() {
+        return Ok(ledger.tasks().filter(|t| t.status == Status::Completed).collect());
+    }
+    let find = |id: TaskId| ledger.task(&id).ok_or_else(|| not_found(ledger, id));
+    ids.into_iter().map(find).collect()
+}
+
+fn verify(root: &StateRoot, workspace: &GitWorkspace, task: &Task) -> Result<Verified> {
+    let mut answer = Verified {
+        id: task.id.clone(),
+        holds: false,
+        result: "not_completed",
+        why: format!("is {}", task.status),
+        commit: None,
+        command: None,
+        duration_ms: None,
+    };
+    if task.status != Status::Completed {
+        return Ok(answer);
+    }
+    let kept = harness::store::receipt(root.path(), &task.id, task.epoch.unwrap_or_default());
+    let receipt = match kept {
+        Ok(Some(receipt)) => receipt,
+        Ok(None) => return Ok(answer.because("no_receipt", "there is no receipt")),
+        Err(why) => return Ok(answer.because("no_receipt", &why.to_string())),
+    };
+    answer.commit = receipt.commit.as_ref().map(ToString::to_string);
+    let Some(record) = &receipt.check else {
+        let why = format!("completed on the word of {}, no check was run", receipt.worker);
+        return Ok(answer.because("unchecked", &why));
+    };
+    answer.command = Some(record.command.clone());
+    let Some(commit) = &receipt.commit else {
+        return Ok(answer.because("no_commit", "the receipt names no commit"));
+    };
+    let check = Check {
+        command: record.command.clone(),
+        timeout_seconds: record.timeout_seconds,
+        environment: environment(root, &receipt),
+    };
+    _ = writeln!(std::io::stderr(), "checking {}: {}", task.id, visible(&check.command));
+    let (shell, cancel) = (SystemShell::default(), Cancel::new()?);
+    let checked = match check.run_clean(&shell, workspace, root.path(), commit, &cancel) {
+        Ok(checked) => checked,
+        Err(WorkspaceError::NoSuchCommit { .. }) => {
+            return Ok(answer.because("no_commit", "its commit is gone"));
+        }
+        Err(other) => return Err(other.into()),
+    };
+    answer.duration_ms = Some(checked.record(&check).duration_ms);
+    Ok(match checked.verdict {
+        Verdict::Passed => {
+            let changed = task.check() != Some(record.command.as_str());
+            let note = if changed { " (the task has another check now)" } else { "" };
+            let why = format!("{}{note}", visible(&record.command));
+            Verified { holds: true, ..answer.because("passed", &why) }
+        }
+        Verdict::Red { why } => {
+            let why = format!("{} ({why})", visible(&record.command));
+            answer.because("red", &why)
+        }
+        Verdict::TimedOut => {
+            let why = format!("the check took longer than {} s", record.timeout_seconds);
+            answer.because("timeout", &why)
+        }
+        Verdict::Missing => answer
+            .because("missing", "the check or harness-init.sh can not be run in a clean checkout"),
+        Verdict::Cancelled => answer.because("stopped", "the check was stopped"),
+    })
+}
+
+impl Verified {
+    fn because(self, result: &'static str, why: &str) -> Self {
+        Self { result, why: why.to_owned(), ..self }
+    }
+}
+
+/// As the check found it when it passed.
+fn environment(root: &StateRoot, receipt: &Receipt) -> Vec<(String, String)> {
+    [
+        ("HARNESS_STATE_ROOT", root.path().display().to_string()),
+        ("HARNESS_TASK_ID", receipt.task.to_string()),
+        ("HARNESS_EPOCH", receipt.epoch.to_string()),
+        ("HARNESS_ATTEMPT", receipt.attempt.to_string()),
+        ("HARNESS_WORKER_ID", receipt.worker.to_string()),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .into()
+}

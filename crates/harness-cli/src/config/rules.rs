@@ -1,0 +1,23 @@
+//! The keys that say how strictly work is judged, as the machines want them.
+
+use harness_core::{
+    machine::attempt::Rules,
+    protect::{OnTouch, Protected},
+};
+
+use super::{Config, Protect};
+use crate::failure::{Failure, Result};
+
+impl Config {
+    /// What holds where a task does not say otherwise.
+    pub(crate) fn rules(&self) -> Result<Rules> {
+        let on_touch = match self.protect {
+            Protect::Flag => OnTouch::Flag,
+            Protect::Refuse => OnTouch::Refuse,
+        };
+        let protected = Protected::new(&self.protected, on_touch);
+        let protected = protected.map_err(|bad| Failure::config(bad.to_string()))?;
+        let (clean, baseline) = (self.validation.clean, self.validation.baseline);
+        Ok(Rules { clean, baseline, protected })
+    }
+}

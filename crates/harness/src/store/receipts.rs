@@ -1,0 +1,35 @@
+//! Receipts: one file for each completion, `.harness/receipts/<task>.<epoch>.json`.
+
+use std::{io, path::Path};
+
+use harness_core::{Epoch, Receipt, TaskId};
+
+use super::disk::RealDisk;
+
+const FOLDER: &str = "receipts";
+/// A receipt is bounded; what is larger is none of ours.
+const MAX_BYTES: u64 = 1024 * 1024;
+
+fn name(task: &TaskId, epoch: Epoch) -> String {
+    format!("{task}.{epoch}.json")
+}
+
+/// Makes a receipt durable. Called again, it replaces what was there.
+pub fn record(root: &Path, receipt: &Receipt) -> io::Result<()> {
+    let mut bytes = serde_json::to_vec_pretty(receipt)?;
+    bytes.push(b'\n');
+    RealDisk::open(root)?.keep(FOLDER, &name(&receipt.task, receipt.epoch), &bytes)
+}
+
+/// The receipt of one claim; `None` where there is none.
+pub fn receipt(root: &Path, task: &TaskId, epoch: Epoch) -> io::Result<Option<Receipt>> {
+    let Some(bytes) = RealDisk::open(root)?.kept(FOLDER, &name(task, epoch), MAX_BYTES)? else {
+        return Ok(None);
+    };
+    let read = serde_json::from_slice(&bytes);
+    let named = |e| {
+        let name = name(task, epoch);
+        io::Error::new(io::ErrorKind::InvalidData, format!(".harness/{FOLDER}/{name}: {e}"))
+    };
+    Ok(Some(read.map_err(named)?))
+}
