@@ -33,7 +33,7 @@ pub(super) fn changed(state: &mut State, before: &Task, after: &Task) -> Result<
     if after.status == Status::InProgress && before.status != Status::InProgress {
         let claim = Snapshot::of(&state.git);
         let (epoch, passed) = (after.epoch, Vec::new());
-        let seen = Seen { epoch, claim, mess: None, intent: None, passed };
+        let seen = Seen { epoch, claim, mess: None, kept: false, intent: None, passed };
         state.attempts.insert(after.id.clone(), seen);
     }
     if let (Some(Intent::Rollback { category, message }), Some(seen)) =
@@ -132,14 +132,12 @@ fn as_before(claim: &Snapshot, now: &Snapshot) -> Verdict {
     if now.commit != claim.commit || now.head != claim.head {
         return Err(format!("HEAD is {:?}, at the claim it was {:?}", now.head, claim.head));
     }
-    let files = |work: &Files| work.clone();
     for (what, was, is) in
         [("work tree", &claim.work, &now.work), ("index", &claim.index, &now.index)]
     {
         if was == is {
             continue;
         }
-        let (was, is) = (files(was), files(is));
         let paths: std::collections::BTreeSet<_> = was.keys().chain(is.keys()).collect();
         let differ: Vec<_> = paths.into_iter().filter(|p| was.get(*p) != is.get(*p)).collect();
         return Err(format!("the {what} is not what it was at the claim: {differ:?}"));
@@ -155,7 +153,9 @@ fn nothing_vanishes(state: &State, b: &Task, a: &Task, seen: Option<&Seen>) -> V
         return Ok(());
     };
     let kept = Kept::of(&state.git);
-    let made = mess.work.iter().chain(&mess.index);
+    // What was staged and then changed was replaced by the agent itself, once the tree is committed.
+    let staged = (!seen.kept).then_some(&mess.index);
+    let made = mess.work.iter().chain(staged.into_iter().flatten());
     for (path, bytes) in made {
         let was_there = [&seen.claim.work, &seen.claim.index].map(|files| files.get(path));
         if !was_there.contains(&Some(bytes)) && !kept.has(path, bytes) {

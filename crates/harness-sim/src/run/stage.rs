@@ -82,6 +82,8 @@ pub(super) struct Seen {
     pub(super) claim: Snapshot,
     /// What the agent left when it last did something.
     pub(super) mess: Option<Snapshot>,
+    /// The harness has committed that since, and the index is that commit.
+    pub(super) kept: bool,
     /// What was intended first.
     pub(super) intent: Option<String>,
     /// The work trees on which its check passed.
@@ -145,7 +147,11 @@ impl Stage {
         let hook = move |step: &'static str| {
             let mut state = stage.state();
             state.story.tell(|| format!("      git: {step}"));
-            state.moment(Moment::Git)
+            state.moment(Moment::Git)?;
+            if step == "commit index" {
+                state.attempts.values_mut().for_each(|seen| seen.kept = true);
+            }
+            Ok(())
         };
         self.state().git.with_hook(Arc::new(hook))
     }
@@ -234,6 +240,7 @@ impl State {
         let mess = Snapshot::of(&self.git);
         if let Some(seen) = self.attempts.get_mut(task) {
             seen.mess = Some(mess);
+            seen.kept = false;
         }
     }
 

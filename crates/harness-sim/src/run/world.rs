@@ -146,7 +146,7 @@ fn fate(random: &mut Random, quiet: bool) -> Fate {
     };
     Fate {
         doom,
-        interrupt: random.percent(25).then(|| random.below(40) as u32),
+        interrupt: random.percent(40).then(|| random.below(36) as u32),
         impatient: random.percent(25),
         lacks_checks: random.percent(8),
         init_fails: random.percent(6),
