@@ -15,6 +15,7 @@ mod outside;
 mod person;
 mod platter;
 pub mod random;
+pub mod run;
 pub mod seeds;
 mod session;
 pub mod shell;

@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::{
     checkers::Violation,
     disk::Quirk,
+    run::{Flaw, RunWorld},
     story::{Story, Tally},
     world::{MakeStore, World, sound},
 };
@@ -15,9 +16,24 @@ pub struct Failure {
     pub story: Story,
 }
 
-/// One seed of the product as it is.
+/// One seed of the product as it is, in both worlds.
 pub fn run(seed: u64) -> Result<Tally, Box<Failure>> {
-    run_with(seed, Quirk::None, sound)
+    let mut tally = run_with(seed, Quirk::None, sound)?;
+    tally.add(&run_session(seed, Flaw::None)?);
+    Ok(tally)
+}
+
+/// One seed of `harness run`.
+pub fn run_session(seed: u64, flaw: Flaw) -> Result<Tally, Box<Failure>> {
+    let (result, tally, _) = live_session(seed, flaw, Story::untold());
+    let Err(violation) = result else { return Ok(tally) };
+    // The same again, aloud.
+    let (again, _, story) = live_session(seed, flaw, Story::told());
+    let violation = again.err().unwrap_or_else(|| Violation {
+        checker: "a_seed_replays",
+        what: format!("only once: {}: {}", violation.checker, violation.what),
+    });
+    Err(Box::new(Failure { seed, violation, story }))
 }
 
 pub fn run_with(seed: u64, quirk: Quirk, make_store: MakeStore) -> Result<Tally, Box<Failure>> {
@@ -37,7 +53,35 @@ pub fn run_with(seed: u64, quirk: Quirk, make_store: MakeStore) -> Result<Tally,
 
 /// One seed with its whole story.
 pub fn tell(seed: u64) -> (Result<(), Violation>, Tally, Story) {
-    live(seed, Quirk::None, sound, Story::told())
+    let (result, mut tally, story) = live(seed, Quirk::None, sound, Story::told());
+    if result.is_err() {
+        return (result, tally, story);
+    }
+    let (result, of_session, mut told) = tell_session(seed);
+    tally.add(&of_session);
+    told.follow(story);
+    (result, tally, told)
+}
+
+/// One seed of `harness run` with its whole story.
+pub fn tell_session(seed: u64) -> (Result<(), Violation>, Tally, Story) {
+    live_session(seed, Flaw::None, Story::told())
+}
+
+fn live_session(seed: u64, flaw: Flaw, story: Story) -> (Result<(), Violation>, Tally, Story) {
+    let mut world = match RunWorld::new(seed, flaw, story) {
+        Ok(world) => world,
+        Err(violation) => return (Err(violation), Tally::default(), Story::untold()),
+    };
+    let result = catch_unwind(AssertUnwindSafe(|| world.run())).unwrap_or_else(panicked);
+    let (tally, story) = world.end();
+    (result, tally, story)
+}
+
+fn panicked(panic: Box<dyn std::any::Any + Send>) -> Result<(), Violation> {
+    let text = panic.downcast_ref::<String>().cloned();
+    let text = text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));
+    Err(Violation { checker: "no_panic", what: text.unwrap_or_else(|| "a panic".into()) })
 }
 
 fn live(
@@ -47,10 +91,6 @@ fn live(
     story: Story,
 ) -> (Result<(), Violation>, Tally, Story) {
     let mut world = World::new(seed, quirk, make_store, story);
-    let result = catch_unwind(AssertUnwindSafe(|| world.run())).unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<String>().cloned();
-        let text = text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));
-        Err(Violation { checker: "no_panic", what: text.unwrap_or_else(|| "a panic".into()) })
-    });
+    let result = catch_unwind(AssertUnwindSafe(|| world.run())).unwrap_or_else(panicked);
     (result, world.tally, world.story)
 }

@@ -23,6 +23,14 @@ impl Story {
         }
     }
 
+    /// What happened before comes first.
+    pub fn follow(&mut self, earlier: Self) {
+        if let (Some(lines), Some(mut all)) = (&mut self.lines, earlier.lines) {
+            all.append(lines);
+            *lines = all;
+        }
+    }
+
     pub fn lines(&self) -> &[String] {
         self.lines.as_deref().unwrap_or_default()
     }
@@ -45,6 +53,8 @@ pub struct Tally {
     pub refused: u64,
     pub restored: u64,
     pub rollbacks: u64,
+    pub interrupts: u64,
+    pub completed: u64,
 }
 
 impl Tally {
@@ -57,6 +67,8 @@ impl Tally {
         self.refused += other.refused;
         self.restored += other.restored;
         self.rollbacks += other.rollbacks;
+        self.interrupts += other.interrupts;
+        self.completed += other.completed;
     }
 }
 
@@ -64,13 +76,15 @@ impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} steps, {} kills, {} power losses, {} faults, {} restores, {} rollbacks; commands: {} applied, {} refused",
+            "{} steps, {} kills, {} power losses, {} faults, {} interrupts, {} restores, {} rollbacks, {} completed in runs; commands: {} applied, {} refused",
             self.steps,
             self.kills,
             self.power_losses,
             self.faults,
+            self.interrupts,
             self.restored,
             self.rollbacks,
+            self.completed,
             self.applied,
             self.refused
         )

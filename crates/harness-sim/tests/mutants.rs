@@ -5,7 +5,8 @@ use harness::store::{Applied, Store, StoreError};
 use harness_core::{Command, Holder, Ledger, Timestamp, decide, task::Status};
 use harness_sim::{
     disk::{Quirk, SimDisk},
-    seeds::run_with,
+    run::Flaw,
+    seeds::{run_session, run_with, tell_session},
     world::{MakeStore, sound},
 };
 
@@ -182,11 +183,53 @@ fn a_refusal_that_changes_something() {
     must_be_caught(Quirk::None, writes_on_refusal, &by);
 }
 
+/// The first seed of `harness run` that sees it must name one of these checkers.
+fn run_must_be_caught(flaw: Flaw, by: &[&str]) {
+    let failure = (1..=SEEDS).find_map(|seed| run_session(seed, flaw).err());
+    let Some(failure) = failure else { panic!("{flaw:?}: {SEEDS} seeds saw nothing") };
+    let (seed, checker) = (failure.seed, failure.violation.checker);
+    assert!(by.contains(&checker), "{flaw:?} was caught by {checker} (seed {seed}), not {by:?}");
+}
+
+#[test]
+fn a_run_that_completes_whatever_the_check_says() {
+    run_must_be_caught(Flaw::EveryCheckPasses, &["completed_means_checked"]);
+}
+
+#[test]
+fn a_rollback_that_saves_nothing() {
+    run_must_be_caught(Flaw::NoRescue, &["nothing_vanishes"]);
+}
+
+#[test]
+fn a_rollback_that_leaves_the_users_file_changed() {
+    run_must_be_caught(Flaw::KeepsScribbles, &["rolled_back_means_as_before"]);
+}
+
+#[test]
+fn a_rollback_that_nobody_intended() {
+    run_must_be_caught(Flaw::SkipsIntend, &["the_first_cause_is_recorded"]);
+}
+
+#[test]
+fn a_marker_that_stays() {
+    run_must_be_caught(Flaw::MarkerStays, &["no_marker_without_work"]);
+}
+
+#[test]
+fn a_seed_of_a_run_is_the_same_story_every_time() {
+    for seed in 1..=25 {
+        let [first, second] = [(); 2].map(|()| tell_session(seed).2);
+        assert_eq!(first.lines(), second.lines(), "seed {seed}");
+        assert!(first.lines().len() > 2, "seed {seed}");
+    }
+}
+
 /// And the product as it is passes. `cargo xtask sim` runs many more, optimised.
 #[test]
 fn the_sound_one() {
     for seed in 1..=40 {
-        if let Err(failure) = run_with(seed, Quirk::None, sound) {
+        if let Err(failure) = harness_sim::seeds::run(seed) {
             panic!("seed {seed}: {:?}: cargo xtask sim --seed {seed}", failure.violation);
         }
     }

@@ -73,7 +73,7 @@ fn agree(both: [&dyn Fixture; 2], bases: [&Base; 2], history: &[String]) {
         staged.sort();
         (
             (f.files(), staged, f.current_branch(), head),
-            (evidence.uncommitted, counts, status),
+            ((evidence.uncommitted, evidence.untouched), counts, status),
             rescued,
         )
     });

@@ -244,8 +244,12 @@ impl Workspace for SimGit {
         let untracked = model.untracked(&self.own);
         let new = untracked.iter().any(|(path, bytes)| recorded.get(path) != Some(bytes));
         let stashes = model.stashes.iter().filter(|(when, _)| *when >= claimed_at);
+        let uncommitted = new || !model.changed(&self.own).is_empty();
+        let moved = head != base.commit || model.branch() != base.branch;
+        let all_there = recorded.iter().all(|(path, bytes)| untracked.get(path) == Some(bytes));
         Ok(Evidence {
-            uncommitted: new || !model.changed(&self.own).is_empty(),
+            uncommitted,
+            untouched: !uncommitted && !moved && all_there,
             task_commits: ours.into_iter().map(|(_, id)| id).collect(),
             foreign_commits: others.into_iter().map(|(_, id)| id).collect(),
             tree,

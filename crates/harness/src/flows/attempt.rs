@@ -122,7 +122,7 @@ impl Doing {
         let (id, claimed_at) = (self.task.id.clone(), self.task.claimed_at.unwrap_or_default());
         let evidence = self.tools.git(move |git| git.evidence(&id, &base, claimed_at)).await?;
         // Where that can not be told, the task is left to recovery.
-        let changed = evidence.map_or(true, |e| e.uncommitted || !e.task_commits.is_empty());
+        let changed = evidence.map_or(true, |e| !e.untouched);
         Ok(Ended::Looked { changed })
     }
 

@@ -37,8 +37,11 @@ pub(super) fn evidence(
     let recorded = untracked::recorded(git, base.untracked.as_ref())?;
     let unchanged = untracked::unchanged(git, &recorded, &look.untracked)?;
     let new = look.untracked.iter().any(|path| !unchanged.contains(path));
+    let uncommitted = new || !look.changed.is_empty();
+    let moved = head != base.commit || look.branch != base.branch;
     Ok(Evidence {
-        uncommitted: new || !look.changed.is_empty(),
+        uncommitted,
+        untouched: !uncommitted && !moved && untracked::all_there(&recorded, &unchanged),
         task_commits,
         foreign_commits,
         tree: snapshot.tree,

@@ -69,6 +69,9 @@ pub struct Overview {
 pub struct Evidence {
     /// Tracked changes, or untracked files that were not there at the claim (or differ).
     pub uncommitted: bool,
+    /// HEAD, its branch, tracked files and the untracked files of the claim are what they were, and
+    /// there is nothing new: as if the claim had never been made.
+    pub untouched: bool,
     /// Commits since the base whose message names the task id as a whole token, newest first.
     pub task_commits: Vec<CommitId>,
     /// The other commits since the base, newest first: perhaps other people's, perhaps the

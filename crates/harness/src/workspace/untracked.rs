@@ -77,6 +77,12 @@ pub(super) fn unchanged<'a>(
     Ok(same.map(|(path, _)| path).collect())
 }
 
+/// Whether every recorded file is among the `unchanged` ones. (A repository of its own is nobody's
+/// file.)
+pub(super) fn all_there(recorded: &Listing, unchanged: &BTreeSet<RepoPath>) -> bool {
+    recorded.iter().all(|(path, entry)| entry.mode == GITLINK || unchanged.contains(path))
+}
+
 /// Makes every recorded file what it was. Returns those that had changed or vanished.
 pub(super) fn put_back(git: &Git, recorded: &Listing) -> Result<Vec<RepoPath>, WorkspaceError> {
     let here = hash_files(git, Hashing::Compare, Contents::Raw, recorded.keys())?;

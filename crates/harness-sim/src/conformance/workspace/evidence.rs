@@ -29,12 +29,17 @@ pub fn evidence_of_no_work(f: &dyn Fixture) {
     before_claim(f);
     let base = claim(f);
     let evidence = f.workspace().evidence(&task(), &base, LONG_AGO).unwrap();
-    assert!(!evidence.uncommitted);
+    assert!(!evidence.uncommitted && evidence.untouched);
     assert!(evidence.task_commits.is_empty() && evidence.foreign_commits.is_empty());
     assert_eq!(evidence.head, base.commit);
     assert_eq!(evidence.tree, f.workspace().tree().unwrap());
     f.remove("notes.txt");
-    assert!(!f.workspace().evidence(&task(), &base, LONG_AGO).unwrap().uncommitted);
+    let evidence = f.workspace().evidence(&task(), &base, LONG_AGO).unwrap();
+    assert!(!evidence.uncommitted && !evidence.untouched, "an earlier file is gone");
+    f.write("notes.txt", "mine");
+    f.create_branch("other");
+    let evidence = f.workspace().evidence(&task(), &base, LONG_AGO).unwrap();
+    assert!(!evidence.uncommitted && !evidence.untouched, "HEAD is on another branch");
 }
 
 pub fn evidence_of_uncommitted_work(f: &dyn Fixture) {
@@ -62,7 +67,7 @@ pub fn evidence_of_commits(f: &dyn Fixture) {
     let other = f.commit_file("2.txt", "2", "task-10: of another task");
     let last = f.commit_file("3.txt", "3", "more\n\nFor task-1.");
     let evidence = f.workspace().evidence(&task(), &base, LONG_AGO).unwrap();
-    assert!(!evidence.uncommitted);
+    assert!(!evidence.uncommitted && !evidence.untouched);
     assert_eq!(evidence.task_commits, [last.clone(), first]);
     assert_eq!(evidence.foreign_commits, [other]);
     assert_eq!(evidence.head, last);

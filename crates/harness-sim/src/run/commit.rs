@@ -1,0 +1,84 @@
+//! The real file store on the simulated disk. A commit is made at once, or the process dies in it.
+
+use std::{
+    future::Future,
+    path::Path,
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use harness::{
+    Commit, Committing,
+    clock::Clock as _,
+    store::{FileStore, Locking, Store as _, StoreError},
+};
+use harness_core::{Command, Reply};
+
+use super::{
+    Flaw,
+    stage::{Doom, Moment, Stage, gone},
+};
+use crate::disk::{CrashKind, Trouble};
+
+pub(super) struct SimCommit {
+    stage: Stage,
+    store: Mutex<FileStore>,
+}
+
+impl SimCommit {
+    /// The store of a process that starts.
+    pub(super) fn new(stage: Stage, root: &Path) -> Self {
+        let disk = Box::new(stage.state().disk.clone());
+        let store = Mutex::new(FileStore::on(root, disk, Locking::Elsewhere));
+        Self { stage, store }
+    }
+
+    fn apply(&self, command: Command) -> Committing {
+        let mut state = self.stage.state();
+        state.story.tell(|| format!("   commit {command:?}"));
+        state.moment(Moment::Effect).map_err(dead)?;
+        if let (Flaw::SkipsIntend, Command::Intend(c)) = (state.flaw, &command) {
+            return Ok(Ok(Reply::Task(c.holder.task.clone())));
+        }
+        state.clock.step(1);
+        let (now, disk) = (state.clock.now(), state.disk.clone());
+        let before = disk.steps();
+        disk.begin(match state.fate.doom {
+            Some(Doom::Disk(after)) => Some((after, Trouble::Crash(CrashKind::Kill))),
+            _ => None,
+        });
+        let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        let applied = store.apply(now, &[command]);
+        if disk.crashed().is_some() {
+            state.dies();
+        } else if let Some(Doom::Disk(after)) = &mut state.fate.doom {
+            let used = u32::try_from(disk.steps() - before).unwrap_or(u32::MAX);
+            *after = after.saturating_sub(used);
+        }
+        disk.begin(None);
+        state.observe();
+        if state.dead {
+            return Err(dead(gone()));
+        }
+        let reply = applied.map_err(Arc::new)?.replies.pop();
+        let reply = reply.ok_or_else(|| dead(std::io::Error::other("no reply")))?;
+        match &reply {
+            Ok(_) => state.tally.applied += 1,
+            Err(refusal) => {
+                state.story.tell(|| format!("      refused: {refusal}"));
+                state.tally.refused += 1;
+            }
+        }
+        Ok(reply)
+    }
+}
+
+impl Commit for SimCommit {
+    fn commit(&self, command: Command) -> Pin<Box<dyn Future<Output = Committing> + Send + '_>> {
+        Box::pin(std::future::ready(self.apply(command)))
+    }
+}
+
+fn dead(error: std::io::Error) -> Arc<StoreError> {
+    Arc::new(StoreError::Io(error))
+}

@@ -1,0 +1,18 @@
+//! The second world: `harness run` itself. The library's own flow over simulated ports, in a
+//! process that is interrupted and killed, between any two effects and inside every step of git and
+//! of the disk, and started again on what it left.
+//!
+//! A kill is an error of every port from that moment on; the runtime and the machines are thrown
+//! away, git and the disk stay.
+
+mod agent;
+pub mod checkers;
+mod commit;
+mod flaw;
+mod process;
+mod shell;
+mod stage;
+mod world;
+
+pub use flaw::Flaw;
+pub use world::RunWorld;

@@ -1,0 +1,254 @@
+//! What all ports of one world share: what is going to happen to the process, and what happened.
+
+use std::{
+    collections::BTreeMap,
+    io,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use harness::{Hub, store::disk::File, workspace::Workspace as _};
+use harness_core::{CommitId, Epoch, Ledger, TaskId, format};
+
+use super::{Flaw, checkers};
+use crate::{
+    checkers::Violation,
+    clock::SimClock,
+    disk::SimDisk,
+    git::{Files, Head, SimGit},
+    random::Random,
+    story::{Story, Tally},
+};
+
+/// No process has so much to do: one that goes on after it goes on for ever.
+const MOMENTS_OF_A_PROCESS: u64 = 20_000;
+
+/// Where the process dies.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Doom {
+    /// Before one of its steps in git.
+    Git(u32),
+    /// In one of its steps on the disk.
+    Disk(u32),
+    /// Before it commits or runs a script, or while its agent works.
+    Effect(u32),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Moment {
+    Git,
+    Effect,
+}
+
+/// What is to happen to one process.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Fate {
+    pub(super) doom: Option<Doom>,
+    /// Somebody wants it to stop, after so many moments.
+    pub(super) interrupt: Option<u32>,
+    /// And once more, if it is still there.
+    pub(super) impatient: bool,
+    /// The environment lacks the checks.
+    pub(super) lacks_checks: bool,
+    pub(super) init_fails: bool,
+    /// Nothing but what agents do goes wrong.
+    pub(super) quiet: bool,
+}
+
+/// A repository at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Snapshot {
+    pub(super) work: Files,
+    pub(super) index: Files,
+    pub(super) head: Head,
+    pub(super) commit: Option<CommitId>,
+}
+
+impl Snapshot {
+    pub(super) fn of(git: &SimGit) -> Self {
+        let model = git.model();
+        Self {
+            work: model.work.clone(),
+            index: model.index.clone(),
+            head: model.head.clone(),
+            commit: model.head_commit().ok(),
+        }
+    }
+}
+
+/// One attempt, as somebody saw it who only looks at the disk, at git and at the scripts that ran.
+#[derive(Debug, Clone)]
+pub(super) struct Seen {
+    pub(super) epoch: Option<Epoch>,
+    pub(super) claim: Snapshot,
+    /// What the agent left when it last did something.
+    pub(super) mess: Option<Snapshot>,
+    /// The harness has committed that since, and the index is that commit.
+    pub(super) kept: bool,
+    /// What was intended first.
+    pub(super) intent: Option<String>,
+    /// The work trees on which its check passed.
+    pub(super) passed: Vec<Files>,
+}
+
+pub(super) struct State {
+    pub(super) random: Random,
+    pub(super) story: Story,
+    pub(super) tally: Tally,
+    pub(super) fate: Fate,
+    pub(super) dead: bool,
+    pub(super) hub: Option<Hub>,
+    moments: u64,
+    pub(super) git: SimGit,
+    pub(super) disk: SimDisk,
+    pub(super) clock: Arc<SimClock>,
+    pub(super) flaw: Flaw,
+    /// As last seen.
+    pub(super) ledger: Ledger,
+    pub(super) attempts: BTreeMap<TaskId, Seen>,
+    pub(super) violation: Option<Violation>,
+    pub(super) executions: u64,
+    pub(super) files_made: u32,
+}
+
+/// A handle; all handles share the one stage.
+#[derive(Clone)]
+pub(super) struct Stage(Arc<Mutex<State>>);
+
+impl Stage {
+    pub(super) fn new(seed: u64, flaw: Flaw, story: Story, ledger: Ledger, disk: SimDisk) -> Self {
+        let clock = Arc::new(SimClock::at(harness_core::Timestamp::from_seconds(1_751_364_000)));
+        Self(Arc::new(Mutex::new(State {
+            random: Random::new(seed),
+            story,
+            tally: Tally::default(),
+            fate: Fate::default(),
+            dead: false,
+            hub: None,
+            moments: 0,
+            git: crate::session::repository(),
+            disk,
+            clock,
+            flaw,
+            ledger,
+            attempts: BTreeMap::new(),
+            violation: None,
+            executions: 0,
+            files_made: 0,
+        })))
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Git as the process has it, that dies in its steps.
+    pub(super) fn git(&self) -> SimGit {
+        let stage = self.clone();
+        let hook = move |step: &'static str| {
+            let mut state = stage.state();
+            state.story.tell(|| format!("      git: {step}"));
+            state.moment(Moment::Git)?;
+            if step == "commit index" {
+                state.attempts.values_mut().for_each(|seen| seen.kept = true);
+            }
+            Ok(())
+        };
+        self.state().git.with_hook(Arc::new(hook))
+    }
+}
+
+impl State {
+    pub(super) fn begin(&mut self, fate: Fate, hub: Hub) {
+        self.fate = fate;
+        self.hub = Some(hub);
+        self.dead = false;
+        self.moments = 0;
+    }
+
+    /// Something is about to happen in the process, if it lives.
+    pub(super) fn moment(&mut self, moment: Moment) -> io::Result<()> {
+        if self.dead {
+            return Err(gone());
+        }
+        self.tally.steps += 1;
+        self.moments += 1;
+        if self.moments > MOMENTS_OF_A_PROCESS {
+            self.broken("stops_within_bounds", "a process goes on and on".into());
+            self.dead = true;
+            return Err(gone());
+        }
+        match (&mut self.fate.doom, moment) {
+            (Some(Doom::Git(0)), Moment::Git) | (Some(Doom::Effect(0)), Moment::Effect) => {
+                self.dies();
+                return Err(gone());
+            }
+            (Some(Doom::Git(more)), Moment::Git) | (Some(Doom::Effect(more)), Moment::Effect) => {
+                *more -= 1;
+            }
+            _ => {}
+        }
+        match self.fate.interrupt {
+            Some(0) => {
+                self.fate.interrupt = None;
+                self.interrupt();
+            }
+            Some(more) => self.fate.interrupt = Some(more - 1),
+            None => {}
+        }
+        Ok(())
+    }
+
+    pub(super) fn interrupt(&mut self) {
+        self.story.tell(|| "      somebody interrupts".into());
+        self.tally.interrupts += 1;
+        if let Some(hub) = &self.hub {
+            hub.interrupt();
+        }
+    }
+
+    pub(super) fn dies(&mut self) {
+        self.story.tell(|| "      the process is killed".into());
+        self.tally.kills += 1;
+        self.dead = true;
+    }
+
+    /// Only the first is told: the others may follow from it.
+    pub(super) fn broken(&mut self, checker: &'static str, what: String) {
+        self.violation.get_or_insert(Violation { checker, what });
+    }
+
+    /// Looks at the disk and judges what changed since the last look.
+    pub(super) fn observe(&mut self) {
+        let after = match format::read_ledger(&self.disk.bytes(File::Ledger)) {
+            Ok(ledger) => ledger,
+            Err(e) => return self.broken("ledger_or_backup_always_parses", e.to_string()),
+        };
+        let before = std::mem::replace(&mut self.ledger, after.clone());
+        for task in after.tasks() {
+            let Some(earlier) = before.task(&task.id) else { continue };
+            if earlier == task {
+                continue;
+            }
+            if let Err(violation) = checkers::changed(self, earlier, task) {
+                self.broken(violation.checker, violation.what);
+            }
+        }
+    }
+
+    /// The agent did something.
+    pub(super) fn messed(&mut self, task: &TaskId) {
+        let mess = Snapshot::of(&self.git);
+        if let Some(seen) = self.attempts.get_mut(task) {
+            seen.mess = Some(mess);
+            seen.kept = false;
+        }
+    }
+
+    pub(super) fn head(&self) -> Option<CommitId> {
+        self.git.head().ok()
+    }
+}
+
+pub(super) fn gone() -> io::Error {
+    io::Error::other("this process is dead")
+}

@@ -1,0 +1,187 @@
+//! One seed of `harness run`: some tasks, and processes that work on them until nothing is left.
+
+use std::{io, path::Path};
+
+use harness::{
+    Hub,
+    store::{FileStore, Locking, Store as _, disk::File},
+};
+use harness_core::{
+    Command, TaskId, Timestamp,
+    command::{Add, Edit},
+    format,
+    machine::work::Stopped,
+};
+
+use super::{
+    Flaw, checkers,
+    process::{live, session},
+    stage::{Doom, Fate, Stage},
+};
+use crate::{
+    checkers::Violation,
+    disk::{Quirk, SimDisk},
+    random::Random,
+    story::{Story, Tally},
+};
+
+/// After so many processes nobody disturbs any more.
+const DISTURBED: usize = 12;
+/// And then one is enough, where nothing has to be asked twice.
+const QUIET: usize = 2;
+
+pub struct RunWorld {
+    stage: Stage,
+    root: tempfile::TempDir,
+    max_tasks: i64,
+    disturbed: usize,
+    /// Processes that did not end because nothing was left.
+    cut_short: u64,
+}
+
+impl RunWorld {
+    pub fn new(seed: u64, flaw: Flaw, story: Story) -> Result<Self, Violation> {
+        // So that the two worlds of a seed have nothing in common.
+        let seed = seed.wrapping_mul(0x9E37_79B9).wrapping_add(0x52_55_4E);
+        let mut random = Random::new(seed ^ 0x0BEE);
+        let root = tempfile::tempdir().map_err(cannot_set_up)?;
+        if random.percent(30) {
+            std::fs::write(root.path().join("harness-init.sh"), "").map_err(cannot_set_up)?;
+        }
+        let disk = SimDisk::new(seed, Quirk::None);
+        found(root.path(), &disk, &mut random).map_err(cannot_set_up)?;
+        let ledger = format::read_ledger(&disk.bytes(File::Ledger)).map_err(cannot_set_up)?;
+        let max_tasks = [1, 2, 20][random.below(3)];
+        let disturbed = random.below(DISTURBED);
+        let stage = Stage::new(seed, flaw, story, ledger, disk);
+        Ok(Self { stage, root, max_tasks, disturbed, cut_short: 0 })
+    }
+
+    /// What it covered, and its story.
+    pub fn end(self) -> (Tally, Story) {
+        let mut state = self.stage.state();
+        (state.tally, std::mem::take(&mut state.story))
+    }
+
+    /// Lives through the whole seed.
+    pub fn run(&mut self) -> Result<(), Violation> {
+        self.make_marker()?;
+        for number in 0..self.disturbed + QUIET {
+            let quiet = number >= self.disturbed;
+            let stopped = self.process(number, quiet)?;
+            self.check_bounds()?;
+            match stopped {
+                Some(Stopped::Complete) => return self.complete(),
+                Some(other) if quiet => {
+                    let what = format!("undisturbed, and it stopped by {other:?}");
+                    return Err(Violation { checker: "ends_with_nothing_to_do", what });
+                }
+                Some(_) | None => self.cut_short += 1,
+            }
+        }
+        let what = "the processes are used up".into();
+        Err(Violation { checker: "ends_with_nothing_to_do", what })
+    }
+
+    fn process(&mut self, number: usize, quiet: bool) -> Result<Option<Stopped>, Violation> {
+        let hub = Hub::new(format!("process-{number}"));
+        {
+            let mut state = self.stage.state();
+            let fate = fate(&mut state.random, quiet);
+            state.story.tell(|| format!("process {number} starts: {fate:?}"));
+            state.begin(fate, hub.clone());
+        }
+        let pid = u32::try_from(number).unwrap_or(0) + 100;
+        let session = session(self.max_tasks, pid).map_err(cannot_set_up)?;
+        let result = live(&self.stage, self.root.path(), hub, session);
+        let mut state = self.stage.state();
+        state.hub = None;
+        state.observe();
+        state.story.tell(|| format!("process {number} ends: {result:?}"));
+        if let Some(violation) = state.violation.take() {
+            return Err(violation);
+        }
+        match result {
+            _ if state.dead => Ok(None),
+            Ok(stopped) => Ok(Some(stopped)),
+            Err(e) => Err(Violation { checker: "no_error_but_a_kill", what: e.to_string() }),
+        }
+    }
+
+    /// An agent works once for each attempt that is counted, and once more for each process that
+    /// did not come to its end.
+    fn check_bounds(&self) -> Result<(), Violation> {
+        let state = self.stage.state();
+        let most: u64 = state.ledger.tasks().map(|task| u64::from(task.max_attempts)).sum();
+        let most = most + self.cut_short + 1;
+        if state.executions > most {
+            let what = format!("agents were started {} times, not {most}", state.executions);
+            return Err(Violation { checker: "agents_are_not_started_for_ever", what });
+        }
+        Ok(())
+    }
+
+    fn complete(&self) -> Result<(), Violation> {
+        if self.stage.state().flaw == Flaw::MarkerStays {
+            self.make_marker()?;
+        }
+        let marker_is_there = self.root.path().join(".harness-active").exists();
+        checkers::at_the_end(&self.stage.state(), marker_is_there)
+    }
+
+    fn make_marker(&self) -> Result<(), Violation> {
+        std::fs::write(self.root.path().join(".harness-active"), "").map_err(cannot_set_up)
+    }
+}
+
+fn fate(random: &mut Random, quiet: bool) -> Fate {
+    if quiet {
+        return Fate { quiet, ..Fate::default() };
+    }
+    let doom = match random.weighted(&[20, 30, 25, 25]) {
+        0 => None,
+        1 => Some(Doom::Git(random.below(24) as u32)),
+        2 => Some(Doom::Disk(random.below(220) as u32)),
+        _ => Some(Doom::Effect(random.below(30) as u32)),
+    };
+    Fate {
+        doom,
+        interrupt: random.percent(40).then(|| random.below(36) as u32),
+        impatient: random.percent(25),
+        lacks_checks: random.percent(8),
+        init_fails: random.percent(6),
+        quiet,
+    }
+}
+
+/// `harness init` and `harness add`, some of these waiting for others.
+fn found(root: &Path, disk: &SimDisk, random: &mut Random) -> Result<(), harness::Error> {
+    let mut store = FileStore::on(root, Box::new(disk.clone()), Locking::Elsewhere);
+    let now = Timestamp::from_seconds(1_751_363_000);
+    store.create(now)?;
+    let count = 1 + random.below(4);
+    for number in 1..=count as u64 {
+        let id = TaskId::numbered(number);
+        let earlier = (number > 1 && random.percent(35)).then(|| TaskId::numbered(number - 1));
+        let fields = Edit {
+            priority: Some(["P0", "P1", "P2"][random.below(3)].to_owned()),
+            depends_on: earlier.map(|id| vec![id]),
+            validation_command: Some(format!("check {id}")),
+            attempt_timeout_seconds: random.percent(50).then_some(3600),
+            max_attempts: Some(1 + random.below(3) as u32),
+            cleanup: random.percent(30).then(|| "tidy up".to_owned()),
+            ..Edit::nothing(id.clone())
+        };
+        let add = Add { id: Some(id), title: format!("number {number}"), fields };
+        let applied = store.apply(now, &[Command::Add(add)])?;
+        if let Some(Err(refusal)) = applied.replies.first() {
+            return Err(refusal.to_string().into());
+        }
+    }
+    disk.founded();
+    Ok(())
+}
+
+fn cannot_set_up(error: impl std::fmt::Display) -> Violation {
+    Violation { checker: "set_up", what: io::Error::other(error.to_string()).to_string() }
+}
