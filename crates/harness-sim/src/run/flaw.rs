@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use harness::workspace::{Base, Evidence, Rescue, RolledBack, Status, Workspace, WorkspaceError};
+use harness::workspace::{
+    Base, Checkout, Evidence, Rescue, RolledBack, Status, Workspace, WorkspaceError,
+};
 use harness_core::{CommitId, TaskId, Timestamp, TreeId};
 
 use crate::git::SimGit;
@@ -30,6 +32,18 @@ pub(super) struct FlawedGit {
 }
 
 impl Workspace for FlawedGit {
+    fn touched(&self, base: &Base) -> Result<Vec<String>, WorkspaceError> {
+        self.git.touched(base)
+    }
+
+    fn tree_of(&self, commit: &CommitId) -> Result<TreeId, WorkspaceError> {
+        self.git.tree_of(commit)
+    }
+
+    fn checkout(&self, commit: &CommitId) -> Result<Checkout, WorkspaceError> {
+        self.git.checkout(commit)
+    }
+
     fn top_level(&self) -> &Path {
         self.git.top_level()
     }

@@ -5,13 +5,17 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use harness::{
     Cx, Harness, Hub, Ports, Result,
-    flows::{Team, Tools, work::work},
+    flows::{Judging, Team, Tools, work::work},
+    host::Desk,
     named,
     store::disk::File,
 };
 use harness_core::{
     format,
-    machine::work::{Runs, Session, Stopped},
+    machine::{
+        attempt::Rules,
+        work::{Runs, Session, Stopped},
+    },
 };
 
 use super::{agent::RunAgent, commit::SimCommit, flaw::FlawedGit, shell::RunShell, stage::Stage};
@@ -61,5 +65,13 @@ fn tools(stage: &Stage, root: &Path) -> Tools {
         run_id: "simulated".to_owned(),
         lease_seconds: LEASE_SECONDS,
         stall: None,
+        desk: Desk::default(),
+        socket: None,
+        // Receipts are files of their own, beside the disk that is simulated.
+        judging: Judging {
+            rules: Rules::default(),
+            agent: Some("simulated".to_owned()),
+            record: Arc::new(|_| Ok(())),
+        },
     }
 }
