@@ -7,6 +7,7 @@ use harness::workspace::{
 };
 use harness_core::{CommitId, TaskId, Timestamp, TreeId};
 
+use super::stage::Stage;
 use crate::git::SimGit;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -25,8 +26,9 @@ pub enum Flaw {
     MarkerStays,
 }
 
-/// Git with one thing wrong.
+/// Git as a process has it, perhaps with one thing wrong.
 pub(super) struct FlawedGit {
+    pub(super) stage: Stage,
     pub(super) git: SimGit,
     pub(super) flaw: Flaw,
 }
@@ -49,22 +51,27 @@ impl Workspace for FlawedGit {
     }
 
     fn head(&self) -> Result<CommitId, WorkspaceError> {
+        self.stage.in_turn();
         self.git.head()
     }
 
     fn status(&self) -> Result<Status, WorkspaceError> {
+        self.stage.in_turn();
         self.git.status()
     }
 
     fn preflight(&self) -> Result<(), WorkspaceError> {
+        self.stage.in_turn();
         self.git.preflight()
     }
 
     fn base(&self, task: &TaskId) -> Result<Base, WorkspaceError> {
+        self.stage.in_turn();
         self.git.base(task)
     }
 
     fn tree(&self) -> Result<TreeId, WorkspaceError> {
+        self.stage.in_turn();
         self.git.tree()
     }
 
@@ -74,10 +81,12 @@ impl Workspace for FlawedGit {
         base: &Base,
         claimed_at: Timestamp,
     ) -> Result<Evidence, WorkspaceError> {
+        self.stage.in_turn();
         self.git.evidence(task, base, claimed_at)
     }
 
     fn commit(&self, base: &Base, message: &str) -> Result<CommitId, WorkspaceError> {
+        self.stage.in_turn();
         self.git.commit(base, message)
     }
 
@@ -87,6 +96,7 @@ impl Workspace for FlawedGit {
         attempt: u32,
         base: &Base,
     ) -> Result<Option<Rescue>, WorkspaceError> {
+        self.stage.in_turn();
         self.git.rescue(task, attempt, base)
     }
 
@@ -96,6 +106,7 @@ impl Workspace for FlawedGit {
         attempt: u32,
         base: &Base,
     ) -> Result<RolledBack, WorkspaceError> {
+        self.stage.in_turn();
         let before = self.git.read("notes.txt");
         let rolled_back = self.git.rollback(task, attempt, base)?;
         match self.flaw {

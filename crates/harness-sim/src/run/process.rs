@@ -24,8 +24,13 @@ const LEASE_SECONDS: u64 = 1800;
 
 /// Runs until the session is over, or until a port says that the process is dead.
 pub(super) fn live(stage: &Stage, root: &Path, hub: Hub, session: Session) -> Result<Stopped> {
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
+    let (parks, wakes) = (stage.clone(), stage.clone());
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .on_thread_park(move || parks.set_parked(true))
+        .on_thread_unpark(move || wakes.set_parked(false))
+        .build()?;
     let tools = tools(stage, root);
     let flow = Harness::define("run")
         .agents(Team { worker: named("worker", RunAgent(stage.clone())) })
@@ -57,7 +62,7 @@ fn tools(stage: &Stage, root: &Path) -> Tools {
             clock,
             tick: Duration::from_secs(LEASE_SECONDS / 3),
         },
-        workspace: Arc::new(FlawedGit { git: stage.git(), flaw }),
+        workspace: Arc::new(FlawedGit { stage: stage.clone(), git: stage.git(), flaw }),
         shell: Arc::new(RunShell(stage.clone())),
         ledger: Arc::new(ledger),
         root: root.to_owned(),

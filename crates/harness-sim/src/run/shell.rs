@@ -12,7 +12,7 @@ use harness_core::TaskId;
 
 use super::{
     Flaw,
-    stage::{Moment, Stage, State},
+    stage::{Moment, PATIENCE, Stage, State},
 };
 use crate::git::Files;
 
@@ -29,8 +29,6 @@ pub(super) fn is_done(files: &Files, task: &TaskId) -> bool {
 
 /// A check of this tree does not come to an end.
 pub(super) const TAR_PIT: &str = "work/tar-pit";
-/// How long a script waits for a cancel that is certain to come.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(super) struct RunShell(pub(super) Stage);
 
@@ -86,6 +84,7 @@ impl Shell for RunShell {
     }
 
     fn run_until(&self, script: &Script, cancel: &Cancel) -> io::Result<Ran> {
+        self.0.in_turn();
         Ok(Ran {
             exit: self.exit(script, cancel)?,
             duration: Duration::ZERO,

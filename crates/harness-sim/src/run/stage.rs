@@ -3,7 +3,11 @@
 use std::{
     collections::BTreeMap,
     io,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
 };
 
 use harness::{Hub, store::disk::File, workspace::Workspace as _};
@@ -112,12 +116,18 @@ pub(super) struct State {
 
 /// A handle; all handles share the one stage.
 #[derive(Clone)]
-pub(super) struct Stage(Arc<Mutex<State>>);
+pub(super) struct Stage {
+    state: Arc<Mutex<State>>,
+    parked: Arc<AtomicBool>,
+}
+
+/// How long a thread waits for what is certain to come.
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
 impl Stage {
     pub(super) fn new(seed: u64, flaw: Flaw, story: Story, ledger: Ledger, disk: SimDisk) -> Self {
         let clock = Arc::new(SimClock::at(harness_core::Timestamp::from_seconds(1_751_364_000)));
-        Self(Arc::new(Mutex::new(State {
+        let state = State {
             random: Random::new(seed),
             story,
             tally: Tally::default(),
@@ -134,11 +144,26 @@ impl Stage {
             violation: None,
             executions: 0,
             files_made: 0,
-        })))
+        };
+        Self { state: Arc::new(Mutex::new(state)), parked: Arc::default() }
+    }
+
+    /// Whether the runtime has nothing to do but to wait.
+    pub(super) fn set_parked(&self, parked: bool) {
+        self.parked.store(parked, Ordering::SeqCst);
+    }
+
+    /// What blocks begins only when all else was heard. Else it would be chance whether its end
+    /// comes before an interrupt that was there first, and a seed would not replay.
+    pub(super) fn in_turn(&self) {
+        let since = Instant::now();
+        while !self.parked.load(Ordering::SeqCst) && since.elapsed() < PATIENCE {
+            std::thread::yield_now();
+        }
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Git as the process has it, that dies in its steps.
