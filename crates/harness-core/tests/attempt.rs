@@ -94,7 +94,7 @@ fn failed() -> Input<Ended> {
 }
 
 fn undone() -> Input<Ended> {
-    Input::Ended(Ended::Undone { base: commit() })
+    Input::Ended(Ended::Undone { base: commit(), put_back: Vec::new() })
 }
 
 fn taken() -> Input<Ended> {
@@ -151,7 +151,7 @@ fn red_is_intended_undone_cleaned_up_and_failed_in_that_order() {
             (red(), &format!("intend TEST_FAIL: {RED}")),
             (ok(), "undo"),
             (undone(), "clean up: make clean"),
-            (Input::Ended(Ended::CleanedUp), &format!("fail TEST_FAIL: {RED}")),
+            (Input::Ended(Ended::CleanedUp(None)), &format!("fail TEST_FAIL: {RED}")),
             (failed(), "done Failed { retryable: true }"),
         ],
     );
@@ -531,4 +531,31 @@ fn protected_files_are_flagged_or_refused_before_anything_is_checked() {
     let found = Entry::Recovered(Action::Judge { commit: CommitWhen::BeforeCheck });
     let recovered = [(Input::Begin, "touched"), (touched("b"), "keep"), (kept(), "check")];
     check_by(rules(OnTouch::Refuse), task(), found, &recovered);
+}
+
+#[test]
+fn what_a_rollback_put_back_and_a_cleanup_that_failed_are_said() {
+    let put_back = vec!["mine.txt".to_owned()];
+    let mut with_cleanup = task();
+    with_cleanup.cleanup = Some("make clean".into());
+    check(
+        with_cleanup,
+        Entry::Fresh,
+        &[
+            (Input::Begin, "work"),
+            (finished(), "check"),
+            (red(), &format!("intend TEST_FAIL: {RED}")),
+            (ok(), "undo"),
+            (
+                Input::Ended(Ended::Undone { base: commit(), put_back }),
+                "warn: put back as before the claim: mine.txt",
+            ),
+            (Input::Committed(Reply::Noted), "clean up: make clean"),
+            (
+                Input::Ended(Ended::CleanedUp(Some("exit code 2".into()))),
+                "warn: the cleanup failed (exit code 2)",
+            ),
+            (Input::Committed(Reply::Noted), &format!("fail TEST_FAIL: {RED}")),
+        ],
+    );
 }

@@ -102,7 +102,14 @@ fn a_cleanup_runs_after_the_rollback_and_an_init_script_before_everything() {
     add(&env, "test -f .git/prepared && touch junk", "false", &more);
     env.run(["run", "--agent", "shell"]).code(4);
     assert_eq!(env.read(".git/cleaned"), "cleaned\n");
-    assert!(log(&env).contains(&"INIT Environment health check: PASS".to_owned()));
+    let log = log(&env);
+    assert!(log.contains(&"INIT Environment health check: PASS".to_owned()));
+    env.run(["add", "told nothing", "--validate", "true"]).success();
+    env.run(["run", "--agent", "shell"])
+        .code(5)
+        .stderr_contains("WARN: no instructions, which shell runs: task-002");
+    assert!(env.exists(".harness-active"), "work is left");
+    env.run(["task", "remove", "task-002"]).success();
     env.write("harness-init.sh", "exit 1\n").git(["commit", "--quiet", "-am", "broken"]);
     env.run(["task", "retry", "task-001"]).success();
     env.run(["run", "--agent", "shell"]).code(1).stderr_contains("harness-init.sh failed twice");
@@ -372,4 +379,17 @@ fn changes_of_the_user_are_set_aside_and_put_back_where_they_fit() {
         .stderr_contains("harness rescue show user/");
     assert_eq!(env.read("a"), "agent\n");
     env.run(["rescue", "show"]).success().stdout_contains("mine");
+}
+
+#[test]
+fn a_file_of_the_user_that_the_agent_changed_is_put_back_and_said() {
+    let env = world();
+    env.write("mine.txt", "mine");
+    let more = ["--max-attempts", "1", "--cleanup", "exit 2"];
+    add(&env, "echo agent > mine.txt", "false", &more);
+    env.run(["run", "--agent", "shell"]).code(4);
+    assert_eq!(env.read("mine.txt"), "mine");
+    let log = log(&env).join("\n");
+    assert!(log.contains("WARN [task-001] put back as before the claim: mine.txt"), "{log}");
+    assert!(log.contains("WARN [task-001] the cleanup failed (exit code 2)"), "{log}");
 }

@@ -380,18 +380,19 @@ fn there_is_always_a_next_number() {
 #[test]
 fn an_interrupted_complete_ends_its_check() {
     let env = world();
-    env.run(["add", "slow", "--validate", "echo $$ > pid.tmp; mv pid.tmp pid; sleep 600"])
-        .success();
+    // The check says its pid on a pipe: whoever opens it waits for the other.
+    let pipe = env.home().join("pid");
+    assert!(env.program("mkfifo").arg(&pipe).status().unwrap().success());
+    let check = format!("echo $$ > {}; sleep 600", pipe.display());
+    env.run(["add", "slow", "--validate", &check]).success();
     env.run(["task", "claim"]).success();
     let mut complete = env.harness(["task", "complete", "--id", "task-001"]);
     let mut child = complete.stderr(std::process::Stdio::null()).spawn().unwrap();
-    while !env.exists("pid") {
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
+    let said = fs::read_to_string(&pipe).unwrap();
     let pid = nix::unistd::Pid::from_raw(child.id().try_into().unwrap());
     nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));
-    let check = nix::unistd::Pid::from_raw(env.read("pid").trim().parse().unwrap());
+    let check = nix::unistd::Pid::from_raw(said.trim().parse().unwrap());
     assert!(nix::sys::signal::kill(check, None).is_err(), "the check goes on");
     assert_eq!(task(&env, 0)["status"], "in_progress");
 }

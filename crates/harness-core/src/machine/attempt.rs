@@ -112,11 +112,13 @@ pub enum Ended {
     Undone {
         /// That commit: it goes into the log.
         base: CommitId,
+        /// Files from before the claim that the attempt had changed.
+        put_back: Vec<String>,
     },
     /// The commit that the claim started from is gone: no further attempt can help.
     NoBase,
-    /// Or it failed: that changes nothing.
-    CleanedUp,
+    /// Or it failed, and why: that changes nothing.
+    CleanedUp(Option<String>),
     /// Of `Look`.
     Looked {
         /// Also when that can not be told: recovery decides then.
@@ -360,18 +362,12 @@ impl Attempt {
             (State::Preparing, Ended::Prepared) => self.check(),
             (State::Keeping { then }, Ended::Kept(commit)) => self.kept(then, commit),
             (State::Keeping { .. }, Ended::NotKept { why }) => self.intend(Category::TaskExec, why),
-            (State::Undoing, Ended::Undone { base }) => {
-                self.base = Some(base);
-                match self.task.cleanup.clone() {
-                    Some(command) => self.start(State::CleaningUp, Effect::Cleanup { command }),
-                    None => self.fail(),
-                }
-            }
+            (State::Undoing, Ended::Undone { base, put_back }) => self.undone(base, &put_back),
             (State::Undoing, Ended::NoBase) => {
                 self.attempts = Attempts::All;
                 self.fail()
             }
-            (State::CleaningUp, Ended::CleanedUp) => self.fail(),
+            (State::CleaningUp, Ended::CleanedUp(failed)) => self.cleaned_up(failed),
             (State::Looking(why), Ended::Looked { changed: true }) => {
                 Next::Done(Outcome::Left(why))
             }
@@ -395,6 +391,8 @@ impl Attempt {
         match (self.state.clone(), reply) {
             (State::Warning { then: AfterWarning::Work }, _) => self.work(),
             (State::Warning { then: AfterWarning::Judge }, _) => self.judge(),
+            (State::Warning { then: AfterWarning::CleanUp }, _) => self.clean_up(),
+            (State::Warning { then: AfterWarning::Fail }, _) => self.fail(),
             (State::Completing { commit }, _) => Next::Done(Outcome::Completed { commit }),
             (State::Intending, _) => self.start(State::Undoing, Effect::Undo),
             (State::Failing, Reply::Failed { retryable, .. }) => {

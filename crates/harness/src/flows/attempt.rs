@@ -6,7 +6,7 @@ use harness::{
     core::{
         Holder, Task,
         agent::End,
-        check::Verdict,
+        check::{Found, Verdict},
         machine::attempt::{Attempt, Effect, Ended, Entry, Outcome},
     },
     workspace::WorkspaceError,
@@ -70,10 +70,13 @@ impl Doing {
             }
             Effect::Cleanup { command } => {
                 let ran = tools.clean_up(&branch, &command, task, holder).await?;
-                if Verdict::of(harness::core::check::Found::Yes, ran.exit) != Verdict::Passed {
-                    tracing::warn!(task = %task.id, exit = ?ran.exit, "the cleanup failed");
-                }
-                Ok(Ended::CleanedUp)
+                Ok(Ended::CleanedUp(match Verdict::of(Found::Yes, ran.exit) {
+                    Verdict::Passed => None,
+                    Verdict::Red { why } => Some(why),
+                    Verdict::TimedOut => Some("it took too long".into()),
+                    Verdict::Missing => Some("there is no such command".into()),
+                    Verdict::Cancelled => Some("it was stopped".into()),
+                }))
             }
             Effect::Keep => self.keep().await,
             Effect::Undo => self.undo().await,
@@ -101,15 +104,7 @@ impl Doing {
         let (id, attempt) = (self.task.id.clone(), self.task.attempts + 1);
         let commit = base.commit.clone();
         match self.tools.git(move |git| git.rollback(&id, attempt, &base)).await? {
-            Ok(rolled_back) => {
-                for file in &rolled_back.put_back {
-                    tracing::warn!(
-                        file,
-                        "a file from before the claim was changed; it is put back"
-                    );
-                }
-                Ok(Ended::Undone { base: commit })
-            }
+            Ok(rolled_back) => Ok(Ended::Undone { base: commit, put_back: rolled_back.put_back }),
             Err(WorkspaceError::NoSuchCommit { .. }) => Ok(Ended::NoBase),
             Err(other) => Err(other.into()),
         }

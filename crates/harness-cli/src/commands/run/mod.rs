@@ -12,8 +12,11 @@ mod view;
 
 use std::sync::Arc;
 
-use harness::core::machine::work::{Runs, Stopped};
-use harness_core::{Ledger, Stats, ledger::ConcurrencyMode};
+use harness::{
+    agent::CodingAgent,
+    core::machine::work::{Runs, Stopped},
+};
+use harness_core::{Ledger, Stats, Task, ledger::ConcurrencyMode};
 use serde_json::json;
 
 use self::{session::Dirty, view::View};
@@ -98,7 +101,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     if args.detached {
         detach::leave_terminal()?;
     }
-    name_unfinishable(&ledger);
+    name_unfinishable(&ledger, &agent);
     let most = args.max_tasks_per_session.map(i64::from);
     let session = session::Session {
         worker: args.worker.id(&invocation.env, || Ok(root.clone()))?,
@@ -152,12 +155,21 @@ fn agent_name(config: &Config, command: Option<&str>) -> String {
 }
 
 /// Said before anything is done: the session would stop at the first of these.
-fn name_unfinishable(ledger: &Ledger) {
-    let lacking = ledger.tasks().filter(|t| t.unfinished() && t.check().is_none());
-    let names: Vec<&str> = lacking.map(|t| t.id.as_str()).collect();
-    if !names.is_empty() {
-        let names = names.join(", ");
-        crate::store::warn(&format!("no validation.command, so they can not be finished: {names}"));
+fn name_unfinishable(ledger: &Ledger, agent: &CodingAgent) {
+    let name = |lacks: &dyn Fn(&Task) -> bool| {
+        let lacking = ledger.tasks().filter(|t| t.unfinished() && lacks(t));
+        lacking.map(|t| t.id.to_string()).collect::<Vec<_>>().join(", ")
+    };
+    let unchecked = name(&|t| t.check().is_none());
+    if !unchecked.is_empty() {
+        let why = "no validation.command, so they can not be finished";
+        crate::store::warn(&format!("{why}: {unchecked}"));
+    }
+    let scripted = matches!(agent, CodingAgent::Shell(_));
+    let empty = |t: &Task| t.instructions.as_ref().is_none_or(|text| text.trim().is_empty());
+    let untold = name(&|t| scripted && empty(t));
+    if !untold.is_empty() {
+        crate::store::warn(&format!("no instructions, which shell runs: {untold}"));
     }
 }
 

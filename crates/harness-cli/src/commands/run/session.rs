@@ -16,6 +16,7 @@ use harness::{
     shell::SystemShell,
     store::{
         FileStore, Locking, Writer,
+        disk::{Disk, RealDisk},
         lock::{StateLock, Wait},
     },
     workspace::GitWorkspace,
@@ -62,6 +63,8 @@ impl Session {
             StateLock::acquire(root.path(), Wait::No).map_err(harness::store::StoreError::Lock)?;
         acquired.warnings.iter().for_each(|w| warn(&w.to_string()));
         end_leftovers(root.path())?;
+        // Hooks act only while there is a session.
+        RealDisk::open(root.path())?.make_marker()?;
         let bound = socket::bind(root.path(), &self.places)?;
         self.view.refresh(root.path());
         let told = Told::from_here_on(root.path(), Arc::clone(&self.view))?;

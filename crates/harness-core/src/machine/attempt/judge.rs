@@ -24,6 +24,8 @@ pub struct Rules {
 pub(super) enum AfterWarning {
     Work,
     Judge,
+    CleanUp,
+    Fail,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +49,30 @@ impl Attempt {
     pub(super) fn warn(&mut self, then: AfterWarning, message: String) -> Step {
         let note = Note::Warning { task: Some(self.task.id.clone()), message };
         self.commit(State::Warning { then }, Command::Note(note))
+    }
+
+    /// A file of the user that an agent changed is put back, and the user hears of it.
+    pub(super) fn undone(&mut self, base: CommitId, put_back: &[String]) -> Step {
+        self.base = Some(base);
+        if put_back.is_empty() {
+            return self.clean_up();
+        }
+        let files = put_back.join(", ");
+        self.warn(AfterWarning::CleanUp, format!("put back as before the claim: {files}"))
+    }
+
+    pub(super) fn clean_up(&mut self) -> Step {
+        match self.task.cleanup.clone() {
+            Some(command) => self.start(State::CleaningUp, Effect::Cleanup { command }),
+            None => self.fail(),
+        }
+    }
+
+    pub(super) fn cleaned_up(&mut self, failed: Option<String>) -> Step {
+        match failed {
+            Some(why) => self.warn(AfterWarning::Fail, format!("the cleanup failed ({why})")),
+            None => self.fail(),
+        }
     }
 
     pub(super) fn based(&mut self, verdict: &Verdict) -> Step {
