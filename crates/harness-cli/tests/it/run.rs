@@ -40,7 +40,8 @@ fn subjects(env: &TestEnvironment) -> Vec<String> {
 #[test]
 fn what_passes_is_committed_and_what_fails_is_rolled_back_rescued_and_tried_again() {
     let env = world();
-    add(&env, "touch one", "test -f one", &[]);
+    let told = "test $HARNESS_SESSION = 1 -a -n \"$HARNESS_RUN_ID\" -a $HARNESS_TASK_ID = task-001";
+    add(&env, &format!("{told} && touch one"), &format!("{told} && test -f one"), &[]);
     let flaky = "if [ $HARNESS_ATTEMPT = 2 ]; then touch two; else echo x > junk; fi";
     add(&env, flaky, "test -f two", &[]);
     env.write("mine.txt", "mine");

@@ -14,7 +14,7 @@ use harness::{
     shell::Ran,
 };
 
-use super::{Tools, tools::variables};
+use super::Tools;
 
 /// How much of the last line of a check's output is told.
 const LAST_LINE: usize = 200;
@@ -76,7 +76,9 @@ impl Judge {
         let check = Check {
             command: self.task.check().unwrap_or_default().to_owned(),
             timeout_seconds: self.task.validation.timeout_seconds,
-            environment: root_variable.chain(variables(&self.task, &self.holder)).collect(),
+            environment: root_variable
+                .chain(self.tools.variables(&self.task, &self.holder))
+                .collect(),
         };
         let (tools, ran) = (self.tools.clone(), check.clone());
         let checked = self.tools.until_cancelled(branch, move |cancel| {

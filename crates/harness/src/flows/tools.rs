@@ -97,7 +97,7 @@ impl Tools {
     ) -> Script {
         let mut environment = vec![self.root_variable()];
         if let Some((task, holder)) = about {
-            environment.extend(variables(task, holder));
+            environment.extend(self.variables(task, holder));
         }
         Script {
             command: command.to_owned(),
@@ -164,7 +164,7 @@ impl Tools {
             text = format!("{text}\nThe work is done up to step {step}: go on from there.\n");
         }
         let mut environment = self.environment.clone();
-        let own = [self.root_variable()].into_iter().chain(variables(task, holder));
+        let own = [self.root_variable()].into_iter().chain(self.variables(task, holder));
         environment.extend(own.map(|(name, value)| (name.into(), value.into())));
         environment.push(("HARNESS_ITERATION".into(), "0".into()));
         if let Some(socket) = &self.socket {
@@ -188,18 +188,22 @@ impl Tools {
         }
     }
 
+    /// What every agent, check and cleanup of an attempt finds in its environment.
+    pub(super) fn variables(&self, task: &Task, holder: &Holder) -> [(String, String); 6] {
+        // As the log counts: it is only for the eye, so a ledger that can not be read is no matter.
+        let session = (self.ledger)().map_or(0, |ledger| ledger.head().session_count);
+        [
+            ("HARNESS_TASK_ID", task.id.to_string()),
+            ("HARNESS_EPOCH", task.epoch.unwrap_or_default().to_string()),
+            ("HARNESS_ATTEMPT", (task.attempts + 1).to_string()),
+            ("HARNESS_WORKER_ID", holder.worker.to_string()),
+            ("HARNESS_SESSION", session.to_string()),
+            ("HARNESS_RUN_ID", self.run_id.clone()),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+    }
+
     pub(super) fn root_variable(&self) -> (String, String) {
         ("HARNESS_STATE_ROOT".to_owned(), self.root.display().to_string())
     }
-}
-
-/// What every agent, check and cleanup of an attempt finds in its environment.
-pub(super) fn variables(task: &Task, holder: &Holder) -> [(String, String); 4] {
-    [
-        ("HARNESS_TASK_ID", task.id.to_string()),
-        ("HARNESS_EPOCH", task.epoch.unwrap_or_default().to_string()),
-        ("HARNESS_ATTEMPT", (task.attempts + 1).to_string()),
-        ("HARNESS_WORKER_ID", holder.worker.to_string()),
-    ]
-    .map(|(name, value)| (name.to_owned(), value))
 }
