@@ -122,7 +122,10 @@ pub(super) fn pid(number: u32) -> Option<Pid> {
 
 #[cfg(test)]
 mod tests {
-    use std::process::{Command, Stdio};
+    use std::{
+        io::{Read, Write},
+        process::{Command, Stdio},
+    };
 
     use super::*;
 
@@ -143,9 +146,12 @@ mod tests {
         let mut child = Command::new("cat")
             .env(super::super::JOB_VARIABLE, &value)
             .stdin(Stdio::piped())
-            .stdout(Stdio::null())
+            .stdout(Stdio::piped())
             .spawn()
             .unwrap();
+        // What it echoes shows that it is itself: the kernel tells no environment in mid-exec.
+        child.stdin.as_mut().unwrap().write_all(b"x").unwrap();
+        child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
         let pids = |found: Vec<Entry>| found.iter().map(|e| e.pid).collect::<Vec<_>>();
         assert!(pids(descendants(std::process::id())).contains(&child.id()));
         let variable = format!("{}={value}", super::super::JOB_VARIABLE);
