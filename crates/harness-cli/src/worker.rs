@@ -47,20 +47,45 @@ impl Choice {
 /// One file per terminal session, so that a dozen terminals are a dozen workers. A session's number
 /// is that of its leader and comes back after its end; with the leader's start time it does not.
 fn terminal_file(workers: &Path) -> Result<PathBuf> {
-    let session = rustix::process::getsid(None).map_err(io::Error::from)?.as_raw_nonzero();
+    let (session, terminal) = own_session()?;
+    if session == 0 {
+        // The leader is outside our pid namespace, as in most containers: what is left to tell two
+        // sessions apart is the terminal they are on.
+        return Ok(workers.join(format!("terminal-tty-{terminal}")));
+    }
     // A leader that has ended still keeps its number from being used again while the session lives.
     let started = fs::read_to_string(format!("/proc/{session}/stat"))
         .ok()
-        .and_then(|stat| start_time(&stat).map(str::to_owned))
+        .and_then(|stat| field(&stat, 22).map(str::to_owned))
         .unwrap_or_else(|| "gone".to_owned());
     Ok(workers.join(format!("terminal-{session}-{started}")))
 }
 
-/// Field 22 of /proc/PID/stat. The second, the program's name in parentheses, may itself hold
-/// blanks and parentheses, so counting begins after the last one.
-fn start_time(stat: &str) -> Option<&str> {
+/// The number of this process's session, and that of its terminal's device. Read from /proc because
+/// `rustix::process::getsid` takes a 0 for impossible.
+#[cfg(target_os = "linux")]
+fn own_session() -> Result<(u32, String)> {
+    let path = Path::new("/proc/self/stat");
+    let stat = fs::read_to_string(path).map_err(|why| Failure::file("read", path, &why))?;
+    let session = field(&stat, 6).and_then(|text| text.parse().ok());
+    match (session, field(&stat, 7)) {
+        (Some(session), Some(terminal)) => Ok((session, terminal.to_owned())),
+        _ => Err(Failure::error("/proc/self/stat names no session")
+            .hint("name the worker with --worker or HARNESS_WORKER_ID")),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn own_session() -> Result<(u32, String)> {
+    let session = rustix::process::getsid(None).map_err(io::Error::from)?;
+    Ok((session.as_raw_nonzero().get().unsigned_abs(), String::new()))
+}
+
+/// Field `number` of /proc/PID/stat, from the third on. The second, the program's name in
+/// parentheses, may itself hold blanks and parentheses, so counting begins after the last one.
+fn field(stat: &str, number: usize) -> Option<&str> {
     let (_, after_name) = stat.rsplit_once(')')?;
-    after_name.split_ascii_whitespace().nth(19)
+    after_name.split_ascii_whitespace().nth(number - 3)
 }
 
 /// The id in `file`, made if there is none. Of several processes that make one at the same time,
@@ -122,10 +147,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_start_time_is_found_behind_any_name() {
+    fn a_field_is_found_behind_any_name() {
         let stat = "42 (a) b (c)) S 1 42 42 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 777 0 0";
-        assert_eq!(start_time(stat), Some("777"));
-        assert_eq!(start_time("42 (x"), None);
+        assert_eq!(field(stat, 22), Some("777"));
+        assert_eq!(field("42 (x", 22), None);
     }
 
     #[test]
