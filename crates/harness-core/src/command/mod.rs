@@ -17,6 +17,7 @@ mod release;
 mod remove;
 mod renew;
 mod retry;
+mod run;
 mod session;
 mod upkeep;
 
@@ -36,6 +37,7 @@ pub use release::Release;
 pub use remove::Remove;
 pub use renew::Renew;
 pub use retry::Retry;
+pub use run::{Anew, OfRun, RunChange, RunStep, RunView, Take};
 pub use session::{BeginSession, EndSession};
 
 use crate::{
@@ -70,6 +72,8 @@ pub enum Command {
     BeginSession(BeginSession),
     EndSession(EndSession),
     Note(Note),
+    /// Of a run: a store of runs decides it, a ledger refuses it.
+    Run(Box<OfRun>),
 }
 
 /// What becomes true when `command` is applied to `ledger` at `now`; or why nothing does.
@@ -94,6 +98,7 @@ pub fn decide(ledger: &Ledger, now: Timestamp, command: &Command) -> Result<Chan
         Command::BeginSession(c) => c.decide(ledger),
         Command::EndSession(c) => c.decide(ledger, now),
         Command::Note(c) => Ok(c.decide(ledger)),
+        Command::Run(c) => Err(Refusal::RunNotFound { run: c.run.clone() }),
     }
 }
 
