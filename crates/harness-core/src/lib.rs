@@ -12,6 +12,7 @@ pub mod command;
 pub mod fact;
 pub mod format;
 mod graph;
+pub mod handoff;
 pub mod id;
 pub mod lease;
 pub mod ledger;
