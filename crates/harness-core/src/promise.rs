@@ -1,0 +1,289 @@
+//! The promise: the words by which an agent says that it is done.
+//!
+//! It is looked for in the final text of a turn only. Which text that is, and whether the words are
+//! enough, is not decided here.
+
+use std::{borrow::Cow, str::FromStr};
+
+const OPENING: &str = "<promise>";
+const CLOSING: &str = "</promise>";
+
+/// How a promise is looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Match {
+    /// Anywhere, as a word of its own.
+    #[default]
+    Token,
+    /// Only as `<promise>…</promise>`.
+    Tag,
+}
+
+impl Match {
+    /// As the configuration spells it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Token => "token",
+            Self::Tag => "tag",
+        }
+    }
+
+    /// What an agent has to write for `promise` to be found.
+    pub fn spelled(self, promise: &str) -> String {
+        match self {
+            Self::Token => promise.to_owned(),
+            Self::Tag => format!("{OPENING}{promise}{CLOSING}"),
+        }
+    }
+}
+
+/// A text that is no way to look for a promise.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no way to look for a promise: it is `token` or `tag`")]
+pub struct BadMatch(String);
+
+impl FromStr for Match {
+    type Err = BadMatch;
+
+    fn from_str(text: &str) -> Result<Self, BadMatch> {
+        match text {
+            "token" => Ok(Self::Token),
+            "tag" => Ok(Self::Tag),
+            other => Err(BadMatch(other.chars().take(80).collect())),
+        }
+    }
+}
+
+/// Whether `text` keeps `promise`: literal, case-sensitive, as a whole token, which has no letter,
+/// digit or `_` directly before or after it. A blank promise is never kept: it would be by anything.
+pub fn is_kept(text: &str, promise: &str, how: Match) -> bool {
+    if promise.trim().is_empty() {
+        return false;
+    }
+    match how {
+        Match::Token => has_token(text, promise),
+        Match::Tag => has_tag(text, promise),
+    }
+}
+
+fn has_token(text: &str, promise: &str) -> bool {
+    let mut from = 0;
+    while let Some(found) = text[from..].find(promise) {
+        let start = from + found;
+        let before = text[..start].chars().next_back();
+        let after = text[start + promise.len()..].chars().next();
+        if !before.is_some_and(is_word) && !after.is_some_and(is_word) {
+            return true;
+        }
+        // Copies may overlap, and the one that begins inside this one may stand alone.
+        from = start + text[start..].chars().next().map_or(1, char::len_utf8);
+    }
+    false
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+/// The innermost tag counts, so that a tag that is only spoken of does not hide the one that
+/// follows.
+fn has_tag(text: &str, promise: &str) -> bool {
+    let ends = text.match_indices(CLOSING).map(|(at, _)| at);
+    let mut from = 0;
+    for end in ends {
+        let within = text[from..end].rfind(OPENING).map(|at| from + at + OPENING.len());
+        if within.is_some_and(|start| text[start..end].trim() == promise.trim()) {
+            return true;
+        }
+        from = end + CLOSING.len();
+    }
+    false
+}
+
+/// Takes every verbatim copy of the prompt out of what a program printed: some print what they were
+/// given, and a prompt always holds the promise.
+///
+/// Carriage returns, and blanks around the prompt, make no difference: a terminal adds the ones, a
+/// program may drop the others. A newline takes the place of a copy, so that the two texts around
+/// it do not become one word.
+pub fn without_echo<'a>(output: &'a str, prompt: &str) -> Cow<'a, str> {
+    let prompt = prompt.replace('\r', "");
+    let prompt = prompt.trim();
+    if prompt.is_empty() {
+        return Cow::Borrowed(output);
+    }
+    let (plain, places) = without_returns(output);
+    let mut kept = String::new();
+    let mut from = 0;
+    for (at, _) in plain.match_indices(prompt) {
+        let end = at + prompt.len();
+        kept += &output[from..place(&places, at)];
+        kept.push('\n');
+        // Behind the last byte of the copy, not before the next one that is left: carriage returns
+        // between the two are not the prompt's, and do no harm.
+        from = place(&places, end - 1) + 1;
+    }
+    if kept.is_empty() {
+        return Cow::Borrowed(output);
+    }
+    Cow::Owned(kept + &output[from..])
+}
+
+/// The text without its carriage returns and, unless nothing was left out, where in `text` each
+/// byte of it was.
+fn without_returns(text: &str) -> (Cow<'_, str>, Vec<usize>) {
+    if !text.contains('\r') {
+        return (Cow::Borrowed(text), Vec::new());
+    }
+    let bytes = text.bytes().enumerate().filter(|(_, byte)| *byte != b'\r');
+    (Cow::Owned(text.replace('\r', "")), bytes.map(|(at, _)| at).collect())
+}
+
+fn place(places: &[usize], at: usize) -> usize {
+    places.get(at).copied().unwrap_or(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const PROMISE: &str = "TASK_COMPLETE";
+
+    #[test]
+    fn a_promise_is_a_token_of_its_own() {
+        for (text, kept) in [
+            ("TASK_COMPLETE", true),
+            ("Done. TASK_COMPLETE", true),
+            ("Done.\nTASK_COMPLETE.\n", true),
+            ("<promise>TASK_COMPLETE</promise>", true),
+            ("**TASK_COMPLETE**", true),
+            ("`TASK_COMPLETE`", true),
+            ("\"TASK_COMPLETE\"", true),
+            ("TASK_COMPLETED, but TASK_COMPLETE", true),
+            ("…TASK_COMPLETE…", true),
+            ("", false),
+            ("TASK_COMPLETED", false),
+            ("NOT_TASK_COMPLETE", false),
+            ("MYTASK_COMPLETE", false),
+            ("TASK_COMPLETE_", false),
+            ("TASK_COMPLETE2", false),
+            ("éTASK_COMPLETE", false),
+            ("TASK_COMPLETEß", false),
+            ("TASK_COMPLETE完", false),
+            ("task_complete", false),
+            ("TASK COMPLETE", false),
+            ("TASK_\nCOMPLETE", false),
+        ] {
+            assert_eq!(is_kept(text, PROMISE, Match::Token), kept, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_stricter_way_takes_only_the_tag() {
+        for (text, kept) in [
+            ("<promise>TASK_COMPLETE</promise>", true),
+            ("so: <promise> TASK_COMPLETE\n</promise>.", true),
+            ("a <promise> is due: <promise>TASK_COMPLETE</promise>", true),
+            ("<promise>no</promise><promise>TASK_COMPLETE</promise>", true),
+            ("</promise><promise>TASK_COMPLETE</promise>", true),
+            ("TASK_COMPLETE", false),
+            ("<promise>TASK_COMPLETED</promise>", false),
+            ("<promise>not TASK_COMPLETE</promise>", false),
+            ("<promise>TASK_COMPLETE", false),
+            ("<PROMISE>TASK_COMPLETE</PROMISE>", false),
+            ("<promise></promise>TASK_COMPLETE</promise>", false),
+        ] {
+            assert_eq!(is_kept(text, PROMISE, Match::Tag), kept, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn odd_promises_are_taken_literally() {
+        for (text, promise, kept) in [
+            ("xA A A", "A A", true),
+            ("aaaa", "aa", false),
+            ("é é é!", "é é", true),
+            ("it is .* done", ".*", true),
+            ("fertig: Ja, wörtlich", "wörtlich", true),
+            ("anything", "", false),
+            ("any thing", " ", false),
+        ] {
+            assert_eq!(is_kept(text, promise, Match::Token), kept, "{text:?} {promise:?}");
+        }
+        assert!(!is_kept("<promise></promise>", "", Match::Tag));
+    }
+
+    #[test]
+    fn the_way_to_look_is_read_from_its_name() {
+        for how in [Match::Token, Match::Tag] {
+            assert_eq!(how.as_str().parse(), Ok(how));
+            assert!(is_kept(&how.spelled(PROMISE), PROMISE, how));
+        }
+        assert!("Tag".parse::<Match>().is_err());
+    }
+
+    #[test]
+    fn an_echoed_prompt_keeps_nothing() {
+        let prompt = "Build it.\nThen say TASK_COMPLETE\n";
+        for (output, left) in [
+            ("Build it.\nThen say TASK_COMPLETE\n", "\n\n"),
+            ("Build it.\r\nThen say TASK_COMPLETE\r\n", "\n\r\n"),
+            ("Build it.\nThen say TASK_COMPLETE", "\n"),
+            ("> Build it.\nThen say TASK_COMPLETE\nworking", "> \n\nworking"),
+            ("TASK_Build it.\nThen say TASK_COMPLETECOMPLETE", "TASK_\nCOMPLETE"),
+            ("nothing of it\r\n", "nothing of it\r\n"),
+        ] {
+            let without = without_echo(output, prompt);
+            assert_eq!(without, left, "{output:?}");
+            assert!(!is_kept(&without, PROMISE, Match::Token), "{output:?}");
+        }
+        let both = format!("{prompt}{prompt}Done: TASK_COMPLETE");
+        assert!(is_kept(&without_echo(&both, prompt), PROMISE, Match::Token));
+        assert!(matches!(without_echo("text", ""), Cow::Borrowed("text")));
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_panics(text in any::<String>(), promise in any::<String>(), prompt in any::<String>()) {
+            for how in [Match::Token, Match::Tag] {
+                is_kept(&text, &promise, how);
+            }
+            without_echo(&text, &prompt);
+        }
+
+        /// The rule, said in another way: cut the text at each place where the promise begins.
+        #[test]
+        fn a_token_stands_alone(text in "[aA _.é]{0,12}", promise in "[aA _.é]{1,3}") {
+            let word = |c: char| c.is_alphanumeric() || c == '_';
+            let alone = text.char_indices().any(|(at, _)| {
+                text[at..].strip_prefix(promise.as_str()).is_some_and(|after| {
+                    !after.starts_with(word) && !text[..at].ends_with(word)
+                })
+            });
+            let kept = is_kept(&text, &promise, Match::Token);
+            prop_assert_eq!(kept, alone && !promise.trim().is_empty());
+        }
+
+        #[test]
+        fn a_prompt_that_is_only_echoed_keeps_no_promise(
+            before in "[a-z<>/ \r\n]{0,20}",
+            promise in "[A-Z_ ]{1,6}",
+            after in "[a-z<>/ \r\n]{0,20}",
+            line_end in proptest::sample::select(vec!["\n", "\r\n", "\r\r\n"]),
+            end in "[\r\n ]{0,3}",
+        ) {
+            let prompt = format!("{before}{promise}{after}");
+            let echo = prompt.trim_end().replace('\n', line_end) + &end;
+            let without = without_echo(&echo, &prompt);
+            for how in [Match::Token, Match::Tag] {
+                prop_assert!(!is_kept(&without, &promise, how), "{without:?}");
+            }
+        }
+
+        #[test]
+        fn what_is_no_echo_stays(text in "[a-c\r\n]{0,20}", prompt in "[d-f]{1,5}") {
+            prop_assert!(matches!(without_echo(&text, &prompt), Cow::Borrowed(same) if same == text));
+        }
+    }
+}
