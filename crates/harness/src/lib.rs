@@ -144,6 +144,7 @@ pub mod flows;
 pub mod host;
 pub mod hub;
 pub mod process;
+pub mod prompts;
 mod repeat;
 pub mod shell;
 pub mod store;

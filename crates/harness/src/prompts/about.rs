@@ -1,0 +1,230 @@
+//! What a prompt is about, and how each part of it is put to a template.
+//!
+//! The objective, the promise, phases and what a task says are the user's words and stand as they
+//! are. Everything else comes from an agent or a program and is quoted.
+
+use harness_core::{
+    promise::Match,
+    quote::{fenced, head, one_line, plain, tail},
+};
+use minijinja::{Value, context};
+
+const LAST_TEXT_BYTES: usize = 4 * 1024;
+const OUTPUT_BYTES: usize = 8 * 1024;
+const STATE_BYTES: usize = 16 * 1024;
+const SUMMARY_BYTES: usize = 16 * 1024;
+const ENTRY_BYTES: usize = 2 * 1024;
+const STEP_BYTES: usize = 512;
+const FAILURES_MAX: usize = 5;
+const CHECKPOINTS_MAX: usize = 20;
+
+const HANDOFF_KEYS: &str = "a JSON object with the keys `phase`, `completed` (a list), `next_step`, \
+                            `critical_files` (a list of paths) and `memory_notes`";
+
+/// What every prompt is about.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct About {
+    /// The user's words; for a task, [`TaskBrief::objective`].
+    pub objective: String,
+    /// What the agent says when it is done.
+    pub promise: String,
+    /// The current phase of the ledger, if it has any.
+    pub phase: Option<String>,
+    /// Files to look at first, relative to the work tree; see [`artifacts`](super::artifacts()).
+    pub artifacts: Vec<String>,
+    /// How the promise is looked for, which is how it has to be written.
+    pub promise_match: Match,
+}
+
+/// What a later context is told of the one before.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Again {
+    /// The count of restarts: 1 in the second context.
+    pub iteration: u32,
+    /// How many there may be.
+    pub max_iterations: u32,
+    /// Why it did not end there.
+    pub why: Why,
+    /// Of the handoff: [`Handoff::resumed_state`](harness_core::handoff::Handoff::resumed_state).
+    pub resumed_state: Option<String>,
+    /// What a summarizer made of the last context.
+    pub summary: Option<String>,
+    /// What the last red check printed.
+    pub verify_failure: Option<String>,
+    /// The final text of the last context, or the end of it.
+    pub last_text: Option<String>,
+}
+
+/// Why a run goes on with another context.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Why {
+    /// The agent stopped and did not say that it is done.
+    #[default]
+    NoPromise,
+    /// It said so, but the check is red.
+    VerifyFailed,
+    /// It ended with an error, in its words.
+    Failed(String),
+    /// Its context was full.
+    OutOfContext,
+    /// The gate of the phase is red; what it printed.
+    GateFailed(String),
+    /// It was stopped before it came to an end.
+    Stopped,
+}
+
+/// A task as its agent is told of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TaskBrief {
+    /// Of the ledger.
+    pub id: String,
+    /// One line.
+    pub title: String,
+    /// Everything else that the user has to say.
+    pub instructions: Option<String>,
+    /// Which kind of worker takes it.
+    pub role: Option<String>,
+    /// The command that judges the work.
+    pub check: Option<String>,
+    /// From 1.
+    pub attempt: u32,
+    /// How many there may be.
+    pub max_attempts: u32,
+    /// The work of an interrupted attempt was kept up to here.
+    pub after_step: Option<u32>,
+    /// Step, total and what was done, oldest first.
+    pub checkpoints: Vec<(u32, u32, String)>,
+    /// Why earlier attempts failed, newest last.
+    pub failures: Vec<String>,
+    /// What the last one printed when it failed.
+    pub failure_output: Option<String>,
+}
+
+/// A text of others as a block of data; `None` if it says nothing.
+fn data(text: &str) -> Option<String> {
+    (!plain(text).trim().is_empty()).then(|| fenced("text", text))
+}
+
+fn end_of(text: Option<&str>, bytes: usize) -> Option<String> {
+    let text = plain(text?);
+    data(tail(text.trim_end(), bytes))
+}
+
+fn beginning_of(text: Option<&str>, bytes: usize) -> Option<String> {
+    let text = plain(text?);
+    data(&head(text.trim(), bytes))
+}
+
+impl About {
+    pub(super) fn promise_line(&self) -> String {
+        self.promise_match.spelled(&self.promise)
+    }
+
+    pub(super) fn values(&self) -> Value {
+        let artifacts = self.artifacts.iter().map(|path| code(path)).collect::<Vec<_>>();
+        context! {
+            objective => self.objective.trim(),
+            promise => &self.promise,
+            promise_line => self.promise_line(),
+            phase => self.phase.as_deref().map(one_line).filter(|phase| !phase.is_empty()),
+            artifacts,
+            handoff_keys => HANDOFF_KEYS,
+        }
+    }
+}
+
+/// A path in a line of text. Paths are found, not said, so they may look like anything.
+fn code(path: &str) -> String {
+    format!("`{}`", one_line(path).replace('`', "'"))
+}
+
+impl Why {
+    fn sentence(&self) -> &'static str {
+        match self {
+            Self::NoPromise => "The last context ended without it.",
+            Self::VerifyFailed => "The last context gave it, but the validation failed.",
+            Self::Failed(_) => "The last context ended with an error.",
+            Self::OutOfContext => "The last context was full before the work was done.",
+            Self::GateFailed(_) => "The last context ended, but the gate of the phase failed.",
+            Self::Stopped => "The last context was stopped before it came to an end.",
+        }
+    }
+
+    fn detail(&self) -> Option<&str> {
+        match self {
+            Self::Failed(detail) | Self::GateFailed(detail) => Some(detail),
+            Self::NoPromise | Self::VerifyFailed | Self::OutOfContext | Self::Stopped => None,
+        }
+    }
+}
+
+impl Again {
+    pub(super) fn values(&self, about: &About) -> Value {
+        context! {
+            iteration => self.iteration,
+            max_iterations => self.max_iterations,
+            why => self.why.sentence(),
+            error => end_of(self.why.detail(), OUTPUT_BYTES),
+            resumed_state => beginning_of(self.resumed_state.as_deref(), STATE_BYTES),
+            summary => beginning_of(self.summary.as_deref(), SUMMARY_BYTES),
+            verify_failure => end_of(self.verify_failure.as_deref(), OUTPUT_BYTES),
+            last_text => end_of(self.last_text.as_deref(), LAST_TEXT_BYTES),
+            ..about.values()
+        }
+    }
+}
+
+impl TaskBrief {
+    /// The task as an objective: what to do, how it is judged, how to report. It carries all that a
+    /// later context of the same attempt has to know as well.
+    pub fn objective(&self) -> String {
+        let mut text = format!("Task {}: {}\n", self.id, one_line(&self.title));
+        if let Some(instructions) = filled(self.instructions.as_deref()) {
+            text += &format!("\n{instructions}\n");
+        }
+        if let Some(role) = filled(self.role.as_deref()) {
+            text += &format!("\nYour role: {}\n", one_line(role));
+        }
+        if let Some(check) = filled(self.check.as_deref()) {
+            text += &format!(
+                "\nHow it is judged: when you say that it is done, the harness runs this check. \
+                 The task is done if it exits with 0, and not otherwise:\n\n{}\n",
+                fenced("sh", check)
+            );
+        }
+        text + "\nHow to report: after each step of the work, run `harness task checkpoint --step \
+                N --total M \"what is done\"`.\n\nDo not commit: the harness commits what you \
+                leave when the check has passed."
+    }
+
+    pub(super) fn values(&self, about: &About) -> Value {
+        let about = About { objective: self.objective(), ..about.clone() };
+        let recent = self.checkpoints.len().saturating_sub(CHECKPOINTS_MAX);
+        let steps = self.checkpoints[recent..].iter().map(|(step, total, done)| {
+            format!("{step}/{total} {}", head(&one_line(done), STEP_BYTES))
+        });
+        let latest = self.failures.len().saturating_sub(FAILURES_MAX);
+        let failures =
+            self.failures[latest..].iter().map(|why| head(plain(why).trim(), ENTRY_BYTES));
+        context! {
+            task => context! {
+                id => &self.id,
+                title => one_line(&self.title),
+                instructions => filled(self.instructions.as_deref()),
+                role => filled(self.role.as_deref()),
+                check => filled(self.check.as_deref()),
+                attempt => self.attempt,
+                max_attempts => self.max_attempts,
+            },
+            after_step => self.after_step.filter(|step| *step > 0),
+            checkpoints => data(&steps.collect::<Vec<_>>().join("\n")),
+            failures => data(&failures.collect::<Vec<_>>().join("\n")),
+            failure_output => end_of(self.failure_output.as_deref(), OUTPUT_BYTES),
+            ..about.values()
+        }
+    }
+}
+
+fn filled(text: Option<&str>) -> Option<&str> {
+    text.map(str::trim).filter(|text| !text.is_empty())
+}

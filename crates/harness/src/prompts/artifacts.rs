@@ -1,0 +1,36 @@
+//! The files that are an agent's memory.
+
+use std::{cmp::Reverse, fs, path::Path, time::SystemTime};
+
+use harness_core::{TaskId, handoff};
+
+const TASKS: &str = "tasks";
+const OVERVIEW: &str = "research_overview.md";
+/// More folders of tasks than this are not looked through for one line of a prompt.
+const FOLDERS_MAX: usize = 10_000;
+
+/// Those below `directory` that a prompt names: the handoff, the log and the newest overview of
+/// research, as far as they are there. Links are not, wherever they lead.
+pub fn artifacts(directory: &Path) -> Vec<String> {
+    let there = |path: &str| is_file(&directory.join(path));
+    let named = [handoff::PATH, "harness-progress.txt"].into_iter().filter(|path| there(path));
+    named.map(str::to_owned).chain(newest_overview(directory)).collect()
+}
+
+fn newest_overview(directory: &Path) -> Option<String> {
+    let folders = fs::read_dir(directory.join(TASKS)).ok()?.take(FOLDERS_MAX);
+    let found = folders.filter_map(|entry| {
+        let entry = entry.ok().filter(|entry| entry.file_type().is_ok_and(|t| t.is_dir()))?;
+        // Only ours: the name ends up in a prompt.
+        let task = TaskId::parse(entry.file_name().to_str()?).ok()?;
+        let overview = entry.path().join(OVERVIEW);
+        let found = fs::symlink_metadata(&overview).ok().filter(fs::Metadata::is_file)?;
+        Some((found.modified().unwrap_or(SystemTime::UNIX_EPOCH), Reverse(task)))
+    });
+    let (_, Reverse(task)) = found.max()?;
+    Some(format!("{}/{task}/{}", TASKS, OVERVIEW))
+}
+
+fn is_file(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| found.is_file())
+}
