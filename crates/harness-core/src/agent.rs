@@ -53,6 +53,8 @@ pub enum AgentEvent {
         /// What is done now.
         description: String,
     },
+    /// It says that the work is done (`harness task complete`): as good as the promise.
+    Promised,
     /// It says that it can not do the task (`harness task fail`).
     GaveUp {
         /// What the failure counts as.

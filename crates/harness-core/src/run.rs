@@ -31,6 +31,13 @@ impl RunId {
         Err(BadName { what: "run id", given: text.chars().take(80).collect(), rule: Self::RULE })
     }
 
+    /// Of the 128 bits of a UUID.
+    pub fn of_bits(bits: u128) -> Self {
+        let hex = format!("{bits:032x}");
+        let parts = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]];
+        Self(parts.join("-").into())
+    }
+
     /// As it is stored.
     pub fn as_str(&self) -> &str {
         &self.0

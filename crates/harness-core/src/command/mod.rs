@@ -9,6 +9,7 @@ mod claim;
 mod complete;
 mod edit;
 mod fail;
+mod gate;
 mod import;
 mod intend;
 mod note;
@@ -29,6 +30,7 @@ pub use claim::{Claim, Claimed, Place};
 pub use complete::{Authority, Complete, Proof, Unchecked};
 pub use edit::Edit;
 pub use fail::{Attempts, Fail};
+pub use gate::PassGate;
 pub use import::{Import, ImportMode};
 pub use intend::{Intend, VoidIntent};
 pub use note::Note;
@@ -71,6 +73,7 @@ pub enum Command {
     Release(Release),
     BeginSession(BeginSession),
     EndSession(EndSession),
+    PassGate(PassGate),
     Note(Note),
     /// Of a run: a store of runs decides it, a ledger refuses it.
     Run(Box<OfRun>),
@@ -97,6 +100,7 @@ pub fn decide(ledger: &Ledger, now: Timestamp, command: &Command) -> Result<Chan
         Command::Release(c) => c.decide(ledger),
         Command::BeginSession(c) => c.decide(ledger),
         Command::EndSession(c) => c.decide(ledger, now),
+        Command::PassGate(c) => c.decide(ledger, now),
         Command::Note(c) => Ok(c.decide(ledger)),
         Command::Run(c) => Err(Refusal::RunNotFound { run: c.run.clone() }),
     }
