@@ -153,7 +153,11 @@ impl From<Refusal> for Failure {
             Refusal::NoCheck { task } => {
                 failure.hint(format!("give it a check: `harness task edit {task} --validate '…'`"))
             }
-            Refusal::NotClaimed { .. }
+            Refusal::RunTaken { pid, .. } => failure
+                .hint(format!("wait until it has ended, or end it: `kill {pid}` on its host")),
+            Refusal::RunNotFound { .. }
+            | Refusal::RunFinished { .. }
+            | Refusal::NotClaimed { .. }
             | Refusal::NotFailed { .. }
             | Refusal::Exists { .. }
             | Refusal::Cycle { .. }

@@ -197,6 +197,7 @@ pub(crate) fn drops(commands: &[Command], id: &TaskId) -> bool {
         | Command::Adopt(_)
         | Command::BeginSession(_)
         | Command::EndSession(_)
-        | Command::Note(_) => false,
+        | Command::Note(_)
+        | Command::Run(_) => false,
     })
 }

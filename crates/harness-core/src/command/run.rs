@@ -117,6 +117,20 @@ pub struct RunChange {
     pub reply: Reply,
 }
 
+impl RunStep {
+    /// What was spent was spent, and the rest of these change nothing then.
+    fn needs_a_run_under_way(&self) -> bool {
+        match self {
+            Self::Begin { .. }
+            | Self::End { .. }
+            | Self::WaitUntil(_)
+            | Self::AskHuman(_)
+            | Self::Stop(_) => true,
+            Self::Take(_) | Self::Spend(_) | Self::Session(_) | Self::Beat { .. } => false,
+        }
+    }
+}
+
 impl OfRun {
     /// What becomes true, or why nothing does.
     pub fn decide(&self, view: &RunView, now: Timestamp) -> Result<RunChange, Refusal> {
@@ -125,6 +139,11 @@ impl OfRun {
             && self.by.as_ref() != Some(&lease.owner)
         {
             return Err(self.taken(&lease.owner));
+        }
+        // Whoever slept while another took the run, and ended it, has nothing to say any more.
+        if view.run.status.is_over() && self.step.needs_a_run_under_way() {
+            let over = format!("run {} is over ({})", self.run, view.run.status);
+            return Err(Refusal::BadValue(over));
         }
         let run = Run { updated_at: now, ..view.run.clone() };
         let mut change = RunChange { run, iteration: None, parent: None, reply: Reply::Noted };
@@ -232,12 +251,16 @@ fn begin(number: u32, view: &RunView, now: Timestamp) -> Result<Iteration, Refus
         Some(last) if last.number == number && last.ended_at.is_some() => bad("has ended"),
         Some(last) if last.number == number => Ok(Iteration { started_at: now, ..last.clone() }),
         Some(last) if last.ended_at.is_none() => bad("would leave an open one behind"),
-        last if number != last.as_ref().map_or(0, |l| l.number + 1) => bad("is not the next one"),
+        last if number != last.as_ref().map_or(0, |l| l.number.saturating_add(1)) => {
+            bad("is not the next one")
+        }
         _ => Ok(Iteration::begun(number, now)),
     }
 }
 
-fn spend(usage: Usage, view: &RunView, now: Timestamp, change: &mut RunChange) {
+fn spend(mut usage: Usage, view: &RunView, now: Timestamp, change: &mut RunChange) {
+    // An agent says this. A cost that is none would spoil the sum, and with it the budget.
+    usage.cost_usd = usage.cost_usd.filter(|cost| cost.is_finite() && *cost >= 0.0);
     change.run.usage += usage;
     if let Some(last) = view.last.clone().filter(|i| i.ended_at.is_none()) {
         let mut iteration = last;

@@ -133,7 +133,8 @@ pub fn request(command: &Command) -> Option<Value> {
         | Command::VoidIntent(_)
         | Command::BeginSession(_)
         | Command::EndSession(_)
-        | Command::Note(_) => return None,
+        | Command::Note(_)
+        | Command::Run(_) => return None,
     };
     let mut request = Map::new();
     put(&mut request, "command", Some(verb));
