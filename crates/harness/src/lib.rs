@@ -144,6 +144,7 @@ pub mod flows;
 pub mod host;
 pub mod hub;
 pub mod process;
+mod recorder;
 mod repeat;
 pub mod shell;
 pub mod store;
@@ -163,6 +164,7 @@ pub use channel::Channel;
 pub use define::{Cleanup, IntoCleanup, cleanup};
 pub use event::{Context, Envelope, Event, Scope};
 pub use hub::{Hub, HubStatus};
+pub use recorder::recorder;
 // The people behind it.
 pub use conversation::{Ask, Session};
 pub use hub::Reply;
