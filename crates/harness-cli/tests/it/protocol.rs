@@ -8,6 +8,7 @@ use std::{
 };
 
 use harness::store::{
+    DATABASE,
     disk::File,
     lock::{StateLock, Wait},
 };
@@ -88,6 +89,7 @@ fn every_file_of_the_store_is_in_the_table() {
     ] {
         assert!(named.iter().any(|name| name == file.path()), "{}", file.path());
     }
+    assert!(named.iter().any(|name| name == DATABASE));
 }
 
 #[test]
