@@ -56,6 +56,7 @@ pub(crate) enum Command {
     Reply(commands::reply::Args),
     Send(commands::send::Args),
     Abort(commands::abort::Args),
+    Kick(commands::kick::Args),
     Ping(commands::ping::Args),
     GetState(commands::get_state::Args),
     Report(commands::report::Args),
@@ -80,7 +81,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Set up", &["demo", "init", "trust", "config", "doctor"]),
     ("Tasks", &["add", "run", "task", "plan", "rescue"]),
     ("Looking", &["status", "log", "report", "why", "verify"]),
-    ("Talking with a run", &["questions", "reply", "send", "abort", "ask"]),
+    ("Talking with a run", &["questions", "reply", "send", "kick", "abort", "ask"]),
     ("For scripts", &["ping", "get-state", "worker-id", "completions", "man"]),
 ];
 

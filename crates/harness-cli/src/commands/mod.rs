@@ -10,6 +10,7 @@ pub(crate) mod doctor;
 mod fields;
 pub(crate) mod get_state;
 pub(crate) mod init;
+pub(crate) mod kick;
 pub(crate) mod log;
 pub(crate) mod man;
 pub(crate) mod ping;
@@ -103,6 +104,7 @@ fn dispatch(invocation: &mut Invocation, cli: Cli) -> Result<ExitCode> {
         Command::Reply(args) => reply::run(invocation, args),
         Command::Send(args) => send::run(invocation, args),
         Command::Abort(args) => abort::run(invocation, args),
+        Command::Kick(args) => kick::run(invocation, args),
         Command::Ping(args) => ping::run(invocation, args),
         Command::GetState(args) => get_state::run(invocation, args),
         Command::Report(args) => report::run(invocation, args),

@@ -1,5 +1,7 @@
 //! `harness status`
 
+mod runs;
+
 use std::{
     collections::HashSet,
     fmt::Write as _,
@@ -16,6 +18,7 @@ use harness_core::{
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use self::runs::RunSeen;
 use super::Invocation;
 use crate::{
     exit::ExitCode,
@@ -76,6 +79,7 @@ struct Files {
     root: String,
     bytes: Vec<u8>,
     log: Vec<String>,
+    runs: Vec<RunSeen>,
 }
 
 /// What they say.
@@ -92,8 +96,8 @@ struct Document<'a> {
     log: &'a [String],
     session_count: u64,
     last_session: Option<Timestamp>,
-    workers: [(); 0],
-    runs: [(); 0],
+    workers: Vec<&'a str>,
+    runs: &'a [RunSeen],
 }
 
 #[derive(Serialize)]
@@ -110,7 +114,8 @@ impl Files {
     fn look(root: &StateRoot) -> Result<Self> {
         let bytes = harness::store::look_bytes(root.path())?;
         let log = log_file::last_lines(root.path(), LOG_LINES)?;
-        Ok(Self { root: root.path().display().to_string(), bytes, log })
+        let runs = runs::look(root);
+        Ok(Self { root: root.path().display().to_string(), bytes, log, runs })
     }
 
     fn seen(&self) -> Result<Seen<'_>> {
@@ -144,8 +149,8 @@ impl Seen<'_> {
             log: &self.files.log,
             session_count: self.ledger.head.session_count,
             last_session: self.ledger.head.last_session,
-            workers: [],
-            runs: [],
+            workers: self.workers(),
+            runs: &self.files.runs,
         })
     }
 
@@ -171,7 +176,10 @@ impl Seen<'_> {
             }
             None => line(&format_args!("session {} of {sessions}", head.session_count)),
         }
-        let around = 3 + 1 + if log.is_empty() { 0 } else { 1 + log.len() };
+        let runs: Vec<String> =
+            self.files.runs.iter().filter_map(|run| run.line(now, paint)).collect();
+        runs.iter().for_each(|run| line(run));
+        let around = 3 + runs.len() + 1 + if log.is_empty() { 0 } else { 1 + log.len() };
         let shown = rows.and_then(|rows| self.fitting(rows.saturating_sub(around)));
         if !tasks.is_empty() {
             line(&"");
@@ -192,6 +200,16 @@ impl Seen<'_> {
             line(&crate::log_line::Painted { line: entry, paint });
         }
         text
+    }
+
+    /// Who holds a claim, each once.
+    fn workers(&self) -> Vec<&str> {
+        let claimed = self.ledger.tasks.iter().filter(|t| t.status == Status::InProgress);
+        let mut workers: Vec<&str> =
+            claimed.filter_map(|t| t.claim.as_ref()?.claimed_by.as_deref()).collect();
+        workers.sort_unstable();
+        workers.dedup();
+        workers
     }
 
     /// The positions of the tasks to show where not all fit, in `rows` lines with one for the rest.

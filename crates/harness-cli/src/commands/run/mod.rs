@@ -6,6 +6,7 @@ mod dirty;
 mod dry_run;
 mod ended;
 mod notify;
+mod progress;
 mod row;
 mod session;
 mod signals;

@@ -20,7 +20,9 @@ use harness::{
     },
     host::{Desk, Host, serve, socket, tell_facts},
     named,
+    process::Redactor,
     prompts::Prompts,
+    recorder,
     shell::SystemShell,
     store::{
         FileStore, Locking, RunStore, Runs, Stores, Writer,
@@ -33,7 +35,8 @@ use harness::{
 use harness_core::WorkerId;
 
 use super::{
-    Args, agent::Agents, dirty::SetAside, ended::Ended, row, signals, told::Told, view::View,
+    Args, agent::Agents, dirty::SetAside, ended::Ended, progress, row, signals, told::Told,
+    view::View,
 };
 use crate::{
     config::{Config, PromiseMatch},
@@ -147,10 +150,14 @@ impl Session<'_> {
                 }
             },
         );
+        let record = root.path().join(format!(".harness/runs/{}.jsonl", row.id));
+        let secrets = Redactor::from_environment(std::env::vars_os());
         let ended = runtime.block_on(async {
+            let _followed = progress::follow(&hub, &view, runs, row);
             let _signals = signals::interrupt(&hub)?;
             let server = serve(bound, host)?;
-            let done = flow.create_in(hub.clone(), ()).run().await;
+            let run = flow.create_in(hub.clone(), ()).attach(recorder(&record, secrets));
+            let done = run.run().await;
             view.end();
             server.end().await;
             done.map(|done| done.result).map_err(|e| Failure::error(e.to_string()))

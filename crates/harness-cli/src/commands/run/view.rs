@@ -19,7 +19,7 @@ pub(super) enum View {
 impl View {
     pub(super) fn live() -> Self {
         let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
-        let template = "{bar:24.green/dim} {pos}/{len}  {elapsed_precise}  {wide_msg}";
+        let template = "{bar:24.green/dim} {pos}/{len}  {elapsed_precise}  {prefix}{wide_msg}";
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style.progress_chars("━╸─"));
         }
@@ -43,12 +43,36 @@ impl View {
         }
     }
 
+    /// What it used so far, against what it may.
+    pub(super) fn used(&self, text: &str) {
+        if let Self::Live(bar) = self {
+            bar.set_prefix(format!("{text}  "));
+        }
+    }
+
+    /// The next context of an objective begins.
+    pub(super) fn context(&self, iteration: u32, most: u32) {
+        let text = format!("iteration {iteration} of {most}");
+        match self {
+            Self::Lines => _ = writeln!(std::io::stderr(), "{text}"),
+            Self::Live(bar) => {
+                bar.set_length(u64::from(most) + 1);
+                bar.set_position(u64::from(iteration));
+                bar.set_message(text);
+            }
+        }
+    }
+
     /// Looks at the ledger anew.
     pub(super) fn refresh(&self, root: &Path) {
         let Self::Live(bar) = self else { return };
         // A look that fails is not what the session is about.
         let Ok(ledger) = harness::store::look(root) else { return };
         let stats = Stats::of(&ledger);
+        // Nothing to count: the bar is an objective's.
+        if stats.total == 0 {
+            return;
+        }
         let over = ledger.tasks().filter(|t| !t.unfinished()).count();
         bar.set_length(u64::try_from(stats.total).unwrap_or(0));
         bar.set_position(u64::try_from(over).unwrap_or(0));

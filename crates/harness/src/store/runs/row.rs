@@ -88,8 +88,18 @@ pub(super) fn find_attempt(
 }
 
 pub(super) fn all_runs(connection: &Connection) -> Result<Vec<Run>, RowError> {
+    runs_where(connection, "true")
+}
+
+/// Those that are not over.
+pub(super) fn live_runs(connection: &Connection) -> Result<Vec<Run>, RowError> {
+    runs_where(connection, "status IN ('queued', 'running', 'waiting_for_human')")
+}
+
+fn runs_where(connection: &Connection, condition: &str) -> Result<Vec<Run>, RowError> {
     let columns = RUN.join(", ");
-    let sql = format!("SELECT {columns} FROM runs ORDER BY created_at DESC, run_id DESC");
+    let order = "ORDER BY created_at DESC, run_id DESC";
+    let sql = format!("SELECT {columns} FROM runs WHERE {condition} {order}");
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query([])?;
     let mut runs = Vec::new();

@@ -90,6 +90,11 @@ impl RunStore {
         }
     }
 
+    /// The runs that are not over, newest first.
+    pub fn live(&self) -> Result<Vec<Run>, RunStoreError> {
+        self.read(row::live_runs)
+    }
+
     /// The file.
     pub fn path(&self) -> &Path {
         &self.path
