@@ -8,7 +8,7 @@ use std::{
 };
 
 use harness::{
-    Branch, Result,
+    Branch, Event, Result,
     agent::Prompt,
     check::Check,
     core::{
@@ -23,6 +23,7 @@ use harness::{
     },
     process::Limits,
 };
+use serde_json::json;
 
 use super::{Team, Tools, gate::gate, handoff, looping::purse, words};
 
@@ -174,7 +175,7 @@ impl Doing {
             Effect::Work(turn) => self.work(&branch, turn).await,
             Effect::Gate(phase) => self.gate(&branch, phase).await,
             Effect::Verify { command } => self.verify(&branch, command).await,
-            Effect::Sleep { until } => Ok(self.sleep(&branch, until).await),
+            Effect::Sleep { until } => self.sleep(&branch, until).await,
         }
     }
 
@@ -202,6 +203,11 @@ impl Doing {
             }
             _ => None,
         };
+        branch.emit(Event::custom(
+            "run:iteration",
+            json!({ "rowId": self.run.id, "taskId": self.run.task, "iteration": turn.number,
+                "maxIterations": self.run.limits.max_iterations }),
+        ));
         let agent = turn.agent;
         let prompt = self.prompt(branch, &turn).await?;
         let end = branch.execute(move |team| team.agent(agent), prompt).await?;
@@ -288,14 +294,20 @@ impl Doing {
         Ok(Ended::Verified { verdict: checked.verdict, output })
     }
 
-    async fn sleep<A>(&self, branch: &Branch<A>, until: Timestamp) -> Ended {
+    async fn sleep<A>(&self, branch: &Branch<A>, until: Timestamp) -> Result<Ended> {
+        // A pause between two contexts is nothing to tell.
+        if self.tools.run_row(&self.run.id).await?.wake_at.is_some() {
+            let fields = json!({ "rowId": self.run.id, "taskId": self.run.task, "until": until });
+            branch.emit(Event::custom("run:waiting", fields));
+        }
         let now = self.tools.ports.clock.now();
         let nap = Duration::from_secs(until.since(now));
-        tokio::select! {
-            () = tokio::time::sleep(nap) => Ended::Woke { kicked: false },
-            () = branch.cancelled().cancelled() => Ended::Woke { kicked: false },
-            () = self.tools.desk.kicked() => Ended::Woke { kicked: true },
-        }
+        let kicked = tokio::select! {
+            () = tokio::time::sleep(nap) => false,
+            () = branch.cancelled().cancelled() => false,
+            () = self.tools.desk.kicked() => true,
+        };
+        Ok(Ended::Woke { kicked })
     }
 
     /// In the log, once.

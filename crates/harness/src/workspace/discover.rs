@@ -84,6 +84,14 @@ pub(super) fn repository(directory: &Path) -> Result<Git, WorkspaceError> {
     Ok(Git { top_level, git_dir, silenced: Vec::new() })
 }
 
+impl GitWorkspace {
+    /// Lets go of a rescue, if it is still what was seen.
+    pub fn discard(&self, rescue: &Rescue) -> Result<(), WorkspaceError> {
+        let call = self.git.write("update-ref").arg("-d");
+        call.args([rescue.reference.as_str(), rescue.commit.as_str()]).output().map(drop)
+    }
+}
+
 impl Workspace for GitWorkspace {
     fn top_level(&self) -> &Path {
         &self.git.top_level

@@ -5,6 +5,7 @@ mod detach;
 mod dirty;
 mod dry_run;
 mod ended;
+mod keep;
 mod notify;
 mod progress;
 mod row;

@@ -5,21 +5,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use harness::{
     Envelope, Event, Hub,
     core::{Run, agent::Usage},
+    event::CustomEvent,
     hub::Subscription,
-    store::Runs,
 };
+use serde_json::Value;
 
 use super::view::View;
 
 /// Follows the agents of a run until both are dropped.
-pub(super) fn follow(
-    hub: &Hub,
-    view: &Arc<View>,
-    runs: &Arc<dyn Runs>,
-    row: &Run,
-) -> [Subscription; 2] {
+pub(super) fn follow(hub: &Hub, view: &Arc<View>, row: &Run) -> [Subscription; 2] {
     let used = Arc::new(Mutex::new(row.usage));
-    let [row, id] = [row.clone(), row.clone()];
+    let paid = row.clone();
     let shown = Arc::clone(view);
     let usage = hub.subscribe("agent:usage", move |envelope: &Envelope| {
         let Event::AgentUsage { input_tokens, output_tokens, cost_usd, .. } = &envelope.event
@@ -32,16 +28,19 @@ pub(super) fn follow(
             output_tokens: *output_tokens,
             cost_usd: *cost_usd,
         };
-        shown.used(&against(&used, &row));
+        shown.used(&against(&used, &paid));
     });
-    // Once in a context, so that the look into the record costs nothing.
-    let (view, runs) = (Arc::clone(view), Arc::clone(runs));
-    let starts = hub.subscribe("agent:start", move |_: &Envelope| {
-        if let (Some(_), Ok(Some(run))) = (&id.objective, runs.run(&id.id)) {
-            view.context(run.iteration_count, run.limits.max_iterations);
+    let view = Arc::clone(view);
+    let of_objective = row.objective.is_some();
+    let contexts = hub.subscribe("run:iteration", move |envelope: &Envelope| {
+        let Event::Custom(CustomEvent { fields, .. }) = &envelope.event else { return };
+        let number = |name: &str| fields.get(name).and_then(Value::as_u64).unwrap_or_default();
+        // Of a task, the log says what happens.
+        if of_objective {
+            view.context(number("iteration"), number("maxIterations"));
         }
     });
-    [usage, starts]
+    [usage, contexts]
 }
 
 fn against(used: &Usage, row: &Run) -> String {

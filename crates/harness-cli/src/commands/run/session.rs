@@ -35,8 +35,8 @@ use harness::{
 use harness_core::WorkerId;
 
 use super::{
-    Args, agent::Agents, dirty::SetAside, ended::Ended, progress, row, signals, told::Told,
-    view::View,
+    Args, agent::Agents, dirty::SetAside, ended::Ended, keep, notify, progress, row, signals,
+    told::Told, view::View,
 };
 use crate::{
     config::{Config, PromiseMatch},
@@ -104,8 +104,11 @@ impl Session<'_> {
         runs: &Arc<dyn Runs>,
         owner: &Owner,
     ) -> Result<Ended> {
-        // Hooks act only while there is a session.
-        RealDisk::open(root.path())?.make_marker()?;
+        let over_ledger = row.objective.is_none();
+        if over_ledger {
+            // Hooks act only while there is a session.
+            RealDisk::open(root.path())?.make_marker()?;
+        }
         let bound = socket::bind(root.path(), &self.places)?;
         self.view.refresh(root.path());
         let told = Told::from_here_on(root.path(), Arc::clone(&self.view))?;
@@ -132,7 +135,6 @@ impl Session<'_> {
             lease_seconds: self.lease_seconds,
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let over_ledger = row.objective.is_none();
         let set_aside = match self.dirty {
             Dirty::SetAside if over_ledger => {
                 SetAside::take(&self.workspace, &harness::store::look(root.path())?)?
@@ -140,6 +142,8 @@ impl Session<'_> {
             Dirty::SetAside | Dirty::Refuse => None,
         };
         let view = Arc::clone(&self.view);
+        let (notified_by, kept) = (self.config.notify.clone(), self.config.keep.clone());
+        let workspace = self.workspace.clone();
         let session = over_ledger.then(|| self.session());
         let flow = Harness::define("run").agents(team(agents)).state(|(): &()| ()).run(
             async move |cx: &mut Cx<'_, (), Team<CodingAgent>>| match session.clone() {
@@ -153,7 +157,8 @@ impl Session<'_> {
         let record = root.path().join(format!(".harness/runs/{}.jsonl", row.id));
         let secrets = Redactor::from_environment(std::env::vars_os());
         let ended = runtime.block_on(async {
-            let _followed = progress::follow(&hub, &view, runs, row);
+            let _followed = progress::follow(&hub, &view, row);
+            let _notified = notify::watch(&hub, notified_by.as_deref(), root.path());
             let _signals = signals::interrupt(&hub)?;
             let server = serve(bound, host)?;
             let run = flow.create_in(hub.clone(), ()).attach(recorder(&record, secrets));
@@ -166,6 +171,7 @@ impl Session<'_> {
         drop(runtime);
         drop(flow);
         drop(writer);
+        keep::prune(root.path(), &workspace, &kept);
         // Whatever became of the session.
         set_aside.map(SetAside::put_back).transpose()?;
         ended

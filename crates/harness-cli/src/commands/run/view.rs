@@ -51,13 +51,13 @@ impl View {
     }
 
     /// The next context of an objective begins.
-    pub(super) fn context(&self, iteration: u32, most: u32) {
+    pub(super) fn context(&self, iteration: u64, most: u64) {
         let text = format!("iteration {iteration} of {most}");
         match self {
             Self::Lines => _ = writeln!(std::io::stderr(), "{text}"),
             Self::Live(bar) => {
-                bar.set_length(u64::from(most) + 1);
-                bar.set_position(u64::from(iteration));
+                bar.set_length(most + 1);
+                bar.set_position(iteration);
                 bar.set_message(text);
             }
         }
