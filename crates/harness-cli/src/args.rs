@@ -51,6 +51,7 @@ pub(crate) enum Command {
     Init(commands::init::Args),
     Add(commands::add::Args),
     Run(commands::run::Args),
+    Runs(commands::runs::Args),
     Ask(commands::ask::Args),
     Questions(commands::questions::Args),
     Reply(commands::reply::Args),
@@ -80,7 +81,7 @@ pub(crate) enum Command {
 const GROUPS: &[(&str, &[&str])] = &[
     ("Set up", &["demo", "init", "trust", "config", "doctor"]),
     ("Tasks", &["add", "run", "task", "plan", "rescue"]),
-    ("Looking", &["status", "log", "report", "why", "verify"]),
+    ("Looking", &["status", "log", "report", "runs", "why", "verify"]),
     ("Talking with a run", &["questions", "reply", "send", "kick", "abort", "ask"]),
     ("For scripts", &["ping", "get-state", "worker-id", "completions", "man"]),
 ];

@@ -95,24 +95,25 @@
 //!   [`Branch::parallel`], [`Cx::fork`], [`Error`].
 //! - To write an agent: [`Agent`], [`Execution`].
 //! - To watch a run: [`Hub::subscribe`], [`Hub::events`], [`Event`], [`Instance::attach`],
-//!   [`Channel`], [`terminal`], [`progress_log`].
+//!   [`Channel`], [`terminal`], [`progress_log`], [`recorder()`].
 //! - To talk with people: [`Session::wait_for_user`], [`Ask`], [`Hub::send`], [`Hub::reply`],
 //!   [`Hub::abort`].
 //!
 //! # Ports
 //!
-//! What the library needs of the world it reaches through five traits, so that a test or a simulator
+//! What the library needs of the world it reaches through six traits, so that a test or a simulator
 //! can stand in for each:
 //!
 //! | port | what it is for | the real one |
 //! |---|---|---|
 //! | [`Agent`] | work that a model does | yours |
 //! | [`Store`](store::Store) | the ledger: tasks, claims, what became of them | [`FileStore`](store::FileStore), owned by a [`Writer`](store::Writer) |
+//! | [`Runs`](store::Runs) | the record of runs and their iterations | [`RunStore`](store::RunStore) |
 //! | [`Workspace`](workspace::Workspace) | git: commit, roll back, rescue | [`GitWorkspace`](workspace::GitWorkspace) |
 //! | [`Shell`](shell::Shell) | checks, init scripts, cleanups | [`SystemShell`](shell::SystemShell) |
 //! | [`Clock`](clock::Clock) | the time, for decisions | [`SystemClock`](clock::SystemClock) |
 //!
-//! `Store`, `Workspace` and `Shell` block; async code calls them on a thread of their own.
+//! `Store`, `Runs`, `Workspace` and `Shell` block; async code calls them on a thread of their own.
 //!
 //! # Decisions and `drive`
 //!

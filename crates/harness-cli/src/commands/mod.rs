@@ -20,6 +20,7 @@ pub(crate) mod reply;
 pub(crate) mod report;
 pub(crate) mod rescue;
 pub(crate) mod run;
+pub(crate) mod runs;
 pub(crate) mod send;
 pub(crate) mod status;
 pub(crate) mod task;
@@ -99,6 +100,7 @@ fn dispatch(invocation: &mut Invocation, cli: Cli) -> Result<ExitCode> {
         Command::Init(args) => init::run(invocation, args),
         Command::Add(args) => add::run(invocation, args),
         Command::Run(args) => run::run(invocation, args),
+        Command::Runs(args) => runs::run(invocation, args),
         Command::Ask(args) => ask::run(invocation, args),
         Command::Questions(args) => questions::run(invocation, args),
         Command::Reply(args) => reply::run(invocation, args),

@@ -20,6 +20,7 @@ mod plan;
 mod protocol;
 mod report;
 mod run;
+mod runs;
 mod status;
 mod task_read;
 mod tasks;

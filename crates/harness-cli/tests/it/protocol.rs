@@ -8,7 +8,7 @@ use std::{
 };
 
 use harness::store::{
-    DATABASE,
+    DATABASE, RunStore,
     disk::File,
     lock::{StateLock, Wait},
 };
@@ -90,6 +90,20 @@ fn every_file_of_the_store_is_in_the_table() {
         assert!(named.iter().any(|name| name == file.path()), "{}", file.path());
     }
     assert!(named.iter().any(|name| name == DATABASE));
+}
+
+#[test]
+fn the_tables_of_the_database_have_every_column() {
+    let root = tempfile::tempdir().unwrap();
+    drop(RunStore::open(root.path()).unwrap());
+    let database = rusqlite::Connection::open(root.path().join(DATABASE)).unwrap();
+    let rows = protocol().rows("## The database of runs");
+    let shown: BTreeSet<String> = rows.iter().flat_map(|row| code(&row[0])).collect();
+    let sql = "SELECT t.name, c.name FROM sqlite_master t, pragma_table_info(t.name) c \
+        WHERE t.type = 'table'";
+    let mut statement = database.prepare(sql).unwrap();
+    let columns = statement.query_map([], |row| row.get::<_, String>(1)).unwrap();
+    assert_eq!(shown, set(columns.map(Result::unwrap)));
 }
 
 #[test]
@@ -544,6 +558,9 @@ fn the_other_documents_have_the_keys_of_the_table() {
         ("plan export", &["plan", "export"]),
         ("plan reset", &["plan", "reset"]),
         ("rescue list", &["rescue", "list"]),
+        ("runs list", &["runs", "list"]),
+        ("runs show", &["runs", "show"]),
+        ("runs cost", &["runs", "cost"]),
         ("trust", &["trust"]),
         ("config", &["config"]),
         ("doctor", &["doctor"]),

@@ -1,0 +1,76 @@
+//! Rows as JSON: the names of the columns, as PROTOCOL.md has them.
+
+use harness_core::{
+    agent::Usage,
+    run::{Iteration, Run},
+};
+use serde_json::{Value, json};
+
+pub(super) fn run(run: &Run) -> Value {
+    let lease = run.lease.as_ref();
+    json!({
+        "run_id": run.id,
+        "created_at": run.created_at,
+        "updated_at": run.updated_at,
+        "status": run.status,
+        "objective": run.objective,
+        "task_id": run.task,
+        "agent": run.agent,
+        "agent_command": run.agent_command,
+        "verify": run.verify,
+        "workspace": run.workspace,
+        "iteration_count": run.iteration_count,
+        "max_iterations": run.limits.max_iterations,
+        "completion_promise": run.completion_promise,
+        "stop_reason": run.stop_reason,
+        "provider_session_id": run.provider_session_id,
+        "parent_run_id": run.parent,
+        "epoch": run.epoch,
+        "input_tokens": run.usage.input_tokens,
+        "output_tokens": run.usage.output_tokens,
+        "cost_usd": run.usage.cost_usd,
+        "max_cost_usd": run.limits.max_cost_usd,
+        "max_tokens": run.limits.max_tokens,
+        "max_duration_seconds": run.limits.max_duration_seconds,
+        "deadline": run.deadline,
+        "wake_at": run.wake_at,
+        "lease_owner": lease.map(|lease| lease.owner.to_string()),
+        "lease_expires_at": lease.map(|lease| lease.expires_at),
+    })
+}
+
+pub(super) fn iteration(iteration: &Iteration) -> Value {
+    json!({
+        "number": iteration.number,
+        "started_at": iteration.started_at,
+        "ended_at": iteration.ended_at,
+        "outcome": iteration.ending,
+        "detail": iteration.detail,
+        "input_tokens": iteration.usage.input_tokens,
+        "output_tokens": iteration.usage.output_tokens,
+        "cost_usd": iteration.usage.cost_usd,
+        "final_text": iteration.final_text,
+        "transcript": iteration.transcript,
+        "head_before": iteration.head_before,
+        "head_after": iteration.head_after,
+        "mark_before": iteration.mark_before,
+        "mark_after": iteration.mark_after,
+    })
+}
+
+/// A sum, with the name of what it is of.
+pub(super) fn spent(name: &str, of: impl Into<Value>, usage: &Usage) -> Value {
+    let mut row = serde_json::Map::from_iter([(name.to_owned(), of.into())]);
+    if let Value::Object(sum) = sum(usage) {
+        row.extend(sum);
+    }
+    Value::Object(row)
+}
+
+pub(super) fn sum(usage: &Usage) -> Value {
+    json!({
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "cost_usd": usage.cost_usd,
+    })
+}

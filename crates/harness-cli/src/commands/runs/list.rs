@@ -1,0 +1,55 @@
+//! `harness runs list`
+
+use clap::builder::styling::AnsiColor::{Green, Red, Yellow};
+use harness_core::run::{Run, RunStatus};
+use serde_json::json;
+
+use super::{Record, dash, document, dollars, is_loop, state, what};
+use crate::{
+    failure::Result,
+    render::{Cell, Out, Table, coloured},
+};
+
+pub(super) fn print(out: &mut Out, record: &Record, all: bool, json: bool) -> Result<()> {
+    if json {
+        let shown = record.runs.iter().filter(|run| all || run.parent.is_none());
+        let runs: Vec<_> = shown.map(document::run).collect();
+        return out.document(&json!({ "runs": runs }));
+    }
+    let mut table = Table::default();
+    for run in record.tops() {
+        row(&mut table, "", run);
+        if all {
+            record.attempts(run).for_each(|attempt| row(&mut table, "  ", attempt));
+        }
+    }
+    out.table(&table)
+}
+
+fn row(table: &mut Table, indent: &str, run: &Run) {
+    let restarts = format!("{}/{}", run.iteration_count, run.limits.max_iterations);
+    let restarts = is_loop(run).then_some(restarts);
+    table.row([
+        Cell::from(format!("{indent}{}", run.id)),
+        run.created_at.to_string().into(),
+        standing(run),
+        dash(restarts).into(),
+        format!("{} tokens", run.usage.tokens()).into(),
+        dash(dollars(&run.usage).map(|cost| format!("{cost} USD"))).into(),
+        run.agent.clone().into(),
+        what(run).into(),
+    ]);
+}
+
+/// In its colour.
+pub(super) fn standing(run: &Run) -> Cell {
+    let color = match run.status {
+        RunStatus::Succeeded => Green,
+        RunStatus::Failed | RunStatus::Cancelled => Red,
+        RunStatus::Queued
+        | RunStatus::Running
+        | RunStatus::WaitingForHuman
+        | RunStatus::Stopped => Yellow,
+    };
+    Cell::styled(coloured(color), state(run))
+}

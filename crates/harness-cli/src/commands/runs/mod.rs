@@ -1,0 +1,182 @@
+//! `harness runs …`: looks at the record of runs. Takes no lock and makes no file.
+
+mod cost;
+mod document;
+mod list;
+mod show;
+
+use std::io::Write as _;
+
+use harness::store::{RunStore, Runs as _, is_gone};
+use harness_core::{
+    agent::Usage,
+    run::{Run, RunStatus},
+};
+
+use super::Invocation;
+use crate::{
+    exit::ExitCode,
+    failure::{Failure, Result},
+};
+
+/// Past and present runs: what became of them, their iterations, what they spent
+///
+/// A run is one objective, or one `harness run` over the ledger; each attempt at a task is a run
+/// below that one. They are kept in .harness/harness.db, and looking changes nothing.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  harness runs list
+  harness runs show
+  harness runs show 0197f0a2
+  harness runs cost --json | jq .total")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// List runs, newest first
+    List {
+        /// The attempts at tasks too, below the run that made them
+        #[arg(long)]
+        all: bool,
+        /// Answer with a JSON document
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show a run, its iterations and its attempts
+    Show {
+        /// Its id, or the beginning of one [default: the newest]
+        #[arg(value_name = "RUN_ID")]
+        run: Option<String>,
+        /// Answer with a JSON document
+        #[arg(long)]
+        json: bool,
+    },
+    /// What was spent, by run, task, agent and day
+    Cost {
+        /// Only of this run; the beginning of its id is enough
+        #[arg(value_name = "RUN_ID")]
+        run: Option<String>,
+        /// Answer with a JSON document
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
+    let root = invocation.root()?;
+    let store = RunStore::look(root.path())?;
+    let runs = store.as_ref().map(RunStore::runs).transpose()?.unwrap_or_default();
+    if runs.is_empty() {
+        // Nobody is left to be told when this fails.
+        _ = writeln!(std::io::stderr(), "there are no runs yet");
+    }
+    let record = Record { store, runs };
+    let out = &mut invocation.out;
+    match args.command {
+        Command::List { all, json } => list::print(out, &record, all, json)?,
+        Command::Show { run, json } => show::print(out, &record, run.as_deref(), json)?,
+        Command::Cost { run, json } => cost::print(out, &record, run.as_deref(), json)?,
+    }
+    Ok(ExitCode::Done)
+}
+
+/// All rows of `runs`, newest first, and where the iterations are.
+struct Record {
+    store: Option<RunStore>,
+    runs: Vec<Run>,
+}
+
+impl Record {
+    /// The one whose id begins like this.
+    fn find(&self, name: &str) -> Result<&Run> {
+        let name = name.to_ascii_lowercase();
+        let found: Vec<&Run> =
+            self.runs.iter().filter(|run| run.id.as_str().starts_with(&name)).collect();
+        match found[..] {
+            [run] => Ok(run),
+            [] => Err(Failure::error(format!("there is no run {name}"))
+                .hint("`harness runs list --all` shows what there is")),
+            _ => {
+                let many = format!("{} runs begin with {name:?}", found.len());
+                let failure = Failure::error(many);
+                let shown = found.iter().take(10).map(|run| format!("{}  {}", run.id, what(run)));
+                Err(shown.fold(failure, Failure::hint))
+            }
+        }
+    }
+
+    /// The last that was started; an attempt only where nothing else is.
+    fn newest(&self) -> Option<&Run> {
+        self.tops().next().or(self.runs.first())
+    }
+
+    fn tops(&self) -> impl Iterator<Item = &Run> {
+        self.runs.iter().filter(|run| run.parent.is_none())
+    }
+
+    /// Its attempts, newest first.
+    fn attempts<'a>(&'a self, run: &'a Run) -> impl Iterator<Item = &'a Run> {
+        self.runs.iter().filter(|other| other.parent.as_ref() == Some(&run.id))
+    }
+
+    fn iterations(&self, run: &Run) -> Result<Vec<harness_core::run::Iteration>> {
+        Ok(self.store.as_ref().map(|s| s.iterations(&run.id)).transpose()?.unwrap_or_default())
+    }
+}
+
+/// What a run is for.
+fn what(run: &Run) -> String {
+    const WIDTH: usize = 50;
+    let text = match (&run.objective, &run.task) {
+        (Some(objective), _) => objective.split_whitespace().collect::<Vec<_>>().join(" "),
+        (None, Some(task)) => match run.epoch {
+            Some(epoch) => format!("{task} (epoch {epoch})"),
+            None => task.to_string(),
+        },
+        (None, None) => "the ledger".to_owned(),
+    };
+    if text.chars().count() <= WIDTH {
+        return text;
+    }
+    text.chars().take(WIDTH - 1).chain(['…']).collect()
+}
+
+/// Where it stands, in a word or two.
+fn state(run: &Run) -> String {
+    match run.stop_reason {
+        _ if is_interrupted(run) => "interrupted".to_owned(),
+        Some(reason) if run.status.is_over() && run.status != RunStatus::Succeeded => {
+            let (status, reason) = (run.status.as_str(), reason.as_str());
+            if status == reason { status.to_owned() } else { format!("{status}: {reason}") }
+        }
+        _ if run.wake_at.is_some() => "running: waits".to_owned(),
+        _ => run.status.as_str().replace('_', " "),
+    }
+}
+
+/// Whether nobody drives it although nothing ended it.
+fn is_interrupted(run: &Run) -> bool {
+    let dead = run.lease.as_ref().is_some_and(|lease| is_gone(&lease.owner));
+    dead && !run.status.is_over()
+}
+
+/// Whether it is a loop of its own, and not the sum of others.
+fn is_loop(run: &Run) -> bool {
+    run.objective.is_some() || run.task.is_some()
+}
+
+/// Dollars, where anybody said; small ones are not shown as nothing.
+fn dollars(usage: &Usage) -> Option<String> {
+    usage.cost_usd.map(|cost| match cost > 0.0 && cost < 0.01 {
+        true => format!("{cost:.4}"),
+        false => format!("{cost:.2}"),
+    })
+}
+
+fn dash(text: Option<String>) -> String {
+    text.unwrap_or_else(|| "-".to_owned())
+}
