@@ -146,6 +146,7 @@ pub mod hub;
 pub mod process;
 pub mod prompts;
 mod repeat;
+pub mod research;
 pub mod shell;
 pub mod store;
 pub mod workspace;

@@ -19,6 +19,7 @@ mod page;
 mod plan;
 mod protocol;
 mod report;
+mod research;
 mod run;
 mod status;
 mod task_read;
