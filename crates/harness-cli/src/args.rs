@@ -64,6 +64,7 @@ pub(crate) enum Command {
     Verify(commands::verify::Args),
     Why(commands::why::Args),
     Rescue(commands::rescue::Args),
+    Research(commands::research::Args),
     Demo(commands::demo::Args),
     Config(commands::config::Args),
     Doctor(commands::doctor::Args),
@@ -80,7 +81,7 @@ pub(crate) enum Command {
 /// The order in which `harness --help` lists the commands. A test holds that each is in one group.
 const GROUPS: &[(&str, &[&str])] = &[
     ("Set up", &["demo", "init", "trust", "config", "doctor"]),
-    ("Tasks", &["add", "run", "task", "plan", "rescue"]),
+    ("Tasks", &["add", "run", "task", "plan", "research", "rescue"]),
     ("Looking", &["status", "log", "report", "runs", "why", "verify"]),
     ("Talking with a run", &["questions", "reply", "send", "kick", "abort", "ask"]),
     ("For scripts", &["ping", "get-state", "worker-id", "completions", "man"]),

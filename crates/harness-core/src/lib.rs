@@ -23,6 +23,7 @@ pub mod promise;
 pub mod protect;
 pub mod quote;
 pub mod receipt;
+pub mod research;
 pub mod run;
 pub mod select;
 pub mod standing;

@@ -148,6 +148,7 @@ pub mod process;
 pub mod prompts;
 mod recorder;
 mod repeat;
+pub mod research;
 pub mod shell;
 pub mod store;
 pub mod workspace;

@@ -19,6 +19,7 @@ pub(crate) mod questions;
 pub(crate) mod reply;
 pub(crate) mod report;
 pub(crate) mod rescue;
+pub(crate) mod research;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod send;
@@ -113,6 +114,7 @@ fn dispatch(invocation: &mut Invocation, cli: Cli) -> Result<ExitCode> {
         Command::Verify(args) => verify::run(invocation, args),
         Command::Why(args) => why::run(invocation, args),
         Command::Rescue(args) => rescue::run(invocation, args),
+        Command::Research(args) => research::run(invocation, args),
         Command::Demo(args) => demo::run(invocation, args),
         Command::Config(args) => config::run(invocation, args),
         Command::Doctor(args) => doctor::run(invocation, args),

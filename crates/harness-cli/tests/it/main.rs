@@ -19,6 +19,7 @@ mod page;
 mod plan;
 mod protocol;
 mod report;
+mod research;
 mod run;
 mod runs;
 mod status;

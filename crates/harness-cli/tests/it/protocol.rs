@@ -561,6 +561,7 @@ fn the_other_documents_have_the_keys_of_the_table() {
         ("runs list", &["runs", "list"]),
         ("runs show", &["runs", "show"]),
         ("runs cost", &["runs", "cost"]),
+        ("research finalize --task ID", &["research", "finalize", "--task", "task-001"]),
         ("trust", &["trust"]),
         ("config", &["config"]),
         ("doctor", &["doctor"]),
@@ -581,6 +582,36 @@ fn the_other_documents_have_the_keys_of_the_table() {
         said.push((format!("harness {name} --json"), keys(&ran.json())));
     }
     assert_eq!(said, shown);
+}
+
+#[test]
+fn the_handoff_is_read_without_a_word() {
+    let read = harness_core::handoff::read(protocol().block("json handoff").as_bytes());
+    assert_eq!(read.warnings, [""; 0]);
+    assert!(read.handoff.unwrap().resumed_state().contains("Next: Implement Feature X"));
+}
+
+#[test]
+fn a_template_may_use_the_names_of_the_page() {
+    let env = TestEnvironment::new();
+    let section = protocol().section("## Prompts");
+    let (_, common) = section.split_once("Every prompt has").unwrap();
+    let (common, of_task) = common.split_once("; `task` has").unwrap();
+    let of_task = of_task.split('.').next().unwrap();
+    let mut own = Vec::new();
+    for row in protocol().rows("## Prompts") {
+        if row[2] != "the same" {
+            own = code(&row[2]);
+        }
+        let mut names = [code(common), own.clone()].concat();
+        if names.iter().any(|name| name == "task") {
+            names.extend(code(of_task).iter().map(|field| format!("task.{field}")));
+        }
+        let template: Vec<_> = names.iter().map(|name| format!("{{{{ {name} }}}}")).collect();
+        env.write(format!(".harness/prompts/{}", code(&row[0])[0]), template.join("\n"));
+    }
+    let (_, warnings) = harness::prompts::Prompts::load(env.root());
+    assert_eq!(warnings, [""; 0]);
 }
 
 #[test]

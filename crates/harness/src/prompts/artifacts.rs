@@ -2,10 +2,8 @@
 
 use std::{cmp::Reverse, fs, path::Path, time::SystemTime};
 
-use harness_core::{TaskId, handoff};
+use harness_core::{TaskId, handoff, research};
 
-const TASKS: &str = "tasks";
-const OVERVIEW: &str = "research_overview.md";
 /// More folders of tasks than this are not looked through for one line of a prompt.
 const FOLDERS_MAX: usize = 10_000;
 
@@ -18,17 +16,17 @@ pub fn artifacts(directory: &Path) -> Vec<String> {
 }
 
 fn newest_overview(directory: &Path) -> Option<String> {
-    let folders = fs::read_dir(directory.join(TASKS)).ok()?.take(FOLDERS_MAX);
+    let folders = fs::read_dir(directory.join(research::FOLDER)).ok()?.take(FOLDERS_MAX);
     let found = folders.filter_map(|entry| {
         let entry = entry.ok().filter(|entry| entry.file_type().is_ok_and(|t| t.is_dir()))?;
         // Only ours: the name ends up in a prompt.
         let task = TaskId::parse(entry.file_name().to_str()?).ok()?;
-        let overview = entry.path().join(OVERVIEW);
+        let overview = entry.path().join(research::OVERVIEW);
         let found = fs::symlink_metadata(&overview).ok().filter(fs::Metadata::is_file)?;
         Some((found.modified().unwrap_or(SystemTime::UNIX_EPOCH), Reverse(task)))
     });
     let (_, Reverse(task)) = found.max()?;
-    Some(format!("{}/{task}/{}", TASKS, OVERVIEW))
+    Some(format!("{}/{task}/{}", research::FOLDER, research::OVERVIEW))
 }
 
 fn is_file(path: &Path) -> bool {

@@ -9,6 +9,8 @@ mod real;
 use std::{fmt, io};
 
 pub use real::RealDisk;
+// For other files that must not be reached through a link.
+pub(crate) use real::{failed, identity_of_stat, intruded, intruder, open_directory, stat_at};
 
 /// A file of ours. All are regular files; none is ever reached through a symbolic link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -434,7 +434,7 @@ fn make_directory(parent: &OwnedFd, name: &str, shown: &str) -> io::Result<()> {
     }
 }
 
-fn open_directory(parent: &OwnedFd, name: &str, shown: &str) -> io::Result<OwnedFd> {
+pub(crate) fn open_directory(parent: &OwnedFd, name: &str, shown: &str) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     rustix::fs::openat(parent, name, flags, Mode::empty()).map_err(|e| {
         let found = stat_at(parent, name, shown).ok().flatten();
@@ -445,7 +445,7 @@ fn open_directory(parent: &OwnedFd, name: &str, shown: &str) -> io::Result<Owned
     })
 }
 
-fn stat_at(dir: &OwnedFd, name: &str, shown: &str) -> io::Result<Option<Stat>> {
+pub(crate) fn stat_at(dir: &OwnedFd, name: &str, shown: &str) -> io::Result<Option<Stat>> {
     match rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => Ok(Some(stat)),
         Err(Errno::NOENT) => Ok(None),
@@ -454,7 +454,7 @@ fn stat_at(dir: &OwnedFd, name: &str, shown: &str) -> io::Result<Option<Stat>> {
 }
 
 /// What is there instead of the one `wanted`.
-fn intruder(mode: rustix::fs::RawMode, wanted: FileType) -> Option<Intruder> {
+pub(crate) fn intruder(mode: rustix::fs::RawMode, wanted: FileType) -> Option<Intruder> {
     let found = FileType::from_raw_mode(mode);
     match found {
         _ if found == wanted => None,
@@ -470,7 +470,7 @@ fn intruder(mode: rustix::fs::RawMode, wanted: FileType) -> Option<Intruder> {
 }
 
 #[allow(clippy::unnecessary_cast, reason = "the widths differ between systems")]
-fn identity_of_stat(stat: &Stat) -> Identity {
+pub(crate) fn identity_of_stat(stat: &Stat) -> Identity {
     let ns = |seconds: i128, nanos: i128| seconds * 1_000_000_000 + nanos;
     Identity {
         device: stat.st_dev as u64,
@@ -481,10 +481,10 @@ fn identity_of_stat(stat: &Stat) -> Identity {
     }
 }
 
-fn failed(name: &str, doing: &'static str, source: io::Error) -> io::Error {
+pub(crate) fn failed(name: &str, doing: &'static str, source: io::Error) -> io::Error {
     DiskError::Failed { name: name.to_owned(), doing, source }.into()
 }
 
-fn intruded(name: &str, what: Intruder) -> io::Error {
+pub(crate) fn intruded(name: &str, what: Intruder) -> io::Error {
     DiskError::Intruder { name: name.to_owned(), what }.into()
 }

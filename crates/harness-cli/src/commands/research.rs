@@ -1,0 +1,112 @@
+//! `harness research …`
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use harness::research::{self, ResearchError};
+use harness_core::TaskId;
+
+use super::{Invocation, working_directory};
+use crate::{
+    exit::ExitCode,
+    failure::{Failure, Result},
+    render::visible,
+    root::StateRoot,
+    store::{task_id, warn},
+};
+
+/// What search tools found, kept for later contexts
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  harness research finalize --task task-001")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    Finalize(Finalize),
+}
+
+/// Take the sources out of search_results/ into tasks/ID/
+///
+/// Reads each *.json in search_results/, keeps the sources in it, each once, and writes
+/// tasks/ID/research_overview.md: counts, an index, and a note per source. A file that yielded
+/// something moves to search_results/processed_json/; nothing is overwritten. A file that is no JSON,
+/// or holds no source, stays and is named. Doing it again adds nothing twice.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  harness research finalize --task task-001
+  harness research finalize --task survey --json | jq '.stayed[].file'")]
+struct Finalize {
+    /// Whose folder it goes to; no task of the ledger need have this id
+    #[arg(long, value_name = "ID", value_parser = task_id)]
+    task: TaskId,
+    /// Answer with a JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
+    match args.command {
+        Command::Finalize(args) => finalize(invocation, &args),
+    }
+}
+
+fn finalize(invocation: &mut Invocation, args: &Finalize) -> Result<ExitCode> {
+    let root = invocation.root()?;
+    let place = work_tree(&root, &working_directory()?);
+    let done = research::finalize(&place, &args.task)?;
+    for stayed in &done.stayed {
+        warn(&format!("{} stays: it {}", stayed.file, stayed.why));
+    }
+    if args.json {
+        invocation.out.document(&done)?;
+        return Ok(ExitCode::Done);
+    }
+    for moved in &done.moved {
+        let (from, to) = (visible(&moved.file), visible(&moved.to));
+        invocation.out.line(format_args!("{from} -> {to} ({} found)", moved.entries))?;
+    }
+    let (added, sources) = (done.added, done.sources);
+    match &done.overview {
+        Some(page) => {
+            let new = if added == 1 { "new source" } else { "new sources" };
+            invocation.out.line(format_args!("{added} {new}, {sources} in all: {page}"))?;
+        }
+        None => invocation.out.line("no source found in search_results/")?,
+    }
+    Ok(ExitCode::Done)
+}
+
+/// Where the inbox is: in the linked work tree that a worker of this root is in, else in the root.
+fn work_tree(root: &StateRoot, start: &Path) -> PathBuf {
+    let below = start.ancestors().take_while(|directory| *directory != root.path());
+    let linked = below.filter(|directory| is_linked(directory)).map(Path::to_owned).next();
+    linked.unwrap_or_else(|| root.path().to_owned())
+}
+
+/// A submodule has a file there too, but one that leads elsewhere.
+fn is_linked(directory: &Path) -> bool {
+    let git = directory.join(".git");
+    let is_file = fs::symlink_metadata(&git).is_ok_and(|found| found.is_file());
+    let leads_to = || fs::read_to_string(&git).unwrap_or_default();
+    is_file && leads_to().starts_with("gitdir:") && leads_to().contains("/worktrees/")
+}
+
+impl From<ResearchError> for Failure {
+    fn from(error: ResearchError) -> Self {
+        let text = error.to_string();
+        match error {
+            ResearchError::Kept { .. } => Self::config(text)
+                .hint("mend it, or move it away: then the sources in it are not kept any more"),
+            ResearchError::Busy { .. } => Self::error(text).hint("try again when it is done"),
+            ResearchError::Io(why) => Self::from(why),
+        }
+    }
+}
