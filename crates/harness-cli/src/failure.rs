@@ -104,6 +104,23 @@ impl From<io::Error> for Failure {
     }
 }
 
+impl From<harness::store::RunStoreError> for Failure {
+    fn from(why: harness::store::RunStoreError) -> Self {
+        use harness::store::RunStoreError as E;
+        match &why {
+            // Only a person can tell what is to become of the file.
+            E::NotOurs { .. } | E::Newer { .. } | E::Unsafe { .. } | E::BadValue { .. } => {
+                Self::config(why.to_string())
+            }
+            E::File(_)
+            | E::Locked { .. }
+            | E::Exists { .. }
+            | E::NoParent { .. }
+            | E::Failed { .. } => Self::error(why.to_string()),
+        }
+    }
+}
+
 impl From<&str> for Failure {
     fn from(why: &str) -> Self {
         Self::error(why)

@@ -87,6 +87,10 @@ pub(crate) struct Painted<T> {
 
 impl<T: Display> Display for Painted<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // To find out that there is nothing to write takes a style longer than most texts.
+        if self.style.is_plain() {
+            return self.text.fmt(f);
+        }
         self.style.fmt(f)?;
         self.text.fmt(f)?;
         self.style.render_reset().fmt(f)

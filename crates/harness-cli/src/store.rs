@@ -153,7 +153,12 @@ impl From<Refusal> for Failure {
             Refusal::NoCheck { task } => {
                 failure.hint(format!("give it a check: `harness task edit {task} --validate '…'`"))
             }
-            Refusal::NotClaimed { .. }
+            Refusal::RunNotFound { .. } => failure.hint("`harness runs list` shows what there is"),
+            Refusal::RunTaken { .. } => {
+                failure.hint("`harness status` shows what it does, `harness abort` stops it")
+            }
+            Refusal::RunFinished { .. }
+            | Refusal::NotClaimed { .. }
             | Refusal::NotFailed { .. }
             | Refusal::Exists { .. }
             | Refusal::Cycle { .. }

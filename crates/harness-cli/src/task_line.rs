@@ -3,7 +3,11 @@
 use std::fmt::{self, Display};
 
 use clap::builder::styling::{AnsiColor, Style};
-use harness_core::{Task, Timestamp, task::Status};
+use harness_core::{
+    Task, Timestamp,
+    format::{ClaimGlance, TaskGlance},
+    task::Status,
+};
 
 use crate::render::{Paint, coloured, one_line};
 
@@ -26,25 +30,28 @@ pub(crate) fn style(status: Status, outlook: Outlook) -> Style {
 }
 
 pub(crate) struct TaskLine<'a> {
-    pub(crate) task: &'a Task,
-    pub(crate) outlook: Outlook,
+    pub(crate) task: &'a TaskGlance<'a>,
     pub(crate) now: Timestamp,
     pub(crate) paint: Paint,
 }
 
 impl Display for TaskLine<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { task, outlook, now, paint } = self;
-        let style = style(task.status, *outlook);
-        write!(f, "{} {}: ", paint.style(style, Tag(task.status)), task.id)?;
-        f.write_str(&one_line(&task.title))?;
+        let Self { task, now, paint } = self;
+        let outlook = if task.blocked { Outlook::Blocked } else { Outlook::Open };
+        let style = style(task.status, outlook);
+        paint.style(style, Tag(task.status)).fmt(f)?;
+        // Piece by piece: there may be ten thousand of these lines.
+        for piece in [" ", &task.id, ": ", &one_line(&task.title)] {
+            f.write_str(piece)?;
+        }
         write!(f, " ({}/{})", task.attempts, task.max_attempts)?;
-        if *outlook == Outlook::Blocked {
+        if outlook == Outlook::Blocked {
             write!(f, " — {}", paint.style(style, "blocked"))?;
         }
-        match task.status {
-            Status::InProgress => write!(f, " — {}", Claim { task, now: *now }),
-            Status::Pending | Status::Completed | Status::Failed => Ok(()),
+        match &task.claim {
+            Some(claim) => write!(f, " — {}", Claim::glanced(claim, *now)),
+            None => Ok(()),
         }
     }
 }
@@ -53,23 +60,36 @@ pub(crate) struct Tag(pub(crate) Status);
 
 impl Display for Tag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "[{}]", self.0.name())
+        ["[", self.0.name(), "]"].into_iter().try_for_each(|piece| f.write_str(piece))
     }
 }
 
 /// Who has a claimed task, and for how long.
 pub(crate) struct Claim<'a> {
-    pub(crate) task: &'a Task,
-    pub(crate) now: Timestamp,
+    claimed_by: Option<&'a str>,
+    lease_expires_at: Option<Timestamp>,
+    now: Timestamp,
+}
+
+impl<'a> Claim<'a> {
+    pub(crate) fn of(task: &'a Task, now: Timestamp) -> Self {
+        let claimed_by = task.claimed_by.as_ref().map(|by| by.as_str());
+        Self { claimed_by, lease_expires_at: task.lease_expires_at, now }
+    }
+
+    fn glanced(claim: &'a ClaimGlance<'_>, now: Timestamp) -> Self {
+        let claimed_by = claim.claimed_by.as_deref();
+        Self { claimed_by, lease_expires_at: claim.lease_expires_at, now }
+    }
 }
 
 impl Display for Claim<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.task.claimed_by {
-            Some(worker) => write!(f, "{}", one_line(worker.as_str()))?,
+        match self.claimed_by {
+            Some(worker) => f.write_str(&one_line(worker))?,
             None => f.write_str("nobody")?,
         }
-        match self.task.lease_expires_at {
+        match self.lease_expires_at {
             None => f.write_str(", no lease"),
             Some(end) if end <= self.now => {
                 write!(f, ", lease ran out {} ago", Span(self.now.since(end)))

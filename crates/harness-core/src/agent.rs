@@ -53,6 +53,8 @@ pub enum AgentEvent {
         /// What is done now.
         description: String,
     },
+    /// It says that the work is done (`harness task complete`): as good as the promise.
+    Promised,
     /// It says that it can not do the task (`harness task fail`).
     GaveUp {
         /// What the failure counts as.
@@ -71,6 +73,13 @@ pub struct Usage {
     pub output_tokens: u64,
     /// Where the agent says so; never computed from a price list.
     pub cost_usd: Option<f64>,
+}
+
+impl Usage {
+    /// Input and output together.
+    pub fn tokens(&self) -> u64 {
+        self.input_tokens.saturating_add(self.output_tokens)
+    }
 }
 
 impl std::ops::AddAssign for Usage {

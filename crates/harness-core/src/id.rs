@@ -2,7 +2,7 @@
 //! and each is checked once, where it enters: whoever holds a [`TaskId`] may use it as a file name,
 //! a branch name and an argument of git.
 
-use std::{cmp::Ordering, fmt, sync::Arc};
+use std::{borrow::Cow, cmp::Ordering, fmt, sync::Arc};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -31,13 +31,17 @@ impl TaskId {
 
     /// Or says which rule it breaks.
     pub fn parse(text: &str) -> Result<Self, BadName> {
+        Self::check(text).map(|()| Self(text.into()))
+    }
+
+    fn check(text: &str) -> Result<(), BadName> {
         let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
         let good = (1..=64).contains(&text.len())
             && text.bytes().all(plain)
             && text.as_bytes()[0].is_ascii_alphanumeric()
             && !text.contains("..")
             && !text.ends_with(".lock");
-        if good { Ok(Self(text.into())) } else { Err(bad("task id", text, Self::RULE)) }
+        if good { Ok(()) } else { Err(bad("task id", text, Self::RULE)) }
     }
 
     /// `task-NNN`, the form in which `add` numbers tasks.
@@ -101,6 +105,46 @@ fn digits(text: &[u8]) -> (&[u8], &[u8]) {
     let end = text.iter().position(|b| !b.is_ascii_digit()).unwrap_or(text.len());
     let start = text[..end].iter().position(|b| *b != b'0').unwrap_or(end);
     (&text[start..end], &text[end..])
+}
+
+/// The text of a [`TaskId`], checked, where it stands in a file: nothing is allocated for it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct IdText<'a>(Cow<'a, str>);
+
+impl<'a> IdText<'a> {
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    pub(crate) fn into_text(self) -> Cow<'a, str> {
+        self.0
+    }
+}
+
+impl From<IdText<'_>> for TaskId {
+    fn from(checked: IdText<'_>) -> Self {
+        Self(checked.0.into())
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for IdText<'a> {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let Text(text) = Text::deserialize(d)?;
+        TaskId::check(&text).map_err(serde::de::Error::custom)?;
+        Ok(Self(text))
+    }
+}
+
+/// A text of a file, borrowed from it where nothing in it is escaped. (A `Cow` that is not itself
+/// a field is always copied by serde.)
+#[derive(Debug, Default, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Text<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
+
+impl From<Text<'_>> for String {
+    fn from(text: Text<'_>) -> Self {
+        text.0.into_owned()
+    }
 }
 
 /// Who holds a claim.

@@ -147,6 +147,13 @@ impl Selection {
         closed.map(|p| self.phases[p].name.as_str())
     }
 
+    /// The phase whose gate is what the work waits for: all of its tasks are done, and the gates of
+    /// all earlier ones passed.
+    pub fn due_gate(&self) -> Option<&Phase> {
+        let first = (0..self.phases.len()).find(|p| !passed(&self.phases[*p]))?;
+        (0..=first).all(|p| self.unfinished[p] == 0).then(|| &self.phases[first])
+    }
+
     /// Whether the tasks of the phase at this position may be worked on.
     pub fn phase_open(&self, position: usize) -> bool {
         (0..position).all(|p| self.unfinished[p] == 0 && passed(&self.phases[p]))

@@ -33,18 +33,24 @@ impl Stats {
 
     /// The same where the [`blocked`] tasks are already known.
     pub fn with_blocked(ledger: &Ledger, blocked: &HashSet<&TaskId>) -> Self {
-        let mut stats = Self { total: ledger.len(), blocked: blocked.len(), ..Self::default() };
+        let mut stats = Self { blocked: blocked.len(), ..Self::default() };
         for task in ledger.tasks() {
-            match task.status {
-                Status::Pending => stats.pending += 1,
-                Status::InProgress => stats.in_progress += 1,
-                Status::Completed => stats.completed += 1,
-                Status::Failed => stats.failed += 1,
-            }
-            stats.attempts_total += u64::from(task.attempts);
-            stats.checkpoints += task.checkpoints.len();
+            stats.count(task.status, task.attempts, task.checkpoints.len());
         }
         stats
+    }
+
+    /// One task more; whether it is blocked shows only when all are there.
+    pub(crate) fn count(&mut self, status: Status, attempts: u32, checkpoints: usize) {
+        self.total += 1;
+        match status {
+            Status::Pending => self.pending += 1,
+            Status::InProgress => self.in_progress += 1,
+            Status::Completed => self.completed += 1,
+            Status::Failed => self.failed += 1,
+        }
+        self.attempts_total += u64::from(attempts);
+        self.checkpoints += checkpoints;
     }
 }
 
@@ -52,28 +58,42 @@ impl Stats {
 /// stored: it is a consequence and would go stale.
 pub fn blocked(ledger: &Ledger) -> HashSet<&TaskId> {
     let tasks = ledger.by_id();
-    let mut stack: Vec<usize> =
-        (0..tasks.len()).filter(|at| tasks[*at].failed_for_good()).collect();
-    if stack.is_empty() {
+    let failed: Vec<usize> = (0..tasks.len()).filter(|at| tasks[*at].failed_for_good()).collect();
+    if failed.is_empty() {
         return HashSet::new();
     }
     // By position, and not by the ledger's index of who can be worked on: this is asked by those
     // who only look, for whom building that costs more than the answer.
-    let mut dependents: Vec<Vec<usize>> = vec![Vec::new(); tasks.len()];
-    for (at, task) in tasks.values().enumerate() {
-        for before in task.depends_on.iter().filter_map(|d| tasks.get_index_of(d)) {
-            dependents[before].push(at);
-        }
+    let edges = tasks.values().enumerate().flat_map(|(at, task)| {
+        let before = task.depends_on.iter().filter_map(|d| tasks.get_index_of(d));
+        before.map(move |before| (before, at))
+    });
+    let reached = reached(failed, edges, tasks.len(), |at| tasks[at].status);
+    reached.into_iter().map(|at| &tasks[at].id).collect()
+}
+
+/// The same by positions: which of `total` tasks are pending and depend on one that `failed`. An
+/// edge leads from a task to one that depends on it.
+pub(crate) fn reached(
+    failed: Vec<usize>,
+    edges: impl Iterator<Item = (usize, usize)>,
+    total: usize,
+    status: impl Fn(usize) -> Status,
+) -> Vec<usize> {
+    let mut dependents: Vec<Vec<usize>> = vec![Vec::new(); total];
+    for (before, at) in edges {
+        dependents[before].push(at);
     }
-    let mut reached = HashSet::new();
-    let mut seen = vec![false; tasks.len()];
+    let mut reached = Vec::new();
+    let mut seen = vec![false; total];
+    let mut stack = failed;
     while let Some(at) = stack.pop() {
         for next in &dependents[at] {
-            let task = &tasks[*next];
-            if task.status != Status::Completed && !std::mem::replace(&mut seen[*next], true) {
+            let status = status(*next);
+            if status != Status::Completed && !std::mem::replace(&mut seen[*next], true) {
                 stack.push(*next);
-                if task.status == Status::Pending {
-                    reached.insert(&task.id);
+                if status == Status::Pending {
+                    reached.push(*next);
                 }
             }
         }

@@ -4,15 +4,17 @@
 
 use harness_core::{
     Category, Command, CommitId, Holder, Refusal, Reply, Task, TaskId, Timestamp, WorkerId,
-    agent::{AgentEvent, End, FailureKind, StoppedBy, Usage},
+    agent::AgentEvent,
     check::Verdict,
     command::{Attempts, Note},
     machine::{
         Input, Machine, Next,
         attempt::{Attempt, Effect, Ended, Entry, Outcome, Rules},
+        iterate,
         recovery::{Action, CommitWhen},
     },
     protect::{OnTouch, Protected},
+    run::StopReason,
     task::Intent,
 };
 
@@ -62,14 +64,12 @@ fn task() -> Task {
 }
 
 fn finished() -> Input<Ended> {
-    Input::Ended(Ended::Worked(End::Finished {
-        final_text: String::new(),
-        usage: Usage::default(),
-    }))
+    worked(StopReason::Complete)
 }
 
-fn worked(end: End) -> Input<Ended> {
-    Input::Ended(Ended::Worked(end))
+fn worked(reason: StopReason) -> Input<Ended> {
+    let outcome = iterate::Outcome { reason, detail: "why".into(), timed_out: false };
+    Input::Ended(Ended::Worked(outcome))
 }
 
 fn checked(verdict: Verdict) -> Input<Ended> {
@@ -159,26 +159,23 @@ fn red_is_intended_undone_cleaned_up_and_failed_in_that_order() {
 
 #[test]
 fn how_an_agent_ends_says_what_follows() {
-    let stopped = |by| End::Stopped { by };
-    let failed = |kind| End::Failed { kind, detail: "why".into() };
-    for (end, next) in [
-        (stopped(StoppedBy::Timeout), "intend TIMEOUT: The attempt took longer than 0 s"),
-        (stopped(StoppedBy::Stall), "intend TASK_EXEC: The agent gave no sign of life"),
-        (stopped(StoppedBy::User), "look"),
-        (stopped(StoppedBy::Budget), "look"),
-        (stopped(StoppedBy::Fenced), "rescue"),
-        (End::Limited { until: None }, "look"),
-        (End::OutOfContext, "intend TASK_EXEC: The agent ran out of context"),
-        (End::Refused, "intend TASK_EXEC: The agent refused"),
-        (failed(FailureKind::NotFound), "look"),
-        (failed(FailureKind::Auth), "look"),
-        (failed(FailureKind::Config), "look"),
-        (failed(FailureKind::Network), "intend TASK_EXEC: why"),
-        (failed(FailureKind::Crashed), "intend TASK_EXEC: why"),
-        (failed(FailureKind::Protocol), "intend TASK_EXEC: why"),
+    for (reason, next) in [
+        (StopReason::Cancelled, "look"),
+        (StopReason::Budget, "look"),
+        (StopReason::Limit, "look"),
+        (StopReason::EnvSetup, "look"),
+        (StopReason::Config, "look"),
+        (StopReason::MaxIterations, "intend TASK_EXEC: why"),
+        (StopReason::Stalled, "intend TASK_EXEC: why"),
+        (StopReason::Crashed, "intend TASK_EXEC: why"),
     ] {
-        check(task(), Entry::Fresh, &[(Input::Begin, "work"), (worked(end), next)]);
+        check(task(), Entry::Fresh, &[(Input::Begin, "work"), (worked(reason), next)]);
     }
+    let (reason, detail) = (StopReason::Crashed, String::new());
+    let late = iterate::Outcome { reason, detail, timed_out: true };
+    let late = Input::Ended(Ended::Worked(late));
+    let next = "intend TIMEOUT: The attempt took longer than 0 s";
+    check(task(), Entry::Fresh, &[(Input::Begin, "work"), (late, next)]);
 }
 
 #[test]
@@ -279,7 +276,7 @@ fn the_lease_is_renewed_beside_the_work_and_a_lost_claim_stops_it() {
             (Input::Tick, "renew"),
             (taken(), "cancel Fenced"),
             (Input::Tick, "wait"),
-            (worked(End::Stopped { by: StoppedBy::Fenced }), "rescue"),
+            (worked(StopReason::Cancelled), "rescue"),
             (Input::Ended(Ended::Rescued), "done Lost"),
         ],
     );
@@ -322,7 +319,7 @@ fn checkpoints_of_the_agent_are_stored_and_a_senseless_one_is_ignored() {
 
 #[test]
 fn an_interrupt_finishes_nothing_new() {
-    let user = || worked(End::Stopped { by: StoppedBy::User });
+    let user = || worked(StopReason::Cancelled);
     // Nothing was changed: back to pending, uncounted.
     check(
         task(),
@@ -407,7 +404,7 @@ fn an_agent_that_gives_up_is_stopped_and_rolled_back_for_its_reason() {
             (Input::Begin, "work"),
             (gave_up("no compiler"), "cancel User"),
             (Input::Interrupt, "cancel User"),
-            (worked(End::Stopped { by: StoppedBy::User }), "intend ENV_SETUP: no compiler"),
+            (worked(StopReason::Cancelled), "intend ENV_SETUP: no compiler"),
         ],
     );
     // What is being checked is no longer the agent's to give up.

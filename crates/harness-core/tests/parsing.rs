@@ -2,7 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
-use harness_core::format::{FormatError, read, read_ledger};
+use std::collections::HashSet;
+
+use harness_core::{
+    Ledger, Stats,
+    format::{ClaimGlance, FormatError, Glance, TaskGlance, glance, read, read_ledger},
+    stats,
+    task::Status,
+};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -27,8 +34,37 @@ fn full() -> Value {
     })
 }
 
-/// Reads both ways; what was read is written and reads back.
+/// What a glance shows is what the ledger says.
+fn same(glance: &Glance<'_>, ledger: &Ledger) {
+    let blocked = stats::blocked(ledger);
+    let expected: Vec<_> = ledger
+        .tasks()
+        .map(|task| TaskGlance {
+            id: task.id.as_str().into(),
+            title: task.title.as_str().into(),
+            status: task.status,
+            blocked: blocked.contains(&task.id),
+            attempts: task.attempts,
+            max_attempts: task.max_attempts,
+            claim: (task.status == Status::InProgress).then(|| {
+                Box::new(ClaimGlance {
+                    claimed_by: task.claimed_by.as_ref().map(|by| by.as_str().into()),
+                    lease_expires_at: task.lease_expires_at,
+                })
+            }),
+        })
+        .collect();
+    assert_eq!(glance.tasks, expected);
+    assert_eq!(&glance.head, ledger.head());
+    assert_eq!(glance.stats, Stats::of(ledger));
+}
+
+/// Reads in all three ways; what was read is written and reads back.
 fn check(bytes: &[u8]) -> Result<(), FormatError> {
+    match (glance(bytes), read_ledger(bytes)) {
+        (Ok(glance), Ok(ledger)) => same(&glance, &ledger),
+        (one, other) => assert_eq!(one.err(), other.err()),
+    }
     match (read(bytes), read_ledger(bytes)) {
         (Ok((ledger, mut document)), Ok(alone)) => {
             assert!(ledger.tasks().eq(alone.tasks()));
@@ -124,11 +160,89 @@ fn what_a_person_mistypes_is_tolerated() {
         let ledger = read_ledger(format!("{{\"tasks\":[{task}]}}").as_bytes()).unwrap();
         let read = ledger.tasks().next().unwrap();
         assert_eq!((read.attempts, read.max_attempts), expected, "{task}");
-        assert_eq!(read.status, harness_core::task::Status::Pending);
+        assert_eq!(read.status, Status::Pending);
     }
 }
 
+/// Tasks that are chained, shuffled and spelled at random: `id` or `depends_on` with an escape, a
+/// title with and without one, ids that are there twice.
+fn tasks() -> impl Strategy<Value = String> {
+    const IDS: [&str; 6] = ["c", "task-2", "\\u0064", "a", "task-10", "b"];
+    let title = prop::sample::select(vec!["null", "\"\"", "\"t\"", "\"t\\n\\u00e9\"", "\"é\""]);
+    let status =
+        prop::sample::select(vec!["pending", "pending", "in_progress", "completed", "failed"]);
+    let error = prop::sample::select(vec![
+        "",
+        "\"[TASK_EXEC] e\"",
+        "\"[DEPENDENCY] d\"",
+        "\"e\",\"\\u005bDEPENDENCY] d\"",
+    ]);
+    let holder = prop::sample::select(vec!["null", "\"w\"", "\"w\\t\""]);
+    let lease = prop::sample::select(vec!["null", "\"2025-07-01T10:00:00+02:00\""]);
+    let before = prop::collection::vec(prop::sample::select(IDS.to_vec()), 0..3);
+    let numbers = (0..20_u8, 0..4_u32, 0..3_u32);
+    let task = (title, status, error, before, numbers, holder, lease).prop_map(
+        |(title, status, error, before, (twice, attempts, most), holder, lease)| {
+            let before: Vec<_> = before.iter().map(|id| format!("\"{id}\"")).collect();
+            let rest = format!(
+                r#""title":{title},"status":"{status}","error_log":[{error}],"depends_on":[{}],
+                "attempts":{attempts},"max_attempts":{most},"x":[],"claimed_by":{holder},
+                "lease_expires_at":{lease},"checkpoints":[{{}}]"#,
+                before.join(",")
+            );
+            (twice == 0, rest)
+        },
+    );
+    prop::collection::vec(task, 0..=IDS.len()).prop_map(|tasks| {
+        let named = tasks.iter().enumerate().map(|(n, (twice, rest))| {
+            let id = IDS[if *twice { 0 } else { n }];
+            format!(r#"{{"id":"{id}",{rest}}}"#)
+        });
+        named.collect::<Vec<_>>().join(",")
+    })
+}
+
+/// The generator must reach what a glance computes for itself, or the comparison says little.
+#[test]
+fn a_glance_meets_blocked_tasks_and_ids_that_are_there_twice() {
+    use proptest::{strategy::ValueTree, test_runner::TestRunner};
+    let mut runner = TestRunner::deterministic();
+    let mut met: Vec<&str> = Vec::new();
+    for _ in 0..500 {
+        let tasks = tasks().new_tree(&mut runner).unwrap().current();
+        met.push(match glance(format!("{{\"tasks\":[{tasks}]}}").as_bytes()) {
+            Ok(seen) if seen.stats.blocked > 0 => "blocked",
+            Ok(_) => "read",
+            Err(_) => "refused",
+        });
+    }
+    let kinds: HashSet<_> = met.iter().copied().collect();
+    for kind in ["blocked", "read", "refused"] {
+        let times = met.iter().filter(|met| **met == kind).count();
+        assert!(times >= 20, "{kind}: {times} times; {kinds:?}");
+    }
+}
+
+/// The mark is taken off once by every reader, and the text that a glance gives has none.
+#[test]
+fn a_glance_goes_past_a_byte_order_mark() {
+    let text = full().to_string();
+    let marked = format!("\u{feff}{text}");
+    check(marked.as_bytes()).unwrap();
+    assert_eq!(glance(marked.as_bytes()).unwrap().compact(), text);
+    assert!(check(format!("\u{feff}{marked}").as_bytes()).is_err());
+}
+
 proptest! {
+    #[test]
+    fn a_glance_shows_what_the_ledger_says(tasks in tasks(), at in any::<prop::sample::Index>(), byte in any::<u8>()) {
+        let mut bytes = format!("{{\"version\":2,\"tasks\":[{tasks}],\"session_count\":4}}").into_bytes();
+        let _ = check(&bytes);
+        let at = at.index(bytes.len());
+        bytes[at] = byte;
+        let _ = check(&bytes);
+    }
+
     #[test]
     fn arbitrary_bytes(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let _ = check(&bytes);

@@ -40,7 +40,14 @@ fn said(next: &Next<Effect, Stopped>) -> String {
 
 fn session(runs: Runs) -> Work {
     let worker = WorkerId::parse("w").unwrap();
-    Work::new(Session { worker, pid: 7, lease_seconds: 1800, max_tasks: 1, runs })
+    Work::new(Session {
+        worker,
+        pid: 7,
+        lease_seconds: 1800,
+        max_tasks: 1,
+        max_sessions: None,
+        runs,
+    })
 }
 
 #[track_caller]
@@ -88,7 +95,7 @@ fn no_script() -> Input<Ended> {
 }
 
 fn peeked(task: Option<Task>) -> Input<Ended> {
-    ended(Ended::Peeked(task.map(Box::new)))
+    ended(Ended::Peeked { next: task.map(Box::new), gate: None })
 }
 
 fn based() -> Input<Ended> {
@@ -274,8 +281,8 @@ fn what_stops_an_attempt_stops_the_session() {
     for (why, done) in [
         (Why::Interrupted, "done Interrupted"),
         (Why::EnvSetup("x".into()), "done EnvSetup(\"x\")"),
-        (Why::Limit, "done Limit"),
-        (Why::Budget, "done Budget"),
+        (Why::Limit("why".into()), "done Limit(\"why\")"),
+        (Why::Budget("why".into()), "done Budget(\"why\")"),
     ] {
         let mut story = until_attempt.to_vec();
         story.extend([

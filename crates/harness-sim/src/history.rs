@@ -197,6 +197,8 @@ pub(crate) fn drops(commands: &[Command], id: &TaskId) -> bool {
         | Command::Adopt(_)
         | Command::BeginSession(_)
         | Command::EndSession(_)
-        | Command::Note(_) => false,
+        | Command::Note(_)
+        | Command::PassGate(_)
+        | Command::Run(_) => false,
     })
 }

@@ -279,7 +279,7 @@ fn author(ledger: &Ledger, ids: &mut Ids, random: &mut Random) -> Command {
             let task = with_status(ledger, Status::InProgress, random).unwrap_or_else(nobody);
             Command::Release(Release { task, holder: None, reason: ids.text("by hand") })
         }
-        7 => Command::BeginSession(BeginSession { pid: ids.number() as u32 }),
+        7 => Command::BeginSession(BeginSession { pid: ids.number() as u32, max_sessions: None }),
         _ => Command::EndSession(EndSession { pid: ids.number() as u32 }),
     }
 }

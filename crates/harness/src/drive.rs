@@ -1,10 +1,15 @@
 //! The only loop in the system: it joins the decisions with what is done about them.
 
-use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use harness_core::{
     Command, Refusal, Reply,
-    agent::{AgentEvent, StoppedBy},
+    agent::{AgentEvent, StoppedBy, Usage},
     machine::{Input, Machine, Next},
 };
 use tokio::{
@@ -184,7 +189,8 @@ impl<A: Send + Sync> Branch<A> {
     }
 
     fn waiting(&self, ports: &Ports) -> (Told, Waiting) {
-        let (told, events) = mpsc::channel(UNTOLD);
+        let (sender, events) = mpsc::channel(UNTOLD);
+        let told = Told::new(sender, self.told());
         let (said, messages) = mpsc::channel(UNTOLD);
         let subscription = self.hub().subscribe("session:message", move |e: &Envelope| {
             if let Event::SessionMessage { content, agent_name: None, run_id: None } = &e.event {
@@ -199,29 +205,52 @@ impl<A: Send + Sync> Branch<A> {
             // Whoever wanted everything to stop meant what begins only now too.
             interrupts.mark_changed();
         }
-        (Told(told), Waiting { events, messages, ticker, interrupts, _subscription: subscription })
+        let overflow = Arc::clone(&told.overflow);
+        let waiting =
+            Waiting { events, overflow, messages, ticker, interrupts, _subscription: subscription };
+        (told, waiting)
     }
 }
 
-/// Where an execution tells what decisions need to know, from [`Branch::told`].
+/// Where an execution tells what decisions need to know, from [`Branch::told`]. What is told to a
+/// machine is told to the one around it as well.
 #[derive(Debug, Clone)]
-pub struct Told(mpsc::Sender<AgentEvent>);
+pub struct Told {
+    events: mpsc::Sender<AgentEvent>,
+    /// What was used and did not fit in: money is never lost, it is only told later.
+    overflow: Arc<Mutex<Usage>>,
+    around: Option<Arc<Told>>,
+}
 
 impl Told {
+    fn new(events: mpsc::Sender<AgentEvent>, around: Option<Told>) -> Self {
+        Self { events, overflow: Arc::default(), around: around.map(Arc::new) }
+    }
+
     /// Never waits: an agent is not held up by whoever decides. What is only for the eye is not
     /// told here at all.
     pub fn tell(&self, event: &AgentEvent) {
         if matches!(event, AgentEvent::Text(_) | AgentEvent::Thinking(_)) {
             return;
         }
-        if self.0.try_send(event.clone()).is_err() {
-            tracing::warn!(?event, "the machine is behind: an event of its agent is lost");
+        if let Some(around) = &self.around {
+            around.tell(event);
+        }
+        match (self.events.try_send(event.clone()), event) {
+            (Ok(()), _) => {}
+            (Err(_), AgentEvent::Usage(usage)) => {
+                *self.overflow.lock().unwrap_or_else(PoisonError::into_inner) += *usage;
+            }
+            (Err(_), event) => {
+                tracing::warn!(?event, "the machine is behind: an event of its agent is lost");
+            }
         }
     }
 }
 
 struct Waiting {
     events: mpsc::Receiver<AgentEvent>,
+    overflow: Arc<Mutex<Usage>>,
     messages: mpsc::Receiver<String>,
     ticker: tokio::time::Interval,
     interrupts: tokio::sync::watch::Receiver<u64>,
@@ -229,6 +258,12 @@ struct Waiting {
 }
 
 impl Waiting {
+    fn overflowed(&mut self) -> Option<Usage> {
+        let mut overflow = self.overflow.lock().unwrap_or_else(PoisonError::into_inner);
+        let usage = std::mem::take(&mut *overflow);
+        (usage != Usage::default()).then_some(usage)
+    }
+
     /// The first thing that happens. What the agent told comes before its end; a flood of that
     /// keeps neither the clock nor an interrupt away.
     async fn next<T>(&mut self, flight: &mut Flight<'_, T>) -> Result<Input<T>> {
@@ -236,6 +271,9 @@ impl Waiting {
             if matches!(flight, Flight::Landed(_)) {
                 if let Ok(event) = self.events.try_recv() {
                     return Ok(Input::Told(event));
+                }
+                if let Some(usage) = self.overflowed() {
+                    return Ok(Input::Told(AgentEvent::Usage(usage)));
                 }
                 if let Flight::Landed(ended) = std::mem::replace(flight, Flight::None) {
                     return Ok(Input::Ended(ended?));

@@ -45,6 +45,9 @@ pub enum Error {
     /// A decision of a [driven](crate::Branch::drive) machine could not be made durable.
     #[error(transparent)]
     Commit(std::sync::Arc<crate::store::StoreError>),
+    /// The record of runs could not be read or written.
+    #[error(transparent)]
+    Runs(#[from] crate::store::RunStoreError),
     /// Git can not do what was asked.
     #[error(transparent)]
     Workspace(#[from] crate::workspace::WorkspaceError),
@@ -66,6 +69,7 @@ impl Error {
             | Self::NoSession
             | Self::Store(_)
             | Self::Commit(_)
+            | Self::Runs(_)
             | Self::Workspace(_)
             | Self::Io(_)
             | Self::Other(_) => false,

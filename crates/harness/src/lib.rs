@@ -145,6 +145,7 @@ pub mod host;
 pub mod hub;
 pub mod process;
 pub mod prompts;
+mod recorder;
 mod repeat;
 pub mod research;
 pub mod shell;
@@ -165,6 +166,7 @@ pub use channel::Channel;
 pub use define::{Cleanup, IntoCleanup, cleanup};
 pub use event::{Context, Envelope, Event, Scope};
 pub use hub::{Hub, HubStatus};
+pub use recorder::recorder;
 // The people behind it.
 pub use conversation::{Ask, Session};
 pub use hub::Reply;

@@ -9,10 +9,9 @@ use std::{
 
 use harness::clock::{Clock, SystemClock};
 use harness_core::{
-    Ledger, Stats, TaskId, Timestamp,
-    format::{self, FILE_NAME},
-    stats,
-    task::{Status, Task},
+    Stats, Timestamp,
+    format::{self, FILE_NAME, Glance},
+    task::Status,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -57,32 +56,39 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     if args.watch {
         return watch(invocation, &root, &args);
     }
-    let seen = Seen::look(&root)?;
+    let files = Files::look(&root)?;
+    let seen = files.seen()?;
     if args.json {
-        invocation.out.json(&seen.document()?)?;
+        invocation.out.json(&seen.document(&seen.ledger.compact())?)?;
     } else {
         let text = seen.text(SystemClock.now(), invocation.out.paint(), None);
         invocation.out.raw(text.as_bytes())?;
     }
-    // The process ends here: to give ten thousand tasks back one by one takes longer than to show
-    // them.
+    // The process ends here: to give the memory of ten thousand tasks back takes time that nobody
+    // has anything of.
     std::mem::forget(seen);
+    std::mem::forget(files);
     Ok(ExitCode::Done)
 }
 
 /// The files at one moment.
-struct Seen {
+struct Files {
     root: String,
     bytes: Vec<u8>,
-    ledger: Ledger,
     log: Vec<String>,
+}
+
+/// What they say.
+struct Seen<'a> {
+    files: &'a Files,
+    ledger: Glance<'a>,
 }
 
 #[derive(Serialize)]
 struct Document<'a> {
     version: u32,
     counts: Counts,
-    tasks: Box<RawValue>,
+    tasks: &'a RawValue,
     log: &'a [String],
     session_count: u64,
     last_session: Option<Timestamp>,
@@ -100,23 +106,30 @@ struct Counts {
     blocked: usize,
 }
 
-impl Seen {
+impl Files {
     fn look(root: &StateRoot) -> Result<Self> {
         let bytes = harness::store::look_bytes(root.path())?;
-        let ledger = format::read_ledger(&bytes).map_err(harness::store::StoreError::Format)?;
         let log = log_file::last_lines(root.path(), LOG_LINES)?;
-        Ok(Self { root: root.path().display().to_string(), bytes, ledger, log })
+        Ok(Self { root: root.path().display().to_string(), bytes, log })
     }
 
-    fn document(&self) -> Result<Document<'_>> {
+    fn seen(&self) -> Result<Seen<'_>> {
+        let ledger = format::glance(&self.bytes).map_err(harness::store::StoreError::Format)?;
+        Ok(Seen { files: self, ledger })
+    }
+}
+
+impl Seen<'_> {
+    /// `compact` is the ledger's.
+    fn document<'a>(&'a self, compact: &'a str) -> Result<Document<'a>> {
         #[derive(Deserialize)]
         struct File<'a> {
             #[serde(borrow)]
             tasks: &'a RawValue,
         }
         // What the ledger says of its tasks, to the letter: fields that we do not know too.
-        let file: File<'_> = serde_json::from_slice(&self.bytes)?;
-        let stats = Stats::of(&self.ledger);
+        let file: File<'_> = serde_json::from_str(compact)?;
+        let stats = self.ledger.stats;
         Ok(Document {
             version: 1,
             counts: Counts {
@@ -127,10 +140,10 @@ impl Seen {
                 in_progress: stats.in_progress,
                 blocked: stats.blocked,
             },
-            tasks: RawValue::from_string(format::compact(file.tasks.get()))?,
-            log: &self.log,
-            session_count: self.ledger.head().session_count,
-            last_session: self.ledger.head().last_session,
+            tasks: file.tasks,
+            log: &self.files.log,
+            session_count: self.ledger.head.session_count,
+            last_session: self.ledger.head.last_session,
             workers: [],
             runs: [],
         })
@@ -138,20 +151,19 @@ impl Seen {
 
     /// At most `rows` lines, where given: then the tasks that nobody works on are left out first.
     fn text(&self, now: Timestamp, paint: Paint, rows: Option<usize>) -> String {
-        let blocked = stats::blocked(&self.ledger);
-        let stats = Stats::with_blocked(&self.ledger, &blocked);
-        let mut text = String::with_capacity(64 * self.ledger.len() + 1024);
+        let Glance { head, tasks, stats, .. } = &self.ledger;
+        let log = &self.files.log;
+        let mut text = String::with_capacity(128 * tasks.len() + 1024);
         let mut line = |line: &dyn std::fmt::Display| {
             // Writing into a string does not fail.
             _ = writeln!(text, "{line}");
         };
-        let head = self.ledger.head();
-        let root = paint.heading(one_line(&self.root));
+        let root = paint.heading(one_line(&self.files.root));
         match &head.goal {
             Some(goal) => line(&format_args!("{root} — {}", one_line(goal))),
             None => line(&root),
         }
-        line(&CountsLine { stats, paint });
+        line(&CountsLine { stats: *stats, paint });
         let sessions = head.session_config.max_sessions;
         match head.last_session {
             Some(last) => {
@@ -159,47 +171,44 @@ impl Seen {
             }
             None => line(&format_args!("session {} of {sessions}", head.session_count)),
         }
-        let outlook = |task: &Task| match blocked.contains(&task.id) {
-            true => Outlook::Blocked,
-            false => Outlook::Open,
-        };
-        let around = 3 + 1 + if self.log.is_empty() { 0 } else { 1 + self.log.len() };
+        let around = 3 + 1 + if log.is_empty() { 0 } else { 1 + log.len() };
         let shown = rows.and_then(|rows| self.fitting(rows.saturating_sub(around)));
-        if !self.ledger.is_empty() {
+        if !tasks.is_empty() {
             line(&"");
         }
-        for task in self.ledger.tasks() {
-            if shown.as_ref().is_none_or(|shown| shown.contains(&task.id)) {
-                line(&TaskLine { task, outlook: outlook(task), now, paint });
+        for (at, task) in tasks.iter().enumerate() {
+            if shown.as_ref().is_none_or(|shown| shown.contains(&at)) {
+                line(&TaskLine { task, now, paint });
             }
         }
         if let Some(shown) = &shown {
-            let more = self.ledger.len() - shown.len();
+            let more = tasks.len() - shown.len();
             line(&paint.faint(format_args!("… {more} more tasks")));
         }
-        if !self.log.is_empty() {
+        if !log.is_empty() {
             line(&"");
         }
-        for entry in &self.log {
+        for entry in log {
             line(&crate::log_line::Painted { line: entry, paint });
         }
         text
     }
 
-    /// Which tasks to show where not all fit, in `rows` lines with one for the rest.
-    fn fitting(&self, rows: usize) -> Option<HashSet<&TaskId>> {
-        if self.ledger.len() <= rows {
+    /// The positions of the tasks to show where not all fit, in `rows` lines with one for the rest.
+    fn fitting(&self, rows: usize) -> Option<HashSet<usize>> {
+        let tasks = &self.ledger.tasks;
+        if tasks.len() <= rows {
             return None;
         }
-        let interest = |task: &&Task| match task.status {
+        let interest = |at: &usize| match tasks[*at].status {
             Status::InProgress => 0,
             Status::Failed => 1,
             Status::Pending => 2,
             Status::Completed => 3,
         };
-        let mut tasks: Vec<&Task> = self.ledger.tasks().collect();
-        tasks.sort_by_key(interest);
-        Some(tasks.into_iter().take(rows.saturating_sub(1)).map(|task| &task.id).collect())
+        let mut shown: Vec<usize> = (0..tasks.len()).collect();
+        shown.sort_by_key(interest);
+        Some(shown.into_iter().take(rows.saturating_sub(1)).collect())
     }
 }
 
@@ -240,14 +249,17 @@ impl std::fmt::Display for CountsLine {
 fn watch(invocation: &mut Invocation, root: &StateRoot, args: &Args) -> Result<ExitCode> {
     let mut watch = Watch::on(root.path(), &[FILE_NAME, LOG]);
     let live = invocation.out.is_terminal() && !args.json && !invocation.plain;
-    let mut seen = Seen::look(root);
+    let mut files = Files::look(root);
     let mut printed = None;
     loop {
+        let seen = files.as_ref().map_err(Failure::clone).and_then(Files::seen);
         match &seen {
             // A reader that went away, or a disk that is full.
             Err(failure) if failure.kind == Kind::OutputClosed => return Err(failure.clone()),
             _ if live => draw(invocation, &seen)?,
-            Ok(seen) if args.json => invocation.out.json_line(&seen.document()?)?,
+            Ok(seen) if args.json => {
+                invocation.out.json_line(&seen.document(&seen.ledger.compact())?)?
+            }
             Ok(seen) => {
                 let text = seen.text(SystemClock.now(), invocation.out.paint(), None);
                 // A touched file is no change, and a blank line keeps two views apart.
@@ -262,17 +274,17 @@ fn watch(invocation: &mut Invocation, root: &StateRoot, args: &Args) -> Result<E
             }
         }
         invocation.out.finish()?;
-        let leased = |seen: &Seen| seen.ledger.tasks().any(|t| t.status == Status::InProgress);
+        let leased = |seen: &Seen<'_>| seen.ledger.stats.in_progress > 0;
         let tick = (live && seen.as_ref().is_ok_and(leased)).then_some(TICK);
         if watch.wait(tick)? == crate::watch::Woken::Changed {
-            seen = Seen::look(root);
+            files = Files::look(root);
         }
     }
 }
 
 /// One frame: each line over the old one, then what is left of the old one cleared. Nothing is
 /// cleared before, so that it does not flicker; lines are cut at the edge while it is drawn.
-fn draw(invocation: &mut Invocation, seen: &Result<Seen, Failure>) -> Result<()> {
+fn draw(invocation: &mut Invocation, seen: &Result<Seen<'_>, Failure>) -> Result<()> {
     let rows =
         rustix::termios::tcgetwinsize(rustix::stdio::stdout()).map_or(24, |size| size.ws_row);
     let paint = invocation.out.paint();

@@ -8,6 +8,7 @@ use std::{
 };
 
 use harness::store::{
+    DATABASE,
     disk::File,
     lock::{StateLock, Wait},
 };
@@ -88,6 +89,7 @@ fn every_file_of_the_store_is_in_the_table() {
     ] {
         assert!(named.iter().any(|name| name == file.path()), "{}", file.path());
     }
+    assert!(named.iter().any(|name| name == DATABASE));
 }
 
 #[test]
@@ -241,6 +243,7 @@ fn every_fact() -> Vec<Fact> {
         Fact::Warned { task: Some(two), message: word },
         Fact::Stats(stats),
         Fact::LockReleased { pid: 12345 },
+        Fact::GatePassed { phase: "Research".to_owned() },
     ]
 }
 
@@ -269,13 +272,14 @@ fn number(fact: &Fact) -> usize {
         Fact::Warned { .. } => 20,
         Fact::Stats(_) => 21,
         Fact::LockReleased { .. } => 22,
+        Fact::GatePassed { .. } => 23,
     }
 }
 
 #[test]
 fn the_log_is_what_the_facts_say() {
     let facts = every_fact();
-    assert!(facts.iter().map(number).eq(0..23), "one fact of each kind");
+    assert!(facts.iter().map(number).eq(0..24), "one fact of each kind");
     let lines = facts.iter().filter_map(|fact| fact.log_line(now(), 1));
     let text: String = lines.map(|line| format!("{line}\n")).collect();
     assert_eq!(protocol().block("text log"), text);

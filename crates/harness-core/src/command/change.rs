@@ -74,6 +74,8 @@ pub enum Reply {
         number: u64,
     },
     Noted,
+    /// To what a run used: all that its budget has paid.
+    Spent(crate::agent::Usage),
 }
 
 impl Change {

@@ -9,6 +9,7 @@ mod claim;
 mod complete;
 mod edit;
 mod fail;
+mod gate;
 mod import;
 mod intend;
 mod note;
@@ -17,6 +18,7 @@ mod release;
 mod remove;
 mod renew;
 mod retry;
+mod run;
 mod session;
 mod upkeep;
 
@@ -28,6 +30,7 @@ pub use claim::{Claim, Claimed, Place};
 pub use complete::{Authority, Complete, Proof, Unchecked};
 pub use edit::Edit;
 pub use fail::{Attempts, Fail};
+pub use gate::PassGate;
 pub use import::{Import, ImportMode};
 pub use intend::{Intend, VoidIntent};
 pub use note::Note;
@@ -36,6 +39,7 @@ pub use release::Release;
 pub use remove::Remove;
 pub use renew::Renew;
 pub use retry::Retry;
+pub use run::{Anew, OfRun, RunChange, RunStep, RunView, Take};
 pub use session::{BeginSession, EndSession};
 
 use crate::{
@@ -69,7 +73,10 @@ pub enum Command {
     Release(Release),
     BeginSession(BeginSession),
     EndSession(EndSession),
+    PassGate(PassGate),
     Note(Note),
+    /// Of a run: a store of runs decides it, a ledger refuses it.
+    Run(Box<OfRun>),
 }
 
 /// What becomes true when `command` is applied to `ledger` at `now`; or why nothing does.
@@ -93,7 +100,9 @@ pub fn decide(ledger: &Ledger, now: Timestamp, command: &Command) -> Result<Chan
         Command::Release(c) => c.decide(ledger),
         Command::BeginSession(c) => c.decide(ledger),
         Command::EndSession(c) => c.decide(ledger, now),
+        Command::PassGate(c) => c.decide(ledger, now),
         Command::Note(c) => Ok(c.decide(ledger)),
+        Command::Run(c) => Err(Refusal::RunNotFound { run: c.run.clone() }),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Why a command changes nothing.
 
-use crate::{TaskId, WorkerId, task::Status};
+use crate::{RunId, TaskId, WorkerId, task::Status};
 
 /// Each variant says in its message what it means. The words of some are part of the wire protocol.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -42,6 +42,12 @@ pub enum Refusal {
     UnfinishedWork { unfinished: usize, total: usize },
     #[error("max_sessions reached ({max_sessions})")]
     MaxSessions { max_sessions: i64 },
+    #[error("there is no run {run}")]
+    RunNotFound { run: RunId },
+    #[error("run {run} has succeeded; there is nothing to resume")]
+    RunFinished { run: RunId },
+    #[error("run {run} is driven by another process (pid={pid} on {host})")]
+    RunTaken { run: RunId, host: String, pid: u32 },
     #[error("{0}")]
     BadValue(String),
     #[error("{0}")]
@@ -73,9 +79,12 @@ impl Refusal {
             | Self::NotNext { .. }
             | Self::CheckChanged { .. }
             | Self::Undecided { .. }
-            | Self::UnfinishedWork { .. } => RefusalKind::Conflict,
+            | Self::UnfinishedWork { .. }
+            | Self::RunFinished { .. }
+            | Self::RunTaken { .. } => RefusalKind::Conflict,
             Self::NotFound { .. }
             | Self::Exists { .. }
+            | Self::RunNotFound { .. }
             | Self::UnknownDependency { .. }
             | Self::Cycle { .. }
             | Self::Needed { .. }

@@ -8,6 +8,8 @@ use crate::{Timestamp, fact::Fact, ledger::Ledger, stats::Stats};
 pub struct BeginSession {
     /// Of the process, for the log.
     pub pid: u32,
+    /// In the place of the ledger's own limit.
+    pub max_sessions: Option<i64>,
 }
 
 /// Leaves the numbers of the ledger in the log.
@@ -21,7 +23,7 @@ impl BeginSession {
     /// N allows N sessions; a limit of zero or less is none.
     pub(super) fn decide(&self, ledger: &Ledger) -> Result<Change, Refusal> {
         let mut head = ledger.head().clone();
-        let max_sessions = head.session_config.max_sessions;
+        let max_sessions = self.max_sessions.unwrap_or(head.session_config.max_sessions);
         if max_sessions > 0 && head.session_count >= max_sessions.unsigned_abs() {
             return Err(Refusal::MaxSessions { max_sessions });
         }

@@ -1,10 +1,14 @@
 //! The shapes on disk, apart from the domain types, and their translation into them.
+//!
+//! Those of a task borrow their texts from the file: who keeps the task copies them, and who only
+//! glances at it does not.
 
 use serde::{Deserialize, Deserializer, de};
 use serde_json::Value;
 
 use crate::{
-    Category, CommitId, Epoch, TaskId, Timestamp, TreeId, WorkerId,
+    Category, CommitId, Epoch, Timestamp, TreeId, WorkerId,
+    id::{IdText, Text},
     ledger::{ConcurrencyMode, Gate, Head, Phase, SessionConfig},
     task::{
         CHECK_TIMEOUT_SECONDS, Checkpoint, Intent, MAX_ATTEMPTS, Priority, Status, Task,
@@ -14,67 +18,99 @@ use crate::{
 
 #[derive(Deserialize)]
 #[serde(expecting = "an object")]
-pub(super) struct DiskTask {
-    id: TaskId,
-    title: Option<String>,
+pub(super) struct DiskTask<'a> {
+    #[serde(borrow)]
+    pub(super) id: IdText<'a>,
+    #[serde(borrow)]
+    pub(super) title: Option<Text<'a>>,
     status: Option<DiskStatus>,
-    priority: Option<String>,
-    depends_on: Option<Vec<TaskId>>,
+    #[serde(borrow)]
+    priority: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) depends_on: Option<Vec<IdText<'a>>>,
     #[serde(default)]
     attempts: Count,
     #[serde(default)]
     max_attempts: Count,
     started_at_commit: Option<CommitId>,
-    validation: Option<DiskValidation>,
-    on_failure: Option<DiskOnFailure>,
-    error_log: Option<Vec<String>>,
-    checkpoints: Option<Vec<DiskCheckpoint>>,
+    #[serde(borrow)]
+    validation: Option<DiskValidation<'a>>,
+    #[serde(borrow)]
+    on_failure: Option<DiskOnFailure<'a>>,
+    #[serde(borrow)]
+    pub(super) error_log: Option<Vec<Text<'a>>>,
+    #[serde(borrow)]
+    pub(super) checkpoints: Option<Vec<DiskCheckpoint<'a>>>,
     completed_at: Option<Timestamp>,
     failed_at: Option<Timestamp>,
-    claimed_by: Option<WorkerId>,
+    #[serde(borrow)]
+    pub(super) claimed_by: Option<Text<'a>>,
     claimed_at: Option<Timestamp>,
-    lease_expires_at: Option<Timestamp>,
+    pub(super) lease_expires_at: Option<Timestamp>,
     epoch: Option<Epoch>,
     via: Option<DiskVia>,
-    worktree: Option<String>,
-    branch: Option<String>,
+    #[serde(borrow)]
+    worktree: Option<Text<'a>>,
+    #[serde(borrow)]
+    branch: Option<Text<'a>>,
     #[serde(default, deserialize_with = "tree_or_empty_list")]
     base_untracked: Option<TreeId>,
     intent: Option<DiskIntent>,
-    instructions: Option<String>,
-    role: Option<String>,
-    phase: Option<String>,
+    #[serde(borrow)]
+    instructions: Option<Text<'a>>,
+    #[serde(borrow)]
+    role: Option<Text<'a>>,
+    #[serde(borrow)]
+    phase: Option<Text<'a>>,
     timeout_seconds: Option<u64>,
     order: Option<u64>,
 }
 
-impl From<DiskTask> for Task {
-    fn from(d: DiskTask) -> Self {
+/// What a ledger means that does not say.
+impl DiskTask<'_> {
+    pub(super) fn status(&self) -> Status {
+        self.status.map_or(Status::Pending, Into::into)
+    }
+
+    pub(super) fn attempts(&self) -> u32 {
+        self.attempts.0.unwrap_or(0)
+    }
+
+    pub(super) fn max_attempts(&self) -> u32 {
+        self.max_attempts.0.unwrap_or(MAX_ATTEMPTS)
+    }
+}
+
+impl From<DiskTask<'_>> for Task {
+    fn from(d: DiskTask<'_>) -> Self {
+        let (status, attempts, max_attempts) = (d.status(), d.attempts(), d.max_attempts());
         let validation = d.validation.unwrap_or_default();
         Self {
-            id: d.id,
-            title: d.title.unwrap_or_default(),
-            status: d.status.map_or(Status::Pending, Into::into),
+            id: d.id.into(),
+            title: d.title.unwrap_or_default().into(),
+            status,
             priority: match d.priority {
                 None => Priority::P1,
-                Some(text) => Priority::known(&text).unwrap_or(Priority::Unknown(text)),
+                Some(Text(text)) => {
+                    Priority::known(&text).unwrap_or_else(|| Priority::Unknown(text.into_owned()))
+                }
             },
-            depends_on: d.depends_on.unwrap_or_default(),
-            attempts: d.attempts.0.unwrap_or(0),
-            max_attempts: d.max_attempts.0.unwrap_or(MAX_ATTEMPTS),
+            depends_on: all(d.depends_on),
+            attempts,
+            max_attempts,
             started_at_commit: d.started_at_commit,
             validation: Validation {
-                command: validation.command,
+                command: validation.command.map(Into::into),
                 timeout_seconds: validation.timeout_seconds.unwrap_or(CHECK_TIMEOUT_SECONDS),
                 clean: validation.clean,
                 baseline: validation.baseline,
             },
-            cleanup: d.on_failure.and_then(|f| f.cleanup),
-            error_log: d.error_log.unwrap_or_default(),
-            checkpoints: d.checkpoints.unwrap_or_default().into_iter().map(Into::into).collect(),
+            cleanup: d.on_failure.and_then(|f| f.cleanup).map(Into::into),
+            error_log: all(d.error_log),
+            checkpoints: all(d.checkpoints),
             completed_at: d.completed_at,
             failed_at: d.failed_at,
-            claimed_by: d.claimed_by,
+            claimed_by: d.claimed_by.map(|by| WorkerId::recorded(&by.0)),
             claimed_at: d.claimed_at,
             lease_expires_at: d.lease_expires_at,
             epoch: d.epoch,
@@ -82,20 +118,24 @@ impl From<DiskTask> for Task {
                 DiskVia::Run => Via::Run,
                 DiskVia::Client => Via::Client,
             }),
-            worktree: d.worktree,
-            branch: d.branch,
+            worktree: d.worktree.map(Into::into),
+            branch: d.branch.map(Into::into),
             base_untracked: d.base_untracked,
             intent: d.intent.map(Into::into),
-            instructions: d.instructions,
-            role: d.role,
-            phase: d.phase,
+            instructions: d.instructions.map(Into::into),
+            role: d.role.map(Into::into),
+            phase: d.phase.map(Into::into),
             timeout_seconds: d.timeout_seconds,
             order: d.order,
         }
     }
 }
 
-#[derive(Deserialize)]
+fn all<T, U: From<T>>(list: Option<Vec<T>>) -> Vec<U> {
+    list.unwrap_or_default().into_iter().map(Into::into).collect()
+}
+
+#[derive(Deserialize, Clone, Copy)]
 #[serde(rename_all = "snake_case")]
 enum DiskStatus {
     Pending,
@@ -117,8 +157,9 @@ impl From<DiskStatus> for Status {
 
 #[derive(Deserialize, Default)]
 #[serde(expecting = "an object")]
-struct DiskValidation {
-    command: Option<String>,
+struct DiskValidation<'a> {
+    #[serde(borrow)]
+    command: Option<Text<'a>>,
     timeout_seconds: Option<u64>,
     clean: Option<bool>,
     baseline: Option<bool>,
@@ -126,28 +167,30 @@ struct DiskValidation {
 
 #[derive(Deserialize)]
 #[serde(expecting = "an object")]
-struct DiskOnFailure {
-    cleanup: Option<String>,
+struct DiskOnFailure<'a> {
+    #[serde(borrow)]
+    cleanup: Option<Text<'a>>,
 }
 
 #[derive(Deserialize)]
 #[serde(expecting = "an object")]
-pub(super) struct DiskCheckpoint {
+pub(super) struct DiskCheckpoint<'a> {
     #[serde(default)]
     step: Count,
     #[serde(default)]
     total: Count,
-    description: Option<String>,
+    #[serde(borrow)]
+    description: Option<Text<'a>>,
     timestamp: Option<Timestamp>,
     tree: Option<TreeId>,
 }
 
-impl From<DiskCheckpoint> for Checkpoint {
-    fn from(d: DiskCheckpoint) -> Self {
+impl From<DiskCheckpoint<'_>> for Checkpoint {
+    fn from(d: DiskCheckpoint<'_>) -> Self {
         Self {
             step: d.step.0.unwrap_or(0),
             total: d.total.0.unwrap_or(0),
-            description: d.description.unwrap_or_default(),
+            description: d.description.unwrap_or_default().into(),
             timestamp: d.timestamp,
             tree: d.tree,
         }

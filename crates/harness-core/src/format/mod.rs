@@ -7,12 +7,14 @@
 
 mod disk;
 mod document;
+mod glance;
 mod object;
 mod patch;
 mod pretty;
 mod read;
 
 pub use document::Document;
+pub use glance::{ClaimGlance, Glance, TaskGlance, glance};
 pub use read::{FormatError, read, read_ledger};
 
 /// Valid JSON without the space between its parts; strings and numbers are copied to the letter.

@@ -129,9 +129,10 @@ fn intent(intent: &Intent) -> Value {
 /// object that they had, with whatever else is in it.
 fn checkpoints(o: &mut Object, checkpoints: &[Checkpoint]) {
     let before: Vec<Box<RawValue>> = o.read("checkpoints").unwrap_or_default();
-    let read = |v: &RawValue| serde_json::from_str::<DiskCheckpoint>(v.get()).ok();
-    let known: Vec<Option<Checkpoint>> =
-        before.iter().map(|v| read(v).map(Checkpoint::from)).collect();
+    let read = |v: &RawValue| {
+        serde_json::from_str::<DiskCheckpoint<'_>>(v.get()).map(Checkpoint::from).ok()
+    };
+    let known: Vec<Option<Checkpoint>> = before.iter().map(|v| read(v)).collect();
     let stayed = |from: &usize| {
         let kept = &known[*from..];
         kept.len() <= checkpoints.len()

@@ -47,7 +47,10 @@ impl FormatError {
 
 /// The ledger and the text that a later write starts from.
 pub fn read(bytes: &[u8]) -> Result<(Ledger, Document), FormatError> {
-    let text = utf8(bytes)?;
+    careful(utf8(bytes)?)
+}
+
+fn careful(text: &str) -> Result<(Ledger, Document), FormatError> {
     let top: Top<Vec<&RawValue>> = serde_json::from_str(text).map_err(|e| explain(text, &e))?;
     let head = head(&top.fields)?;
     let raw = top.tasks;
@@ -61,19 +64,25 @@ pub fn read(bytes: &[u8]) -> Result<(Ledger, Document), FormatError> {
 
 /// The ledger alone, in one pass: for whoever only looks.
 pub fn read_ledger(bytes: &[u8]) -> Result<Ledger, FormatError> {
-    let text = utf8(bytes)?;
-    let top: Top<ById> = match serde_json::from_str(text) {
+    let (head, ById(tasks)) = quick(utf8(bytes)?)?;
+    Ok(Ledger::of(head, tasks))
+}
+
+/// The head, and the list of tasks as a `T`, which takes what [`DiskTask`] takes and refuses a
+/// second task of the same id.
+pub(super) fn quick<'a, T: Deserialize<'a>>(text: &'a str) -> Result<(Head, T), FormatError> {
+    let top: Top<T> = match serde_json::from_str(text) {
         Ok(top) => top,
         // The quick pass failed; the careful one says where.
         Err(e) => {
-            let place = read(bytes).err();
+            let place = careful(text).err();
             return Err(place.unwrap_or_else(|| FormatError::shape("", without_position(&e))));
         }
     };
-    Ok(Ledger::of(head(&top.fields)?, top.tasks.0))
+    Ok((head(&top.fields)?, top.tasks))
 }
 
-fn utf8(bytes: &[u8]) -> Result<&str, FormatError> {
+pub(super) fn utf8(bytes: &[u8]) -> Result<&str, FormatError> {
     let text = std::str::from_utf8(bytes).map_err(|e| FormatError::Corrupt(e.to_string()))?;
     // Some editors begin a file with a byte order mark; that is no reason to throw their edit away.
     Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
@@ -105,12 +114,12 @@ fn version(fields: &Object) -> Result<(), FormatError> {
 }
 
 fn task(position: usize, text: &str) -> Result<Task, FormatError> {
-    serde_json::from_str::<DiskTask>(text).map(Task::from).map_err(|_| {
+    serde_json::from_str::<DiskTask<'_>>(text).map(Task::from).map_err(|_| {
         let id = serde_json::from_str::<Object>(text).ok().and_then(|t| t.read::<String>("id"));
         let place =
             id.map_or_else(|| format!("tasks[{position}]: "), |id| format!("task {id:?}: "));
         let mut json = serde_json::Deserializer::from_str(text);
-        match serde_path_to_error::deserialize::<_, DiskTask>(&mut json) {
+        match serde_path_to_error::deserialize::<_, DiskTask<'_>>(&mut json) {
             Err(e) if e.path().iter().next().is_some() => {
                 FormatError::shape(format!("{place}{}: ", e.path()), without_position(e.inner()))
             }
@@ -170,7 +179,7 @@ impl<'de> Deserialize<'de> for ById {
 
             fn visit_seq<A: de::SeqAccess<'de>>(self, mut list: A) -> Result<ById, A::Error> {
                 let mut tasks = IndexMap::new();
-                while let Some(task) = list.next_element::<DiskTask>()? {
+                while let Some(task) = list.next_element::<DiskTask<'_>>()? {
                     let task = Task::from(task);
                     if let Some(earlier) = tasks.insert(task.id.clone(), task) {
                         return Err(de::Error::custom(DuplicateTask(earlier.id)));

@@ -15,14 +15,15 @@ mod judge;
 pub use judge::Rules;
 
 use super::{
-    Input, Machine, Next,
+    Input, Machine, Next, iterate,
     recovery::{Action, CommitWhen},
 };
 use crate::{
     Category, Command, CommitId, Holder, Refusal, Reply, Task, Timestamp,
-    agent::{AgentEvent, End, FailureKind, StoppedBy},
+    agent::{AgentEvent, StoppedBy},
     check::{Baseline, Verdict},
     command::{AddCheckpoint, Attempts, Fail, Intend, Release, Renew},
+    run::StopReason,
     task::Intent,
 };
 use judge::{AfterKeep, AfterWarning};
@@ -84,8 +85,8 @@ pub enum Effect {
 /// What came of an effect.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ended {
-    /// The agent is done, in whatever way.
-    Worked(End),
+    /// The agent is done, in whatever way and after however many contexts.
+    Worked(iterate::Outcome),
     /// What the check said before any work.
     Based(Verdict),
     /// From the top of the work tree.
@@ -156,10 +157,10 @@ pub enum Why {
     EnvSetup(String),
     /// A person has to change a setting or the task; in words.
     Config(String),
-    /// The agent's rate or usage limit.
-    Limit,
-    /// What the run may cost was spent.
-    Budget,
+    /// The agent's rate or usage limit; in words.
+    Limit(String),
+    /// What the run may use was used; in words.
+    Budget(String),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -279,32 +280,26 @@ impl Attempt {
         self.commit(State::Intending, Command::Intend(command))
     }
 
-    fn worked(&mut self, end: End) -> Step {
-        match end {
-            End::Finished { .. } => self.judge(),
-            End::Stopped { by: StoppedBy::User } => self.leave(Why::Interrupted),
-            End::Stopped { by: StoppedBy::Budget } => self.leave(Why::Budget),
-            End::Stopped { by: StoppedBy::Timeout } => {
+    /// The loop over contexts is over. A kept promise asks for the check, no more.
+    fn worked(&mut self, outcome: iterate::Outcome) -> Step {
+        let iterate::Outcome { reason, detail, timed_out } = outcome;
+        match reason {
+            StopReason::Complete => self.judge(),
+            StopReason::Cancelled => self.leave(Why::Interrupted),
+            StopReason::Budget => self.leave(Why::Budget(detail)),
+            StopReason::Limit => self.leave(Why::Limit(detail)),
+            StopReason::EnvSetup => self.leave(Why::EnvSetup(detail)),
+            _ if timed_out => {
                 let limit = self.task.timeout_seconds.unwrap_or_default();
                 let message = format!("The attempt took longer than {limit} s");
                 self.intend(Category::Timeout, message)
             }
-            End::Stopped { by: StoppedBy::Stall } => {
-                self.intend(Category::TaskExec, "The agent gave no sign of life".into())
+            StopReason::MaxIterations | StopReason::Stalled | StopReason::Crashed => {
+                self.intend(Category::TaskExec, detail)
             }
-            End::Stopped { by: StoppedBy::Fenced } => self.rescue(),
-            End::Limited { .. } => self.leave(Why::Limit),
-            End::OutOfContext => {
-                self.intend(Category::TaskExec, "The agent ran out of context".into())
+            StopReason::Config | StopReason::MaxSessions | StopReason::Once | StopReason::Gate => {
+                self.leave(Why::Config(detail))
             }
-            End::Refused => self.intend(Category::TaskExec, "The agent refused".into()),
-            End::Failed { kind, detail } => match kind {
-                FailureKind::NotFound | FailureKind::Auth => self.leave(Why::EnvSetup(detail)),
-                FailureKind::Config => self.leave(Why::Config(detail)),
-                FailureKind::Network | FailureKind::Crashed | FailureKind::Protocol => {
-                    self.intend(Category::TaskExec, detail)
-                }
-            },
         }
     }
 

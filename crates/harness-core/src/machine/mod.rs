@@ -5,6 +5,8 @@
 //! effect at a time.
 
 pub mod attempt;
+pub mod gate;
+pub mod iterate;
 pub mod recovery;
 pub mod work;
 

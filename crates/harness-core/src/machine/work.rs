@@ -2,12 +2,13 @@
 //! other until nothing is left or something says stop.
 
 use super::{
-    Input, Machine, Next, attempt,
+    Input, Machine, Next, attempt, gate,
     recovery::{self, Action},
 };
 use crate::{
     Category, Command, Epoch, Holder, Refusal, Reply, Task, TaskId, Timestamp, WorkerId,
     command::{Adopt, BeginSession, Claim, EndSession, Note, Place},
+    ledger::Phase,
     task::{Intent, Via},
 };
 
@@ -22,6 +23,8 @@ pub struct Session {
     pub lease_seconds: u64,
     /// Attempts in one session, without those recovered; zero or less is no limit.
     pub max_tasks: i64,
+    /// Sessions that the ledger may have had, in the place of what it says itself.
+    pub max_sessions: Option<i64>,
     /// What follows at `max_tasks`.
     pub runs: Runs,
 }
@@ -80,6 +83,8 @@ pub enum Effect {
         /// New, or taken up again.
         entry: attempt::Entry,
     },
+    /// The gate that everything left waits for.
+    Gate(Phase),
     /// Nothing is left to do: the marker goes.
     Close,
 }
@@ -91,8 +96,15 @@ pub enum Ended {
     Surveyed(Survey),
     /// Of the init script.
     Prepared(Prepared),
-    /// `None`: nothing can be worked on.
-    Peeked(Option<Box<Task>>),
+    /// What there is to do.
+    Peeked {
+        /// `None`: nothing can be worked on.
+        next: Option<Box<Task>>,
+        /// The phase that waits for its gate.
+        gate: Option<Phase>,
+    },
+    /// It passed or not, and that is recorded.
+    Gated(gate::Outcome),
     /// It is recorded with the claim.
     Based(Place),
     /// It is recorded already.
@@ -136,10 +148,17 @@ pub enum Stopped {
         /// Who it is.
         worker: WorkerId,
     },
-    /// The agent's rate or usage limit.
-    Limit,
-    /// What the run may cost was spent.
-    Budget,
+    /// The agent's rate or usage limit; in words.
+    Limit(String),
+    /// What the run may use was used; in words.
+    Budget(String),
+    /// The gate of a phase is closed.
+    Gate {
+        /// Its name.
+        phase: String,
+        /// In words.
+        why: String,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -159,6 +178,7 @@ enum State {
     BeginningSession,
     KeepingUp,
     Peeking,
+    Gating(String),
     Basing(Box<Task>),
     Claiming,
     Attempting,
@@ -254,8 +274,9 @@ impl Work {
 
     fn begin_session(&mut self) -> Step {
         self.tasks_done = 0;
-        let pid = self.session.pid;
-        self.commit(State::BeginningSession, Command::BeginSession(BeginSession { pid }))
+        let (pid, max_sessions) = (self.session.pid, self.session.max_sessions);
+        let command = Command::BeginSession(BeginSession { pid, max_sessions });
+        self.commit(State::BeginningSession, command)
     }
 
     /// Between two tasks everything that can end a session is looked at.
@@ -273,11 +294,17 @@ impl Work {
         self.commit(State::KeepingUp, Command::Upkeep)
     }
 
-    fn peeked(&mut self, next: Option<Box<Task>>) -> Step {
-        let Some(task) = next else { return self.stop(Stopped::Complete) };
+    fn peeked(&mut self, next: Option<Box<Task>>, gate: Option<Phase>) -> Step {
         if self.interrupt {
             return self.stop(Stopped::Interrupted);
         }
+        let task = match (next, gate) {
+            (Some(task), _) => task,
+            (None, Some(phase)) => {
+                return self.start(State::Gating(phase.name.clone()), Effect::Gate(phase));
+            }
+            (None, None) => return self.stop(Stopped::Complete),
+        };
         if task.check().is_none() {
             let message = "Missing validation.command".to_owned();
             let why = Stopped::Config(format!("{}: {message}", task.id));
@@ -286,6 +313,14 @@ impl Work {
         }
         let id = task.id.clone();
         self.start(State::Basing(task), Effect::Base { task: id })
+    }
+
+    fn gated(&mut self, phase: String, outcome: gate::Outcome) -> Step {
+        match outcome {
+            gate::Outcome::Passed => self.next_task(),
+            gate::Outcome::Closed { why, .. } => self.stop(Stopped::Gate { phase, why }),
+            gate::Outcome::Interrupted => self.stop(Stopped::Interrupted),
+        }
     }
 
     fn based(&mut self, task: &Task, place: Place) -> Step {
@@ -324,8 +359,8 @@ impl Work {
                 Why::Interrupted => Stopped::Interrupted,
                 Why::EnvSetup(detail) => Stopped::EnvSetup(detail),
                 Why::Config(detail) => Stopped::Config(detail),
-                Why::Limit => Stopped::Limit,
-                Why::Budget => Stopped::Budget,
+                Why::Limit(detail) => Stopped::Limit(detail),
+                Why::Budget(detail) => Stopped::Budget(detail),
             }),
         }
     }
@@ -345,7 +380,8 @@ impl Work {
             (State::Preparing { again }, Ended::Prepared(prepared)) => {
                 self.prepared(again, prepared)
             }
-            (State::Peeking, Ended::Peeked(next)) => self.peeked(next),
+            (State::Peeking, Ended::Peeked { next, gate }) => self.peeked(next, gate),
+            (State::Gating(phase), Ended::Gated(outcome)) => self.gated(phase, outcome),
             (State::Basing(task), Ended::Based(place)) => self.based(&task, place),
             (State::Recovering | State::Attempting, Ended::Attempted(outcome)) => {
                 self.attempted(outcome)

@@ -248,7 +248,7 @@ fn retry_frees_those_who_were_blocked_by_it() {
 
 #[test]
 fn sessions_are_counted_and_limited() {
-    let begin = || Command::BeginSession(BeginSession { pid: 7 });
+    let begin = || Command::BeginSession(BeginSession { pid: 7, max_sessions: None });
     let head = |count: u64, max: i64| {
         format!(
             r#"{{"version":2,"session_count":{count},"session_config":{{"max_sessions":{max}}},"tasks":[{{"id":"a","status":"completed","attempts":2}}]}}"#

@@ -248,7 +248,7 @@ impl Op {
             25 => Command::Edit(self.edit()),
             26 => Command::Remove(Remove { task: id(IDS[self.task]) }),
             27 => self.import(),
-            28 => Command::BeginSession(BeginSession { pid: 1 }),
+            28 => Command::BeginSession(BeginSession { pid: 1, max_sessions: None }),
             _ => Command::EndSession(EndSession { pid: 1 }),
         }
     }

@@ -112,6 +112,7 @@ fn reply(reply: &Reply) -> String {
         Reply::Reset { task_count } => format!("reset {task_count}"),
         Reply::Session { number } => format!("session {number}"),
         Reply::Noted => "noted".into(),
+        Reply::Spent(usage) => format!("spent {} tokens", usage.tokens()),
     }
 }
 

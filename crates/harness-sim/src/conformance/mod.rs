@@ -5,5 +5,6 @@
 
 pub mod agent;
 pub mod repository;
+pub mod runs;
 pub mod store;
 pub mod workspace;

@@ -155,7 +155,8 @@ impl Agent for RunAgent {
     type Output = End;
 
     async fn execute(&self, prompt: Prompt, execution: &mut Execution) -> Result<End> {
-        let id = prompt.name.rsplit_once('.').map_or(prompt.name.as_str(), |(id, _)| id);
+        let id = prompt.environment.iter().find(|(name, _)| name == "HARNESS_TASK_ID");
+        let id = id.and_then(|(_, id)| id.to_str()).unwrap_or_default();
         let task = TaskId::parse(id).map_err(harness::Error::other)?;
         let acts = {
             let mut state = self.0.state();

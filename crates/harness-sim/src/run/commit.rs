@@ -10,7 +10,7 @@ use std::{
 use harness::{
     Commit, Committing,
     clock::Clock as _,
-    store::{FileStore, Locking, Store as _, StoreError},
+    store::{FileStore, Locking, Runs as _, Store as _, StoreError},
 };
 use harness_core::{Command, Reply};
 
@@ -39,6 +39,11 @@ impl SimCommit {
         state.moment(Moment::Effect).map_err(dead)?;
         if let (Flaw::SkipsIntend, Command::Intend(c)) = (state.flaw, &command) {
             return Ok(Ok(Reply::Task(c.holder.task.clone())));
+        }
+        if let Command::Run(of_run) = &command {
+            let (now, runs) = (state.clock.now(), Arc::clone(&state.runs));
+            let decided = runs.apply(now, of_run);
+            return decided.map_err(|e| dead(std::io::Error::other(e.to_string())));
         }
         state.clock.step(1);
         let (now, disk) = (state.clock.now(), state.disk.clone());

@@ -10,7 +10,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use harness::{Hub, store::disk::File, workspace::Workspace as _};
+use harness::{
+    Hub,
+    store::{MemoryRuns, disk::File},
+    workspace::Workspace as _,
+};
 use harness_core::{CommitId, Epoch, Ledger, TaskId, format};
 
 use super::{Flaw, checkers};
@@ -112,6 +116,9 @@ pub(super) struct State {
     pub(super) violation: Option<Violation>,
     pub(super) executions: u64,
     pub(super) files_made: u32,
+    /// The record of runs: what was written there is there, whoever dies.
+    pub(super) runs: Arc<MemoryRuns>,
+    pub(super) runs_opened: u128,
 }
 
 /// A handle; all handles share the one stage.
@@ -144,6 +151,8 @@ impl Stage {
             violation: None,
             executions: 0,
             files_made: 0,
+            runs: Arc::default(),
+            runs_opened: 0,
         };
         Self { state: Arc::new(Mutex::new(state)), parked: Arc::default() }
     }

@@ -4,7 +4,7 @@ use std::{io, path::Path};
 
 use harness::{
     Hub,
-    store::{FileStore, Locking, Store as _, disk::File},
+    store::{FileStore, Locking, Runs as _, Store as _, disk::File},
 };
 use harness_core::{
     Command, TaskId, Timestamp,
@@ -15,7 +15,7 @@ use harness_core::{
 
 use super::{
     Flaw, checkers,
-    process::{live, session},
+    process::{live, parent, session},
     stage::{Doom, Fate, Stage},
 };
 use crate::{
@@ -54,6 +54,8 @@ impl RunWorld {
         let max_tasks = [1, 2, 20][random.below(3)];
         let disturbed = random.below(DISTURBED);
         let stage = Stage::new(seed, flaw, story, ledger, disk);
+        let parent = parent(random.below(3) as u32);
+        stage.state().runs.open_run(&parent).map_err(cannot_set_up)?;
         Ok(Self { stage, root, max_tasks, disturbed, cut_short: 0 })
     }
 

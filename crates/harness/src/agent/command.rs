@@ -4,7 +4,10 @@ mod events;
 
 use std::{ffi::OsString, path::Path};
 
-use harness_core::agent::{End, FailureKind};
+use harness_core::{
+    agent::{End, FailureKind},
+    promise::without_echo,
+};
 
 use super::{Agent, Execution, Prompt, supervise::supervise};
 use crate::{
@@ -96,10 +99,26 @@ impl Agent for CommandAgent {
         let (failed, limit) = (ran.finished.exit != Exit::Code(0), events.limit());
         Ok(match (ran.improper(), limit) {
             (Some(_), Some(until)) if failed => End::Limited { until },
-            (Some(end), _) => end,
-            (None, _) => End::Finished { final_text: ran.final_text(), usage: events.usage() },
+            (Some(end), _) => could_not_run(ran.finished.exit).unwrap_or(end),
+            (None, _) => {
+                // Whoever prints its prompt has not promised what the prompt asks for.
+                let said = ran.final_text();
+                let final_text = without_echo(&said, &prompt.text).into_owned();
+                End::Finished { final_text, usage: events.usage() }
+            }
         })
     }
+}
+
+/// By what shells and launchers mean with these: no iteration is burnt on a program that is not
+/// there.
+fn could_not_run(exit: Exit) -> Option<End> {
+    let (kind, detail) = match exit {
+        Exit::Code(127) => (FailureKind::NotFound, "exit code 127: the program was not found"),
+        Exit::Code(126) => (FailureKind::Config, "exit code 126: the program can not be run"),
+        _ => return None,
+    };
+    Some(End::Failed { kind, detail: detail.to_owned() })
 }
 
 impl Reason {

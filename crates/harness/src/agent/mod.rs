@@ -157,6 +157,7 @@ impl Execution {
             AgentEvent::Limit { .. }
             | AgentEvent::Session(_)
             | AgentEvent::Checkpoint { .. }
+            | AgentEvent::Promised
             | AgentEvent::GaveUp { .. } => return,
         };
         self.hub.emit(event);

@@ -12,7 +12,11 @@ use harness::{
     workspace::WorkspaceError,
 };
 
-use super::{Team, Tools, judge::Judge};
+use super::{
+    Team, Tools,
+    judge::Judge,
+    ralph::{Errand, ralph},
+};
 
 /// Takes the attempt at `task` from where `entry` says to its end.
 pub async fn attempt<A>(
@@ -52,9 +56,10 @@ impl Doing {
         let Self { tools, task, holder, judge } = &self;
         match effect {
             Effect::Work { after_step } => {
-                let prompt = tools.prompt(task, holder, after_step);
                 let _at_work = branch.told().map(|told| tools.desk.sit(holder.clone(), told));
-                Ok(Ended::Worked(branch.execute(|team| &team.worker, prompt).await?))
+                let (task, holder) = (Box::new(task.clone()), holder.clone());
+                let errand = Errand::Task { task, holder, after_step };
+                Ok(Ended::Worked(Box::pin(ralph(&branch, tools, errand)).await?))
             }
             Effect::Baseline => judge.baseline(&branch).await,
             Effect::Touched => judge.touched().await,

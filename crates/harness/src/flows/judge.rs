@@ -1,13 +1,18 @@
 //! Performs what an attempt is judged by: checks, what it touched, the receipt.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    fs, io,
+    io::Write,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use harness::{
     Branch, Error, Result,
     check::{Check, Checked},
     core::{
-        CommitId, Holder, Receipt, Task,
-        check::Baseline,
+        CommitId, Holder, Receipt, Task, TaskId,
+        check::{Baseline, Verdict},
         machine::attempt::{Ended, Rules},
         receipt::{self, CheckRecord},
     },
@@ -18,6 +23,8 @@ use super::Tools;
 
 /// How much of the last line of a check's output is told.
 const LAST_LINE: usize = 200;
+/// How much of it the next attempt is told.
+const FAILURE_BYTES: usize = 8 * 1024;
 
 /// Makes a receipt durable, or says why it is not.
 pub type Record = dyn Fn(&Receipt) -> Result<()> + Send + Sync;
@@ -54,6 +61,11 @@ impl Judge {
         commit: Option<CommitId>,
     ) -> Result<Ended> {
         let (check, checked) = self.run(branch, commit).await?;
+        if matches!(checked.verdict, Verdict::Red { .. } | Verdict::TimedOut) {
+            let output = self.tools.output(&checked.ran, FAILURE_BYTES);
+            let (root, task) = (self.tools.root.clone(), self.task.id.clone());
+            self.tools.blocking(move || Ok(keep_failure(&root, &task, &output)?)).await?;
+        }
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(checked.record(&check));
         Ok(Ended::Checked { last_line: last_line(&checked.ran), verdict: checked.verdict })
     }
@@ -106,6 +118,9 @@ impl Judge {
     ) -> Result<Ended> {
         let at = commit.clone();
         let tree = self.tools.git(move |git| git.tree_of(&at)).await??;
+        let (runs, task) = (Arc::clone(&self.tools.looping.runs), self.task.id.clone());
+        let epoch = self.task.epoch.unwrap_or_default();
+        let run = self.tools.blocking(move || Ok(runs.attempt(&task, epoch)?)).await?;
         let receipt = Receipt {
             version: receipt::VERSION,
             task: self.task.id.clone(),
@@ -119,9 +134,9 @@ impl Judge {
             baseline,
             protected,
             agent: self.tools.judging.agent.clone(),
-            iterations: Some(1),
-            tokens: None,
-            cost_usd: None,
+            iterations: run.as_ref().map(|run| run.iteration_count + 1),
+            tokens: run.as_ref().map(|run| run.usage.tokens()).filter(|tokens| *tokens > 0),
+            cost_usd: run.as_ref().and_then(|run| run.usage.cost_usd),
             time: self.tools.ports.clock.now(),
         };
         let record = Arc::clone(&self.tools.judging.record);
@@ -129,6 +144,26 @@ impl Judge {
         recorded.map_err(Error::other)??;
         Ok(Ended::Recorded)
     }
+}
+
+/// What the check printed when it last failed, for the next attempt.
+pub(super) fn failure_of(root: &Path, task: &TaskId) -> Option<String> {
+    fs::read_to_string(failure_file(root, task)).ok()
+}
+
+fn failure_file(root: &Path, task: &TaskId) -> PathBuf {
+    root.join(".harness/failures").join(format!("{task}.log"))
+}
+
+/// Replaced as a whole, so that no attempt reads half of it.
+fn keep_failure(root: &Path, task: &TaskId, output: &str) -> io::Result<()> {
+    let file = failure_file(root, task);
+    let folder = root.join(".harness/failures");
+    fs::create_dir_all(&folder)?;
+    let mut made = tempfile::NamedTempFile::new_in(&folder)?;
+    made.write_all(output.as_bytes())?;
+    made.persist(file).map_err(|failed| failed.error)?;
+    Ok(())
 }
 
 fn last_line(ran: &Ran) -> Option<String> {

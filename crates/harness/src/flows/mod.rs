@@ -2,9 +2,15 @@
 //! they are ordinary users of this library: a test compiles them from outside.
 
 pub mod attempt;
+pub mod gate;
+mod handoff;
 mod judge;
+mod looping;
+pub mod ralph;
 mod tools;
+mod words;
 pub mod work;
 
 pub use judge::{Judging, Record};
-pub use tools::{Team, Tools};
+pub use looping::{Looping, Team};
+pub use tools::Tools;

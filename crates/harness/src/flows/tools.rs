@@ -8,26 +8,19 @@ use std::{
 };
 
 use harness::{
-    Branch, Error, Named, Ports, Result,
-    agent::Prompt,
+    Branch, Error, Ports, Result,
     core::{
-        Holder, Ledger, Task,
+        Command, Holder, Ledger, Run, RunId, Task,
         check::{Found, Verdict},
     },
     host::Desk,
-    process::Limits,
+    process::Redactor,
     shell::{Cancel, Ran, Script, Shell},
     workspace::{Base, Workspace},
 };
 
 /// How long the init script and a cleanup may take.
 const SCRIPT_SECONDS: u64 = 600;
-
-/// The agents of a session: one, that works.
-pub struct Team<A> {
-    /// Whoever does the tasks.
-    pub worker: Named<A>,
-}
 
 /// The ports, and where everything is.
 #[derive(Clone)]
@@ -56,6 +49,8 @@ pub struct Tools {
     pub socket: Option<PathBuf>,
     /// How work is judged, and where that is recorded.
     pub judging: super::Judging,
+    /// The run that this is, and how its loops over contexts go.
+    pub looping: super::Looping,
 }
 
 impl Tools {
@@ -154,53 +149,58 @@ impl Tools {
         })
     }
 
-    /// What the agent is given for one execution.
-    pub(super) fn prompt(&self, task: &Task, holder: &Holder, after_step: Option<u32>) -> Prompt {
-        let mut text = format!("{}\n", task.title);
-        if let Some(instructions) = &task.instructions {
-            text = format!("{text}\n{instructions}\n");
+    /// Does something on a thread that may block.
+    pub(super) async fn blocking<T: Send + 'static>(
+        &self,
+        act: impl FnOnce() -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        tokio::task::spawn_blocking(act).await.map_err(Error::other)?
+    }
+
+    /// A refusal is an error here: nobody decides about it.
+    pub(super) async fn commit(&self, command: Command) -> Result<()> {
+        match self.ports.commit.commit(command).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(refusal)) => Err(Error::message(refusal.to_string())),
+            Err(error) => Err(Error::Commit(error)),
         }
-        if let Some(step) = after_step {
-            text = format!("{text}\nThe work is done up to step {step}: go on from there.\n");
-        }
-        let mut environment = self.environment.clone();
-        let own = [self.root_variable()].into_iter().chain(self.variables(task, holder));
-        environment.extend(own.map(|(name, value)| (name.into(), value.into())));
-        environment.push(("HARNESS_ITERATION".into(), "0".into()));
-        if let Some(socket) = &self.socket {
-            environment.push(("HARNESS_SOCKET".into(), socket.into()));
-        }
-        let epoch = task.epoch.unwrap_or_default();
-        Prompt {
-            text,
-            instructions: task.instructions.clone(),
-            promise: "TASK_COMPLETE".to_owned(),
-            work_tree: self.workspace.top_level().to_owned(),
-            environment,
-            limits: Limits {
-                timeout: task.timeout_seconds.map(Duration::from_secs),
-                stall: self.stall,
-                ..Limits::default()
-            },
-            run_id: self.run_id.clone(),
-            name: format!("{}.{epoch}", task.id),
-            folder: self.root.join(".harness"),
-        }
+    }
+
+    /// As it is stored.
+    pub(super) async fn run_row(&self, id: &RunId) -> Result<Run> {
+        let (runs, id) = (Arc::clone(&self.looping.runs), id.clone());
+        self.blocking(move || {
+            runs.run(&id)?.ok_or_else(|| Error::message(format!("there is no run {id}")))
+        })
+        .await
+    }
+
+    /// The end of what a check printed, for people and prompts.
+    pub(super) fn output(&self, ran: &Ran, bytes: usize) -> String {
+        let from = ran.tail.len().saturating_sub(bytes);
+        let redactor = Redactor::from_environment(self.environment.iter().cloned());
+        String::from_utf8_lossy(&redactor.bytes(&ran.tail[from..])).into_owned()
     }
 
     /// What every agent, check and cleanup of an attempt finds in its environment.
     pub(super) fn variables(&self, task: &Task, holder: &Holder) -> [(String, String); 6] {
-        // As the log counts: it is only for the eye, so a ledger that can not be read is no matter.
-        let session = (self.ledger)().map_or(0, |ledger| ledger.head().session_count);
-        [
+        let [run, session] = self.run_variables();
+        let own = [
             ("HARNESS_TASK_ID", task.id.to_string()),
             ("HARNESS_EPOCH", task.epoch.unwrap_or_default().to_string()),
             ("HARNESS_ATTEMPT", (task.attempts + 1).to_string()),
             ("HARNESS_WORKER_ID", holder.worker.to_string()),
-            ("HARNESS_SESSION", session.to_string()),
-            ("HARNESS_RUN_ID", self.run_id.clone()),
-        ]
-        .map(|(name, value)| (name.to_owned(), value))
+        ];
+        let [id, epoch, attempt, worker] = own.map(|(name, value)| (name.to_owned(), value));
+        [id, epoch, attempt, worker, session, run]
+    }
+
+    /// What is known outside of an attempt too.
+    pub(super) fn run_variables(&self) -> [(String, String); 2] {
+        // As the log counts: it is only for the eye, so a ledger that can not be read is no matter.
+        let session = (self.ledger)().map_or(0, |ledger| ledger.head().session_count);
+        [("HARNESS_RUN_ID", self.run_id.clone()), ("HARNESS_SESSION", session.to_string())]
+            .map(|(name, value)| (name.to_owned(), value))
     }
 
     pub(super) fn root_variable(&self) -> (String, String) {

@@ -11,6 +11,7 @@ use harness::{
         check::Verdict,
         command::Place,
         machine::{
+            gate::Waiting,
             recovery::{Checkpoints, Evidence, TaskCommits, Uncommitted},
             work::{Effect, Ended, Interrupted, Prepared, Session, Stopped, Survey, Work},
         },
@@ -18,7 +19,7 @@ use harness::{
     },
 };
 
-use super::{Team, Tools, attempt::attempt};
+use super::{Team, Tools, attempt::attempt, gate::gate};
 
 /// Works on the ledger until nothing is left or something says stop.
 pub async fn work<A>(cx: &Branch<Team<A>>, tools: &Tools, session: Session) -> Result<Stopped>
@@ -46,7 +47,13 @@ where
         Effect::Peek => {
             let ledger = (tools.ledger)()?;
             let next = ledger.selection().next(None).and_then(|id| ledger.task(id));
-            Ok(Ended::Peeked(next.cloned().map(Box::new)))
+            let gate = ledger.selection().due_gate().cloned();
+            Ok(Ended::Peeked { next: next.cloned().map(Box::new), gate })
+        }
+        Effect::Gate(phase) => {
+            let (run, by) = (tools.looping.run.clone(), tools.looping.by.clone());
+            let outcome = gate(&branch, &tools, phase, Some(Waiting { run, by })).await?;
+            Ok(Ended::Gated(outcome))
         }
         Effect::Base { task } => base(&tools, task).await.map(Ended::Based),
         Effect::Attempt { task, holder, entry } => {

@@ -1,70 +1,116 @@
 //! The attempts that are under way in this process: where somebody who speaks for an agent, such as
 //! the agent itself by way of the socket, finds the one that it works on.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use harness_core::{Category, Holder, TaskId, agent::AgentEvent};
+use tokio::sync::Notify;
 
 use crate::drive::Told;
 
 /// Clones are the same desk.
 #[derive(Debug, Clone, Default)]
-pub struct Desk(Arc<Mutex<Vec<Seat>>>);
+pub struct Desk {
+    seats: Arc<Mutex<Seats>>,
+    bell: Arc<Bell>,
+}
+
+/// Who waits for a usage limit hears it.
+#[derive(Debug, Default)]
+struct Bell {
+    rung: Notify,
+    waiting: AtomicUsize,
+}
+
+#[derive(Debug, Default)]
+struct Seats {
+    taken: Vec<Seat>,
+    /// So far.
+    count: u64,
+}
 
 #[derive(Debug)]
 struct Seat {
+    number: u64,
     holder: Holder,
     told: Told,
-    /// The agent asked for its check.
-    promised: bool,
 }
 
 /// Leaves the desk when it is dropped.
 #[derive(Debug)]
 pub struct AtWork {
     desk: Desk,
-    holder: Holder,
+    number: u64,
 }
 
 impl Drop for AtWork {
     fn drop(&mut self) {
-        self.desk.seats().retain(|seat| seat.holder != self.holder);
+        self.desk.seats().taken.retain(|seat| seat.number != self.number);
     }
 }
 
 impl Desk {
-    fn seats(&self) -> MutexGuard<'_, Vec<Seat>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn seats(&self) -> MutexGuard<'_, Seats> {
+        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An agent begins to work for `holder`; what is said for it reaches its machine by `told`.
+    /// Somebody begins to work for `holder`; what is said for it reaches its machine by `told`. An
+    /// attempt sits down for its whole time, and each of its agents before it: what an agent says
+    /// goes to the last who sat down.
     pub fn sit(&self, holder: Holder, told: Told) -> AtWork {
-        self.seats().push(Seat { holder: holder.clone(), told, promised: false });
-        AtWork { desk: self.clone(), holder }
-    }
-
-    /// Whether an agent of this process works on it now.
-    pub fn works_on(&self, task: &TaskId) -> bool {
-        self.seats().iter().any(|seat| seat.holder.task == *task)
-    }
-
-    /// The agent says that it is done. Remembered; the check follows its end. Whether it is there.
-    pub fn promise(&self, holder: &Holder) -> bool {
         let mut seats = self.seats();
-        let seat = seats.iter_mut().find(|seat| seat.is_of(holder));
-        seat.map(|seat| seat.promised = true).is_some()
+        seats.count += 1;
+        let number = seats.count;
+        seats.taken.push(Seat { number, holder, told });
+        AtWork { desk: self.clone(), number }
     }
 
-    /// Whether the agent of `holder` has asked for its check.
-    pub fn has_promised(&self, holder: &Holder) -> bool {
-        self.seats().iter().any(|seat| seat.is_of(holder) && seat.promised)
+    /// Whether an attempt of this process works on it now.
+    pub fn works_on(&self, task: &TaskId) -> bool {
+        self.seats().taken.iter().any(|seat| seat.holder.task == *task)
+    }
+
+    /// The agent says that it is done: the check follows its end. Whether it is there.
+    pub fn promise(&self, holder: &Holder) -> bool {
+        self.tell(holder, &AgentEvent::Promised)
     }
 
     /// The agent says that it can not do it: its attempt ends with a rollback. Whether it is there.
     pub fn give_up(&self, holder: &Holder, category: Category, message: String) -> bool {
+        self.tell(holder, &AgentEvent::GaveUp { category, message })
+    }
+
+    /// Ends every wait for a usage limit; how many there were.
+    pub fn kick(&self) -> usize {
+        let waiting = self.bell.waiting.load(Ordering::SeqCst);
+        self.bell.rung.notify_waiters();
+        waiting
+    }
+
+    /// Is ready when somebody has enough of waiting.
+    pub async fn kicked(&self) {
+        struct Heard<'a>(&'a Bell);
+        impl Drop for Heard<'_> {
+            fn drop(&mut self) {
+                self.0.waiting.fetch_sub(1, Ordering::SeqCst);
+            }
+        }
+        // Listening begins before it is counted: who is counted is woken.
+        let rung = self.bell.rung.notified();
+        tokio::pin!(rung);
+        rung.as_mut().enable();
+        self.bell.waiting.fetch_add(1, Ordering::SeqCst);
+        let _heard = Heard(&self.bell);
+        rung.await;
+    }
+
+    fn tell(&self, holder: &Holder, event: &AgentEvent) -> bool {
         let seats = self.seats();
-        let seat = seats.iter().find(|seat| seat.is_of(holder));
-        seat.map(|seat| seat.told.tell(&AgentEvent::GaveUp { category, message })).is_some()
+        let seat = seats.taken.iter().rev().find(|seat| seat.is_of(holder));
+        seat.map(|seat| seat.told.tell(event)).is_some()
     }
 }
 

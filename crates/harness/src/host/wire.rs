@@ -133,7 +133,9 @@ pub fn request(command: &Command) -> Option<Value> {
         | Command::VoidIntent(_)
         | Command::BeginSession(_)
         | Command::EndSession(_)
-        | Command::Note(_) => return None,
+        | Command::Note(_)
+        | Command::PassGate(_)
+        | Command::Run(_) => return None,
     };
     let mut request = Map::new();
     put(&mut request, "command", Some(verb));

@@ -71,6 +71,8 @@ pub enum Why {
     GateFailed(String),
     /// It was stopped before it came to an end.
     Stopped,
+    /// The gate of its phase passed: the next one begins.
+    NextPhase,
 }
 
 /// A task as its agent is told of it.
@@ -147,13 +149,18 @@ impl Why {
             Self::OutOfContext => "The last context was full before the work was done.",
             Self::GateFailed(_) => "The last context ended, but the gate of the phase failed.",
             Self::Stopped => "The last context was stopped before it came to an end.",
+            Self::NextPhase => "The gate of the last phase passed; this is the next one.",
         }
     }
 
     fn detail(&self) -> Option<&str> {
         match self {
             Self::Failed(detail) | Self::GateFailed(detail) => Some(detail),
-            Self::NoPromise | Self::VerifyFailed | Self::OutOfContext | Self::Stopped => None,
+            Self::NoPromise
+            | Self::VerifyFailed
+            | Self::OutOfContext
+            | Self::Stopped
+            | Self::NextPhase => None,
         }
     }
 }

@@ -8,6 +8,8 @@ pub mod lock;
 mod log_tail;
 mod look;
 mod receipts;
+mod runs;
+mod stores;
 mod writer;
 
 use std::{io, path::PathBuf};
@@ -17,6 +19,8 @@ use harness_core::{Command, Fact, Ledger, Refusal, Reply, Timestamp, format::For
 pub use file::{Created, FileStore, Locking, look};
 pub use look::{LockState, look_backup, look_bytes, look_lock, open_log};
 pub use receipts::{receipt, record};
+pub use runs::{DATABASE, MemoryRuns, RunStore, RunStoreError, Runs, is_gone, this_process};
+pub use stores::Stores;
 pub use writer::{Publish, Writer, WriterError};
 
 /// The store port. Blocking: whoever must not wait owns it in a [`Writer`].

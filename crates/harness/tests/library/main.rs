@@ -6,4 +6,5 @@ mod conversation;
 mod drive;
 mod flow;
 mod hub;
+mod recorder;
 mod send;

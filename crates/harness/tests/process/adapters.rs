@@ -53,9 +53,17 @@ pub(crate) fn a_script_needs_instructions() {
 pub(crate) fn a_command_gets_its_prompt() {
     let place = Place::new();
     let text = "do what\nI say ü";
-    assert_eq!(said("cat", place.prompt(text)), text);
-    assert_eq!(said("sh -c 'cat \"$HARNESS_PROMPT_FILE\"'", place.prompt(text)), text);
-    assert_eq!(said("sh -c 'cat; cat \"$0\"' {prompt_file}", place.prompt(text)), text);
+    // Told in capitals: a copy of the prompt to the letter is no answer, and taken out.
+    let (loud, said_loudly) = ("tr a-z A-Z", "DO WHAT\nI SAY ü");
+    assert_eq!(said(loud, place.prompt(text)), said_loudly);
+    let file = format!("sh -c '{loud} < \"$HARNESS_PROMPT_FILE\"'");
+    assert_eq!(said(&file, place.prompt(text)), said_loudly);
+    let named = format!("sh -c 'cat; {loud} < \"$0\"' {{prompt_file}}");
+    assert_eq!(said(&named, place.prompt(text)), said_loudly);
+    assert_eq!(
+        said("sh -c 'echo before; cat; echo after'", place.prompt(text)).trim(),
+        "before\nafter"
+    );
 }
 
 pub(crate) fn a_command_sees_no_more_than_it_may() {

@@ -1,20 +1,34 @@
-//! Which agent works.
+//! Which agents work.
 
 use harness::{
     agent::{CodingAgent, CommandAgent, ShellAgent},
     process::Allowed,
 };
+use harness_core::run::Price;
 
 use crate::{
     config::Config,
     failure::{Failure, Result},
 };
 
-/// The agent that the flags or the configuration name. None is guessed: what runs in somebody's
+/// The agents of a run.
+pub(super) struct Agents {
+    pub(super) worker: CodingAgent,
+    /// Who take over while it is limited, by name.
+    pub(super) others: Vec<(String, CodingAgent)>,
+    pub(super) summarizer: Option<CodingAgent>,
+    /// Of the worker and the others.
+    pub(super) prices: Vec<Option<Price>>,
+}
+
+/// The agents that the flags or the configuration name. None is guessed: what runs in somebody's
 /// repository all night is chosen.
-pub(super) fn choose(config: &Config, command: Option<&str>) -> Result<CodingAgent> {
+pub(super) fn choose(config: &Config, command: Option<&str>) -> Result<Agents> {
+    let summarizer = config.summarizer.agent.as_deref();
+    let summarizer = summarizer.map(|name| named(config, name)).transpose()?;
     if let Some(command) = command {
-        return program(command, &[]);
+        let worker = program(command, &[])?;
+        return Ok(Agents { worker, others: Vec::new(), summarizer, prices: vec![None] });
     }
     let Some(name) = &config.agent else {
         return Err(Failure::config("no agent is chosen")
@@ -22,8 +36,22 @@ pub(super) fn choose(config: &Config, command: Option<&str>) -> Result<CodingAge
             .hint("--agent-command 'PROGRAM ARGS' runs any program that takes a prompt")
             .hint("`agent = \"…\"` in harness.toml keeps the choice"));
     };
+    let fallback = config.agents.get(name).map(|agent| agent.fallback.clone()).unwrap_or_default();
+    let others = fallback.into_iter().filter(|other| other != name);
+    let others: Result<Vec<_>> = others.map(|n| Ok((n.clone(), named(config, &n)?))).collect();
+    let others = others?;
+    let price = |name: &str| {
+        let price = config.agents.get(name).and_then(|agent| agent.price);
+        price.map(|price| Price { input: price.input, output: price.output })
+    };
+    let names = [name.as_str()].into_iter().chain(others.iter().map(|(name, _)| name.as_str()));
+    let prices = names.map(price).collect();
+    Ok(Agents { worker: named(config, name)?, others, summarizer, prices })
+}
+
+fn named(config: &Config, name: &str) -> Result<CodingAgent> {
     let configured = config.agents.get(name);
-    match (name.as_str(), configured.and_then(|a| a.command.as_deref())) {
+    match (name, configured.and_then(|a| a.command.as_deref())) {
         ("shell", None) => Ok(CodingAgent::Shell(ShellAgent)),
         (_, Some(command)) => {
             program(command, configured.map(|a| a.env.as_slice()).unwrap_or_default())

@@ -4,7 +4,9 @@ mod agent;
 mod detach;
 mod dirty;
 mod dry_run;
+mod ended;
 mod notify;
+mod row;
 mod session;
 mod signals;
 mod told;
@@ -12,14 +14,15 @@ mod view;
 
 use std::sync::Arc;
 
-use harness::{
-    agent::CodingAgent,
-    core::machine::work::{Runs, Stopped},
-};
-use harness_core::{Ledger, Stats, Task, ledger::ConcurrencyMode};
+use harness::{agent::CodingAgent, core::machine::work::Runs, prompts::Prompts};
+use harness_core::{Ledger, Run, Task, ledger::ConcurrencyMode};
 use serde_json::json;
 
-use self::{session::Dirty, view::View};
+use self::{
+    agent::Agents,
+    session::{Dirty, Ran},
+    view::View,
+};
 use super::Invocation;
 use crate::{
     config::{Config, Overrides},
@@ -29,22 +32,31 @@ use crate::{
     would_run::WouldRun,
 };
 
-/// Work on the ledger until nothing is left
+/// Work on the ledger, or on one objective, until it is done
 ///
-/// Takes one task after the other: the agent works, the task's check decides, and what passed is
-/// committed as `ID: title`. What did not is rolled back, after everything that would vanish was
-/// saved (`harness rescue list`), and tried again. A session that was killed is recovered by the next
-/// one. While it works other terminals can add and change tasks all the same: they ask the run.
+/// Without an objective: takes one task after the other. The agent works, the task's check decides,
+/// and what passed is committed as `ID: title`. What did not is rolled back, after everything that
+/// would vanish was saved (`harness rescue list`), and tried again. A session that was killed is
+/// recovered by the next one. While it works other terminals can add and change tasks all the same:
+/// they ask the run. The tree must be clean: what belongs to no commit could not be told from the
+/// agent's work.
 ///
-/// The tree must be clean: what belongs to no commit could not be told from the agent's work.
+/// With an objective: one fresh context of the agent after the other, until it says the promise and
+/// the command of --verify agrees. Nothing is committed and nothing rolled back.
+///
+/// Whatever stops it, `--resume` goes on: after a crash, a reboot, a spent budget.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   harness run --agent shell                    # instructions are scripts: no model, no key
   harness run --agent-command 'my-agent --print'   # the prompt comes on standard input
+  harness run 'Write the release notes' --verify 'test -s NOTES.md' --max-cost 5.00
+  harness run --resume --max-iterations 20
   harness run --agent shell --dry-run
   harness run --agent shell --detach && harness status --watch")]
 pub(crate) struct Args {
+    /// What is to be done; without it, the tasks of the ledger
+    objective: Option<String>,
     /// The agent: `shell`, or one of `[agents.NAME]` of kind `command` in harness.toml
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
@@ -68,6 +80,36 @@ pub(crate) struct Args {
     /// Tasks that one session works on [default: as the ledger says]
     #[arg(long, value_name = "N")]
     max_tasks_per_session: Option<u32>,
+    /// Sessions that the ledger may have in all [default: as the ledger says]
+    #[arg(long, value_name = "N")]
+    max_sessions: Option<u32>,
+    /// Fresh contexts after the first one [default: 10]
+    #[arg(long, value_name = "N", value_parser = row::iterations)]
+    max_iterations: Option<u32>,
+    /// What the agent says when it is done [default: TASK_COMPLETE]
+    #[arg(long, value_name = "TEXT", value_parser = row::promise)]
+    completion_promise: Option<String>,
+    /// A command that has to pass before the promise counts
+    #[arg(long, value_name = "COMMAND")]
+    verify: Option<String>,
+    /// US dollars that it may cost
+    #[arg(long, value_name = "USD", value_parser = row::amount)]
+    max_cost: Option<f64>,
+    /// Input and output tokens that it may use, cached ones included
+    #[arg(long, value_name = "N", value_parser = row::tokens)]
+    max_tokens: Option<u64>,
+    /// How long it may take from now on, waits included: 90s, 30m, 8h
+    #[arg(long, value_name = "TIME", value_parser = row::seconds)]
+    max_duration: Option<u64>,
+    /// Stop at a usage limit instead of waiting until it lifts
+    #[arg(long)]
+    no_wait: bool,
+    /// Go on with the newest unfinished run; what is given anew replaces what is stored
+    #[arg(long, conflicts_with_all = ["objective", "dry_run"])]
+    resume: bool,
+    /// Which run
+    #[arg(long, value_name = "UUID", requires = "resume")]
+    run_id: Option<String>,
     #[command(flatten)]
     worker: crate::worker::Choice,
     /// End with a JSON document on standard output
@@ -75,14 +117,27 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
+pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCode> {
     let root = invocation.root()?;
     if !Trust::of_user(&invocation.env)?.is_trusted(&root)? {
         return Err(trust::refusal(&root, &WouldRun::in_root(&root)?));
     }
+    if args.objective.as_ref().is_some_and(|text| text.trim().is_empty()) {
+        return Err(Failure::usage("the objective is empty")
+            .hint("leave it out to work on the tasks of the ledger"));
+    }
+    let stored = match args.resume {
+        true => Some(row::find(&root, args.run_id.as_deref())?),
+        false => None,
+    };
+    // What was chosen for the run goes on with it, unless something else is chosen now.
+    if let Some(stored) = stored.as_ref().filter(|_| chosen_by(&args).is_none()) {
+        args.agent_command.clone_from(&stored.agent_command);
+        args.agent = stored.agent_command.is_none().then(|| stored.agent.clone());
+    }
     let flags = Overrides::default().set("agent", "--agent", args.agent.clone());
     let config = invocation.config(&root, flags)?;
-    let agent = agent::choose(&config, args.agent_command.as_deref())?;
+    let agents = agent::choose(&config, args.agent_command.as_deref())?;
     let ledger = invocation.look(&root)?;
     if ledger.head().session_config.concurrency_mode == ConcurrencyMode::Concurrent {
         return Err(Failure::config("this ledger is for several workers, which is not there yet")
@@ -101,33 +156,68 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     if args.detached {
         detach::leave_terminal()?;
     }
-    name_unfinishable(&ledger, &agent);
+    let workspace = invocation.workspace(&root)?;
+    let row = match stored {
+        Some(stored) => stored,
+        None => row::new(&args, &config, workspace_name(&workspace)),
+    };
+    if row.objective.is_none() {
+        name_unfinishable(&ledger, &agents.worker);
+    }
+    say_what_it_may_cost(&row, &args, &agents);
+    let (prompts, warnings) = Prompts::load(root.path());
+    warnings.iter().for_each(|warning| crate::store::warn(warning));
     let most = args.max_tasks_per_session.map(i64::from);
     let session = session::Session {
         worker: args.worker.id(&invocation.env, || Ok(root.clone()))?,
-        workspace: invocation.workspace(&root)?,
+        workspace,
         lease_seconds: invocation.lease_seconds()?,
         max_tasks: most.unwrap_or(ledger.head().session_config.max_tasks_per_session),
+        max_sessions: args.max_sessions.map(i64::from),
         runs: if args.once { Runs::Once } else { Runs::On },
-        stall_seconds: config.stall_seconds,
         dirty: if args.allow_dirty { Dirty::SetAside } else { Dirty::Refuse },
         view: Arc::new(if invocation.is_watched() { View::live() } else { View::Lines }),
         places: crate::host::places(&invocation.env),
         rules: config.rules()?,
-        agent_name: agent_name(&config, args.agent_command.as_deref()),
+        prompts,
+        config: &config,
+        args: &args,
     };
-    let run_id = session::new_run_id();
-    let stopped = session.run(&root, agent, &run_id)?;
-    let ended = Ended::of(&stopped, &invocation.look(&root)?, run_id);
+    let Ran { mut ended, run } = session.run(&root, agents, row)?;
+    let ledger = invocation.look(&root)?;
+    let code = ended.code(&ledger, &run);
     if let Some(command) = &config.notify {
-        notify::notify(command, root.path(), &ended.event());
+        notify::notify(command, root.path(), &ended.event(&ledger, &run));
     }
     if args.json {
-        invocation.out.document(&ended.document())?;
+        invocation.out.document(&ended.document(&ledger, &run))?;
     }
-    match failure(&stopped) {
+    if let Some(words) = ended.words(&run) {
+        eprintln!("{}", crate::render::one_line(&words));
+    }
+    match ended.failure() {
         Some(failure) => Err(failure),
-        None => Ok(ended.code),
+        None => Ok(code),
+    }
+}
+
+fn chosen_by(args: &Args) -> Option<&String> {
+    args.agent.as_ref().or(args.agent_command.as_ref())
+}
+
+fn workspace_name(workspace: &harness::workspace::GitWorkspace) -> String {
+    harness::workspace::Workspace::top_level(workspace).display().to_string()
+}
+
+/// Once, at the start: an agent that costs money and has no limit.
+fn say_what_it_may_cost(row: &Run, args: &Args, agents: &Agents) {
+    let limits = &row.limits;
+    let given = args.max_cost.is_some() || args.max_tokens.is_some() || args.max_duration.is_some();
+    let stored = limits.max_cost_usd.is_some()
+        || limits.max_tokens.is_some()
+        || limits.max_duration_seconds.is_some();
+    if !given && !stored && !matches!(agents.worker, CodingAgent::Shell(_)) {
+        eprintln!("no budget is set: --max-cost, --max-tokens or --max-duration would be one");
     }
 }
 
@@ -170,93 +260,5 @@ fn name_unfinishable(ledger: &Ledger, agent: &CodingAgent) {
     let untold = name(&|t| scripted && empty(t));
     if !untold.is_empty() {
         crate::store::warn(&format!("no instructions, which shell runs: {untold}"));
-    }
-}
-
-/// How a run ended, for programs.
-struct Ended {
-    outcome: &'static str,
-    stop_reason: &'static str,
-    code: ExitCode,
-    run_id: String,
-    sessions: u64,
-    stats: Stats,
-}
-
-impl Ended {
-    fn of(stopped: &Stopped, ledger: &Ledger, run_id: String) -> Self {
-        let unfinished = ledger.tasks().any(|t| t.unfinished());
-        let failed_for_good = ledger.tasks().any(|t| t.failed_for_good());
-        let (outcome, stop_reason, code) = match stopped {
-            Stopped::Complete if failed_for_good => ("succeeded", "complete", ExitCode::SomeFailed),
-            Stopped::Complete => ("succeeded", "complete", ExitCode::Done),
-            Stopped::Once if unfinished => ("stopped", "once", ExitCode::WorkLeft),
-            Stopped::Once => ("stopped", "once", ExitCode::Done),
-            Stopped::MaxSessions => ("stopped", "max_sessions", ExitCode::WorkLeft),
-            Stopped::Limit => ("stopped", "limit", ExitCode::WorkLeft),
-            Stopped::Budget => ("stopped", "budget", ExitCode::WorkLeft),
-            Stopped::Interrupted => ("cancelled", "cancelled", ExitCode::Interrupted),
-            Stopped::EnvSetup(_) => ("failed", "env_setup", ExitCode::Error),
-            Stopped::Client { .. } => ("failed", "config", ExitCode::Error),
-            Stopped::Config(_) | Stopped::Dirty(_) => ("failed", "config", ExitCode::Config),
-        };
-        let (sessions, stats) = (ledger.head().session_count, Stats::of(ledger));
-        Self { outcome, stop_reason, code, run_id, sessions, stats }
-    }
-
-    fn document(&self) -> serde_json::Value {
-        let stats = &self.stats;
-        json!({
-            "outcome": self.outcome, "stop_reason": self.stop_reason,
-            "exit_code": self.code as u8, "run_id": self.run_id, "sessions": self.sessions,
-            "counts": { "total": stats.total, "completed": stats.completed,
-                "failed": stats.failed, "pending": stats.pending,
-                "in_progress": stats.in_progress, "blocked": stats.blocked },
-            "cost_usd": null,
-        })
-    }
-
-    /// What `notify` is told.
-    fn event(&self) -> serde_json::Value {
-        let kind = match self.stop_reason {
-            "complete" | "once" => "done",
-            "limit" => "limit",
-            "budget" => "budget",
-            _ => "stuck",
-        };
-        let mut event = self.document();
-        event["event"] = kind.into();
-        event
-    }
-}
-
-/// What a person has to know about an end that is not the work's own.
-fn failure(stopped: &Stopped) -> Option<Failure> {
-    match stopped {
-        Stopped::Complete
-        | Stopped::Once
-        | Stopped::MaxSessions
-        | Stopped::Interrupted
-        | Stopped::Limit
-        | Stopped::Budget => None,
-        Stopped::EnvSetup(why) => Some(
-            Failure::error(format!("the environment is not ready: {why}"))
-                .hint("mend it and run again: nothing is lost, and no attempt was counted"),
-        ),
-        Stopped::Config(why) => Some(Failure::config(why.clone())),
-        Stopped::Client { task, worker } => Some(
-            Failure::error(format!("task {task} is claimed by {worker}"))
-                .hint(format!("wait for it, or take it back: `harness task release {task}`")),
-        ),
-        Stopped::Dirty(files) => {
-            let shown: Vec<&str> = files.iter().take(10).map(String::as_str).collect();
-            let more = files.len().saturating_sub(shown.len());
-            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            let files = shown.join(", ");
-            Some(
-                Failure::config(format!("the work tree has changes of yours: {files}{more}")).hint("commit or stash them first: a rollback could not tell them from the agent's")
-                .hint("--allow-dirty sets them aside and puts them back at the end"),
-            )
-        }
     }
 }

@@ -5,43 +5,63 @@ use std::{path::Path, sync::Arc, time::Duration};
 use harness::{
     Cx, Harness, Hub, Ports,
     agent::CodingAgent,
-    clock::SystemClock,
-    core::machine::{
-        attempt::Rules,
-        work::{self, Runs, Stopped},
+    clock::{Clock, SystemClock},
+    core::{
+        Run,
+        command::{OfRun, RunStep},
+        machine::{attempt::Rules, iterate, work},
+        promise,
+        run::{Owner, StopReason},
     },
-    flows::{Judging, Team, Tools, work::work},
+    flows::{
+        Judging, Looping, Team, Tools,
+        ralph::{Errand, ralph},
+        work::work,
+    },
     host::{Desk, Host, serve, socket, tell_facts},
     named,
+    prompts::Prompts,
     shell::SystemShell,
     store::{
-        FileStore, Locking, Writer,
+        FileStore, Locking, RunStore, Runs, Stores, Writer,
         disk::{Disk, RealDisk},
         lock::{StateLock, Wait},
+        this_process,
     },
     workspace::GitWorkspace,
 };
 use harness_core::WorkerId;
 
-use super::{dirty::SetAside, signals, told::Told, view::View};
+use super::{
+    Args, agent::Agents, dirty::SetAside, ended::Ended, row, signals, told::Told, view::View,
+};
 use crate::{
+    config::{Config, PromiseMatch},
     failure::{Failure, Result},
     root::StateRoot,
     store::warn,
 };
 
-pub(super) struct Session {
+pub(super) struct Session<'a> {
     pub(super) worker: WorkerId,
     pub(super) workspace: GitWorkspace,
     pub(super) lease_seconds: u64,
     pub(super) max_tasks: i64,
-    pub(super) runs: Runs,
-    pub(super) stall_seconds: u64,
+    pub(super) max_sessions: Option<i64>,
+    pub(super) runs: work::Runs,
     pub(super) rules: Rules,
-    pub(super) agent_name: String,
     pub(super) dirty: Dirty,
     pub(super) view: Arc<View>,
     pub(super) places: socket::Places,
+    pub(super) prompts: Prompts,
+    pub(super) config: &'a Config,
+    pub(super) args: &'a Args,
+}
+
+/// What a run came to, and its row as it is stored then.
+pub(super) struct Ran {
+    pub(super) ended: Ended,
+    pub(super) run: Run,
 }
 
 /// What to do about changes of the user in the work tree.
@@ -51,35 +71,54 @@ pub(super) enum Dirty {
     SetAside,
 }
 
-/// Sorted by time, so that the newest run is the last.
-pub(super) fn new_run_id() -> String {
-    uuid::Uuid::now_v7().to_string()
-}
-
-impl Session {
+impl Session<'_> {
     /// Holds the lock for its whole life, as the only writer.
-    pub(super) fn run(self, root: &StateRoot, agent: CodingAgent, run_id: &str) -> Result<Stopped> {
+    pub(super) fn run(self, root: &StateRoot, agents: Agents, row: Run) -> Result<Ran> {
         let acquired =
             StateLock::acquire(root.path(), Wait::No).map_err(harness::store::StoreError::Lock)?;
         acquired.warnings.iter().for_each(|w| warn(&w.to_string()));
         end_leftovers(root.path())?;
+        let runs: Arc<dyn Runs> = Arc::new(RunStore::open(root.path())?);
+        let owner = this_process();
+        // One that is stored may have gone on since it was looked at, without the lock.
+        let row = if self.args.resume { row::again(&*runs, &row)? } else { runs.open_run(&row)? };
+        let afresh = row.status.is_over();
+        let row = row::take(&*runs, &row, &owner, self.args)?;
+        let ended = self.work(root, agents, &row, afresh, acquired.guard, &runs, &owner);
+        let ended = ended.unwrap_or_else(Ended::broken);
+        Ok(Ran { run: close(&*runs, &row, owner, ended.reason)?, ended })
+    }
+
+    /// Everything between the row's taking and its end.
+    #[allow(clippy::too_many_arguments, reason = "they are what was just made, and used once")]
+    fn work(
+        self,
+        root: &StateRoot,
+        agents: Agents,
+        row: &Run,
+        afresh: bool,
+        lock: StateLock,
+        runs: &Arc<dyn Runs>,
+        owner: &Owner,
+    ) -> Result<Ended> {
         // Hooks act only while there is a session.
         RealDisk::open(root.path())?.make_marker()?;
         let bound = socket::bind(root.path(), &self.places)?;
         self.view.refresh(root.path());
         let told = Told::from_here_on(root.path(), Arc::clone(&self.view))?;
-        let hub = Hub::new(run_id);
+        let hub = Hub::new(row.id.as_str());
         hub.start_session();
-        let store = FileStore::open(root.path(), Locking::Held(acquired.guard))?;
+        let store = FileStore::open(root.path(), Locking::Held(lock))?;
         let heard = hub.clone();
         let publish = Box::new(move |facts: &[_], warnings: &[String]| {
             told.show(warnings);
             tell_facts(&heard, facts);
         });
         let writer = Arc::new(Writer::start(store, Arc::new(SystemClock), publish)?);
+        let looping = self.looping(&agents, row, runs, owner);
         let tools = Tools {
             socket: Some(bound.path().to_owned()),
-            ..self.tools(root.path(), Arc::clone(&writer), run_id)
+            ..self.tools(root.path(), Arc::clone(&writer), row, looping)
         };
         let host = Host {
             root: root.path().to_owned(),
@@ -89,31 +128,30 @@ impl Session {
             desk: tools.desk.clone(),
             lease_seconds: self.lease_seconds,
         };
-        let session = work::Session {
-            worker: self.worker,
-            pid: std::process::id(),
-            lease_seconds: self.lease_seconds,
-            max_tasks: self.max_tasks,
-            runs: self.runs,
-        };
-        let flow = Harness::define("run")
-            .agents(Team { worker: named("worker", agent) })
-            .state(|(): &()| ())
-            .run(async move |cx: &mut Cx<'_, (), Team<CodingAgent>>| {
-                work(cx, &tools, session.clone()).await
-            });
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let over_ledger = row.objective.is_none();
         let set_aside = match self.dirty {
-            Dirty::Refuse => None,
-            Dirty::SetAside => {
+            Dirty::SetAside if over_ledger => {
                 SetAside::take(&self.workspace, &harness::store::look(root.path())?)?
             }
+            Dirty::SetAside | Dirty::Refuse => None,
         };
+        let view = Arc::clone(&self.view);
+        let session = over_ledger.then(|| self.session());
+        let flow = Harness::define("run").agents(team(agents)).state(|(): &()| ()).run(
+            async move |cx: &mut Cx<'_, (), Team<CodingAgent>>| match session.clone() {
+                Some(session) => Ok(Ended::of_ledger(&work(cx, &tools, session).await?)),
+                None => {
+                    let errand = Errand::Objective { afresh };
+                    Ok(Ended::of_objective(ralph(cx, &tools, errand).await?))
+                }
+            },
+        );
         let ended = runtime.block_on(async {
             let _signals = signals::interrupt(&hub)?;
             let server = serve(bound, host)?;
             let done = flow.create_in(hub.clone(), ()).run().await;
-            self.view.end();
+            view.end();
             server.end().await;
             done.map(|done| done.result).map_err(|e| Failure::error(e.to_string()))
         });
@@ -126,12 +164,50 @@ impl Session {
         ended
     }
 
-    fn tools(&self, root: &Path, writer: Arc<Writer>, run_id: &str) -> Tools {
+    fn session(&self) -> work::Session {
+        work::Session {
+            worker: self.worker.clone(),
+            pid: std::process::id(),
+            lease_seconds: self.lease_seconds,
+            max_tasks: self.max_tasks,
+            max_sessions: self.max_sessions,
+            runs: self.runs,
+        }
+    }
+
+    fn looping(&self, agents: &Agents, row: &Run, runs: &Arc<dyn Runs>, owner: &Owner) -> Looping {
+        let rules = iterate::Rules {
+            promise_match: match self.config.promise_match {
+                PromiseMatch::Token => promise::Match::Token,
+                PromiseMatch::Tag => promise::Match::Tag,
+            },
+            stall_limit: self.config.stall_limit,
+            waits: !self.args.no_wait,
+            restarts: !matches!(agents.worker, CodingAgent::Shell(_)),
+            prices: agents.prices.clone(),
+            lease_seconds: row::LEASE_SECONDS,
+            until: None,
+            transcripts: String::new(),
+        };
+        Looping {
+            runs: Arc::clone(runs),
+            run: row.id.clone(),
+            by: Some(owner.clone()),
+            new_id: Arc::new(row::new_id),
+            rules,
+            prompts: Arc::new(self.prompts.clone()),
+        }
+    }
+
+    fn tools(&self, root: &Path, writer: Arc<Writer>, row: &Run, looping: Looping) -> Tools {
         let [place, kept] = [root.to_owned(), root.to_owned()];
+        let clock = Arc::new(SystemClock);
+        let runs = Arc::clone(&looping.runs);
+        let stall = self.config.stall_seconds;
         Tools {
             ports: Ports {
-                commit: writer,
-                clock: Arc::new(SystemClock),
+                commit: Arc::new(Stores { ledger: writer, runs, clock: clock.clone() }),
+                clock,
                 // A lease survives two heartbeats that do not get through.
                 tick: Duration::from_secs((self.lease_seconds / 3).max(1)),
             },
@@ -140,18 +216,42 @@ impl Session {
             ledger: Arc::new(move || Ok(harness::store::look(&place)?)),
             root: root.to_owned(),
             environment: std::env::vars_os().collect(),
-            run_id: run_id.to_owned(),
+            run_id: row.id.to_string(),
             lease_seconds: self.lease_seconds,
             desk: Desk::default(),
             socket: None,
             judging: Judging {
                 rules: self.rules.clone(),
-                agent: Some(self.agent_name.clone()),
+                agent: Some(row.agent.clone()),
                 record: Arc::new(move |receipt| Ok(harness::store::record(&kept, receipt)?)),
             },
-            stall: (self.stall_seconds > 0).then(|| Duration::from_secs(self.stall_seconds)),
+            looping,
+            stall: (stall > 0).then(|| Duration::from_secs(stall)),
         }
     }
+}
+
+fn team(agents: Agents) -> Team<CodingAgent> {
+    let others = agents.others.into_iter().map(|(name, agent)| named(&name, agent)).collect();
+    Team {
+        worker: named("worker", agents.worker),
+        others,
+        summarizer: agents.summarizer.map(|agent| named("summarizer", agent)),
+    }
+}
+
+/// The row says how the run ended, if its loop has not said so already.
+fn close(runs: &dyn Runs, row: &Run, owner: Owner, reason: StopReason) -> Result<Run> {
+    let stored =
+        |row: &Run| -> Result<Run> { Ok(runs.run(&row.id)?.unwrap_or_else(|| row.clone())) };
+    if stored(row)?.status.is_over() {
+        return stored(row);
+    }
+    let command = OfRun { run: row.id.clone(), by: Some(owner), step: RunStep::Stop(reason) };
+    if let Err(refusal) = runs.apply(SystemClock.now(), &command)? {
+        warn(&refusal.to_string());
+    }
+    stored(row)
 }
 
 /// Processes of a harness that was killed could still write into the work tree.

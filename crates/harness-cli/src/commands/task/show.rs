@@ -102,7 +102,7 @@ impl Page<'_> {
         match task.status {
             Status::Completed => self.field("status", status)?,
             Status::InProgress => {
-                let claim = Claim { task, now: self.now };
+                let claim = Claim::of(task, self.now);
                 self.field("status", format_args!("{status} — {claim}"))?;
             }
             Status::Failed if standing == Standing::Failed => {

@@ -37,6 +37,7 @@ pub(super) async fn handle(host: &Host, request: &Request) -> Answer {
         "reply" => talk::reply(host, request),
         "send" => talk::send(host, request),
         "abort" => talk::abort(host, request),
+        "kick" => Ok(talk::kick(host)),
         "task_claim" | "plan_import" | "plan_reset" | "shutdown" | "yield" => Err(busy()),
         unknown => Err(format!("Unknown command: {unknown}")),
     }

@@ -81,3 +81,8 @@ pub(super) fn abort(host: &Host, request: &Request) -> Answer {
     host.hub.interrupt();
     Ok(json!({}))
 }
+
+/// Whoever waits for a usage limit asks its agent again, now.
+pub(super) fn kick(host: &Host) -> Value {
+    json!({ "woken": host.desk.kick() })
+}

@@ -119,6 +119,39 @@ impl RealDisk {
         }
     }
 
+    /// Makes an empty `.harness/<name>`, durable, unless it is there. It is its owner's only.
+    pub(crate) fn make_private(&self, name: &str) -> io::Result<()> {
+        self.ensure_home()?;
+        let home = open_directory(&self.root, HOME, HOME)?;
+        let shown = format!("{HOME}/{name}");
+        self.has(name)?;
+        let flags =
+            OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let private = Mode::from_raw_mode(0o600);
+        let made = || -> io::Result<()> {
+            let opened = rustix::fs::openat(&home, name, flags, private)?;
+            // One that was there already kept its mode.
+            rustix::fs::fchmod(&opened, private)?;
+            Ok(rustix::fs::fsync(&home)?)
+        };
+        made().map_err(|e| failed(&shown, "make", e))
+    }
+
+    /// Whether there is a regular file `.harness/<name>`. Anything else there is an error.
+    pub(crate) fn has(&self, name: &str) -> io::Result<bool> {
+        let shown = format!("{HOME}/{name}");
+        let home = match open_directory(&self.root, HOME, HOME) {
+            Ok(home) => home,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(e) => return Err(e),
+        };
+        let Some(stat) = stat_at(&home, name, &shown)? else { return Ok(false) };
+        match intruder(stat.st_mode, FileType::RegularFile) {
+            Some(what) => Err(intruded(&shown, what)),
+            None => Ok(true),
+        }
+    }
+
     /// Runs `act` with the directory of `file`.
     fn within<T>(&self, file: File, act: impl FnOnce(&OwnedFd) -> io::Result<T>) -> io::Result<T> {
         match file.place() {

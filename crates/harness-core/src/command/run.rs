@@ -1,0 +1,276 @@
+//! What becomes true of a run. The rows are not in the ledger: a store of runs reads the ones that a
+//! command names, asks here and writes what comes of it, in one transaction.
+
+use super::{Command, Refusal, Reply};
+use crate::{
+    CommitId, Timestamp,
+    agent::Usage,
+    run::{Ending, Iteration, Owner, Run, RunId, RunLease, RunLimits, RunStatus, StopReason},
+};
+
+/// Something that happens to a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OfRun {
+    /// To which.
+    pub run: RunId,
+    /// Who says so; a run that is leased listens to nobody but its owner.
+    pub by: Option<Owner>,
+    /// What.
+    pub step: RunStep,
+}
+
+/// What can happen to a run.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RunStep {
+    /// Somebody takes it up, again.
+    Take(Take),
+    /// An iteration begins, or begins again under its number. Durable before its agent starts.
+    Begin {
+        /// The restarts before it.
+        number: u32,
+        /// HEAD as it stands.
+        head: Option<CommitId>,
+        /// What the work looks like.
+        mark: Option<String>,
+        /// Where its output goes, from the state root.
+        transcript: Option<String>,
+    },
+    /// An increment, of the run, of the iteration under way and of the run's parent.
+    Spend(Usage),
+    /// The iteration under way ended.
+    End {
+        /// How.
+        ending: Ending,
+        /// Why it failed, in words.
+        detail: Option<String>,
+        /// The last thing it said.
+        final_text: Option<String>,
+        /// HEAD as it stands.
+        head: Option<CommitId>,
+        /// What the work looks like.
+        mark: Option<String>,
+    },
+    /// A usage limit is waited out; `None`: no longer.
+    WaitUntil(Option<Timestamp>),
+    /// A person is waited for, or was.
+    AskHuman(bool),
+    /// The agent's own name for its context.
+    Session(String),
+    /// The owner lives.
+    Beat {
+        /// Until then it is believed.
+        lease_seconds: u64,
+    },
+    /// It is over.
+    Stop(StopReason),
+}
+
+/// Taking up a run.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Take {
+    /// `None` for an attempt: the ledger fences it.
+    pub owner: Option<Owner>,
+    /// How long the owner is believed without a sign of life.
+    pub lease_seconds: u64,
+    /// Whoever had it was looked at and is dead.
+    pub owner_is_gone: bool,
+    /// What was given anew.
+    pub anew: Anew,
+}
+
+/// What a resume replaces; `None` keeps what is stored.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[allow(missing_docs, reason = "as in `Run` and `RunLimits`")]
+pub struct Anew {
+    pub agent: Option<String>,
+    pub agent_command: Option<Option<String>>,
+    pub verify: Option<String>,
+    pub completion_promise: Option<String>,
+    pub max_iterations: Option<u32>,
+    pub max_cost_usd: Option<f64>,
+    pub max_tokens: Option<u64>,
+    pub max_duration_seconds: Option<u64>,
+}
+
+/// The rows that a decision about a run needs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunView {
+    /// The one that it is about.
+    pub run: Run,
+    /// Its last iteration.
+    pub last: Option<Iteration>,
+    /// Whose budget it spends.
+    pub parent: Option<Run>,
+}
+
+/// The rows as they are after it.
+#[derive(Debug, Clone, PartialEq)]
+#[must_use]
+pub struct RunChange {
+    /// The run's own.
+    pub run: Run,
+    /// The iteration that changed or is new.
+    pub iteration: Option<Iteration>,
+    /// The parent's, if that changed.
+    pub parent: Option<Run>,
+    /// For whoever asked.
+    pub reply: Reply,
+}
+
+impl RunStep {
+    /// What was spent was spent, and the rest of these change nothing then.
+    fn needs_a_run_under_way(&self) -> bool {
+        match self {
+            Self::Begin { .. }
+            | Self::End { .. }
+            | Self::WaitUntil(_)
+            | Self::AskHuman(_)
+            | Self::Stop(_) => true,
+            Self::Take(_) | Self::Spend(_) | Self::Session(_) | Self::Beat { .. } => false,
+        }
+    }
+}
+
+impl OfRun {
+    /// What becomes true, or why nothing does.
+    pub fn decide(&self, view: &RunView, now: Timestamp) -> Result<RunChange, Refusal> {
+        if !matches!(self.step, RunStep::Take(_))
+            && let Some(lease) = &view.run.lease
+            && self.by.as_ref() != Some(&lease.owner)
+        {
+            return Err(self.taken(&lease.owner));
+        }
+        // Whoever slept while another took the run, and ended it, has nothing to say any more.
+        if view.run.status.is_over() && self.step.needs_a_run_under_way() {
+            let over = format!("run {} is over ({})", self.run, view.run.status);
+            return Err(Refusal::BadValue(over));
+        }
+        let run = Run { updated_at: now, ..view.run.clone() };
+        let mut change = RunChange { run, iteration: None, parent: None, reply: Reply::Noted };
+        match &self.step {
+            RunStep::Take(take) => self.take(take, now, &mut change.run)?,
+            RunStep::Begin { number, head, mark, transcript } => {
+                let mut iteration = begin(*number, view, now)?;
+                iteration.transcript = transcript.clone().or(iteration.transcript);
+                // What it started from is what it was at the first start, crashes or not.
+                iteration.head_before = iteration.head_before.or_else(|| head.clone());
+                iteration.mark_before = iteration.mark_before.or_else(|| mark.clone());
+                change.iteration = Some(iteration);
+                change.run.iteration_count = *number;
+            }
+            RunStep::Spend(usage) => spend(*usage, view, now, &mut change),
+            RunStep::End { ending, detail, final_text, head, mark } => {
+                let Some(last) = view.last.as_ref().filter(|i| i.ended_at.is_none()) else {
+                    return Err(Refusal::BadValue(format!("run {}: no open iteration", self.run)));
+                };
+                change.iteration = Some(Iteration {
+                    ended_at: Some(now),
+                    ending: Some(*ending),
+                    detail: detail.clone(),
+                    final_text: final_text.clone(),
+                    head_after: head.clone(),
+                    mark_after: mark.clone(),
+                    ..last.clone()
+                });
+            }
+            RunStep::WaitUntil(until) => change.run.wake_at = *until,
+            RunStep::AskHuman(asked) => {
+                let status = if *asked { RunStatus::WaitingForHuman } else { RunStatus::Running };
+                change.run.status = status;
+            }
+            RunStep::Session(id) => change.run.provider_session_id = Some(id.clone()),
+            RunStep::Beat { lease_seconds } => {
+                if let Some(lease) = &mut change.run.lease {
+                    lease.expires_at = now.plus(*lease_seconds);
+                }
+            }
+            RunStep::Stop(reason) => {
+                change.run.status = reason.status();
+                change.run.stop_reason = Some(*reason);
+                change.run.lease = None;
+                change.run.wake_at = None;
+            }
+        }
+        Ok(change)
+    }
+
+    fn taken(&self, owner: &Owner) -> Refusal {
+        Refusal::RunTaken { run: self.run.clone(), host: owner.host.clone(), pid: owner.pid }
+    }
+
+    fn take(&self, take: &Take, now: Timestamp, run: &mut Run) -> Result<(), Refusal> {
+        // An attempt is judged by the ledger: what its loop came to is not the last word.
+        if run.status == RunStatus::Succeeded && run.task.is_none() {
+            return Err(Refusal::RunFinished { run: self.run.clone() });
+        }
+        if let Some(lease) = &run.lease {
+            let mine = take.owner.as_ref() == Some(&lease.owner);
+            let over = take.owner_is_gone || lease.expires_at <= now;
+            if !mine && !over {
+                return Err(self.taken(&lease.owner));
+            }
+        }
+        let Anew { agent, agent_command, verify, completion_promise, .. } = take.anew.clone();
+        run.agent = agent.unwrap_or_else(|| std::mem::take(&mut run.agent));
+        run.agent_command = agent_command.unwrap_or_else(|| run.agent_command.take());
+        run.verify = verify.or_else(|| run.verify.take());
+        run.completion_promise =
+            completion_promise.unwrap_or_else(|| std::mem::take(&mut run.completion_promise));
+        run.limits = RunLimits {
+            max_iterations: take.anew.max_iterations.unwrap_or(run.limits.max_iterations),
+            max_cost_usd: take.anew.max_cost_usd.or(run.limits.max_cost_usd),
+            max_tokens: take.anew.max_tokens.or(run.limits.max_tokens),
+            max_duration_seconds: take
+                .anew
+                .max_duration_seconds
+                .or(run.limits.max_duration_seconds),
+        };
+        run.deadline = run.limits.max_duration_seconds.map(|seconds| now.plus(seconds));
+        run.status = RunStatus::Running;
+        run.stop_reason = None;
+        run.lease = take.owner.clone().map(|owner| {
+            let expires_at = now.plus(take.lease_seconds);
+            RunLease { owner, expires_at }
+        });
+        Ok(())
+    }
+}
+
+impl From<OfRun> for Command {
+    fn from(of_run: OfRun) -> Self {
+        Self::Run(Box::new(of_run))
+    }
+}
+
+/// The count only goes up, and by one: an iteration is neither skipped nor counted twice.
+fn begin(number: u32, view: &RunView, now: Timestamp) -> Result<Iteration, Refusal> {
+    let bad = |why: &str| {
+        Err(Refusal::BadValue(format!("run {}: iteration {number} {why}", view.run.id)))
+    };
+    match &view.last {
+        Some(last) if last.number == number && last.ended_at.is_some() => bad("has ended"),
+        Some(last) if last.number == number => Ok(Iteration { started_at: now, ..last.clone() }),
+        Some(last) if last.ended_at.is_none() => bad("would leave an open one behind"),
+        last if number != last.as_ref().map_or(0, |l| l.number.saturating_add(1)) => {
+            bad("is not the next one")
+        }
+        _ => Ok(Iteration::begun(number, now)),
+    }
+}
+
+fn spend(mut usage: Usage, view: &RunView, now: Timestamp, change: &mut RunChange) {
+    // An agent says this. A cost that is none would spoil the sum, and with it the budget.
+    usage.cost_usd = usage.cost_usd.filter(|cost| cost.is_finite() && *cost >= 0.0);
+    change.run.usage += usage;
+    if let Some(last) = view.last.clone().filter(|i| i.ended_at.is_none()) {
+        let mut iteration = last;
+        iteration.usage += usage;
+        change.iteration = Some(iteration);
+    }
+    change.parent = view.parent.clone().map(|mut parent| {
+        parent.usage += usage;
+        parent.updated_at = now;
+        parent
+    });
+    change.reply = Reply::Spent(change.parent.as_ref().unwrap_or(&change.run).usage);
+}

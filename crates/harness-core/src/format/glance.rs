@@ -1,0 +1,191 @@
+//! A ledger for those who show it and decide nothing: what stands on a line for each task, most of
+//! it borrowed from the file.
+//!
+//! To build ten thousand [`Task`](crate::Task)s costs more in fresh memory than to read them, so
+//! they are read one by one, through the same [`DiskTask`] as [`read_ledger`](super::read_ledger)
+//! reads them, and what is not shown is let go at once. So both take and refuse the same files, and
+//! with the same words.
+
+use std::{borrow::Cow, fmt};
+
+use serde::{Deserialize, Deserializer, de};
+
+use super::{
+    FormatError,
+    disk::DiskTask,
+    read::{quick, utf8},
+};
+use crate::{
+    Stats, Timestamp,
+    id::IdText,
+    ledger::Head,
+    stats,
+    task::{Status, is_dependency_entry},
+};
+
+/// What there is to show of a ledger.
+#[derive(Debug)]
+pub struct Glance<'a> {
+    /// All that is not a task.
+    pub head: Head,
+    /// In ledger order.
+    pub tasks: Vec<TaskGlance<'a>>,
+    /// The numbers of [`Stats::of`].
+    pub stats: Stats,
+    text: &'a str,
+}
+
+/// A task on one line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskGlance<'a> {
+    /// Of a [`TaskId`](crate::TaskId), so nothing in it has to be escaped.
+    pub id: Cow<'a, str>,
+    /// One line for people.
+    pub title: Cow<'a, str>,
+    /// Where it stands.
+    pub status: Status,
+    /// Whether it is one of [`stats::blocked`].
+    pub blocked: bool,
+    /// Those that ended.
+    pub attempts: u32,
+    /// With so many the task has failed for good.
+    pub max_attempts: u32,
+    /// Only while in progress. Apart, since few tasks are: a row is small, and so are all of them.
+    pub claim: Option<Box<ClaimGlance<'a>>>,
+}
+
+/// Who has a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClaimGlance<'a> {
+    /// `None` in a ledger that was written by others.
+    pub claimed_by: Option<Cow<'a, str>>,
+    /// How long they have it.
+    pub lease_expires_at: Option<Timestamp>,
+}
+
+/// As much of a ledger as [`Glance`] has, or the error of [`read_ledger`](super::read_ledger).
+pub fn glance(bytes: &[u8]) -> Result<Glance<'_>, FormatError> {
+    let text = utf8(bytes)?;
+    let (head, Rows { mut tasks, mut stats, edges, failed, by_id }) = quick(text)?;
+    // Most ledgers have no task that failed for good, and then nobody looks up who depends on whom.
+    if !failed.is_empty() {
+        let position = |id: &IdText<'_>| {
+            let found = by_id.binary_search_by(|at| (*tasks[*at].id).cmp(id.as_str()));
+            found.ok().map(|n| by_id[n])
+        };
+        let edges = edges.iter().filter_map(|(at, before)| Some((position(before)?, *at)));
+        let reached = stats::reached(failed, edges, tasks.len(), |at| tasks[at].status);
+        stats.blocked = reached.len();
+        for at in reached {
+            tasks[at].blocked = true;
+        }
+    }
+    Ok(Glance { head, tasks, stats, text })
+}
+
+impl Glance<'_> {
+    /// The whole file without the space between its parts, and the rest of it to the letter.
+    pub fn compact(&self) -> String {
+        super::compact(self.text)
+    }
+}
+
+/// The tasks, and what only concerns them together.
+#[derive(Default)]
+struct Rows<'a> {
+    tasks: Vec<TaskGlance<'a>>,
+    stats: Stats,
+    /// Whose position, and on whom it depends.
+    edges: Vec<(usize, IdText<'a>)>,
+    /// The positions of those that failed for good.
+    failed: Vec<usize>,
+    /// All positions, ordered by the text of the ids.
+    by_id: Vec<usize>,
+}
+
+/// What is left of a task as soon as it was read.
+struct Row<'a> {
+    task: TaskGlance<'a>,
+    depends_on: Option<Vec<IdText<'a>>>,
+    failed_for_good: bool,
+    checkpoints: usize,
+}
+
+impl<'a> From<DiskTask<'a>> for Row<'a> {
+    fn from(d: DiskTask<'a>) -> Self {
+        let (status, attempts, max_attempts) = (d.status(), d.attempts(), d.max_attempts());
+        let depends_on_failed = || d.error_log.iter().flatten().any(|e| is_dependency_entry(&e.0));
+        let spent = attempts >= max_attempts;
+        Self {
+            failed_for_good: status == Status::Failed && (spent || depends_on_failed()),
+            checkpoints: d.checkpoints.as_ref().map_or(0, Vec::len),
+            depends_on: d.depends_on,
+            task: TaskGlance {
+                id: d.id.into_text(),
+                title: d.title.unwrap_or_default().0,
+                status,
+                blocked: false,
+                attempts,
+                max_attempts,
+                claim: (status == Status::InProgress).then(|| {
+                    let claimed_by = d.claimed_by.map(|by| by.0);
+                    Box::new(ClaimGlance { claimed_by, lease_expires_at: d.lease_expires_at })
+                }),
+            },
+        }
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Row<'a> {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        DiskTask::deserialize(d).map(Self::from)
+    }
+}
+
+impl<'a> Rows<'a> {
+    fn push(&mut self, row: Row<'a>) {
+        let Row { task, depends_on, failed_for_good, checkpoints } = row;
+        let at = self.tasks.len();
+        if failed_for_good {
+            self.failed.push(at);
+        }
+        self.stats.count(task.status, task.attempts, checkpoints);
+        self.edges.extend(depends_on.into_iter().flatten().map(|before| (at, before)));
+        self.tasks.push(task);
+    }
+
+    /// Orders the ids, which mostly stand in their order already: then it is one walk. Gives one
+    /// that is there twice.
+    fn sort(&mut self) -> Option<&str> {
+        let id = |at: usize| &*self.tasks[at].id;
+        self.by_id = (0..self.tasks.len()).collect();
+        self.by_id.sort_unstable_by(|a, b| id(*a).cmp(id(*b)));
+        let twice = self.by_id.windows(2).find(|pair| id(pair[0]) == id(pair[1]));
+        twice.map(|pair| id(pair[0]))
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Rows<'a> {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct List;
+        impl<'de> de::Visitor<'de> for List {
+            type Value = Rows<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list")
+            }
+
+            fn visit_seq<A: de::SeqAccess<'de>>(self, mut list: A) -> Result<Rows<'de>, A::Error> {
+                let mut rows = Rows::default();
+                while let Some(row) = list.next_element()? {
+                    rows.push(row);
+                }
+                match rows.sort() {
+                    Some(id) => Err(de::Error::custom(format_args!("duplicate task id {id}"))),
+                    None => Ok(rows),
+                }
+            }
+        }
+        d.deserialize_seq(List)
+    }
+}

@@ -1,0 +1,203 @@
+//! The gate at the end of a phase: its check, then a person where one has to agree. What passed is
+//! recorded; what did not is in the log and tried again another time.
+
+use super::{Input, Machine, Next};
+use crate::{
+    Category, Command, RunId, Timestamp,
+    agent::StoppedBy,
+    check::Verdict,
+    command::{Note, OfRun, PassGate, RunStep},
+    ledger::{self, Phase},
+    run::Owner,
+};
+
+/// What a gate asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    /// Its check, in the work tree.
+    Check(ledger::Gate),
+    /// A person is asked whether the phase may pass.
+    Approve {
+        /// Its name.
+        phase: String,
+    },
+}
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ended {
+    /// The check ended.
+    Checked {
+        /// What it says.
+        verdict: Verdict,
+        /// The end of its output.
+        output: String,
+    },
+    /// The person answered.
+    Answered {
+        /// The phase may pass.
+        approved: bool,
+        /// In their words.
+        words: String,
+    },
+    /// Nobody can be asked, or the question was taken back.
+    Unanswered,
+}
+
+/// What a gate came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// And that is recorded.
+    Passed,
+    /// And that is in the log.
+    Closed {
+        /// One line.
+        why: String,
+        /// What the check or the person said.
+        output: String,
+    },
+    /// Somebody stopped it: it says nothing.
+    Interrupted,
+}
+
+/// The run that waits at the gate, so that its row says what for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Waiting {
+    /// Which.
+    pub run: RunId,
+    /// Who drives it.
+    pub by: Option<Owner>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum State {
+    Checking,
+    Announcing,
+    Asking,
+    Answered(Outcome),
+    Passing,
+    Complaining(Outcome),
+}
+
+/// The machine of one gate.
+pub struct Gate {
+    phase: Phase,
+    waiting: Option<Waiting>,
+    state: State,
+}
+
+type Step = Next<Effect, Outcome>;
+
+impl Gate {
+    /// Of a phase that has not passed.
+    pub fn new(phase: Phase, waiting: Option<Waiting>) -> Self {
+        Self { phase, waiting, state: State::Checking }
+    }
+
+    fn commit(&mut self, state: State, command: Command) -> Step {
+        self.state = state;
+        Next::Commit(Box::new(command))
+    }
+
+    fn human(&self, asked: bool) -> Option<Command> {
+        let Waiting { run, by } = self.waiting.clone()?;
+        Some(OfRun { run, by, step: RunStep::AskHuman(asked) }.into())
+    }
+
+    fn begin(&mut self) -> Step {
+        match self.phase.gate.clone() {
+            Some(gate) => Next::Start(Effect::Check(gate)),
+            None => self.approve(),
+        }
+    }
+
+    fn approve(&mut self) -> Step {
+        if !self.phase.approve {
+            return self.pass();
+        }
+        match self.human(true) {
+            Some(command) => self.commit(State::Announcing, command),
+            None => self.ask(),
+        }
+    }
+
+    fn ask(&mut self) -> Step {
+        self.state = State::Asking;
+        Next::Start(Effect::Approve { phase: self.phase.name.clone() })
+    }
+
+    fn pass(&mut self) -> Step {
+        let phase = self.phase.name.clone();
+        self.commit(State::Passing, Command::PassGate(PassGate { phase }))
+    }
+
+    fn close(&mut self, why: String, output: String) -> Step {
+        let message = format!("gate {}: {why}", self.phase.name);
+        let note = Note::Problem { task: None, category: Category::TestFail, message };
+        self.commit(State::Complaining(Outcome::Closed { why, output }), Command::Note(note))
+    }
+
+    fn ended(&mut self, ended: Ended) -> Step {
+        match ended {
+            Ended::Checked { verdict, output } => match verdict {
+                Verdict::Passed => self.approve(),
+                Verdict::Red { why } => self.close(why, output),
+                Verdict::TimedOut => self.close("it took too long".into(), output),
+                Verdict::Missing => self.close("it can not be run here".into(), output),
+                Verdict::Cancelled => Next::Done(Outcome::Interrupted),
+            },
+            Ended::Answered { approved: true, .. } => self.answered(Outcome::Passed),
+            Ended::Answered { approved: false, words } => {
+                let why = "not approved".to_owned();
+                self.answered(Outcome::Closed { why, output: words })
+            }
+            Ended::Unanswered => self.answered(Outcome::Interrupted),
+        }
+    }
+
+    /// The row says that nobody is waited for any more, then what was answered has its effect.
+    fn answered(&mut self, outcome: Outcome) -> Step {
+        match self.human(false) {
+            Some(command) => self.commit(State::Answered(outcome), command),
+            None => self.after(outcome),
+        }
+    }
+
+    fn after(&mut self, outcome: Outcome) -> Step {
+        match outcome {
+            Outcome::Passed => self.pass(),
+            Outcome::Closed { why, output } => self.close(why, output),
+            Outcome::Interrupted => Next::Done(Outcome::Interrupted),
+        }
+    }
+
+    fn committed(&mut self) -> Step {
+        match self.state.clone() {
+            State::Announcing => self.ask(),
+            State::Answered(outcome) => self.after(outcome),
+            State::Passing => Next::Done(Outcome::Passed),
+            State::Complaining(outcome) => Next::Done(outcome),
+            State::Checking | State::Asking => Next::Wait,
+        }
+    }
+}
+
+impl Machine for Gate {
+    type Effect = Effect;
+    type Ended = Ended;
+    type Outcome = Outcome;
+
+    fn step(&mut self, _: Timestamp, input: Input<Ended>) -> Step {
+        match input {
+            Input::Begin => self.begin(),
+            Input::Ended(ended) => self.ended(ended),
+            Input::Committed(_) => self.committed(),
+            // The phase is gone from the ledger, or the run is somebody else's.
+            Input::Refused(why) => {
+                Next::Done(Outcome::Closed { why: why.to_string(), output: String::new() })
+            }
+            Input::Interrupt => Next::Cancel(StoppedBy::User),
+            Input::Told(_) | Input::Tick | Input::Message(_) => Next::Wait,
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! The loop over context windows: one fresh context after the other until the promise is kept or
+//! something says stop. What is decided at each stop of the agent stands in `table`, row by row.
+//!
+//! ```text
+//! look → Begin → work → look → End → (gate) → (verify) → Stop(complete)
+//!          ▲        └ blank: same iteration            └─ else: the bounds, then the next one
+//!          └───────────────── iteration + 1 ◀──────────────┘
+//! ```
+//! A usage limit, a spent budget and an agent that can not run are no ends of an iteration: it goes
+//! on under its number when the run does.
+
+mod limits;
+mod past;
+mod table;
+mod terms;
+
+pub use limits::Purse;
+pub use past::{Cause, Past};
+pub use terms::{Brief, Effect, Ended, Outcome, Rules, Turn};
+
+use super::{Input, Machine, Next};
+use crate::{
+    Command, CommitId, Refusal, Reply, Run, TaskId, Timestamp,
+    agent::{AgentEvent, End, StoppedBy, Usage},
+    command::{Note, OfRun, RunStep},
+    ledger::Phase,
+    run::{Owner, StopReason},
+};
+use limits::Agents;
+
+/// Blank turns that are overlooked in a row.
+const BLANKS_MAX: u32 = 2;
+
+#[derive(Debug, Clone, PartialEq)]
+enum State {
+    Begun,
+    Looking,
+    Beginning,
+    Working,
+    LookingAfter(End),
+    Ending,
+    Gating,
+    Verifying,
+    /// The wake time, then a line in the log, then sleep.
+    Storing(Timestamp),
+    Telling(Timestamp),
+    Sleeping(Timestamp),
+    Waking,
+    Resting,
+    Stopping(Outcome),
+}
+
+/// The machine of a loop.
+pub struct Iterate {
+    run: Run,
+    by: Option<Owner>,
+    purse: Purse,
+    rules: Rules,
+    phases: Vec<Phase>,
+    task: Option<TaskId>,
+    state: State,
+    /// Beside the effect, something is on its way to the store.
+    aside: bool,
+    interrupts: u32,
+    past: Past,
+    agents: Agents,
+    /// The iteration under way, or the next.
+    number: u32,
+    cause: Cause,
+    last_text: Option<String>,
+    blanks: u32,
+    used_tool: bool,
+    /// It said so by another road than its final text.
+    promised: bool,
+    /// When the execution under way started.
+    started: Timestamp,
+    head: Option<CommitId>,
+    mark: Option<String>,
+    /// The mark is that of an iteration which a crash interrupted.
+    begins_again: bool,
+}
+
+type Step = Next<Effect, Outcome>;
+
+impl Iterate {
+    /// Takes up what is stored: nothing, an iteration that did not end, or one that did.
+    pub fn new(brief: Brief) -> Self {
+        let Brief { run, iterations, by, purse, rules, phases, afresh } = brief;
+        let past = Past::of(&iterations, afresh);
+        let open = iterations.last().filter(|last| last.ended_at.is_none());
+        let before = open.map_or(iterations.len(), |_| iterations.len() - 1);
+        let cause = before.checked_sub(1).map_or(Cause::First, |n| Cause::after(&iterations[n]));
+        let last_text = before.checked_sub(1).and_then(|n| iterations[n].final_text.clone());
+        let agents = Agents::new(rules.prices.len().max(1), run.id.as_str());
+        Self {
+            task: run.task.clone(),
+            number: open.map_or(run.iteration_count, |open| open.number),
+            by,
+            purse,
+            rules,
+            phases,
+            state: State::Begun,
+            aside: false,
+            interrupts: 0,
+            past,
+            agents,
+            cause,
+            last_text,
+            blanks: 0,
+            used_tool: false,
+            promised: false,
+            started: Timestamp::default(),
+            head: None,
+            mark: open.and_then(|open| open.mark_before.clone()),
+            begins_again: open.is_some_and(|open| open.mark_before.is_some()),
+            run,
+        }
+    }
+
+    fn start(&mut self, state: State, effect: Effect) -> Step {
+        self.state = state;
+        Next::Start(effect)
+    }
+
+    fn of_run(&self, step: RunStep) -> Command {
+        OfRun { run: self.run.id.clone(), by: self.by.clone(), step }.into()
+    }
+
+    fn commit(&mut self, state: State, step: RunStep) -> Step {
+        self.state = state;
+        Next::Commit(Box::new(self.of_run(step)))
+    }
+
+    fn begin(&mut self, now: Timestamp) -> Step {
+        match self.run.wake_at {
+            Some(until) if until > now => self.sleep(until),
+            _ => self.take_up(now),
+        }
+    }
+
+    /// An iteration that ended is judged again, with the limits as they are now.
+    fn take_up(&mut self, now: Timestamp) -> Step {
+        match self.past.last.clone() {
+            Some(last) => self.after_end(now, last.0, last.1.unwrap_or_default()),
+            None => self.start(State::Looking, Effect::Look),
+        }
+    }
+
+    fn begin_iteration(&mut self) -> Step {
+        let transcript = Some(format!("{}.{}.log", self.rules.transcripts, self.number));
+        let (number, head, mark) = (self.number, self.head.clone(), self.mark.clone());
+        self.commit(State::Beginning, RunStep::Begin { number, head, mark, transcript })
+    }
+
+    fn work(&mut self, now: Timestamp, nudge: bool) -> Step {
+        // Not one agent is started on money that is gone.
+        if self.purse.used_up(now).is_some() {
+            return self.spent_up(now);
+        }
+        let Some(agent) = self.agents.free(now) else { return self.wait_for_limit(now) };
+        (self.started, self.used_tool, self.promised) = (now, false, false);
+        let turn = Turn {
+            number: self.number,
+            cause: self.cause.clone(),
+            nudge,
+            agent,
+            until: [self.purse.deadline, self.rules.until].into_iter().flatten().min(),
+            last_text: self.last_text.clone(),
+        };
+        self.start(State::Working, Effect::Work(turn))
+    }
+
+    fn stop(&mut self, reason: StopReason, detail: impl Into<String>) -> Step {
+        let outcome = Outcome { reason, detail: detail.into(), timed_out: false };
+        self.commit(State::Stopping(outcome), RunStep::Stop(reason))
+    }
+
+    fn time_is_up(&mut self) -> Step {
+        let detail = "The attempt took longer than it may".to_owned();
+        let outcome = Outcome { reason: StopReason::Crashed, detail, timed_out: true };
+        self.commit(State::Stopping(outcome), RunStep::Stop(StopReason::Crashed))
+    }
+
+    fn wait_for_limit(&mut self, now: Timestamp) -> Step {
+        let until = self.agents.next_free(now);
+        if !self.rules.waits {
+            return self.stop(StopReason::Limit, format!("a usage limit holds until {until}"));
+        }
+        self.commit(State::Storing(until), RunStep::WaitUntil(Some(until)))
+    }
+
+    fn sleep(&mut self, until: Timestamp) -> Step {
+        let until = [Some(until), self.purse.deadline, self.rules.until].into_iter().flatten();
+        let until = until.min().unwrap_or_default();
+        self.start(State::Sleeping(until), Effect::Sleep { until })
+    }
+
+    fn woke(&mut self, until: Timestamp, kicked: bool) -> Step {
+        match kicked {
+            true => self.agents.believe_none(),
+            false => self.agents.waited(until),
+        }
+        self.commit(State::Waking, RunStep::WaitUntil(None))
+    }
+
+    /// The wait is over, as far as the row goes.
+    fn waked(&mut self, now: Timestamp) -> Step {
+        if self.interrupts > 0 {
+            return self.stop(StopReason::Cancelled, "stopped by a person");
+        }
+        if self.rules.until.is_some_and(|until| until <= now) {
+            return self.time_is_up();
+        }
+        if self.purse.used_up(now).is_some() {
+            return self.spent_up(now);
+        }
+        // Taken up again in the middle of a wait, the iteration is not begun in this process.
+        if self.started == Timestamp::default() { self.take_up(now) } else { self.work(now, false) }
+    }
+
+    fn ended(&mut self, now: Timestamp, ended: Ended) -> Step {
+        match (self.state.clone(), ended) {
+            (State::Looking, Ended::Looked { head, mark }) => {
+                self.head = head;
+                // One that begins again is measured by what was there when it first began.
+                if !std::mem::take(&mut self.begins_again) {
+                    self.mark = mark;
+                }
+                self.begin_iteration()
+            }
+            (State::Working, Ended::Worked(end)) => self.worked(now, end),
+            (State::LookingAfter(end), Ended::Looked { head, mark }) => {
+                self.head = head;
+                self.looked_after(now, &end, mark)
+            }
+            (State::Gating, Ended::Gated(outcome)) => self.gated(now, outcome),
+            (State::Verifying, Ended::Verified { verdict, output }) => {
+                self.verified(now, verdict, output)
+            }
+            (State::Sleeping(until), Ended::Woke { kicked }) => self.woke(until, kicked),
+            (State::Resting, Ended::Woke { .. }) if self.interrupts > 0 => {
+                self.stop(StopReason::Cancelled, "stopped by a person")
+            }
+            (State::Resting, Ended::Woke { .. }) => self.start(State::Looking, Effect::Look),
+            (state, ended) => unreachable!("{ended:?} can not be the end of {state:?}"),
+        }
+    }
+
+    fn committed(&mut self, now: Timestamp, reply: &Reply) -> Step {
+        if std::mem::take(&mut self.aside) {
+            if let Reply::Spent(all) = reply {
+                self.purse.spent = *all;
+            }
+            let over = self.state == State::Working && self.purse.used_up(now).is_some();
+            return if over { Next::Cancel(StoppedBy::Budget) } else { Next::Wait };
+        }
+        match self.state.clone() {
+            State::Beginning => {
+                self.run.iteration_count = self.number;
+                self.work(now, false)
+            }
+            State::Ending => match self.past.last.clone() {
+                Some((ending, said)) => self.after_end(now, ending, said.unwrap_or_default()),
+                None => unreachable!("an iteration that ended is past"),
+            },
+            State::Storing(until) => {
+                self.state = State::Telling(until);
+                let message = format!("usage limit: waiting until {until}");
+                let note = Note::Warning { task: self.task.clone(), message };
+                Next::Commit(Box::new(Command::Note(note)))
+            }
+            State::Telling(until) => self.sleep(until),
+            State::Waking => self.waked(now),
+            State::Stopping(outcome) => Next::Done(outcome),
+            state => unreachable!("{reply:?} is no answer to {state:?}"),
+        }
+    }
+
+    /// Somebody else drives it, or the row is gone: nothing of ours may be stored any more.
+    fn refused(&mut self, refusal: &Refusal) -> Step {
+        let detail = refusal.to_string();
+        let reason = match refusal {
+            Refusal::RunTaken { .. } => StopReason::Cancelled,
+            _ => StopReason::Config,
+        };
+        if std::mem::take(&mut self.aside) {
+            self.interrupts += 1;
+            return Next::Cancel(StoppedBy::Fenced);
+        }
+        Next::Done(Outcome { reason, detail, timed_out: false })
+    }
+
+    fn interrupted(&mut self) -> Step {
+        self.interrupts += 1;
+        match &self.state {
+            State::Stopping(_) => Next::Wait,
+            _ if self.interrupts > 1 => self.stop(StopReason::Cancelled, "stopped by a person"),
+            State::Looking | State::LookingAfter(_) => Next::Wait,
+            _ => Next::Cancel(StoppedBy::User),
+        }
+    }
+
+    fn aside(&mut self, step: RunStep) -> Step {
+        self.aside = true;
+        Next::Commit(Box::new(self.of_run(step)))
+    }
+
+    fn told(&mut self, event: AgentEvent) -> Step {
+        match event {
+            AgentEvent::Usage(usage) => {
+                let usage = self.priced(usage);
+                self.aside(RunStep::Spend(usage))
+            }
+            AgentEvent::Session(id) => self.aside(RunStep::Session(id)),
+            AgentEvent::ToolStart { .. } => {
+                self.used_tool = true;
+                Next::Wait
+            }
+            AgentEvent::Promised => {
+                self.promised = true;
+                Next::Wait
+            }
+            _ => Next::Wait,
+        }
+    }
+
+    fn priced(&self, usage: Usage) -> Usage {
+        match self.rules.prices.get(self.agents.at_work()) {
+            Some(Some(price)) => price.fill_in(usage),
+            _ => usage,
+        }
+    }
+}
+
+impl Machine for Iterate {
+    type Effect = Effect;
+    type Ended = Ended;
+    type Outcome = Outcome;
+
+    fn step(&mut self, now: Timestamp, input: Input<Ended>) -> Step {
+        match input {
+            Input::Begin => self.begin(now),
+            Input::Ended(ended) => self.ended(now, ended),
+            Input::Committed(reply) => self.committed(now, &reply),
+            Input::Refused(refusal) => self.refused(&refusal),
+            Input::Tick if self.by.is_some() => {
+                self.aside(RunStep::Beat { lease_seconds: self.rules.lease_seconds })
+            }
+            Input::Tick | Input::Message(_) => Next::Wait,
+            Input::Told(event) => self.told(event),
+            Input::Interrupt => self.interrupted(),
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! What a loop is told and what it asks for.
+
+use super::{Cause, Purse};
+use crate::{
+    CommitId, Iteration, Run, Timestamp,
+    agent::End,
+    check::Verdict,
+    ledger::Phase,
+    machine::gate,
+    promise,
+    run::{Owner, Price, StopReason},
+};
+
+/// What a loop starts from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Brief {
+    /// As it is stored.
+    pub run: Run,
+    /// What is stored of its iterations, oldest first.
+    pub iterations: Vec<Iteration>,
+    /// Who drives it.
+    pub by: Option<Owner>,
+    /// The budget that pays, mostly the run's own or its parent's.
+    pub purse: Purse,
+    /// How it is decided.
+    pub rules: Rules,
+    /// Of the ledger, for an objective: their gates decide too.
+    pub phases: Vec<Phase>,
+    /// A person took it up again: what failed or stood still before counts no more.
+    pub afresh: bool,
+}
+
+/// How a loop is decided.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rules {
+    /// How the promise is looked for.
+    pub promise_match: promise::Match,
+    /// Iterations without progress in a row; 0 is no limit.
+    pub stall_limit: u32,
+    /// Usage limits are waited out.
+    pub waits: bool,
+    /// A context that ended without the promise is followed by another; not so a script's.
+    pub restarts: bool,
+    /// What the agents cost that tell no money. One for each agent; the first is preferred, the
+    /// others take over while it is limited.
+    pub prices: Vec<Option<Price>>,
+    /// How long whoever drives it is believed.
+    pub lease_seconds: u64,
+    /// Of a task: its attempt has to end by then.
+    pub until: Option<Timestamp>,
+    /// Transcripts are `<this>.<iteration>.log`, from the state root.
+    pub transcripts: String,
+}
+
+/// What a loop asks for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    /// What the work looks like now.
+    Look,
+    /// One execution of the agent.
+    Work(Turn),
+    /// The gate of a phase.
+    Gate(Phase),
+    /// The run's own check.
+    Verify {
+        /// A line for the shell.
+        command: String,
+    },
+    /// Nothing, until then or until somebody has enough of it.
+    Sleep {
+        /// When to wake.
+        until: Timestamp,
+    },
+}
+
+/// One execution.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Turn {
+    /// The iteration.
+    pub number: u32,
+    /// What this context is told.
+    pub cause: Cause,
+    /// Its last turn said nothing: it is told to go on.
+    pub nudge: bool,
+    /// Which agent, from 0.
+    pub agent: usize,
+    /// It has to end by then.
+    pub until: Option<Timestamp>,
+    /// The end of what the last iteration said.
+    pub last_text: Option<String>,
+}
+
+/// What came of an effect.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Ended {
+    /// HEAD, and a word that changes when the work does.
+    Looked {
+        /// As it stands.
+        head: Option<CommitId>,
+        /// HEAD, files and handoff in one.
+        mark: Option<String>,
+    },
+    /// The agent stopped.
+    Worked(End),
+    /// The gate passed or not.
+    Gated(gate::Outcome),
+    /// The run's own check ended.
+    Verified {
+        /// What it says.
+        verdict: Verdict,
+        /// The end of its output.
+        output: String,
+    },
+    /// The time has come, or somebody had enough.
+    Woke {
+        /// By a person: no limit is believed any more.
+        kicked: bool,
+    },
+}
+
+/// What a loop came to. It is stored already.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// As in the row.
+    pub reason: StopReason,
+    /// In words, for people.
+    pub detail: String,
+    /// The time of the attempt was up.
+    pub timed_out: bool,
+}

@@ -1,0 +1,313 @@
+//! Performs the loop over contexts. What to do and in which order is the machine's.
+
+use std::{
+    collections::HashSet,
+    ffi::OsString,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use harness::{
+    Branch, Result,
+    agent::Prompt,
+    check::Check,
+    core::{
+        Command, Holder, Run, Task, Timestamp,
+        agent::End,
+        command::{Note, OfRun, RunStep, Take},
+        ledger::Phase,
+        machine::{
+            gate::Waiting,
+            iterate::{Brief, Effect, Ended, Iterate, Outcome, Turn},
+        },
+    },
+    process::Limits,
+};
+
+use super::{Team, Tools, gate::gate, handoff, looping::purse, words};
+
+/// How long the run's own check may take.
+const VERIFY_SECONDS: u64 = 3600;
+/// What of a check's output is told to the next context.
+const OUTPUT_BYTES: usize = 8 * 1024;
+
+/// What a loop is for.
+#[derive(Clone)]
+pub enum Errand {
+    /// The objective of a run.
+    Objective {
+        /// A person took it up again after it had stopped.
+        afresh: bool,
+    },
+    /// A task that is claimed.
+    Task {
+        /// As it was claimed or found.
+        task: Box<Task>,
+        /// The right to it.
+        holder: Holder,
+        /// The last step of it that is done.
+        after_step: Option<u32>,
+    },
+}
+
+/// Goes from context to context until the promise is kept or something says stop.
+pub async fn ralph<A>(cx: &Branch<Team<A>>, tools: &Tools, errand: Errand) -> Result<Outcome>
+where
+    A: harness::Agent<Input = Prompt, Output = End>,
+{
+    let brief = brief(tools, &errand).await?;
+    let run = brief.run.clone();
+    let doing = Doing {
+        tools: tools.clone(),
+        errand: Arc::new(errand),
+        run: Arc::new(run),
+        warned: Arc::default(),
+        transcripts: brief.rules.transcripts.clone(),
+    };
+    let outcome = cx.drive(&tools.ports, Iterate::new(brief), |branch, effect| {
+        let doing = doing.clone();
+        async move { doing.perform(branch, effect).await }
+    });
+    outcome.await
+}
+
+/// What is stored of the run, with what pays for it.
+async fn brief(tools: &Tools, errand: &Errand) -> Result<Brief> {
+    let looping = tools.looping.clone();
+    let now = tools.ports.clock.now();
+    let mut rules = looping.rules.clone();
+    let (run, afresh, phases) = match errand {
+        Errand::Objective { afresh } => {
+            let phases = (tools.ledger)()?.head().phases.clone();
+            (tools.run_row(&looping.run).await?, *afresh, phases)
+        }
+        Errand::Task { task, .. } => {
+            let run = open(tools, task, now).await?;
+            rules.until = task.timeout_seconds.map(|seconds| now.plus(seconds));
+            let afresh = run.status.is_over();
+            (run, afresh, Vec::new())
+        }
+    };
+    rules.transcripts = format!(".harness/transcripts/{}", name(&run));
+    let by = run.task.is_none().then(|| looping.by.clone()).flatten();
+    let payer = match &run.parent {
+        Some(parent) => tools.run_row(parent).await?,
+        None => run.clone(),
+    };
+    let id = run.id.clone();
+    let iterations = tools.blocking(move || Ok(looping.runs.iterations(&id)?)).await?;
+    let purse = purse(&payer);
+    Ok(Brief { run, iterations, by, purse, rules, phases, afresh })
+}
+
+/// The row of an attempt, new or as a crash left it, taken up. What comes back says how it was found.
+async fn open(tools: &Tools, task: &Task, now: Timestamp) -> Result<Run> {
+    let looping = tools.looping.clone();
+    let parent = tools.run_row(&looping.run).await?;
+    let row = attempt_row(&parent, (looping.new_id)(), task, now);
+    let root = tools.root.clone();
+    let (task, runs) = (task.id.clone(), Arc::clone(&looping.runs));
+    let found = tools.blocking(move || {
+        let found = runs.open_run(&row)?;
+        if found.id == row.id {
+            handoff::hand_over(&root, &*runs, &task, &row.id)?;
+        }
+        Ok(found)
+    });
+    let found = found.await?;
+    let step = RunStep::Take(Take::default());
+    let take = OfRun { run: found.id.clone(), by: None, step };
+    tools.commit(take.into()).await?;
+    Ok(found)
+}
+
+fn attempt_row(parent: &Run, id: harness::core::RunId, task: &Task, now: Timestamp) -> Run {
+    use harness::core::run::{RunLimits, RunStatus};
+    let max_iterations = parent.limits.max_iterations;
+    Run {
+        id,
+        created_at: now,
+        updated_at: now,
+        status: RunStatus::Queued,
+        objective: None,
+        task: Some(task.id.clone()),
+        epoch: task.epoch,
+        verify: None,
+        iteration_count: 0,
+        limits: RunLimits { max_iterations, ..RunLimits::default() },
+        stop_reason: None,
+        provider_session_id: None,
+        parent: Some(parent.id.clone()),
+        usage: harness::core::agent::Usage::default(),
+        deadline: None,
+        wake_at: None,
+        lease: None,
+        ..parent.clone()
+    }
+}
+
+/// Names the files of a loop.
+fn name(run: &Run) -> String {
+    match (&run.task, run.epoch) {
+        (Some(task), Some(epoch)) => format!("{task}.{epoch}"),
+        _ => run.id.to_string(),
+    }
+}
+
+#[derive(Clone)]
+pub(super) struct Doing {
+    pub(super) tools: Tools,
+    pub(super) errand: Arc<Errand>,
+    pub(super) run: Arc<Run>,
+    /// What was warned of is not warned of again.
+    warned: Arc<Mutex<HashSet<String>>>,
+    transcripts: String,
+}
+
+impl Doing {
+    async fn perform<A>(self, branch: Branch<Team<A>>, effect: Effect) -> Result<Ended>
+    where
+        A: harness::Agent<Input = Prompt, Output = End>,
+    {
+        match effect {
+            Effect::Look => self.look().await,
+            Effect::Work(turn) => self.work(&branch, turn).await,
+            Effect::Gate(phase) => self.gate(&branch, phase).await,
+            Effect::Verify { command } => self.verify(&branch, command).await,
+            Effect::Sleep { until } => Ok(self.sleep(&branch, until).await),
+        }
+    }
+
+    /// Where git can not tell, nothing is said: that is no standstill.
+    async fn look(&self) -> Result<Ended> {
+        let found = self
+            .tools
+            .git(|git| Ok::<_, harness::workspace::WorkspaceError>((git.head()?, git.tree()?)));
+        let Ok((head, tree)) = found.await? else {
+            return Ok(Ended::Looked { head: None, mark: None });
+        };
+        let root = self.tools.root.clone();
+        let handoff = self.tools.blocking(move || Ok(handoff::mark(&root))).await?;
+        let mark = Some(format!("{head} {tree} {handoff}"));
+        Ok(Ended::Looked { head: Some(head), mark })
+    }
+
+    async fn work<A>(&self, branch: &Branch<Team<A>>, turn: Turn) -> Result<Ended>
+    where
+        A: harness::Agent<Input = Prompt, Output = End>,
+    {
+        let _at_work = match (&*self.errand, branch.told()) {
+            (Errand::Task { holder, .. }, Some(told)) => {
+                Some(self.tools.desk.sit(holder.clone(), told))
+            }
+            _ => None,
+        };
+        let agent = turn.agent;
+        let prompt = self.prompt(branch, &turn).await?;
+        let end = branch.execute(move |team| team.agent(agent), prompt).await?;
+        Ok(Ended::Worked(end))
+    }
+
+    async fn prompt<A>(&self, branch: &Branch<Team<A>>, turn: &Turn) -> Result<Prompt>
+    where
+        A: harness::Agent<Input = Prompt, Output = End>,
+    {
+        let text = words::words(self, branch, turn).await?;
+        let now = self.tools.ports.clock.now();
+        let instructions = match &*self.errand {
+            Errand::Objective { .. } => self.run.objective.clone(),
+            Errand::Task { task, .. } => task.instructions.clone(),
+        };
+        Ok(Prompt {
+            text,
+            instructions,
+            promise: self.run.completion_promise.clone(),
+            work_tree: self.tools.workspace.top_level().to_owned(),
+            environment: self.environment(turn.number),
+            limits: Limits {
+                timeout: turn.until.map(|until| Duration::from_secs(until.since(now).max(1))),
+                stall: self.tools.stall,
+                ..Limits::default()
+            },
+            run_id: self.tools.run_id.clone(),
+            name: self.free_name(turn.number),
+            folder: self.tools.root.join(".harness"),
+        })
+    }
+
+    /// A second execution in the same iteration does not write over the first one's transcript.
+    fn free_name(&self, number: u32) -> String {
+        let name = format!("{}.{number}", name(&self.run));
+        let folder = self.tools.root.join(".harness/transcripts");
+        let taken = |name: &str| folder.join(format!("{name}.log")).exists();
+        let mut again = (2..).map(|n| format!("{name}.{n}"));
+        if taken(&name) { again.find(|n| !taken(n)).unwrap_or(name) } else { name }
+    }
+
+    /// Of the last execution of the iteration before.
+    pub(super) fn last_transcript(&self, number: u32) -> Option<std::path::PathBuf> {
+        let before = format!("{}.{}.log", self.transcripts, number.checked_sub(1)?);
+        let path = self.tools.root.join(before);
+        path.exists().then_some(path)
+    }
+
+    fn environment(&self, iteration: u32) -> Vec<(OsString, OsString)> {
+        let mut environment = self.tools.environment.clone();
+        let own = match &*self.errand {
+            Errand::Task { task, holder, .. } => self.tools.variables(task, holder).to_vec(),
+            Errand::Objective { .. } => {
+                let of_a_task = ["HARNESS_TASK_ID", "HARNESS_EPOCH", "HARNESS_ATTEMPT"];
+                environment.retain(|(name, _)| of_a_task.iter().all(|n| name != n));
+                self.tools.run_variables().to_vec()
+            }
+        };
+        let own = [self.tools.root_variable()].into_iter().chain(own);
+        environment.extend(own.map(|(name, value)| (name.into(), value.into())));
+        environment.push(("HARNESS_ITERATION".into(), iteration.to_string().into()));
+        if let Some(socket) = &self.tools.socket {
+            environment.push(("HARNESS_SOCKET".into(), socket.into()));
+        }
+        environment
+    }
+
+    async fn gate<A: Send + Sync>(&self, branch: &Branch<A>, phase: Phase) -> Result<Ended> {
+        let waiting = Waiting { run: self.run.id.clone(), by: self.tools.looping.by.clone() };
+        gate(branch, &self.tools, phase, Some(waiting)).await.map(Ended::Gated)
+    }
+
+    async fn verify<A>(&self, branch: &Branch<A>, command: String) -> Result<Ended> {
+        let mut environment = vec![self.tools.root_variable()];
+        environment.extend(self.tools.run_variables());
+        let check = Check { command, timeout_seconds: VERIFY_SECONDS, environment };
+        let tools = self.tools.clone();
+        let checked = self.tools.until_cancelled(branch, move |cancel| {
+            Ok(check.run_in(&*tools.shell, tools.workspace.top_level(), cancel)?)
+        });
+        let checked = checked.await?;
+        let output = self.tools.output(&checked.ran, OUTPUT_BYTES);
+        Ok(Ended::Verified { verdict: checked.verdict, output })
+    }
+
+    async fn sleep<A>(&self, branch: &Branch<A>, until: Timestamp) -> Ended {
+        let now = self.tools.ports.clock.now();
+        let nap = Duration::from_secs(until.since(now));
+        tokio::select! {
+            () = tokio::time::sleep(nap) => Ended::Woke { kicked: false },
+            () = branch.cancelled().cancelled() => Ended::Woke { kicked: false },
+            () = self.tools.desk.kicked() => Ended::Woke { kicked: true },
+        }
+    }
+
+    /// In the log, once.
+    pub(super) async fn warn(&self, message: String) -> Result<()> {
+        let fresh = {
+            let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+            warned.insert(message.clone())
+        };
+        if fresh {
+            let note = Note::Warning { task: self.run.task.clone(), message };
+            self.tools.commit(Command::Note(note)).await?;
+        }
+        Ok(())
+    }
+}

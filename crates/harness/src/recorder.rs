@@ -1,0 +1,254 @@
+//! Keeps what a run told in a file. What an agent says and thinks is not in it: that is in its
+//! transcript.
+
+use std::{
+    collections::VecDeque,
+    fs::{self, File, OpenOptions},
+    io::{self, Read as _, Seek as _, SeekFrom, Write as _},
+    os::unix::fs::{MetadataExt as _, OpenOptionsExt as _},
+    path::{Path, PathBuf},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    thread,
+};
+
+use rustix::fs::OFlags;
+
+use crate::{
+    define::{Cleanup, cleanup},
+    event::{Envelope, Event},
+    host::wire,
+    hub::Hub,
+    process::Redactor,
+};
+
+/// How many events wait for the disk before the oldest are given up.
+const WAITING_MAX: usize = 4096;
+/// A record that grows beyond this is a loop somewhere, not a run.
+const BYTES_MAX: u64 = 256 * 1024 * 1024;
+
+/// Appends what the hub tells to `path`, one JSON object per line as `subscribe` sends it, without
+/// `agent:text` and `agent:thinking`, and with secrets replaced. The file is made with the first
+/// line, for its owner only.
+///
+/// The hub never waits for the disk. Where that is too slow the oldest events are lost, and a line
+/// `{"type":"lagged","missed":N}` stands in their place. A disk that fails ends the record and not
+/// the run: it is told once, as a narrative of importance `warning`.
+///
+/// ```
+/// use harness::{Cx, Harness, Result, process::Redactor, recorder};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<()> {
+/// let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("runs/one.jsonl");
+/// let flow = Harness::define("recorded")
+///     .state(|(): &()| ())
+///     .run(async |cx: &mut Cx<'_, (), ()>| cx.task("one", async |_| Ok(())).await);
+/// let secrets = Redactor::from_environment(std::env::vars_os());
+/// flow.create(()).attach(recorder(&path, secrets)).run().await?;
+/// assert_eq!(std::fs::read_to_string(&path)?.lines().count(), 4);
+/// # Ok(())
+/// # }
+/// ```
+pub fn recorder(path: &Path, redactor: Redactor) -> impl FnOnce(&Hub) -> Cleanup + use<> {
+    let path = path.to_owned();
+    move |hub| {
+        let queue = Arc::new(Queue::default());
+        let writer = Record { path, redactor, file: None, written_bytes: 0 };
+        let (shared, speaker) = (Arc::clone(&queue), hub.clone());
+        let started = thread::Builder::new()
+            .name("recorder".to_owned())
+            .spawn(move || write_all(writer, &shared, &speaker));
+        let thread = match started {
+            Ok(thread) => Some(thread),
+            Err(e) => {
+                warn(hub, &format!("what this run tells is not recorded: {e}"));
+                None
+            }
+        };
+        // Without a thread nobody would take anything out again.
+        let listens = thread.is_some();
+        let shared = Arc::clone(&queue);
+        let subscription = hub.subscribe("*", move |envelope: &Envelope| {
+            if listens && is_kept(&envelope.event) {
+                shared.push(envelope);
+            }
+        });
+        let end = EndOnDrop(queue);
+        cleanup(move || {
+            drop(subscription);
+            drop(end);
+            // It ends when all is written; a panic in there was told by its hook.
+            _ = thread.map(thread::JoinHandle::join);
+        })
+    }
+}
+
+fn is_kept(event: &Event) -> bool {
+    !matches!(event, Event::AgentText { .. } | Event::AgentThinking { .. })
+}
+
+fn warn(hub: &Hub, text: &str) {
+    tracing::warn!("{text}");
+    let importance = Some("warning".to_owned());
+    hub.emit(Event::Narrative { text: text.to_owned(), importance });
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: Mutex<Waiting>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Waiting {
+    events: VecDeque<Envelope>,
+    missed: u64,
+    ended: bool,
+}
+
+impl Queue {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(&self, envelope: &Envelope) {
+        let envelope = envelope.clone();
+        let mut waiting = self.lock();
+        if waiting.ended {
+            return;
+        }
+        if waiting.events.len() == WAITING_MAX {
+            waiting.events.pop_front();
+            waiting.missed += 1;
+        }
+        waiting.events.push_back(envelope);
+        drop(waiting);
+        self.changed.notify_one();
+    }
+
+    fn end(&self) {
+        self.lock().ended = true;
+        self.changed.notify_one();
+    }
+
+    /// All that waits, and how many were lost before it; `None` when nothing more will come.
+    fn take(&self) -> Option<(u64, VecDeque<Envelope>)> {
+        let mut waiting = self.lock();
+        while waiting.events.is_empty() && !waiting.ended {
+            waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+        if waiting.events.is_empty() {
+            return None;
+        }
+        Some((std::mem::take(&mut waiting.missed), std::mem::take(&mut waiting.events)))
+    }
+}
+
+/// A run that is dropped before its end leaves no thread behind either.
+struct EndOnDrop(Arc<Queue>);
+
+impl Drop for EndOnDrop {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+fn write_all(mut record: Record, queue: &Queue, hub: &Hub) {
+    while let Some((missed, events)) = queue.take() {
+        if let Err(e) = record.append(missed, &events) {
+            // From here on nothing is taken in; what waits is let go.
+            queue.end();
+            let path = record.path.display();
+            warn(hub, &format!("what this run tells is no longer recorded: {path}: {e}"));
+            return;
+        }
+    }
+}
+
+struct Record {
+    path: PathBuf,
+    redactor: Redactor,
+    file: Option<File>,
+    written_bytes: u64,
+}
+
+impl Record {
+    fn append(&mut self, missed: u64, events: &VecDeque<Envelope>) -> io::Result<()> {
+        let mut lines = String::new();
+        if missed > 0 {
+            lines += &format!("{}\n", wire::lagged(Some(missed)));
+        }
+        for envelope in events {
+            let line = serde_json::to_string(envelope)?;
+            lines += &self.redactor.text(&line);
+            lines.push('\n');
+        }
+        if self.file.is_none() {
+            let (file, size) = open(&self.path)?;
+            (self.file, self.written_bytes) = (Some(file), size);
+        }
+        self.written_bytes += lines.len() as u64;
+        if self.written_bytes > BYTES_MAX {
+            return Err(io::Error::other(format!("it has reached {BYTES_MAX} bytes")));
+        }
+        // Not buffered: what was written survives this process.
+        self.file.as_mut().map_or(Ok(()), |file| file.write_all(lines.as_bytes()))
+    }
+}
+
+/// To append, at the beginning of a line. No link is followed.
+fn open(path: &Path) -> io::Result<(File, u64)> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+        if folder.symlink_metadata()?.is_symlink() {
+            return Err(io::Error::other("its folder is a symbolic link"));
+        }
+    }
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
+    let mut options = OpenOptions::new();
+    options.read(true).append(true).create(true).mode(0o600);
+    let mut file = options.custom_flags(flags.cast_signed()).open(path)?;
+    let found = file.metadata()?;
+    if !found.is_file() {
+        return Err(io::Error::other("it is no file"));
+    }
+    // A process that was killed may have left half a line.
+    if found.size() > 0 {
+        let mut last = [0];
+        file.seek(SeekFrom::End(-1))?;
+        file.read_exact(&mut last)?;
+        if last != *b"\n" {
+            file.write_all(b"\n")?;
+        }
+    }
+    Ok((file, found.size()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_that_is_too_slow_loses_the_oldest_and_says_so() {
+        let hub = Hub::new("session");
+        let queue = Arc::new(Queue::default());
+        let shared = Arc::clone(&queue);
+        let _subscription = hub.subscribe("*", move |e: &Envelope| shared.push(e));
+        for n in 0..WAITING_MAX + 3 {
+            hub.emit(Event::TaskStart { task_id: n.to_string() });
+        }
+        queue.end();
+        let (missed, events) = queue.take().unwrap();
+        assert_eq!((missed, events.len()), (3, WAITING_MAX));
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("one.jsonl");
+        let redactor = Redactor::default();
+        let mut record = Record { path: path.clone(), redactor, file: None, written_bytes: 0 };
+        record.append(missed, &events).unwrap();
+        let text = fs::read_to_string(path).unwrap();
+        assert_eq!(text.lines().next().unwrap(), r#"{"type":"lagged","missed":3}"#);
+        assert!(text.lines().nth(1).unwrap().contains(r#""taskId":"3""#));
+        assert!(queue.take().is_none());
+    }
+}

@@ -1,0 +1,109 @@
+//! Which process drives a run, and whether it still does.
+
+use harness_core::run::Owner;
+
+use crate::store::lock::process::{Here, Life, here, life};
+
+/// This one. Its start time is told by the machine's clock ticks, with the boot and the pid
+/// namespace in which they count.
+pub fn this_process() -> Owner {
+    owner(here(), std::process::id())
+}
+
+/// Whether it is known to have ended: it ran on this machine, and there is no such process any more
+/// or another one has its number. What runs elsewhere is never known to be gone.
+pub fn is_gone(owner: &Owner) -> bool {
+    gone(owner, here(), life)
+}
+
+fn owner(here: &Here, pid: u32) -> Owner {
+    let ticks = here.start_ticks.map(|ticks| ticks.to_string());
+    let parts = [ticks.as_ref(), here.boot_id.as_ref(), here.pid_namespace.as_ref()];
+    let started = parts.map(|part| part.map_or("-", String::as_str)).join("/");
+    Owner { host: host(here), pid, started }
+}
+
+/// A space would end it where an owner is stored.
+fn host(here: &Here) -> String {
+    let host: String = here.host.chars().map(|c| if c.is_whitespace() { '-' } else { c }).collect();
+    if host.is_empty() { "-".to_owned() } else { host }
+}
+
+fn gone(owner: &Owner, here: &Here, life: impl FnOnce(u32) -> Life) -> bool {
+    if owner.host != host(here) {
+        return false;
+    }
+    let mut parts = owner.started.splitn(3, '/').map(|part| Some(part).filter(|p| *p != "-"));
+    let mut part = || parts.next().flatten();
+    let (ticks, boot_id, pid_namespace) = (part(), part(), part());
+    if differ(boot_id, here.boot_id.as_deref()) {
+        return true;
+    }
+    // Numbers of another namespace mean nothing here.
+    if differ(pid_namespace, here.pid_namespace.as_deref()) {
+        return false;
+    }
+    match life(owner.pid) {
+        Life::Dead => true,
+        Life::Alive { start_ticks: Some(now) } => ticks.is_some_and(|then| then != now.to_string()),
+        Life::Alive { start_ticks: None } => false,
+    }
+}
+
+/// What is not known does not differ.
+fn differ(a: Option<&str>, b: Option<&str>) -> bool {
+    a.is_some() && b.is_some() && a != b
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine() -> Here {
+        Here {
+            host: "a host".into(),
+            boot_id: Some("boot".into()),
+            pid_namespace: Some("pid:[1]".into()),
+            start_ticks: Some(100),
+        }
+    }
+
+    #[test]
+    fn a_process_is_known_by_where_and_when_it_started() {
+        let me = owner(&machine(), 7);
+        assert_eq!(me.to_string(), "a-host 7 100/boot/pid:[1]");
+        assert_eq!(Owner::parse(&me.to_string()), Some(me.clone()));
+        let alive = |start_ticks| move |_| Life::Alive { start_ticks };
+
+        assert!(!gone(&me, &machine(), alive(Some(100))));
+        assert!(!gone(&me, &machine(), alive(None)));
+        assert!(gone(&me, &machine(), alive(Some(101))));
+        assert!(gone(&me, &machine(), |_| Life::Dead));
+        let rebooted = Here { boot_id: Some("later".into()), ..machine() };
+        assert!(gone(&me, &rebooted, alive(Some(100))));
+        let elsewhere = Here { host: "b".into(), ..rebooted };
+        assert!(!gone(&me, &elsewhere, |_| Life::Dead));
+        let outside = Here { pid_namespace: Some("pid:[2]".into()), ..machine() };
+        assert!(!gone(&me, &outside, |_| Life::Dead));
+        let unknown = Owner { started: "-/-/-".into(), ..me.clone() };
+        assert!(!gone(&unknown, &machine(), alive(Some(100))));
+        let of_a_hand = Owner { started: String::new(), ..me };
+        assert!(gone(&of_a_hand, &machine(), |_| Life::Dead));
+    }
+
+    #[test]
+    fn a_child_is_gone_when_it_has_ended() {
+        assert!(!is_gone(&this_process()));
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let owner = Owner { pid: child.id(), started: "-/-/-".into(), ..this_process() };
+        child.wait().unwrap();
+        assert!(is_gone(&owner));
+        // Whoever has our number now did not start when we did.
+        if cfg!(target_os = "linux") {
+            let me = this_process();
+            let (_, place) = me.started.split_once('/').unwrap();
+            let earlier = Owner { started: format!("1/{place}"), ..me.clone() };
+            assert!(is_gone(&earlier));
+        }
+    }
+}

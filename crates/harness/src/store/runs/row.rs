@@ -1,0 +1,333 @@
+//! Rows and values, both ways.
+
+use harness_core::{
+    CommitId, Epoch, TaskId, Timestamp,
+    agent::Usage,
+    run::{Ending, Iteration, Owner, Run, RunId, RunLease, RunLimits, RunStatus, StopReason},
+};
+use rusqlite::{Connection, OptionalExtension as _, Row, params_from_iter, types::Value};
+
+const RUN: [&str; 27] = [
+    "run_id",
+    "created_at",
+    "updated_at",
+    "status",
+    "objective",
+    "task_id",
+    "agent",
+    "agent_command",
+    "verify",
+    "workspace",
+    "iteration_count",
+    "max_iterations",
+    "completion_promise",
+    "stop_reason",
+    "provider_session_id",
+    "parent_run_id",
+    "epoch",
+    "input_tokens",
+    "output_tokens",
+    "cost_usd",
+    "max_cost_usd",
+    "max_tokens",
+    "max_duration_seconds",
+    "deadline",
+    "wake_at",
+    "lease_owner",
+    "lease_expires_at",
+];
+
+const ITERATION: [&str; 15] = [
+    "run_id",
+    "number",
+    "started_at",
+    "ended_at",
+    "outcome",
+    "detail",
+    "input_tokens",
+    "output_tokens",
+    "cost_usd",
+    "final_text",
+    "transcript",
+    "head_before",
+    "head_after",
+    "mark_before",
+    "mark_after",
+];
+
+/// Why a row is none.
+#[derive(Debug)]
+pub(super) enum RowError {
+    Sql(rusqlite::Error),
+    Bad { row: String, column: &'static str, value: String },
+}
+
+impl From<rusqlite::Error> for RowError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sql(error)
+    }
+}
+
+/// A column holds 63 bits. What is beyond them is as good as endless.
+pub(super) fn saturated(number: u64) -> u64 {
+    number.min(i64::MAX.unsigned_abs())
+}
+
+pub(super) fn find_run(connection: &Connection, id: &RunId) -> Result<Option<Run>, RowError> {
+    let sql = format!("SELECT {} FROM runs WHERE run_id = ?1", RUN.join(", "));
+    first(connection, &sql, &[id.as_str().to_owned().into()])
+}
+
+pub(super) fn find_attempt(
+    connection: &Connection,
+    task: &TaskId,
+    epoch: Epoch,
+) -> Result<Option<Run>, RowError> {
+    let sql = format!("SELECT {} FROM runs WHERE task_id = ?1 AND epoch = ?2", RUN.join(", "));
+    first(connection, &sql, &[task.as_str().to_owned().into(), number(epoch.0)])
+}
+
+pub(super) fn all_runs(connection: &Connection) -> Result<Vec<Run>, RowError> {
+    let columns = RUN.join(", ");
+    let sql = format!("SELECT {columns} FROM runs ORDER BY created_at DESC, run_id DESC");
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query([])?;
+    let mut runs = Vec::new();
+    while let Some(row) = rows.next()? {
+        runs.push(read_run(row)?);
+    }
+    Ok(runs)
+}
+
+fn first(connection: &Connection, sql: &str, by: &[Value]) -> Result<Option<Run>, RowError> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let found = statement.query_row(params_from_iter(by), |row| Ok(read_run(row)));
+    found.optional()?.transpose()
+}
+
+pub(super) fn all_iterations(
+    connection: &Connection,
+    run: &RunId,
+) -> Result<Vec<Iteration>, RowError> {
+    let columns = ITERATION.join(", ");
+    let sql = format!("SELECT {columns} FROM iterations WHERE run_id = ?1 ORDER BY number");
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query([run.as_str()])?;
+    let mut iterations = Vec::new();
+    while let Some(row) = rows.next()? {
+        iterations.push(read_iteration(row)?);
+    }
+    Ok(iterations)
+}
+
+pub(super) fn last_iteration(
+    connection: &Connection,
+    run: &RunId,
+) -> Result<Option<Iteration>, RowError> {
+    let columns = ITERATION.join(", ");
+    let sql =
+        format!("SELECT {columns} FROM iterations WHERE run_id = ?1 ORDER BY number DESC LIMIT 1");
+    let mut statement = connection.prepare_cached(&sql)?;
+    let found = statement.query_row([run.as_str()], |row| Ok(read_iteration(row)));
+    found.optional()?.transpose()
+}
+
+/// Makes or replaces it.
+pub(super) fn put_run(connection: &Connection, run: &Run) -> rusqlite::Result<()> {
+    let lease = run.lease.as_ref();
+    let values: [Value; RUN.len()] = [
+        run.id.as_str().to_owned().into(),
+        run.created_at.to_string().into(),
+        run.updated_at.to_string().into(),
+        run.status.as_str().to_owned().into(),
+        run.objective.clone().into(),
+        run.task.as_ref().map(|task| task.as_str().to_owned()).into(),
+        run.agent.clone().into(),
+        run.agent_command.clone().into(),
+        run.verify.clone().into(),
+        run.workspace.clone().into(),
+        i64::from(run.iteration_count).into(),
+        i64::from(run.limits.max_iterations).into(),
+        run.completion_promise.clone().into(),
+        run.stop_reason.map(|reason| reason.as_str().to_owned()).into(),
+        run.provider_session_id.clone().into(),
+        run.parent.as_ref().map(|parent| parent.as_str().to_owned()).into(),
+        maybe_number(run.epoch.map(|epoch| epoch.0)),
+        number(run.usage.input_tokens),
+        number(run.usage.output_tokens),
+        run.usage.cost_usd.into(),
+        run.limits.max_cost_usd.into(),
+        maybe_number(run.limits.max_tokens),
+        maybe_number(run.limits.max_duration_seconds),
+        time(run.deadline),
+        time(run.wake_at),
+        lease.map(|lease| lease.owner.to_string()).into(),
+        time(lease.map(|lease| lease.expires_at)),
+    ];
+    put(connection, "runs", &RUN, "run_id", &values)
+}
+
+/// Makes or replaces it.
+pub(super) fn put_iteration(
+    connection: &Connection,
+    run: &RunId,
+    iteration: &Iteration,
+) -> rusqlite::Result<()> {
+    let commit = |id: &Option<CommitId>| id.as_ref().map(|id| id.as_str().to_owned()).into();
+    let values: [Value; ITERATION.len()] = [
+        run.as_str().to_owned().into(),
+        i64::from(iteration.number).into(),
+        iteration.started_at.to_string().into(),
+        time(iteration.ended_at),
+        iteration.ending.map(|ending| ending.as_str().to_owned()).into(),
+        iteration.detail.clone().into(),
+        number(iteration.usage.input_tokens),
+        number(iteration.usage.output_tokens),
+        iteration.usage.cost_usd.into(),
+        iteration.final_text.clone().into(),
+        iteration.transcript.clone().into(),
+        commit(&iteration.head_before),
+        commit(&iteration.head_after),
+        iteration.mark_before.clone().into(),
+        iteration.mark_after.clone().into(),
+    ];
+    put(connection, "iterations", &ITERATION, "run_id, number", &values)
+}
+
+fn put(
+    connection: &Connection,
+    table: &str,
+    columns: &[&str],
+    key: &str,
+    values: &[Value],
+) -> rusqlite::Result<()> {
+    let places: Vec<String> = (1..=columns.len()).map(|n| format!("?{n}")).collect();
+    let sets: Vec<String> = columns.iter().map(|c| format!("{c} = excluded.{c}")).collect();
+    let sql = format!(
+        "INSERT INTO {table} ({}) VALUES ({}) ON CONFLICT ({key}) DO UPDATE SET {}",
+        columns.join(", "),
+        places.join(", "),
+        sets.join(", "),
+    );
+    connection.prepare_cached(&sql)?.execute(params_from_iter(values))?;
+    Ok(())
+}
+
+fn number(number: u64) -> Value {
+    i64::try_from(saturated(number)).unwrap_or(i64::MAX).into()
+}
+
+fn maybe_number(value: Option<u64>) -> Value {
+    value.map_or(Value::Null, number)
+}
+
+fn time(time: Option<Timestamp>) -> Value {
+    time.map(|time| time.to_string()).into()
+}
+
+fn read_run(row: &Row<'_>) -> Result<Run, RowError> {
+    let of = Reader { row, name: format!("run {}", row.get::<_, String>("run_id")?) };
+    let owner = of.maybe("lease_owner", Owner::parse)?;
+    let expires_at = of.maybe("lease_expires_at", read_time)?;
+    Ok(Run {
+        id: of.must("run_id", |text| RunId::parse(text).ok())?,
+        created_at: of.must("created_at", read_time)?,
+        updated_at: of.must("updated_at", read_time)?,
+        status: of.must("status", RunStatus::parse)?,
+        objective: row.get("objective")?,
+        task: of.maybe("task_id", |text| TaskId::parse(text).ok())?,
+        epoch: of.maybe_number("epoch")?.map(Epoch),
+        agent: row.get("agent")?,
+        agent_command: row.get("agent_command")?,
+        verify: row.get("verify")?,
+        workspace: row.get("workspace")?,
+        iteration_count: of.number("iteration_count")?,
+        completion_promise: row.get("completion_promise")?,
+        limits: RunLimits {
+            max_iterations: of.number("max_iterations")?,
+            max_cost_usd: row.get("max_cost_usd")?,
+            max_tokens: of.maybe_number("max_tokens")?,
+            max_duration_seconds: of.maybe_number("max_duration_seconds")?,
+        },
+        stop_reason: of.maybe("stop_reason", StopReason::parse)?,
+        provider_session_id: row.get("provider_session_id")?,
+        parent: of.maybe("parent_run_id", |text| RunId::parse(text).ok())?,
+        usage: of.usage()?,
+        deadline: of.maybe("deadline", read_time)?,
+        wake_at: of.maybe("wake_at", read_time)?,
+        // Whoever took one of the two away wanted both gone.
+        lease: owner.zip(expires_at).map(|(owner, expires_at)| RunLease { owner, expires_at }),
+    })
+}
+
+fn read_iteration(row: &Row<'_>) -> Result<Iteration, RowError> {
+    let (run, number): (String, i64) = (row.get("run_id")?, row.get("number")?);
+    let of = Reader { row, name: format!("iteration {number} of run {run}") };
+    let commit = |text: &str| CommitId::parse(text).ok();
+    Ok(Iteration {
+        number: of.number("number")?,
+        started_at: of.must("started_at", read_time)?,
+        ended_at: of.maybe("ended_at", read_time)?,
+        ending: of.maybe("outcome", Ending::parse)?,
+        detail: row.get("detail")?,
+        usage: of.usage()?,
+        final_text: row.get("final_text")?,
+        transcript: row.get("transcript")?,
+        head_before: of.maybe("head_before", commit)?,
+        head_after: of.maybe("head_after", commit)?,
+        mark_before: row.get("mark_before")?,
+        mark_after: row.get("mark_after")?,
+    })
+}
+
+fn read_time(text: &str) -> Option<Timestamp> {
+    Timestamp::parse(text).ok()
+}
+
+struct Reader<'a> {
+    row: &'a Row<'a>,
+    name: String,
+}
+
+impl Reader<'_> {
+    fn must<T>(
+        &self,
+        column: &'static str,
+        parse: impl Fn(&str) -> Option<T>,
+    ) -> Result<T, RowError> {
+        let text: String = self.row.get(column)?;
+        parse(&text).ok_or_else(|| self.bad(column, &text))
+    }
+
+    fn maybe<T>(
+        &self,
+        column: &'static str,
+        parse: impl Fn(&str) -> Option<T>,
+    ) -> Result<Option<T>, RowError> {
+        let text: Option<String> = self.row.get(column)?;
+        text.map(|text| parse(&text).ok_or_else(|| self.bad(column, &text))).transpose()
+    }
+
+    fn number<T: TryFrom<i64>>(&self, column: &'static str) -> Result<T, RowError> {
+        let number: i64 = self.row.get(column)?;
+        T::try_from(number).map_err(|_| self.bad(column, &number.to_string()))
+    }
+
+    fn maybe_number(&self, column: &'static str) -> Result<Option<u64>, RowError> {
+        let number: Option<i64> = self.row.get(column)?;
+        let checked = |n: i64| u64::try_from(n).map_err(|_| self.bad(column, &n.to_string()));
+        number.map(checked).transpose()
+    }
+
+    fn usage(&self) -> Result<Usage, RowError> {
+        Ok(Usage {
+            input_tokens: self.number("input_tokens")?,
+            output_tokens: self.number("output_tokens")?,
+            cost_usd: self.row.get("cost_usd")?,
+        })
+    }
+
+    fn bad(&self, column: &'static str, value: &str) -> RowError {
+        RowError::Bad { row: self.name.clone(), column, value: value.chars().take(80).collect() }
+    }
+}

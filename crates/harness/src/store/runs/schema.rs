@@ -1,0 +1,113 @@
+//! The shape of the database. Migrations are numbered and go forward only: step n takes a database
+//! of version n to n + 1, and a step that was released is never changed.
+
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+
+/// What this program reads and writes.
+pub(super) const VERSION: i64 = MIGRATIONS.len() as i64;
+
+const MIGRATIONS: [&str; 1] = ["
+CREATE TABLE runs (
+    run_id TEXT NOT NULL PRIMARY KEY,
+    created_at TEXT NOT NULL,
+    updated_at TEXT NOT NULL,
+    status TEXT NOT NULL CHECK (status IN ('queued', 'running', 'waiting_for_human', 'succeeded',
+        'failed', 'cancelled', 'stopped')),
+    objective TEXT,
+    task_id TEXT,
+    agent TEXT NOT NULL,
+    agent_command TEXT,
+    verify TEXT,
+    workspace TEXT NOT NULL,
+    iteration_count INTEGER NOT NULL DEFAULT 0,
+    max_iterations INTEGER NOT NULL DEFAULT 10,
+    completion_promise TEXT NOT NULL,
+    stop_reason TEXT,
+    provider_session_id TEXT,
+    parent_run_id TEXT REFERENCES runs (run_id),
+    epoch INTEGER,
+    input_tokens INTEGER NOT NULL DEFAULT 0,
+    output_tokens INTEGER NOT NULL DEFAULT 0,
+    cost_usd REAL,
+    max_cost_usd REAL,
+    max_tokens INTEGER,
+    max_duration_seconds INTEGER,
+    deadline TEXT,
+    wake_at TEXT,
+    lease_owner TEXT,
+    lease_expires_at TEXT,
+    UNIQUE (task_id, epoch)
+) STRICT;
+CREATE INDEX runs_by_age ON runs (created_at, run_id);
+CREATE INDEX runs_by_parent ON runs (parent_run_id);
+CREATE TABLE iterations (
+    run_id TEXT NOT NULL REFERENCES runs (run_id),
+    number INTEGER NOT NULL,
+    started_at TEXT NOT NULL,
+    ended_at TEXT,
+    outcome TEXT,
+    detail TEXT,
+    input_tokens INTEGER NOT NULL DEFAULT 0,
+    output_tokens INTEGER NOT NULL DEFAULT 0,
+    cost_usd REAL,
+    final_text TEXT,
+    transcript TEXT,
+    head_before TEXT,
+    head_after TEXT,
+    mark_before TEXT,
+    mark_after TEXT,
+    PRIMARY KEY (run_id, number)
+) STRICT;
+"];
+
+/// What a database is to this program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Found {
+    /// Nothing was ever put in.
+    Empty,
+    /// Tables, and none of ours.
+    Foreign,
+    Known,
+    /// Of a version that only a later program knows.
+    Newer(i64),
+}
+
+pub(super) fn found(connection: &Connection) -> rusqlite::Result<Found> {
+    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if version > VERSION {
+        return Ok(Found::Newer(version));
+    }
+    let tables: i64 =
+        connection.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0))?;
+    Ok(match (version, tables) {
+        (0, 0) => Found::Empty,
+        (1.., 1..) => Found::Known,
+        _ => Found::Foreign,
+    })
+}
+
+/// Brings it to [`VERSION`]. Whoever comes first does it, in one transaction; the version is read
+/// in there again.
+pub(super) fn migrate(connection: &mut Connection) -> rusqlite::Result<Found> {
+    let now = found(connection)?;
+    let version = version(connection)?;
+    if matches!(now, Found::Foreign | Found::Newer(_)) || version == VERSION {
+        return Ok(now);
+    }
+    let transaction = Transaction::new(connection, TransactionBehavior::Immediate)?;
+    let now = found(&transaction)?;
+    if matches!(now, Found::Foreign | Found::Newer(_)) {
+        return Ok(now);
+    }
+    let from = usize::try_from(self::version(&transaction)?).unwrap_or_default();
+    for step in MIGRATIONS.iter().skip(from) {
+        transaction.execute_batch(step)?;
+    }
+    transaction.pragma_update(None, "user_version", VERSION)?;
+    transaction.commit()?;
+    Ok(Found::Known)
+}
+
+fn version(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.pragma_query_value(None, "user_version", |row| row.get(0))
+}

@@ -1,0 +1,377 @@
+//! The record of runs in SQLite: `.harness/harness.db`.
+//!
+//! WAL and `synchronous=FULL`: what was answered is on the disk. Whoever only looks makes no file:
+//! where no writer is at work there is no `-wal`, and the database is read as it lies there. That is
+//! without locks, so each answer is believed only if the file is still the same after it.
+
+use std::{
+    fmt::Write as _,
+    os::unix::{ffi::OsStrExt as _, fs::MetadataExt as _},
+    path::{Path, PathBuf},
+    sync::{Mutex, MutexGuard, PoisonError},
+    thread,
+    time::{Duration, Instant},
+};
+
+use harness_core::{
+    Epoch, Refusal, Reply, TaskId, Timestamp,
+    command::{OfRun, RunView},
+    run::{Iteration, Run, RunId},
+};
+use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
+
+use super::{
+    DATABASE, RunStoreError, Runs,
+    row::{self, RowError},
+    schema::{self, Found},
+};
+use crate::store::disk::RealDisk;
+
+const NAME: &str = "harness.db";
+/// How long another writer is waited for.
+const BUSY_SECONDS: u64 = 5;
+/// A person who looks would rather hear soon that it is locked.
+const LOOK_BUSY_SECONDS: u64 = 2;
+/// A file that changes under every one of these has a writer, and then it has a `-wal`.
+const LOOKS_MAX: u32 = 5;
+
+/// The record of runs of one state root. Share it in an [`Arc`](std::sync::Arc).
+#[derive(Debug)]
+pub struct RunStore {
+    path: PathBuf,
+    busy_seconds: u64,
+    open: Mutex<Open>,
+}
+
+#[derive(Debug)]
+struct Open {
+    connection: Connection,
+    /// Of a database that is read as it lies there.
+    still: Option<Stamp>,
+}
+
+impl RunStore {
+    /// Opens it to write, and makes it with `.harness` where it is not there.
+    pub fn open(root: &Path) -> Result<RunStore, RunStoreError> {
+        Self::open_within(root, BUSY_SECONDS)
+    }
+
+    /// As [`open`](Self::open), with the time that other writers get to finish.
+    pub fn open_within(root: &Path, busy_seconds: u64) -> Result<RunStore, RunStoreError> {
+        let root = root.canonicalize()?;
+        RealDisk::open(&root)?.make_private(NAME)?;
+        let path = root.join(DATABASE);
+        let failed = |error| error_of(&path, busy_seconds, "open", error);
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE;
+        let mut connection = connect(&path, flags, busy_seconds).map_err(failed)?;
+        // Before anything is changed, be it only the journal mode.
+        let known = schema::found(&connection).map_err(failed)?;
+        usable(&path, known)?;
+        make_safe(&path, &connection, busy_seconds)?;
+        let known = schema::migrate(&mut connection).map_err(failed)?;
+        usable(&path, known)?;
+        let open = Mutex::new(Open { connection, still: None });
+        Ok(RunStore { path, busy_seconds, open })
+    }
+
+    /// Opens it to read. `None` where nothing was ever recorded. Makes, migrates and repairs nothing.
+    pub fn look(root: &Path) -> Result<Option<RunStore>, RunStoreError> {
+        let root = root.canonicalize()?;
+        if !RealDisk::open(&root)?.has(NAME)? {
+            return Ok(None);
+        }
+        let path = root.join(DATABASE);
+        let failed = |error| error_of(&path, LOOK_BUSY_SECONDS, "read", error);
+        let open = Open::to_read(&path).map_err(failed)?;
+        let store = RunStore { path, busy_seconds: LOOK_BUSY_SECONDS, open: Mutex::new(open) };
+        match store.read(|connection| Ok(schema::found(connection)?))? {
+            Found::Empty => Ok(None),
+            found => usable(&store.path, found).map(|()| Some(store)),
+        }
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Open> {
+        // A transaction that a panic cut off was rolled back when it was dropped.
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn error(&self, doing: &'static str, error: RowError) -> RunStoreError {
+        match error {
+            RowError::Sql(error) => error_of(&self.path, self.busy_seconds, doing, error),
+            RowError::Bad { row, column, value } => {
+                RunStoreError::BadValue { path: self.path.clone(), row, column, value }
+            }
+        }
+    }
+
+    fn read<T>(
+        &self,
+        read: impl Fn(&Connection) -> Result<T, RowError>,
+    ) -> Result<T, RunStoreError> {
+        let mut open = self.lock();
+        for _ in 0..LOOKS_MAX {
+            let found = read(&open.connection);
+            if open.still.is_none() || open.still == Stamp::of(&self.path) {
+                return found.map_err(|error| self.error("read", error));
+            }
+            *open = Open::to_read(&self.path).map_err(|error| self.error("read", error.into()))?;
+        }
+        Err(RunStoreError::Locked { path: self.path.clone(), seconds: 0 })
+    }
+
+    /// One transaction, that has the right to write from its beginning: what it reads stays true.
+    fn write<T>(
+        &self,
+        write: impl FnOnce(&Transaction<'_>) -> Result<T, RowError>,
+    ) -> Result<T, RunStoreError> {
+        let mut open = self.lock();
+        let written = || -> Result<T, RowError> {
+            let transaction =
+                open.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let written = write(&transaction)?;
+            transaction.commit()?;
+            Ok(written)
+        };
+        written().map_err(|error| self.error("write", error))
+    }
+}
+
+impl Runs for RunStore {
+    fn open_run(&self, run: &Run) -> Result<Run, RunStoreError> {
+        self.write(|rows| {
+            if let (Some(task), Some(epoch)) = (&run.task, run.epoch)
+                && let Some(known) = row::find_attempt(rows, task, epoch)?
+            {
+                return Ok(Ok(known));
+            }
+            if row::find_run(rows, &run.id)?.is_some() {
+                return Ok(Err(RunStoreError::Exists { run: run.id.clone() }));
+            }
+            if let Some(parent) = &run.parent
+                && row::find_run(rows, parent)?.is_none()
+            {
+                let (run, parent) = (run.id.clone(), parent.clone());
+                return Ok(Err(RunStoreError::NoParent { run, parent }));
+            }
+            row::put_run(rows, run)?;
+            Ok(row::find_run(rows, &run.id)?.ok_or_else(|| unreachable_row(&run.id)))
+        })?
+    }
+
+    fn apply(
+        &self,
+        now: Timestamp,
+        command: &OfRun,
+    ) -> Result<Result<Reply, Refusal>, RunStoreError> {
+        self.write(|rows| {
+            let Some(run) = row::find_run(rows, &command.run)? else {
+                return Ok(Err(Refusal::RunNotFound { run: command.run.clone() }));
+            };
+            let parent = match &run.parent {
+                Some(parent) => row::find_run(rows, parent)?,
+                None => None,
+            };
+            let view = RunView { last: row::last_iteration(rows, &run.id)?, parent, run };
+            let change = match command.decide(&view, now) {
+                Ok(change) => change,
+                Err(refusal) => return Ok(Err(refusal)),
+            };
+            row::put_run(rows, &change.run)?;
+            if let Some(parent) = &change.parent {
+                row::put_run(rows, parent)?;
+            }
+            if let Some(iteration) = &change.iteration {
+                row::put_iteration(rows, &change.run.id, iteration)?;
+            }
+            Ok(Ok(change.reply))
+        })
+    }
+
+    fn run(&self, id: &RunId) -> Result<Option<Run>, RunStoreError> {
+        self.read(|connection| row::find_run(connection, id))
+    }
+
+    fn iterations(&self, id: &RunId) -> Result<Vec<Iteration>, RunStoreError> {
+        self.read(|connection| row::all_iterations(connection, id))
+    }
+
+    fn attempt(&self, task: &TaskId, epoch: Epoch) -> Result<Option<Run>, RunStoreError> {
+        self.read(|rows| row::find_attempt(rows, task, epoch))
+    }
+
+    fn runs(&self) -> Result<Vec<Run>, RunStoreError> {
+        self.read(row::all_runs)
+    }
+}
+
+impl Open {
+    fn to_read(path: &Path) -> rusqlite::Result<Open> {
+        let still = Stamp::of(path);
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
+        let connection = match &still {
+            Some(_) => {
+                let uri = as_it_lies(path);
+                connect(Path::new(&uri), flags | OpenFlags::SQLITE_OPEN_URI, LOOK_BUSY_SECONDS)?
+            }
+            None => connect(path, flags, LOOK_BUSY_SECONDS)?,
+        };
+        Ok(Open { connection, still })
+    }
+}
+
+/// A database that nobody writes, as far as a look can tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    device: u64,
+    inode: u64,
+    size: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl Stamp {
+    /// `None` where a writer is at work, or died.
+    fn of(path: &Path) -> Option<Stamp> {
+        let beside = |ending: &str| {
+            let mut name = path.as_os_str().to_owned();
+            name.push(ending);
+            PathBuf::from(name).symlink_metadata().is_ok()
+        };
+        if beside("-wal") || beside("-journal") {
+            return None;
+        }
+        let found = path.symlink_metadata().ok()?;
+        Some(Stamp {
+            device: found.dev(),
+            inode: found.ino(),
+            size: found.size(),
+            modified: (found.mtime(), found.mtime_nsec()),
+            changed: (found.ctime(), found.ctime_nsec()),
+        })
+    }
+}
+
+/// With `immutable`, SQLite opens this one file and takes no lock.
+fn as_it_lies(path: &Path) -> String {
+    let mut uri = "file:".to_owned();
+    for byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'/' | b'-' | b'_' | b'.' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => {
+                uri.push(char::from(*byte));
+            }
+            // Writing to a string does not fail.
+            other => _ = write!(uri, "%{other:02X}"),
+        }
+    }
+    uri.push_str("?immutable=1");
+    uri
+}
+
+fn connect(path: &Path, flags: OpenFlags, busy_seconds: u64) -> rusqlite::Result<Connection> {
+    // No name of the path is a link: the root is canonical, the rest was looked at, and whoever
+    // swaps one in now is refused by SQLite.
+    let flags = flags | OpenFlags::SQLITE_OPEN_NOFOLLOW | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(Duration::from_secs(busy_seconds))?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    // A row that a person put in is data, and no program.
+    connection.pragma_update(None, "trusted_schema", false)?;
+    Ok(connection)
+}
+
+/// Asks for what a crash can not hurt, and reads back what was granted.
+fn make_safe(path: &Path, connection: &Connection, busy_seconds: u64) -> Result<(), RunStoreError> {
+    let failed = |error| error_of(path, busy_seconds, "open", error);
+    let until = Instant::now() + Duration::from_secs(busy_seconds);
+    let journal_mode: String = loop {
+        let asked =
+            connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0));
+        match asked {
+            Ok(mode) => break mode,
+            // SQLite does not wait here for another process that does the same.
+            Err(error) if is_busy(&error) && Instant::now() < until => {
+                thread::sleep(Duration::from_millis(5));
+            }
+            Err(error) => return Err(failed(error)),
+        }
+    };
+    connection.pragma_update(None, "synchronous", "FULL").map_err(failed)?;
+    let number = |name: &str| -> Result<i64, RunStoreError> {
+        connection.pragma_query_value(None, name, |row| row.get(0)).map_err(failed)
+    };
+    let granted = [
+        ("journal_mode", journal_mode.to_ascii_lowercase(), "wal"),
+        ("synchronous", number("synchronous")?.to_string(), "2"),
+        ("foreign_keys", number("foreign_keys")?.to_string(), "1"),
+    ];
+    match granted.into_iter().find(|(_, found, wanted)| found != wanted) {
+        Some((pragma, found, wanted)) => {
+            Err(RunStoreError::Unsafe { path: path.to_owned(), pragma, found, wanted })
+        }
+        None => Ok(()),
+    }
+}
+
+fn usable(path: &Path, found: Found) -> Result<(), RunStoreError> {
+    let path = path.to_owned();
+    match found {
+        Found::Empty | Found::Known => Ok(()),
+        Found::Foreign => {
+            let why = "it has tables of another program".to_owned();
+            Err(RunStoreError::NotOurs { path, why })
+        }
+        Found::Newer(found) => Err(RunStoreError::Newer { path, found, known: schema::VERSION }),
+    }
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+}
+
+fn error_of(
+    path: &Path,
+    busy_seconds: u64,
+    doing: &'static str,
+    error: rusqlite::Error,
+) -> RunStoreError {
+    let path = path.to_owned();
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            RunStoreError::Locked { path, seconds: busy_seconds }
+        }
+        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
+            RunStoreError::NotOurs { path, why: error.to_string() }
+        }
+        _ => RunStoreError::Failed { path, doing, source: Box::new(error) },
+    }
+}
+
+/// A row that was put in and is not there.
+fn unreachable_row(run: &RunId) -> RunStoreError {
+    RunStoreError::File(std::io::Error::other(format!("run {run} was written and is not there")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_asked_of_sqlite_is_granted() {
+        let root = tempfile::tempdir().unwrap();
+        let store = RunStore::open(root.path()).unwrap();
+        let open = store.lock();
+        let number = |name| -> i64 {
+            open.connection.pragma_query_value(None, name, |row| row.get(0)).unwrap()
+        };
+        let mode: String =
+            open.connection.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
+        assert_eq!(mode, "wal");
+        let (synchronous, busy_milliseconds) = (number("synchronous"), number("busy_timeout"));
+        assert_eq!((synchronous, number("foreign_keys"), busy_milliseconds), (2, 1, 5000));
+    }
+}

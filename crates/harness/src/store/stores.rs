@@ -1,0 +1,38 @@
+//! The ledger and the runs as one: whoever commits need not know which of them a command is for.
+
+use std::{pin::Pin, sync::Arc};
+
+use harness_core::Command;
+
+use super::{Runs, StoreError, Writer};
+use crate::{
+    clock::Clock,
+    drive::{Commit, Committing},
+};
+
+/// Sends each command to where it is decided.
+#[derive(Clone)]
+pub struct Stores {
+    /// Of the ledger.
+    pub ledger: Arc<Writer>,
+    /// Of the runs.
+    pub runs: Arc<dyn Runs>,
+    /// What time it is for a run.
+    pub clock: Arc<dyn Clock>,
+}
+
+impl Commit for Stores {
+    fn commit(&self, command: Command) -> Pin<Box<dyn Future<Output = Committing> + Send + '_>> {
+        let Command::Run(of_run) = command else { return self.ledger.commit(command) };
+        let (runs, now) = (Arc::clone(&self.runs), self.clock.now());
+        Box::pin(async move {
+            let applied = tokio::task::spawn_blocking(move || runs.apply(now, &of_run)).await;
+            let failed = |why: String| Arc::new(StoreError::Io(std::io::Error::other(why)));
+            match applied {
+                Ok(Ok(decided)) => Ok(decided),
+                Ok(Err(error)) => Err(failed(error.to_string())),
+                Err(gone) => Err(failed(gone.to_string())),
+            }
+        })
+    }
+}
