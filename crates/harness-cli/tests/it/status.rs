@@ -63,7 +63,7 @@ fn programs_get_the_tasks_as_they_are_in_the_ledger() {
 #[test]
 fn an_editor_that_begins_a_file_with_a_mark_is_forgiven() {
     let env = TestEnvironment::new();
-    env.write("harness-tasks.json", &format!("\u{feff}{MIXED}"));
+    env.write("harness-tasks.json", format!("\u{feff}{MIXED}"));
     let document = env.run(["status", "--json"]).success().json();
     assert_eq!(document["counts"]["total"], 7);
     assert_eq!(document["tasks"].as_array().unwrap().len(), 7);

@@ -109,7 +109,7 @@ mod tests {
         for n in 0..12 {
             agents.limited(at(0), None);
             let wait = agents.next_free(at(0)).since(at(0));
-            assert!(wait >= 30 && wait <= LONGEST_SECONDS, "{n}: {wait}");
+            assert!((30..=LONGEST_SECONDS).contains(&wait), "{n}: {wait}");
             assert!(n > 0 || wait <= FIRST_SECONDS, "{wait}");
             longest = longest.max(wait);
         }
