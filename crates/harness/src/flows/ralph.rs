@@ -14,7 +14,7 @@ use harness::{
     core::{
         Command, Holder, Run, Task, Timestamp,
         agent::End,
-        command::{Note, OfRun, RunStep, Take},
+        command::{Anew, Note, OfRun, RunStep, Take},
         ledger::Phase,
         machine::{
             gate::Waiting,
@@ -116,10 +116,11 @@ async fn open(tools: &Tools, task: &Task, now: Timestamp) -> Result<Run> {
         Ok(found)
     });
     let found = found.await?;
-    let step = RunStep::Take(Take::default());
+    let anew = Anew { parent: Some(parent.id), ..Anew::default() };
+    let step = RunStep::Take(Take { anew, ..Take::default() });
     let take = OfRun { run: found.id.clone(), by: None, step };
     tools.commit(take.into()).await?;
-    Ok(found)
+    Ok(Run { parent: Some(looping.run), ..found })
 }
 
 fn attempt_row(parent: &Run, id: harness::core::RunId, task: &Task, now: Timestamp) -> Run {

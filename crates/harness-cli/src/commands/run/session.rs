@@ -81,7 +81,9 @@ impl Session<'_> {
             StateLock::acquire(root.path(), Wait::No).map_err(harness::store::StoreError::Lock)?;
         acquired.warnings.iter().for_each(|w| warn(&w.to_string()));
         end_leftovers(root.path())?;
-        let runs: Arc<dyn Runs> = Arc::new(RunStore::open(root.path())?);
+        let runs = RunStore::open(root.path())?;
+        row::close_stale(&runs, &harness::store::look(root.path())?, &row)?;
+        let runs: Arc<dyn Runs> = Arc::new(runs);
         let owner = this_process();
         // One that is stored may have gone on since it was looked at, without the lock.
         let row = if self.args.resume { row::again(&*runs, &row)? } else { runs.open_run(&row)? };
