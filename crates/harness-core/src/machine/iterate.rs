@@ -133,7 +133,8 @@ impl Iterate {
 
     fn begin(&mut self, now: Timestamp) -> Step {
         match self.run.wake_at {
-            Some(until) if until > now => self.sleep(until),
+            Some(until) if until > now && self.rules.waits => self.sleep(until),
+            Some(until) if until > now => self.limit_holds(until),
             _ => self.take_up(now),
         }
     }
@@ -157,6 +158,9 @@ impl Iterate {
         if self.purse.used_up(now).is_some() {
             return self.spent_up(now);
         }
+        if self.is_late(now) {
+            return self.time_is_up();
+        }
         let Some(agent) = self.agents.free(now) else { return self.wait_for_limit(now) };
         (self.started, self.used_tool, self.promised) = (now, false, false);
         let turn = Turn {
@@ -175,6 +179,15 @@ impl Iterate {
         self.commit(State::Stopping(outcome), RunStep::Stop(reason))
     }
 
+    fn cancelled(&mut self) -> Step {
+        self.stop(StopReason::Cancelled, "stopped by a person")
+    }
+
+    /// The attempt had to end by now.
+    fn is_late(&self, now: Timestamp) -> bool {
+        self.rules.until.is_some_and(|until| until <= now)
+    }
+
     fn time_is_up(&mut self) -> Step {
         let detail = "The attempt took longer than it may".to_owned();
         let outcome = Outcome { reason: StopReason::Crashed, detail, timed_out: true };
@@ -184,9 +197,13 @@ impl Iterate {
     fn wait_for_limit(&mut self, now: Timestamp) -> Step {
         let until = self.agents.next_free(now);
         if !self.rules.waits {
-            return self.stop(StopReason::Limit, format!("a usage limit holds until {until}"));
+            return self.limit_holds(until);
         }
         self.commit(State::Storing(until), RunStep::WaitUntil(Some(until)))
+    }
+
+    fn limit_holds(&mut self, until: Timestamp) -> Step {
+        self.stop(StopReason::Limit, format!("a usage limit holds until {until}"))
     }
 
     fn sleep(&mut self, until: Timestamp) -> Step {
@@ -206,9 +223,9 @@ impl Iterate {
     /// The wait is over, as far as the row goes.
     fn waked(&mut self, now: Timestamp) -> Step {
         if self.interrupts > 0 {
-            return self.stop(StopReason::Cancelled, "stopped by a person");
+            return self.cancelled();
         }
-        if self.rules.until.is_some_and(|until| until <= now) {
+        if self.is_late(now) {
             return self.time_is_up();
         }
         if self.purse.used_up(now).is_some() {
@@ -220,6 +237,8 @@ impl Iterate {
 
     fn ended(&mut self, now: Timestamp, ended: Ended) -> Step {
         match (self.state.clone(), ended) {
+            // No agent is started for somebody who wanted it to stop.
+            (State::Looking, Ended::Looked { .. }) if self.interrupts > 0 => self.cancelled(),
             (State::Looking, Ended::Looked { head, mark }) => {
                 self.head = head;
                 // One that begins again is measured by what was there when it first began.
@@ -238,9 +257,7 @@ impl Iterate {
                 self.verified(now, verdict, output)
             }
             (State::Sleeping(until), Ended::Woke { kicked }) => self.woke(until, kicked),
-            (State::Resting, Ended::Woke { .. }) if self.interrupts > 0 => {
-                self.stop(StopReason::Cancelled, "stopped by a person")
-            }
+            (State::Resting, Ended::Woke { .. }) if self.interrupts > 0 => self.cancelled(),
             (State::Resting, Ended::Woke { .. }) => self.start(State::Looking, Effect::Look),
             (state, ended) => unreachable!("{ended:?} can not be the end of {state:?}"),
         }
@@ -294,7 +311,7 @@ impl Iterate {
         self.interrupts += 1;
         match &self.state {
             State::Stopping(_) => Next::Wait,
-            _ if self.interrupts > 1 => self.stop(StopReason::Cancelled, "stopped by a person"),
+            _ if self.interrupts > 1 => self.cancelled(),
             State::Looking | State::LookingAfter(_) => Next::Wait,
             _ => Next::Cancel(StoppedBy::User),
         }

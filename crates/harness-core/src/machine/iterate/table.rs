@@ -15,17 +15,11 @@ impl Iterate {
     /// The table up to the row of the blank turn, which is where an iteration has ended.
     pub(super) fn worked(&mut self, now: Timestamp, end: End) -> Step {
         if self.interrupts > 0 {
-            return self.stop(StopReason::Cancelled, "stopped by a person");
+            return self.cancelled();
         }
         match &end {
-            End::Stopped { by: StoppedBy::User | StoppedBy::Fenced } => {
-                self.stop(StopReason::Cancelled, "stopped by a person")
-            }
-            End::Stopped { by: StoppedBy::Timeout }
-                if self.rules.until.is_some_and(|t| t <= now) =>
-            {
-                self.time_is_up()
-            }
+            End::Stopped { by: StoppedBy::User | StoppedBy::Fenced } => self.cancelled(),
+            End::Stopped { by: StoppedBy::Timeout } if self.is_late(now) => self.time_is_up(),
             End::Stopped { by: StoppedBy::Budget } => self.spent_up(now),
             End::Stopped { by: StoppedBy::Timeout } if self.purse.used_up(now).is_some() => {
                 self.spent_up(now)
@@ -53,6 +47,7 @@ impl Iterate {
 
     fn overlooks(&self, now: Timestamp, text: &str) -> bool {
         text.trim().is_empty()
+            && !self.promised
             && self.rules.restarts
             && self.blanks < BLANKS_MAX
             && self.purse.used_up(now).is_none()
@@ -85,7 +80,7 @@ impl Iterate {
     /// The row of the promise, and those after the blank turn.
     pub(super) fn after_end(&mut self, now: Timestamp, ending: Ending, said: String) -> Step {
         if self.interrupts > 0 {
-            return self.stop(StopReason::Cancelled, "stopped by a person");
+            return self.cancelled();
         }
         match ending {
             Ending::Finished => {
@@ -103,6 +98,9 @@ impl Iterate {
     }
 
     pub(super) fn gated(&mut self, now: Timestamp, outcome: gate::Outcome) -> Step {
+        if self.interrupts > 0 {
+            return self.cancelled();
+        }
         let Some(at) = self.phases.iter().position(|p| p.passed_at.is_none()) else {
             return self.judge_promise(now);
         };
@@ -118,7 +116,7 @@ impl Iterate {
                 let phase = self.phases[at].name.clone();
                 self.go_on(now, Cause::GateClosed { phase, output: format!("{why}\n{output}") })
             }
-            gate::Outcome::Interrupted => self.stop(StopReason::Cancelled, "stopped by a person"),
+            gate::Outcome::Interrupted => self.cancelled(),
         }
     }
 
@@ -135,6 +133,9 @@ impl Iterate {
     }
 
     pub(super) fn verified(&mut self, now: Timestamp, verdict: Verdict, output: String) -> Step {
+        if self.interrupts > 0 {
+            return self.cancelled();
+        }
         let red = |why: String, output: String| Cause::VerifyFailed(format!("{why}\n{output}"));
         match verdict {
             Verdict::Passed => self.stop(StopReason::Complete, "verified"),
@@ -145,17 +146,20 @@ impl Iterate {
                 let why = format!("the command of --verify can not be run here: {command}");
                 self.stop(StopReason::EnvSetup, why)
             }
-            Verdict::Cancelled => self.stop(StopReason::Cancelled, "stopped by a person"),
+            Verdict::Cancelled => self.cancelled(),
         }
     }
 
     /// The bounds, in the order of the table; then the next iteration.
     fn go_on(&mut self, now: Timestamp, cause: Cause) -> Step {
         if self.interrupts > 0 {
-            return self.stop(StopReason::Cancelled, "stopped by a person");
+            return self.cancelled();
         }
         if self.purse.used_up(now).is_some() {
             return self.spent_up(now);
+        }
+        if self.is_late(now) {
+            return self.time_is_up();
         }
         if self.past.failed >= FAILED_MAX {
             let detail = self.past.words();

@@ -1,0 +1,198 @@
+//! Each row of the table by itself, but those that have a file of their own.
+
+use harness_core::{
+    agent::{AgentEvent, End, FailureKind, StoppedBy},
+    check::Verdict,
+    machine::{Input, iterate::Brief},
+    promise::Match,
+};
+
+use crate::story::*;
+
+fn with_verify() -> Brief {
+    brief_with(|b| b.run.verify = Some("make check".into()))
+}
+
+#[test]
+fn a_promise_in_the_final_text_of_a_proper_end_completes() {
+    Loop::at_work(brief())
+        .ends(finished("All is well. DONE"), "finished")
+        .tell(ok(), "stop complete")
+        .ends_as("complete", "the promise was kept");
+}
+
+#[test]
+fn only_a_whole_token_in_a_proper_end_is_a_promise() {
+    for text in ["done", "DONE_", "UNDONE", "I did nothing"] {
+        Loop::at_work(brief()).ends(finished(text), "finished").tell(ok(), "look");
+    }
+    let tag = || brief_with(|b| b.rules.promise_match = Match::Tag);
+    Loop::at_work(tag()).ends(finished("DONE"), "finished").tell(ok(), "look");
+    Loop::at_work(tag())
+        .ends(finished("<promise>DONE</promise>"), "finished")
+        .tell(ok(), "stop complete");
+    // What it said before it failed is no final text.
+    let crash = End::Failed { kind: FailureKind::Crashed, detail: "DONE".into() };
+    Loop::at_work(brief())
+        .ends(crash, "crashed: DONE")
+        .tell(ok(), "look")
+        .begins(1, "failed: DONE");
+}
+
+#[test]
+fn a_promise_by_another_road_counts_as_well() {
+    Loop::at_work(brief())
+        .tell(Input::Told(AgentEvent::Promised), "wait")
+        .ends(finished("that was it"), "finished")
+        .tell(ok(), "stop complete");
+    // And a turn that says nothing more is no reason to forget it.
+    Loop::at_work(brief())
+        .tell(Input::Told(AgentEvent::Promised), "wait")
+        .ends(finished(" "), "finished")
+        .tell(ok(), "stop complete");
+    // It is the turn's own: the next one has to say so again.
+    Loop::at_work(with_verify())
+        .tell(Input::Told(AgentEvent::Promised), "wait")
+        .ends(finished("that was it"), "finished")
+        .tell(ok(), "verify make check")
+        .tell(verified(Verdict::Red { why: "exit code 1".into() }, "no"), "look")
+        .begins(1, "verify: exit code 1\nno")
+        .ends(finished("not yet"), "finished")
+        .tell(ok(), "look");
+}
+
+#[test]
+fn a_promise_completes_however_short_the_turn_was() {
+    Loop::at_work(brief())
+        .tell(worked(finished("DONE")), "look")
+        .tell(looked("look 1"), "end finished")
+        .tell(ok(), "stop complete");
+}
+
+#[test]
+fn the_runs_own_check_has_to_agree() {
+    let promised = || {
+        Loop::at_work(with_verify())
+            .ends(finished("DONE"), "finished")
+            .tell(ok(), "verify make check")
+    };
+    promised()
+        .tell(verified(Verdict::Passed, "ok"), "stop complete")
+        .ends_as("complete", "verified");
+    promised()
+        .tell(verified(Verdict::Red { why: "exit code 1".into() }, "2 failed"), "look")
+        .begins(1, "verify: exit code 1\n2 failed");
+    promised()
+        .tell(verified(Verdict::TimedOut, "half"), "look")
+        .begins(1, "verify: it took too long\nhalf");
+    promised()
+        .tell(verified(Verdict::Missing, ""), "stop env_setup")
+        .ends_as("env_setup", "the command of --verify can not be run here: make check");
+    promised()
+        .tell(verified(Verdict::Cancelled, ""), "stop cancelled")
+        .ends_as("cancelled", "stopped by a person");
+    // Without a promise there is nothing to check.
+    Loop::at_work(with_verify()).ends(finished("not yet"), "finished").tell(ok(), "look");
+}
+
+#[test]
+fn an_agent_that_could_not_run_burns_no_iteration() {
+    for (kind, reason) in [
+        (FailureKind::NotFound, "env_setup"),
+        (FailureKind::Auth, "env_setup"),
+        (FailureKind::Config, "config"),
+    ] {
+        // Nothing but the stop is stored: the iteration stays open under its number.
+        Loop::at_work(brief())
+            .tell(worked(failed(kind)), &format!("stop {reason}"))
+            .ends_as(reason, "boom");
+        Loop::at_work(brief())
+            .restarts(1)
+            .tell(worked(failed(kind)), &format!("stop {reason}"))
+            .ends_as(reason, "boom");
+    }
+}
+
+#[test]
+fn whoever_stops_it_cancels_it() {
+    for by in [StoppedBy::User, StoppedBy::Fenced] {
+        Loop::at_work(brief())
+            .tell(worked(stopped(by)), "stop cancelled")
+            .ends_as("cancelled", "stopped by a person");
+    }
+}
+
+#[test]
+fn each_cause_of_a_restart_is_told_to_the_next_context() {
+    for (end, recorded, cause) in [
+        (finished("not yet"), "finished", "no promise"),
+        (End::OutOfContext, "out_of_context", "out of context"),
+        (End::Refused, "refused", "failed: the agent refused"),
+        (failed(FailureKind::Crashed), "crashed: boom", "failed: boom"),
+        (failed(FailureKind::Network), "network: boom", "failed: boom"),
+        (failed(FailureKind::Protocol), "protocol: boom", "failed: boom"),
+        (stopped(StoppedBy::Stall), "silent: no sign of life", "failed: no sign of life"),
+        (stopped(StoppedBy::Timeout), "silent: no sign of life", "failed: no sign of life"),
+    ] {
+        Loop::at_work(brief()).ends(end, recorded).tell(ok(), "look").begins(1, cause);
+    }
+}
+
+#[test]
+fn the_next_context_hears_the_end_of_what_the_last_one_said() {
+    let mut at_work = Loop::at_work(brief())
+        .ends(finished("half of it"), "finished")
+        .tell(ok(), "look")
+        .tell(looked("x"), "begin 1");
+    let next = at_work.next(ok());
+    let harness_core::machine::Next::Start(harness_core::machine::iterate::Effect::Work(turn)) =
+        next
+    else {
+        panic!("{next:?}")
+    };
+    assert_eq!(turn.last_text.as_deref(), Some("half of it"));
+}
+
+#[test]
+fn a_blank_turn_is_overlooked_twice_in_a_row_and_then_counted() {
+    for blank in ["", " \n\t"] {
+        Loop::at_work(brief())
+            .tell(worked(finished(blank)), "work 0 first nudge")
+            .tell(worked(finished(blank)), "work 0 first nudge")
+            .ends(finished(blank), "finished")
+            .tell(ok(), "look")
+            .begins(1, "no promise")
+            // Counted from the beginning in the next context.
+            .tell(worked(finished(blank)), "work 1 no promise nudge")
+            .tell(worked(finished("DONE")), "look");
+    }
+    // A script has nothing to say.
+    Loop::at_work(brief_with(|b| b.rules.restarts = false))
+        .ends(finished(""), "finished")
+        .tell(ok(), "look");
+}
+
+#[test]
+fn what_is_stored_of_an_iteration_is_what_was_seen() {
+    use harness_core::{CommitId, command::RunStep, machine::iterate::Ended, run::Ending};
+    let commit = |text: &str| CommitId::parse(text).ok();
+    let seen = |head: &str, mark: &str| {
+        Input::Ended(Ended::Looked { head: commit(head), mark: Some(mark.into()) })
+    };
+    let mut story = Loop::new(brief()).tell(Input::Begin, "look");
+    let begun = story.step_of(seen("aaaaaaa", "m1"));
+    assert_eq!(begun.by, Some(owner()));
+    let transcript = Some("t.0.log".to_owned());
+    let step =
+        RunStep::Begin { number: 0, head: commit("aaaaaaa"), mark: Some("m1".into()), transcript };
+    assert_eq!(begun.step, step);
+    let mut story = story.tell(ok(), "work 0 first").tell(worked(finished("so far")), "look");
+    let step = RunStep::End {
+        ending: Ending::Finished,
+        detail: None,
+        final_text: Some("so far".into()),
+        head: commit("bbbbbbb"),
+        mark: Some("m2".into()),
+    };
+    assert_eq!(story.step_of(seen("bbbbbbb", "m2")).step, step);
+}

@@ -1,0 +1,308 @@
+//! A loop, its clock, and what it asks for in a word.
+
+use harness_core::{
+    Command, Iteration, Refusal, Reply, Run, RunId, Timestamp,
+    agent::{AgentEvent, End, FailureKind, StoppedBy, Usage},
+    check::Verdict,
+    command::{Note, OfRun, RunStep},
+    machine::{
+        Input, Machine, Next, gate,
+        iterate::{Brief, Cause, Effect, Ended, Iterate, Outcome, Purse, Rules, Turn},
+    },
+    promise::Match,
+    run::{Ending, Owner, RunLimits, RunStatus},
+};
+
+/// The clock starts here.
+pub(crate) const START: i64 = 1000;
+
+pub(crate) fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_seconds(seconds)
+}
+
+pub(crate) fn owner() -> Owner {
+    Owner { host: "here".into(), pid: 7, started: "1".into() }
+}
+
+pub(crate) fn run() -> Run {
+    Run {
+        id: RunId::of_bits(1),
+        created_at: at(START),
+        updated_at: at(START),
+        status: RunStatus::Running,
+        objective: Some("write it".into()),
+        task: None,
+        epoch: None,
+        agent: "a".into(),
+        agent_command: None,
+        verify: None,
+        workspace: "/w".into(),
+        iteration_count: 0,
+        completion_promise: "DONE".into(),
+        limits: RunLimits { max_iterations: 10, ..RunLimits::default() },
+        stop_reason: None,
+        provider_session_id: None,
+        parent: None,
+        usage: Usage::default(),
+        deadline: None,
+        wake_at: None,
+        lease: None,
+    }
+}
+
+/// Ten restarts, no budget, no check, one agent.
+pub(crate) fn brief() -> Brief {
+    Brief {
+        run: run(),
+        iterations: Vec::new(),
+        by: Some(owner()),
+        purse: Purse::default(),
+        rules: Rules {
+            promise_match: Match::Token,
+            stall_limit: 3,
+            waits: true,
+            restarts: true,
+            prices: vec![None],
+            lease_seconds: 300,
+            until: None,
+            transcripts: "t".into(),
+        },
+        phases: Vec::new(),
+        afresh: false,
+    }
+}
+
+/// With a change.
+pub(crate) fn brief_with(change: impl FnOnce(&mut Brief)) -> Brief {
+    let mut brief = brief();
+    change(&mut brief);
+    brief
+}
+
+/// A row of an iteration that ended and changed something.
+pub(crate) fn past(number: u32, ending: Ending, words: &str) -> Iteration {
+    let failed = ending.is_failure();
+    Iteration {
+        ended_at: Some(at(START)),
+        ending: Some(ending),
+        detail: failed.then(|| words.to_owned()),
+        final_text: (!failed).then(|| words.to_owned()),
+        mark_before: Some(format!("{number} before")),
+        mark_after: Some(format!("{number} after")),
+        ..Iteration::begun(number, at(START))
+    }
+}
+
+pub(crate) fn idle(number: u32) -> Iteration {
+    let past = past(number, Ending::Finished, "not yet");
+    Iteration { mark_after: past.mark_before.clone(), ..past }
+}
+
+pub(crate) fn finished(text: &str) -> End {
+    End::Finished { final_text: text.into(), usage: Usage::default() }
+}
+
+pub(crate) fn failed(kind: FailureKind) -> End {
+    End::Failed { kind, detail: "boom".into() }
+}
+
+pub(crate) fn limited(until: Option<i64>) -> End {
+    End::Limited { until: until.map(at) }
+}
+
+pub(crate) fn stopped(by: StoppedBy) -> End {
+    End::Stopped { by }
+}
+
+pub(crate) fn worked(end: End) -> Input<Ended> {
+    Input::Ended(Ended::Worked(end))
+}
+
+pub(crate) fn looked(mark: &str) -> Input<Ended> {
+    Input::Ended(Ended::Looked { head: None, mark: Some(mark.into()) })
+}
+
+pub(crate) fn verified(verdict: Verdict, output: &str) -> Input<Ended> {
+    Input::Ended(Ended::Verified { verdict, output: output.into() })
+}
+
+pub(crate) fn gated(outcome: gate::Outcome) -> Input<Ended> {
+    Input::Ended(Ended::Gated(outcome))
+}
+
+pub(crate) fn woke(kicked: bool) -> Input<Ended> {
+    Input::Ended(Ended::Woke { kicked })
+}
+
+pub(crate) fn ok() -> Input<Ended> {
+    Input::Committed(Reply::Noted)
+}
+
+pub(crate) fn usage(input_tokens: u64, cost_usd: Option<f64>) -> Usage {
+    Usage { input_tokens, output_tokens: 0, cost_usd }
+}
+
+pub(crate) fn used(tokens: u64, cost_usd: Option<f64>) -> Input<Ended> {
+    Input::Told(AgentEvent::Usage(usage(tokens, cost_usd)))
+}
+
+/// The store's answer to what was spent: all of it.
+pub(crate) fn spent(tokens: u64, cost_usd: Option<f64>) -> Input<Ended> {
+    Input::Committed(Reply::Spent(usage(tokens, cost_usd)))
+}
+
+pub(crate) fn taken() -> Input<Ended> {
+    Input::Refused(Refusal::RunTaken { run: RunId::of_bits(1), host: "there".into(), pid: 8 })
+}
+
+fn cause(cause: &Cause) -> String {
+    match cause {
+        Cause::First => "first".into(),
+        Cause::NoPromise => "no promise".into(),
+        Cause::VerifyFailed(output) => format!("verify: {output}"),
+        Cause::Failed(why) => format!("failed: {why}"),
+        Cause::OutOfContext => "out of context".into(),
+        Cause::GateClosed { phase, output } => format!("gate {phase}: {output}"),
+        Cause::NextPhase(name) => format!("phase {name}"),
+    }
+}
+
+fn turn(turn: &Turn) -> String {
+    let mut said = format!("work {} {}", turn.number, cause(&turn.cause));
+    if turn.nudge {
+        said += " nudge";
+    }
+    if turn.agent > 0 {
+        said += &format!(" agent {}", turn.agent);
+    }
+    if let Some(until) = turn.until {
+        said += &format!(" until {}", until.seconds());
+    }
+    said
+}
+
+fn step(step: &RunStep) -> String {
+    match step {
+        RunStep::Begin { number, .. } => format!("begin {number}"),
+        RunStep::End { ending, detail, .. } => {
+            let detail = detail.as_ref().map(|d| format!(": {d}")).unwrap_or_default();
+            format!("end {ending}{detail}")
+        }
+        RunStep::Spend(usage) => {
+            let cost = usage.cost_usd.map(|c| format!(" for {c}")).unwrap_or_default();
+            format!("spend {}{cost}", usage.tokens())
+        }
+        RunStep::WaitUntil(Some(until)) => format!("wait until {}", until.seconds()),
+        RunStep::WaitUntil(None) => "wake".into(),
+        RunStep::Stop(reason) => format!("stop {reason}"),
+        RunStep::Session(id) => format!("session {id}"),
+        RunStep::Beat { lease_seconds } => format!("beat {lease_seconds}"),
+        other => format!("{other:?}"),
+    }
+}
+
+pub(crate) fn said(next: &Next<Effect, Outcome>) -> String {
+    match next {
+        Next::Commit(command) => match &**command {
+            Command::Run(of_run) => step(&of_run.step),
+            Command::Note(Note::Warning { message, .. }) => format!("warn: {message}"),
+            other => format!("{other:?}"),
+        },
+        Next::Start(Effect::Look) => "look".into(),
+        Next::Start(Effect::Work(t)) => turn(t),
+        Next::Start(Effect::Gate(phase)) => format!("gate {}", phase.name),
+        Next::Start(Effect::Verify { command }) => format!("verify {command}"),
+        Next::Start(Effect::Sleep { until }) => format!("sleep until {}", until.seconds()),
+        Next::Wait => "wait".into(),
+        Next::Cancel(cause) => format!("cancel {cause:?}"),
+        Next::Done(Outcome { reason, detail, timed_out }) => {
+            let late = if *timed_out { " (timed out)" } else { "" };
+            format!("done {reason}: {detail}{late}")
+        }
+    }
+}
+
+/// The machine and its clock.
+pub(crate) struct Loop {
+    machine: Iterate,
+    now: i64,
+    /// Makes each look see something new.
+    looks: u32,
+}
+
+impl Loop {
+    pub(crate) fn new(brief: Brief) -> Self {
+        Self { machine: Iterate::new(brief), now: START, looks: 0 }
+    }
+
+    /// In the middle of the first context.
+    #[track_caller]
+    pub(crate) fn at_work(brief: Brief) -> Self {
+        Self::new(brief).tell(Input::Begin, "look").begins(0, "first")
+    }
+
+    /// Time passes.
+    pub(crate) fn after(mut self, seconds: i64) -> Self {
+        self.now += seconds;
+        self
+    }
+
+    /// Tells the machine and compares what it asks for.
+    #[track_caller]
+    pub(crate) fn tell(mut self, input: Input<Ended>, expected: &str) -> Self {
+        let next = self.machine.step(at(self.now), input.clone());
+        assert_eq!(said(&next), expected, "told {input:?}");
+        self
+    }
+
+    pub(crate) fn now(&self) -> i64 {
+        self.now
+    }
+
+    pub(crate) fn next(&mut self, input: Input<Ended>) -> Next<Effect, Outcome> {
+        self.machine.step(at(self.now), input)
+    }
+
+    /// What a command looks like in full.
+    pub(crate) fn step_of(&mut self, input: Input<Ended>) -> OfRun {
+        match self.next(input) {
+            Next::Commit(command) => match *command {
+                Command::Run(of_run) => *of_run,
+                other => panic!("{other:?}"),
+            },
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn fresh(&mut self) -> Input<Ended> {
+        self.looks += 1;
+        looked(&format!("look {}", self.looks))
+    }
+
+    /// It looks; then the iteration begins and its agent starts.
+    #[track_caller]
+    pub(crate) fn begins(mut self, number: u32, cause: &str) -> Self {
+        let look = self.fresh();
+        self.tell(look, &format!("begin {number}")).tell(ok(), &format!("work {number} {cause}"))
+    }
+
+    /// The context ends, after a while and with something changed; what is recorded of it.
+    #[track_caller]
+    pub(crate) fn ends(mut self, end: End, recorded: &str) -> Self {
+        self.now += 10;
+        let look = self.fresh();
+        self.tell(worked(end), "look").tell(look, &format!("end {recorded}"))
+    }
+
+    /// It ends without a promise and the next one starts.
+    #[track_caller]
+    pub(crate) fn restarts(self, number: u32) -> Self {
+        self.ends(finished("not yet"), "finished").tell(ok(), "look").begins(number, "no promise")
+    }
+
+    /// It ends, and that is stored.
+    #[track_caller]
+    pub(crate) fn ends_as(self, reason: &str, detail: &str) {
+        self.tell(ok(), &format!("done {reason}: {detail}"));
+    }
+}
