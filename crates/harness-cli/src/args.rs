@@ -56,7 +56,9 @@ pub(crate) enum Command {
     Reply(commands::reply::Args),
     Send(commands::send::Args),
     Abort(commands::abort::Args),
+    Daemon(commands::daemon::Args),
     Ping(commands::ping::Args),
+    Shutdown(commands::shutdown::Args),
     GetState(commands::get_state::Args),
     Report(commands::report::Args),
     Verify(commands::verify::Args),
@@ -81,7 +83,8 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Tasks", &["add", "run", "task", "plan", "rescue"]),
     ("Looking", &["status", "log", "report", "why", "verify"]),
     ("Talking with a run", &["questions", "reply", "send", "abort", "ask"]),
-    ("For scripts", &["ping", "get-state", "worker-id", "completions", "man"]),
+    ("The daemon", &["daemon", "ping", "get-state", "shutdown"]),
+    ("For scripts", &["worker-id", "completions", "man"]),
 ];
 
 /// The whole command line as data, for parsing, completions and the manual.

@@ -134,6 +134,7 @@ pub mod attachments;
 mod channel;
 pub mod check;
 pub mod clock;
+pub mod completion;
 pub mod conversation;
 mod cx;
 mod define;
@@ -147,6 +148,8 @@ pub mod process;
 mod repeat;
 pub mod shell;
 pub mod store;
+pub mod telemetry;
+pub mod trajectory;
 pub mod workspace;
 
 // Define a flow and run it.

@@ -5,6 +5,7 @@ pub(crate) mod add;
 pub(crate) mod ask;
 pub(crate) mod completions;
 pub(crate) mod config;
+pub(crate) mod daemon;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 mod fields;
@@ -20,6 +21,7 @@ pub(crate) mod report;
 pub(crate) mod rescue;
 pub(crate) mod run;
 pub(crate) mod send;
+pub(crate) mod shutdown;
 pub(crate) mod status;
 pub(crate) mod task;
 pub(crate) mod trust;
@@ -34,7 +36,7 @@ use crate::{
     config::{Config, Overrides},
     environment::Environment,
     exit::ExitCode,
-    failure::{Failure, Result},
+    failure::{Failure, Kind, Result},
     render::{ColorWhen, Out, Paint},
     root::StateRoot,
 };
@@ -51,6 +53,16 @@ impl Invocation {
     /// The state root that this command is about.
     pub(crate) fn root(&self) -> Result<StateRoot> {
         StateRoot::discover(&self.env, &working_directory()?)
+    }
+
+    /// The same for what works without a ledger too: then where `init` would make one.
+    pub(crate) fn root_or_new(&self) -> Result<StateRoot> {
+        match self.root() {
+            Err(failure) if failure.kind == Kind::Error => {
+                StateRoot::for_init(&self.env, &working_directory()?)
+            }
+            found => found,
+        }
     }
 
     /// The configuration that holds in `root`, below what the flags say.
@@ -103,7 +115,9 @@ fn dispatch(invocation: &mut Invocation, cli: Cli) -> Result<ExitCode> {
         Command::Reply(args) => reply::run(invocation, args),
         Command::Send(args) => send::run(invocation, args),
         Command::Abort(args) => abort::run(invocation, args),
+        Command::Daemon(args) => daemon::run(invocation, args),
         Command::Ping(args) => ping::run(invocation, args),
+        Command::Shutdown(args) => shutdown::run(invocation, args),
         Command::GetState(args) => get_state::run(invocation, args),
         Command::Report(args) => report::run(invocation, args),
         Command::Verify(args) => verify::run(invocation, args),

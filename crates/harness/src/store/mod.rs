@@ -17,7 +17,7 @@ use harness_core::{Command, Fact, Ledger, Refusal, Reply, Timestamp, format::For
 pub use file::{Created, FileStore, Locking, look};
 pub use look::{LockState, look_backup, look_bytes, look_lock, open_log};
 pub use receipts::{receipt, record};
-pub use writer::{Publish, Writer, WriterError};
+pub use writer::{Publish, Writer, WriterError, Written};
 
 /// The store port. Blocking: whoever must not wait owns it in a [`Writer`].
 pub trait Store: Send {
@@ -37,8 +37,9 @@ pub struct Applied {
     pub replies: Vec<Result<Reply, Refusal>>,
     /// What became true, in order.
     pub facts: Vec<Fact>,
-    /// Where the ledger as it was is kept, from the root, if the change threw it away.
-    pub archived: Vec<PathBuf>,
+    /// For each command that threw the ledger away: which of them, and where the ledger as it was is
+    /// kept, from the root.
+    pub archived: Vec<(usize, PathBuf)>,
     /// What a person should hear although the change was made.
     pub warnings: Vec<String>,
 }

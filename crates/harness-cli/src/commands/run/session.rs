@@ -11,7 +11,7 @@ use harness::{
         work::{self, Runs, Stopped},
     },
     flows::{Judging, Team, Tools, work::work},
-    host::{Desk, Host, serve, socket, tell_facts},
+    host::{Desk, Duty, Host, serve, socket, tell_facts},
     named,
     shell::SystemShell,
     store::{
@@ -59,6 +59,7 @@ pub(super) fn new_run_id() -> String {
 impl Session {
     /// Holds the lock for its whole life, as the only writer.
     pub(super) fn run(self, root: &StateRoot, agent: CodingAgent, run_id: &str) -> Result<Stopped> {
+        crate::host::make_way(root, &self.places)?;
         let acquired =
             StateLock::acquire(root.path(), Wait::No).map_err(harness::store::StoreError::Lock)?;
         acquired.warnings.iter().for_each(|w| warn(&w.to_string()));
@@ -85,9 +86,10 @@ impl Session {
             root: root.path().to_owned(),
             writer: Arc::clone(&writer),
             hub: hub.clone(),
-            workspace: Arc::clone(&tools.workspace),
+            workspace: Some(Arc::clone(&tools.workspace)),
             desk: tools.desk.clone(),
             lease_seconds: self.lease_seconds,
+            duty: Duty::Run,
         };
         let session = work::Session {
             worker: self.worker,
