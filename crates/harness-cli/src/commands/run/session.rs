@@ -18,7 +18,7 @@ use harness::{
         ralph::{Errand, ralph},
         work::work,
     },
-    host::{Desk, Host, serve, socket, tell_facts},
+    host::{Desk, Duty, Host, serve, socket, tell_facts},
     named,
     process::Redactor,
     prompts::Prompts,
@@ -77,6 +77,7 @@ pub(super) enum Dirty {
 impl Session<'_> {
     /// Holds the lock for its whole life, as the only writer.
     pub(super) fn run(self, root: &StateRoot, agents: Agents, row: Run) -> Result<Ran> {
+        crate::host::make_way(root, &self.places)?;
         let acquired =
             StateLock::acquire(root.path(), Wait::No).map_err(harness::store::StoreError::Lock)?;
         acquired.warnings.iter().for_each(|w| warn(&w.to_string()));
@@ -132,9 +133,10 @@ impl Session<'_> {
             root: root.path().to_owned(),
             writer: Arc::clone(&writer),
             hub: hub.clone(),
-            workspace: Arc::clone(&tools.workspace),
+            workspace: Some(Arc::clone(&tools.workspace)),
             desk: tools.desk.clone(),
             lease_seconds: self.lease_seconds,
+            duty: Duty::Run,
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let set_aside = match self.dirty {
