@@ -44,14 +44,14 @@ pub(super) async fn claim(host: &Host, daemon: &Daemon, request: &Request) -> An
     let mut changes = daemon.changes();
     loop {
         changes.mark_unchanged();
-        let seen = version(&host.root);
+        let (seen, asked) = (version(&host.root), daemon.clock.now());
         let claimed = once(host, daemon, &claim).await?;
         if claimed.is_some() || Instant::now() >= deadline || daemon.leaving.is_cancelled() {
             return Ok(wire::claimed(claimed.as_deref()));
         }
         tokio::select! {
             _ = changes.changed() => {}
-            () = time_passed(host, daemon, seen) => {}
+            () = time_passed(host, daemon, seen, asked) => {}
             () = tokio::time::sleep_until(deadline) => {}
             () = daemon.leaving.cancelled() => {}
         }
@@ -82,14 +82,14 @@ async fn once(
     }
 }
 
-/// Is ready when a lease has run out, or somebody else has written the ledger.
-async fn time_passed(host: &Host, daemon: &Daemon, seen: Option<Version>) {
-    let now = daemon.clock.now();
+/// Is ready when a lease has run out since it was asked, or somebody else has written the ledger.
+async fn time_passed(host: &Host, daemon: &Daemon, seen: Option<Version>, asked: Timestamp) {
     let lease = state::seen(host, move |ledger| {
         let leases = ledger.selection().claimed().filter_map(|id| ledger.task(id));
-        leases.filter_map(|task| task.lease_expires_at).find(|end| *end > now)
+        leases.filter_map(|task| task.lease_expires_at).find(|end| *end > asked)
     });
     let due = lease.await.ok().flatten().flatten();
+    let now = daemon.clock.now();
     let due = due.map(|end: Timestamp| Instant::now() + Duration::from_secs(end.since(now)));
     loop {
         let look = Instant::now() + OUTSIDE;
