@@ -128,7 +128,8 @@ fn claim_and_complete(
     client: &mut BufReader<UnixStream>,
     worker: &str,
 ) -> Result<Option<String>, Box<dyn Error>> {
-    let claimed = ask(client, &json!({ "command": "task_claim", "worker_id": worker }))?;
+    let claim = json!({ "command": "task_claim", "worker_id": worker, "wait_ms": 1000 });
+    let claimed = ask(client, &claim)?;
     let Some(id) = claimed["task"]["id"].as_str() else { return Ok(None) };
     let complete = json!({ "command": "task_complete", "task_id": id, "worker_id": worker });
     ask(client, &complete)?;
@@ -159,14 +160,15 @@ fn together(harness: &Path, effort: Effort, report: &mut Report) -> Result<(), B
 /// All tasks of a large ledger by a hundred workers: none twice, none lost.
 fn crowd(harness: &Path, effort: Effort, report: &mut Report) -> Result<(), Box<dyn Error>> {
     let tasks = effort.rounds(10_000);
-    let daemon = Daemon::start(harness, Some(&unchecked(&ledger_of(tasks)?)?))?;
-    let open = fs::read_to_string(daemon.ledger())?.matches("\"pending\"").count();
+    // All of them from the start; ten in a row wait for each other.
+    let ledger = unchecked(&ledger_of(tasks)?)?.replace("\"completed\"", "\"pending\"");
+    let daemon = Daemon::start(harness, Some(&ledger))?;
     let (each, done) = workers(&daemon, 100, None)?;
-    let distinct: BTreeSet<_> = done.iter().collect();
-    let left = fs::read_to_string(daemon.ledger())?.matches("\"completed\"").count();
-    if done.len() != open || distinct.len() != open || left != tasks {
+    let distinct = done.iter().collect::<BTreeSet<_>>().len();
+    let kept = fs::read_to_string(daemon.ledger())?.matches("\"completed\"").count();
+    if done.len() != tasks || distinct != tasks || kept != tasks {
         let told = done.len();
-        return Err(format!("{open} tasks, {told} completed, {left} in the ledger").into());
+        return Err(format!("{tasks} tasks, {told} told, {distinct} apart, {kept} kept").into());
     }
     report.note(&format!("daemon: a task, 100 workers through {tasks} tasks, none twice"), each);
     Ok(())
@@ -193,6 +195,7 @@ fn workers(
                         let one = claim_and_complete(&mut client, &format!("w{n}"));
                         match one.map_err(|e| e.to_string())? {
                             Some(id) => done.push(id),
+                            // Waited for a second, and nothing became ready.
                             None => break,
                         }
                     }
