@@ -7,7 +7,7 @@ use harness::{
     clock::{Clock as _, SystemClock},
     host::{
         client::{ANSWER_WITHIN, Client, ClientError},
-        socket::{self, Places},
+        socket::{self, Bound, Places, SocketError},
         spawn, wire,
     },
     store::disk::{Disk as _, RealDisk},
@@ -27,6 +27,8 @@ const TIMEOUT: &str = "HARNESS_TIMEOUT";
 const TIMEOUT_SECONDS: u64 = 5;
 /// When a daemon that a command started has had nothing to do for this long, it leaves.
 const IDLE_SECONDS: &str = "1800";
+/// How often a run tries to be the host before it gives up.
+const BINDS: usize = 5;
 /// After this long without an answer a person is told what is being waited for.
 const SILENCE: Duration = Duration::from_secs(1);
 
@@ -40,6 +42,18 @@ pub(crate) fn places(env: &Environment) -> Places {
 /// For a run: a daemon that is there makes way, or says who works on a task that it gave out.
 pub(crate) fn make_way(root: &StateRoot, places: &Places) -> Result<()> {
     Ok(spawn::make_way(root.path(), places, ANSWER_WITHIN)?)
+}
+
+/// Binds the socket for a run, which holds the lock by now. A daemon that somebody has started in
+/// between makes way too.
+pub(crate) fn bind(root: &StateRoot, places: &Places) -> Result<Bound> {
+    for _ in 0..BINDS {
+        match socket::bind(root.path(), places) {
+            Err(SocketError::Running { .. }) => make_way(root, places)?,
+            bound => return Ok(bound?),
+        }
+    }
+    Ok(socket::bind(root.path(), places)?)
 }
 
 /// What came of asking.

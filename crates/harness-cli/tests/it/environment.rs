@@ -88,7 +88,9 @@ impl TestEnvironment {
 
     /// Commands ask a host, and start a daemon where there is none. It is ended with the test.
     pub(crate) fn with_daemon(self) -> Self {
-        self.without_variable("HARNESS_DAEMON").variable("HARNESS_ACP", "off")
+        // On a busy machine it may take its time.
+        let env = self.without_variable("HARNESS_DAEMON").variable("HARNESS_TIMEOUT", "60");
+        env.variable("HARNESS_ACP", "off")
     }
 
     /// Ends the host of the project at once, as a crash would; whether there was one.

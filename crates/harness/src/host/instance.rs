@@ -21,9 +21,10 @@ const TRIES: usize = 100;
 /// The right to be the host, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Instance {
+    home: PathBuf,
     beside: PathBuf,
     _socket: File,
-    _root: File,
+    root: File,
 }
 
 /// In the root: its content is the pid of whoever holds it.
@@ -40,9 +41,15 @@ fn beside(socket: &Path) -> PathBuf {
 impl Instance {
     /// At once or not at all.
     pub(super) fn take(root: &Path, socket: &Path) -> Result<Self, SocketError> {
-        let root = take(&of_root(root))?;
+        let home = of_root(root);
+        let root = take(&home)?;
         let beside = beside(socket);
-        Ok(Self { _socket: take(&beside)?, beside, _root: root })
+        Ok(Self { _socket: take(&beside)?, beside, home, root })
+    }
+
+    /// Whether the root is still there and still ours: somebody may have removed it, or `.harness`.
+    pub(super) fn holds(&self) -> bool {
+        is_at(&self.root, &self.home)
     }
 }
 
@@ -74,14 +81,18 @@ fn take(path: &Path) -> Result<File, SocketError> {
             Err(TryLockError::WouldBlock) => return Err(SocketError::Running { pid: pid(&file) }),
             Err(TryLockError::Error(e)) => return Err(io_error("lock", path, e)),
         }
-        let same = |a: &fs::Metadata, b: &fs::Metadata| (a.dev(), a.ino()) == (b.dev(), b.ino());
-        let ours = file.metadata().map_err(|e| io_error("look at", path, e))?;
-        if fs::symlink_metadata(path).is_ok_and(|there| same(&there, &ours)) {
+        if is_at(&file, path) {
             sign(&mut file).map_err(|e| io_error("write", path, e))?;
             return Ok(file);
         }
     }
     Err(SocketError::Running { pid: None })
+}
+
+fn is_at(file: &File, path: &Path) -> bool {
+    let inode = |found: fs::Metadata| (found.dev(), found.ino());
+    let there = fs::symlink_metadata(path).map(inode);
+    there.is_ok_and(|there| file.metadata().map(inode).is_ok_and(|ours| ours == there))
 }
 
 fn sign(file: &mut File) -> io::Result<()> {

@@ -139,7 +139,7 @@ pub struct Bound {
     root: PathBuf,
     inode: (u64, u64),
     // Dropped last: the next host finds no socket of ours.
-    _instance: Instance,
+    instance: Instance,
 }
 
 /// Binds the socket of `root`, which is canonical, as its only host. A socket that nobody listens on
@@ -165,7 +165,7 @@ pub fn bind(root: &Path, places: &Places) -> Result<Bound, SocketError> {
         .map_err(|e| io_error("protect", &path, e))?;
     let made = fs::symlink_metadata(&path).map_err(|e| io_error("look at", &path, e))?;
     let inode = (made.dev(), made.ino());
-    let bound = Bound { listener, path, root: root.to_owned(), inode, _instance: instance };
+    let bound = Bound { listener, path, root: root.to_owned(), inode, instance };
     bound.name().map_err(|e| io_error("write", &root.join(".harness/socket"), e))?;
     Ok(bound)
 }
@@ -223,15 +223,19 @@ impl Bound {
         &self.path
     }
 
-    /// Whether clients still find it under its path.
+    /// Whether clients still find it under its path, and the root is still there.
     pub(super) fn can_be_found(&self) -> bool {
+        self.is_there() && self.instance.holds()
+    }
+
+    fn is_there(&self) -> bool {
         let ours = |found: fs::Metadata| (found.dev(), found.ino()) == self.inode;
         fs::symlink_metadata(&self.path).is_ok_and(ours)
     }
 
     /// From here on nobody finds it. It is still the only host.
     pub(super) fn unlink(&self) {
-        if self.can_be_found() {
+        if self.is_there() {
             _ = fs::remove_file(&self.path);
         }
         if named(&self.root).as_ref() == Some(&self.path) {
@@ -279,6 +283,7 @@ mod tests {
     fn a_socket_is_private_named_and_gone_with_its_owner() {
         let (_dir, root, places) = place();
         let bound = bind(&root, &places).unwrap();
+        assert!(bound.can_be_found());
         assert_eq!(fs::metadata(bound.path()).unwrap().mode() & 0o777, 0o600);
         assert_eq!(named(&root).as_deref(), Some(bound.path()));
         let pid = Some(std::process::id());
@@ -288,7 +293,9 @@ mod tests {
         drop(bound);
         assert!(!root.join("s").exists() && named(&root).is_none());
         assert!(!root.join("s.lock").exists());
-        drop(bind(&root, &elsewhere).unwrap());
+        let bound = bind(&root, &elsewhere).unwrap();
+        fs::remove_dir_all(root.join(".harness")).unwrap();
+        assert!(!bound.can_be_found(), "whoever comes next makes a new one");
     }
 
     #[test]

@@ -112,7 +112,7 @@ impl Session<'_> {
             // Hooks act only while there is a session.
             RealDisk::open(root.path())?.make_marker()?;
         }
-        let bound = socket::bind(root.path(), &self.places)?;
+        let bound = crate::host::bind(root, &self.places)?;
         self.view.refresh(root.path());
         let told = Told::from_here_on(root.path(), Arc::clone(&self.view))?;
         let hub = Hub::new(row.id.as_str());

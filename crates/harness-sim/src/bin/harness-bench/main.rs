@@ -1,6 +1,7 @@
 //! What things cost, each against a yardstick measured in the same run: machines are noisy, ratios
 //! less so. `cargo xtask bench` builds and runs it.
 
+mod daemon;
 mod gap;
 mod hub;
 mod program;
@@ -36,6 +37,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut report = Report::default();
     program::measure(&harness, effort, &mut report)?;
     store::measure(effort, &mut report)?;
+    daemon::measure(&harness, effort, &mut report)?;
     hub::measure(effort, &mut report)?;
     gap::measure(&harness, effort, &mut report)?;
     report.print();

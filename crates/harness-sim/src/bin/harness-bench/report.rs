@@ -28,6 +28,14 @@ impl Report {
         self.rows.push([what.to_owned(), time(measured), String::new(), bar, verdict.to_owned()]);
     }
 
+    /// An amount of memory that may be at most `bar`.
+    pub(crate) fn bytes(&mut self, what: &str, measured: u64, bar: u64) {
+        let verdict = if measured <= bar { "ok" } else { "OVER" };
+        let mebibytes = |bytes: u64| format!("{:.1} MiB", bytes as f64 / 1048576.0);
+        let (measured, bar) = (mebibytes(measured), format!("(bar {})", mebibytes(bar)));
+        self.rows.push([what.to_owned(), measured, String::new(), bar, verdict.to_owned()]);
+    }
+
     /// A figure without a bar.
     pub(crate) fn note(&mut self, what: &str, measured: Duration) {
         self.rows.push([
