@@ -58,7 +58,9 @@ pub(crate) enum Command {
     Send(commands::send::Args),
     Abort(commands::abort::Args),
     Kick(commands::kick::Args),
+    Daemon(commands::daemon::Args),
     Ping(commands::ping::Args),
+    Shutdown(commands::shutdown::Args),
     GetState(commands::get_state::Args),
     Report(commands::report::Args),
     Verify(commands::verify::Args),
@@ -84,7 +86,8 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Tasks", &["add", "run", "task", "plan", "research", "rescue"]),
     ("Looking", &["status", "log", "report", "runs", "why", "verify"]),
     ("Talking with a run", &["questions", "reply", "send", "kick", "abort", "ask"]),
-    ("For scripts", &["ping", "get-state", "worker-id", "completions", "man"]),
+    ("The daemon", &["daemon", "ping", "get-state", "shutdown"]),
+    ("For scripts", &["worker-id", "completions", "man"]),
 ];
 
 /// The whole command line as data, for parsing, completions and the manual.

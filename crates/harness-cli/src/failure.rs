@@ -2,7 +2,11 @@
 
 use std::{fmt, io, path::Path};
 
-use harness::store::disk::DiskError;
+use harness::{
+    completion::{Fault, NotDone},
+    host::wire::Refused,
+    store::disk::DiskError,
+};
 
 use crate::{
     exit::ExitCode,
@@ -132,6 +136,13 @@ impl From<harness::host::socket::SocketError> for Failure {
         use harness::host::socket::SocketError;
         let failure = Self::config(why.to_string());
         match why {
+            SocketError::Running { pid } => {
+                let running = Self::error(failure.error);
+                match pid {
+                    Some(pid) => running.hint(format!("it is process {pid}")),
+                    None => running,
+                }
+            }
             SocketError::TooLong { .. } => failure.hint("set HARNESS_SOCKET to a shorter one"),
             SocketError::NotASocket { .. } => {
                 failure.hint("remove it, or set HARNESS_SOCKET to another path")
@@ -143,6 +154,38 @@ impl From<harness::host::socket::SocketError> for Failure {
                 failure.hint("set XDG_RUNTIME_DIR to a directory of yours")
             }
         }
+    }
+}
+
+impl From<Fault> for Kind {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Request => Self::Error,
+            Fault::Config => Self::Config,
+            Fault::Stopped => Self::Interrupted,
+        }
+    }
+}
+
+impl From<NotDone> for Failure {
+    fn from(NotDone { fault, message, hints }: NotDone) -> Self {
+        Self { kind: fault.into(), error: message, hints }
+    }
+}
+
+impl From<Refused> for Failure {
+    fn from(Refused { message, fault, hints }: Refused) -> Self {
+        // What the host stopped by itself nobody stopped here.
+        let kind = if fault == Fault::Config { Kind::Config } else { Kind::Error };
+        Self { kind, error: message, hints }
+    }
+}
+
+/// For the wire.
+impl From<Failure> for Refused {
+    fn from(Failure { kind, error, hints }: Failure) -> Self {
+        let fault = if kind == Kind::Config { Fault::Config } else { Fault::Request };
+        Self { message: error, fault, hints }
     }
 }
 

@@ -1,31 +1,45 @@
 //! The host of a root as commands see it: who answers is asked, and where nobody does the files are
 //! changed.
 
-use std::time::Duration;
+use std::{ffi::OsStr, io::Write as _, time::Duration};
 
 use harness::{
     clock::{Clock as _, SystemClock},
     host::{
         client::{ANSWER_WITHIN, Client, ClientError},
-        socket::Places,
-        wire,
+        socket::{self, Places},
+        spawn, wire,
     },
+    store::disk::{Disk as _, RealDisk},
 };
 use harness_core::{Command, Reply, decide};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     commands::Invocation,
     environment::Environment,
     failure::{Failure, Result},
     root::StateRoot,
+    store::warn,
 };
+
+const TIMEOUT: &str = "HARNESS_TIMEOUT";
+const TIMEOUT_SECONDS: u64 = 5;
+/// When a daemon that a command started has had nothing to do for this long, it leaves.
+const IDLE_SECONDS: &str = "1800";
+/// After this long without an answer a person is told what is being waited for.
+const SILENCE: Duration = Duration::from_secs(1);
 
 pub(crate) fn places(env: &Environment) -> Places {
     Places {
         socket: env.path("HARNESS_SOCKET").map(Into::into),
         runtime_dir: env.path("XDG_RUNTIME_DIR").map(Into::into),
     }
+}
+
+/// For a run: a daemon that is there makes way, or says who works on a task that it gave out.
+pub(crate) fn make_way(root: &StateRoot, places: &Places) -> Result<()> {
+    Ok(spawn::make_way(root.path(), places, ANSWER_WITHIN)?)
 }
 
 /// What came of asking.
@@ -35,10 +49,29 @@ pub(crate) enum Asked {
     Nobody,
 }
 
+/// How long an answer may take.
+pub(crate) enum Patience {
+    /// It waits for nobody.
+    Short,
+    /// As long as somebody is there to answer; after a while a person is told this.
+    Patient(String),
+}
+
+/// Whether a daemon that is started leaves by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stay {
+    WhileNeeded,
+    UntilStopped,
+}
+
 impl Invocation {
+    /// `HARNESS_DAEMON=off`: the files alone.
+    fn asks_hosts(&self) -> bool {
+        self.env.get("HARNESS_DAEMON").is_none_or(|value| value != "off")
+    }
+
     fn host(&self, root: &StateRoot) -> Option<Client> {
-        // `HARNESS_DAEMON=off`: the files alone.
-        if self.env.get("HARNESS_DAEMON").is_some_and(|value| value == "off") {
+        if !self.asks_hosts() {
             return None;
         }
         Client::find(root.path(), &places(&self.env))
@@ -48,24 +81,95 @@ impl Invocation {
     pub(crate) fn ask_host(
         &self,
         root: &StateRoot,
-        mut request: Value,
+        request: Value,
         within: Option<Duration>,
     ) -> Result<Asked> {
         let Some(mut host) = self.host(root) else { return Ok(Asked::Nobody) };
-        request["root"] = root.path().display().to_string().into();
+        let request = addressed(root, request);
         match host.ask(&request, within) {
             Ok(data) => Ok(Asked::Answered(data)),
-            Err(ClientError::Refused(message)) if wire::is_of_another_root(&message) => {
-                Ok(Asked::Nobody)
-            }
-            // Everything but a new task can be asked twice: the second time changes nothing.
-            Err(ClientError::Gone) if request["command"] != "task_add" => Ok(Asked::Nobody),
-            Err(why @ (ClientError::Gone | ClientError::Silent)) => {
-                Err(Failure::error(why.to_string())
-                    .hint("`harness task list` shows whether it was done"))
-            }
-            Err(why) => Err(Failure::error(why.to_string())),
+            Err(why) if did_nothing(&request, &why) => Ok(Asked::Nobody),
+            Err(why) => Err(self.failed(root, why)),
         }
+    }
+
+    /// One request to the host of `root`, which is started if there is none. `Nobody` only where
+    /// hosts are not to be asked.
+    pub(crate) fn ask_or_start(
+        &self,
+        root: &StateRoot,
+        request: &Value,
+        patience: &Patience,
+    ) -> Result<Asked> {
+        if !self.asks_hosts() {
+            return Ok(Asked::Nobody);
+        }
+        let request = addressed(root, request.clone());
+        if let Some(mut host) = self.host(root) {
+            match patience.ask(&mut host, &request) {
+                Ok(data) => return Ok(Asked::Answered(data)),
+                Err(why) if did_nothing(&request, &why) => {}
+                Err(why) => return Err(self.failed(root, why)),
+            }
+        }
+        let mut host = self.start_daemon(root, Stay::WhileNeeded)?;
+        match patience.ask(&mut host, &request) {
+            Ok(data) => Ok(Asked::Answered(data)),
+            Err(why) => Err(self.failed(root, why)),
+        }
+    }
+
+    /// Starts the daemon of `root` and waits until it answers.
+    pub(crate) fn start_daemon(&self, root: &StateRoot, stay: Stay) -> Result<Client> {
+        RealDisk::open(root.path())?.ensure_home()?;
+        let places = places(&self.env);
+        let socket = socket::path(root.path(), &places)?;
+        let worktree = self.worktree(root);
+        let mut arguments: Vec<&OsStr> = vec!["daemon".as_ref(), "--detached".as_ref()];
+        if stay == Stay::WhileNeeded {
+            arguments.extend(["--idle-seconds", IDLE_SECONDS].map(OsStr::new));
+        }
+        arguments.extend(["--root".as_ref(), root.path().as_os_str(), "--".as_ref()]);
+        arguments.extend([socket.as_os_str(), worktree.as_os_str()]);
+        let program = std::env::current_exe()?;
+        let within = self.timeout()?;
+        spawn::start(&program, &arguments, root.path(), &places, within).map_err(|why| {
+            Failure::error(why.to_string())
+                .hint("its words are in .harness/daemon.log")
+                .hint("HARNESS_DAEMON=off works on the files alone")
+        })
+    }
+
+    pub(crate) fn timeout(&self) -> Result<Duration> {
+        Ok(Duration::from_secs(self.seconds(TIMEOUT)?.unwrap_or(TIMEOUT_SECONDS)))
+    }
+
+    fn failed(&self, root: &StateRoot, why: ClientError) -> Failure {
+        let unknown = matches!(&why, ClientError::Refused(refused)
+            if refused.message.starts_with("Unknown command: "));
+        if (unknown || matches!(why, ClientError::Strange))
+            && let Some(other) = self.other_version(root)
+        {
+            return Failure::error(format!("{why}: {other}"))
+                .hint("end it with `harness shutdown`; the next command starts this version");
+        }
+        match why {
+            ClientError::Refused(refused) if wire::is_of_another_root(&refused.message) => {
+                Failure::from(refused).hint("unset HARNESS_SOCKET, or set it to another path")
+            }
+            ClientError::Refused(refused) => refused.into(),
+            ClientError::Gone | ClientError::Silent => Failure::error(why.to_string())
+                .hint("`harness task list` shows whether it was done"),
+            ClientError::TooLong { .. } | ClientError::Strange | ClientError::Io(_) => {
+                Failure::error(why.to_string())
+            }
+        }
+    }
+
+    /// What to say of a host that is of another version than this program.
+    fn other_version(&self, root: &StateRoot) -> Option<String> {
+        let ping = addressed(root, json!({ "command": "ping" }));
+        differs(&self.host(root)?.ask(&ping, Some(ANSWER_WITHIN)).ok()?)
     }
 
     /// The same where only a host can help.
@@ -80,7 +184,7 @@ impl Invocation {
             Asked::Nobody => {
                 let root = root.path().display();
                 Err(Failure::error(format!("no harness is running in {root}"))
-                    .hint("`harness run` answers while it works"))
+                    .hint("`harness run` answers while it works, `harness daemon start` stays"))
             }
         }
     }
@@ -92,7 +196,11 @@ impl Invocation {
         command: &Command,
     ) -> Result<Option<Reply>> {
         let Some(request) = wire::request(command) else { return Ok(None) };
-        let asked = self.ask_host(root, request, Some(ANSWER_WITHIN));
+        let asked = if starts_daemon(command) {
+            self.ask_or_start(root, &request, &Patience::Short)
+        } else {
+            self.ask_host(root, request, Some(ANSWER_WITHIN))
+        };
         match asked.map_err(|failure| self.explained(root, command, failure))? {
             Asked::Nobody => Ok(None),
             Asked::Answered(data) => match wire::reply(&data) {
@@ -115,5 +223,68 @@ impl Invocation {
             Err(refusal) if refusal.to_string() == failure.error => refusal.into(),
             _ => failure,
         }
+    }
+}
+
+impl Patience {
+    fn ask(&self, host: &mut Client, request: &Value) -> Result<Value, ClientError> {
+        match self {
+            Self::Short => host.ask(request, Some(ANSWER_WITHIN)),
+            Self::Patient(words) => host.ask_patiently(request, SILENCE, || {
+                _ = writeln!(std::io::stderr(), "{words} …");
+            }),
+        }
+    }
+}
+
+/// Commands of workers have a daemon started; those of the ledger's authors use the files without one.
+fn starts_daemon(command: &Command) -> bool {
+    matches!(
+        command,
+        Command::Claim(_)
+            | Command::Complete(_)
+            | Command::Checkpoint(_)
+            | Command::Fail(_)
+            | Command::Renew(_)
+    )
+}
+
+/// Says which root is meant.
+fn addressed(root: &StateRoot, mut request: Value) -> Value {
+    request["root"] = root.path().display().to_string().into();
+    request
+}
+
+/// Whether it can be asked again elsewhere: it was not done, or a second time changes nothing.
+fn did_nothing(request: &Value, why: &ClientError) -> bool {
+    match why {
+        ClientError::Refused(refused) => wire::is_of_another_root(&refused.message),
+        ClientError::Gone => {
+            request["command"] != "task_add" && request["command"] != "plan_import"
+        }
+        _ => false,
+    }
+}
+
+/// What to say of the answer to a ping if it is that of another version.
+fn differs(ping: &Value) -> Option<String> {
+    let (version, protocol) = (ping["version"].as_str().unwrap_or("?"), ping["protocol"].as_u64());
+    let own = env!("CARGO_PKG_VERSION");
+    if version == own && protocol == Some(wire::PROTOCOL) {
+        return None;
+    }
+    let spoken = protocol.map_or("?".to_owned(), |p| p.to_string());
+    let pid = &ping["pid"];
+    Some(format!(
+        "the harness that answers (pid={pid}) is version {version} with protocol {spoken}, \
+         this one is {own} with {}",
+        wire::PROTOCOL
+    ))
+}
+
+/// Says so where whoever answered is of another version.
+pub(crate) fn warn_of_version(ping: &Value) {
+    if let Some(other) = differs(ping) {
+        warn(&other);
     }
 }

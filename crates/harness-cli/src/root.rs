@@ -47,6 +47,22 @@ impl StateRoot {
         Ok(Self(top.unwrap_or(&start).to_owned()))
     }
 
+    /// The root that a daemon serves, whether it has a ledger yet or not: the one it is told, else as
+    /// seen from its work tree.
+    pub(crate) fn to_serve(
+        env: &Environment,
+        told: Option<&Path>,
+        worktree: &Path,
+    ) -> Result<Self> {
+        if let Some(told) = told {
+            return Ok(Self(canonical(told)?));
+        }
+        match env.path(PIN) {
+            Some(pinned) => Ok(Self(pinned_root(pinned)?)),
+            None => Self::discover(env, worktree).or_else(|_| Self::for_init(env, worktree)),
+        }
+    }
+
     pub(crate) fn path(&self) -> &Path {
         &self.0
     }

@@ -32,9 +32,13 @@ impl Invocation {
     }
 
     pub(crate) fn store(&self, root: &StateRoot) -> Result<FileStore> {
+        Ok(FileStore::open(root.path(), Locking::Each(self.lock_wait()?))?)
+    }
+
+    /// How long the lock is waited for.
+    pub(crate) fn lock_wait(&self) -> Result<Wait> {
         let seconds = self.seconds(LOCK_TIMEOUT)?.unwrap_or(LOCK_TIMEOUT_SECONDS);
-        let wait = Wait::For(Duration::from_secs(seconds));
-        Ok(FileStore::open(root.path(), Locking::Each(wait))?)
+        Ok(Wait::For(Duration::from_secs(seconds)))
     }
 
     /// Makes one command true, or says why not: by the host that answers, else in the files.
@@ -53,7 +57,7 @@ impl Invocation {
     ) -> Result<(Reply, Option<PathBuf>)> {
         let mut store = self.store(root)?;
         let mut applied = store.apply(SystemClock.now(), std::slice::from_ref(&command))?;
-        let archived = applied.archived.pop().map(|path| root.path().join(path));
+        let archived = applied.archived.pop().map(|(_, path)| root.path().join(path));
         Ok((self.answer(applied)?, archived))
     }
 
@@ -73,7 +77,7 @@ impl Invocation {
         Ok(self.seconds(LEASE)?.unwrap_or(harness_core::lease::SESSION_LEASE_SECONDS))
     }
 
-    fn seconds(&self, variable: &str) -> Result<Option<u64>> {
+    pub(crate) fn seconds(&self, variable: &str) -> Result<Option<u64>> {
         let Some(text) = self.env.text(variable)? else { return Ok(None) };
         let seconds = text.trim().parse::<u64>().ok().filter(|s| *s <= 365 * 24 * 3600);
         seconds.map(Some).ok_or_else(|| {

@@ -135,6 +135,7 @@ pub mod attachments;
 mod channel;
 pub mod check;
 pub mod clock;
+pub mod completion;
 pub mod conversation;
 mod cx;
 mod define;
@@ -151,6 +152,8 @@ mod repeat;
 pub mod research;
 pub mod shell;
 pub mod store;
+pub mod telemetry;
+pub mod trajectory;
 pub mod workspace;
 
 // Define a flow and run it.

@@ -1,16 +1,18 @@
 //! `harness get-state`
 
 use harness::host::wire;
+use serde_json::json;
 
 use super::Invocation;
 use crate::{
     exit::ExitCode,
-    failure::{Failure, Result},
+    failure::{Failure, Kind, Result},
+    host::{Asked, Patience},
 };
 
 /// Print the goal and all tasks as JSON
 ///
-/// The tasks by id, in the ledger's order, as they are on the socket.
+/// The tasks by id, in the ledger's order, as the daemon knows them; it is started if there is none.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -19,14 +21,22 @@ Examples:
 pub(crate) struct Args {}
 
 pub(crate) fn run(invocation: &mut Invocation, _: Args) -> Result<ExitCode> {
-    // What a host answers is what stands in the files, which can be read without it.
     let root = invocation.root().map_err(|failure| match failure.kind {
-        crate::failure::Kind::Error => {
-            Failure::error("No active workflow").hint("make one with `harness init`")
-        }
+        Kind::Error => nothing(),
         _ => failure,
     })?;
-    let ledger = invocation.look(&root)?;
-    invocation.out.json(&wire::state(&ledger))?;
+    let request = json!({ "command": "get_state" });
+    let state = match invocation.ask_or_start(&root, &request, &Patience::Short)? {
+        Asked::Answered(state) => state,
+        Asked::Nobody => wire::state(&invocation.look(&root)?),
+    };
+    if state.is_null() {
+        return Err(nothing());
+    }
+    invocation.out.json(&state)?;
     Ok(ExitCode::Done)
+}
+
+fn nothing() -> Failure {
+    Failure::error("No active workflow").hint("make one with `harness init`")
 }

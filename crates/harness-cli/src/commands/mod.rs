@@ -5,6 +5,7 @@ pub(crate) mod add;
 pub(crate) mod ask;
 pub(crate) mod completions;
 pub(crate) mod config;
+pub(crate) mod daemon;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 mod fields;
@@ -23,6 +24,7 @@ pub(crate) mod research;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod send;
+pub(crate) mod shutdown;
 pub(crate) mod status;
 pub(crate) mod task;
 pub(crate) mod trust;
@@ -37,7 +39,7 @@ use crate::{
     config::{Config, Overrides},
     environment::Environment,
     exit::ExitCode,
-    failure::{Failure, Result},
+    failure::{Failure, Kind, Result},
     render::{ColorWhen, Out, Paint},
     root::StateRoot,
 };
@@ -54,6 +56,16 @@ impl Invocation {
     /// The state root that this command is about.
     pub(crate) fn root(&self) -> Result<StateRoot> {
         StateRoot::discover(&self.env, &working_directory()?)
+    }
+
+    /// The same for what works without a ledger too: then where `init` would make one.
+    pub(crate) fn root_or_new(&self) -> Result<StateRoot> {
+        match self.root() {
+            Err(failure) if failure.kind == Kind::Error => {
+                StateRoot::for_init(&self.env, &working_directory()?)
+            }
+            found => found,
+        }
     }
 
     /// The configuration that holds in `root`, below what the flags say.
@@ -108,7 +120,9 @@ fn dispatch(invocation: &mut Invocation, cli: Cli) -> Result<ExitCode> {
         Command::Send(args) => send::run(invocation, args),
         Command::Abort(args) => abort::run(invocation, args),
         Command::Kick(args) => kick::run(invocation, args),
+        Command::Daemon(args) => daemon::run(invocation, args),
         Command::Ping(args) => ping::run(invocation, args),
+        Command::Shutdown(args) => shutdown::run(invocation, args),
         Command::GetState(args) => get_state::run(invocation, args),
         Command::Report(args) => report::run(invocation, args),
         Command::Verify(args) => verify::run(invocation, args),

@@ -1,14 +1,18 @@
 //! `harness ping`
 
-use harness::host::client::ANSWER_WITHIN;
 use serde_json::json;
 
 use super::Invocation;
-use crate::{exit::ExitCode, failure::Result};
+use crate::{
+    exit::ExitCode,
+    failure::{Failure, Result},
+    host::{Asked, Patience, warn_of_version},
+};
 
-/// Ask whether a harness is running here
+/// Ask whether a harness answers here
 ///
-/// Prints `ok` if one answers on the socket of this ledger, which `harness run` serves while it works.
+/// Prints `ok`. Who answers is the daemon, which is started if there is none, or `harness run` while it
+/// works.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -16,8 +20,14 @@ Examples:
 pub(crate) struct Args {}
 
 pub(crate) fn run(invocation: &mut Invocation, _: Args) -> Result<ExitCode> {
-    let root = invocation.root()?;
-    invocation.ask_running(&root, json!({ "command": "ping" }), Some(ANSWER_WITHIN))?;
+    let root = invocation.root_or_new()?;
+    let ping = json!({ "command": "ping" });
+    match invocation.ask_or_start(&root, &ping, &Patience::Short)? {
+        Asked::Answered(answer) => warn_of_version(&answer),
+        Asked::Nobody => {
+            return Err(Failure::error("HARNESS_DAEMON is off: nobody is asked"));
+        }
+    }
     invocation.out.line("ok")?;
     Ok(ExitCode::Done)
 }

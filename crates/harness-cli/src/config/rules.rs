@@ -1,6 +1,7 @@
 //! The keys that say how strictly work is judged, as the machines want them.
 
 use harness_core::{
+    command::Unchecked,
     machine::attempt::Rules,
     protect::{OnTouch, Protected},
 };
@@ -19,5 +20,10 @@ impl Config {
         let protected = protected.map_err(|bad| Failure::config(bad.to_string()))?;
         let (clean, baseline) = (self.validation.clean, self.validation.baseline);
         Ok(Rules { clean, baseline, protected })
+    }
+
+    /// What the word of a worker is worth for a task without a check.
+    pub(crate) fn unchecked(&self) -> Unchecked {
+        if self.require_validation { Unchecked::Forbidden } else { Unchecked::Allowed }
     }
 }

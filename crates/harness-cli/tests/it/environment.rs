@@ -11,7 +11,7 @@
 //!
 //! Nothing of the machine shines through: of the caller's environment only PATH is kept, git reads
 //! no configuration but the test's and has a fixed author and date, and there is no terminal (stdin
-//! is empty). `output()`, `stdout` and `stderr` are *normalised*, for snapshots: the project is
+//! is empty). No daemon is started unless a test asks for it (`with_daemon`). `output()`, `stdout` and `stderr` are *normalised*, for snapshots: the project is
 //! `[ROOT]`, the home `[HOME]`, a time `[TIME]`, a made worker id `[WORKER]`, a pid `[PID]`.
 //! Snapshots are inline only (`insta::assert_snapshot!(text, @"…")`); `cargo insta accept` fills
 //! them in, or the failing test shows what to paste.
@@ -71,6 +71,8 @@ impl TestEnvironment {
             ("GIT_COMMITTER_NAME", "Test Committer".into()),
             ("GIT_COMMITTER_EMAIL", "committer@example.com".into()),
             ("GIT_COMMITTER_DATE", "2025-07-01T10:00:00Z".into()),
+            // Commands start no daemon and ask none; see `with_daemon`.
+            ("HARNESS_DAEMON", "off".into()),
         ];
         let variables = variables.map(|(name, value)| (name.into(), value)).into();
         Self { _directory: directory, home, root, variables }
@@ -82,6 +84,28 @@ impl TestEnvironment {
         env.git(["init", "--quiet"]);
         env.git(["commit", "--quiet", "--allow-empty", "--message", "start"]);
         env
+    }
+
+    /// Commands ask a host, and start a daemon where there is none. It is ended with the test.
+    pub(crate) fn with_daemon(self) -> Self {
+        self.without_variable("HARNESS_DAEMON").variable("HARNESS_ACP", "off")
+    }
+
+    /// Ends the host of the project at once, as a crash would; whether there was one.
+    pub(crate) fn kill_host(&self) -> bool {
+        let path = self.root.join(".harness/daemon.lock");
+        let Ok(lock) = fs::File::options().read(true).write(true).open(&path) else { return false };
+        if lock.try_lock().is_ok() {
+            return false;
+        }
+        let pid: i32 = fs::read_to_string(&path).unwrap_or_default().trim().parse().unwrap_or(0);
+        if pid > 1 {
+            let pid = nix::unistd::Pid::from_raw(pid);
+            _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL);
+            // The kernel lets go when it is dead.
+            _ = lock.lock();
+        }
+        true
     }
 
     /// Sets a variable for all later runs.
@@ -205,6 +229,7 @@ impl TestEnvironment {
 impl Drop for TestEnvironment {
     /// What the lock leaves beside itself is of no use without the project.
     fn drop(&mut self) {
+        self.kill_host();
         let hash = harness::store::lock::root_hash(&self.root);
         _ = fs::remove_file(format!("/tmp/harness-{hash}.lock.guard"));
     }

@@ -18,6 +18,7 @@ fn world() -> TestEnvironment {
     let others = std::env::var_os("PATH").unwrap();
     let path = std::env::join_paths([binary].into_iter().chain(std::env::split_paths(&others)));
     let env = TestEnvironment::with_git()
+        .with_daemon()
         .variable("HARNESS_WORKER_ID", "w")
         .variable("PATH", path.unwrap());
     env.run(["init"]).success();
@@ -76,21 +77,21 @@ impl Waiting {
     }
 }
 
-fn socket(env: &TestEnvironment) -> PathBuf {
+pub(crate) fn socket(env: &TestEnvironment) -> PathBuf {
     env.read(".harness/socket").trim_end().into()
 }
 
-fn connect(env: &TestEnvironment) -> BufReader<UnixStream> {
+pub(crate) fn connect(env: &TestEnvironment) -> BufReader<UnixStream> {
     BufReader::new(UnixStream::connect(socket(env)).unwrap())
 }
 
-fn answer(client: &mut BufReader<UnixStream>) -> Value {
+pub(crate) fn answer(client: &mut BufReader<UnixStream>) -> Value {
     let mut line = String::new();
     client.read_line(&mut line).unwrap();
     serde_json::from_str(&line).unwrap_or_else(|why| panic!("{why}: {line:?}"))
 }
 
-fn ask(client: &mut BufReader<UnixStream>, line: impl AsRef<[u8]>) -> Value {
+pub(crate) fn ask(client: &mut BufReader<UnixStream>, line: impl AsRef<[u8]>) -> Value {
     client.get_mut().write_all(line.as_ref()).unwrap();
     client.get_mut().write_all(b"\n").unwrap();
     answer(client)
@@ -160,7 +161,7 @@ fn a_second_terminal_changes_the_ledger_while_a_run_works() {
     assert_eq!(state["tasks"]["task-001"]["status"], "running");
     assert_eq!(run.go_on(), Some(0));
     assert_eq!(task(&env, 1)["status"], "completed");
-    env.run(["ping"]).code(1).stderr_contains("no harness is running");
+    env.run(["daemon", "status"]).code(1).stderr_contains("no daemon is running");
 }
 
 #[test]
@@ -306,7 +307,7 @@ fn a_killed_run_leaves_a_socket_that_nobody_minds() {
     run.run.kill().unwrap();
     run.run.wait().unwrap();
     assert!(left.exists());
-    env.run(["ping"]).code(1);
+    env.run(["daemon", "status"]).code(1);
     env.run(["add", "by the files", "--validate", "true", "--instructions", "true"]).success();
     env.run(["run", "--agent", "shell"]).success();
     assert!(!left.exists() && !env.exists(".harness/socket"));

@@ -4,6 +4,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "clippy only knows #[test] functions")]
 
 mod config;
+mod crowd;
+mod daemon;
+mod daemon_wire;
 mod demo;
 mod doctor;
 mod documents;

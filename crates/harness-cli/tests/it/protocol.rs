@@ -310,6 +310,16 @@ fn the_trajectory_is_what_the_facts_say() {
 }
 
 #[test]
+fn telemetry_is_what_the_facts_say() {
+    let facts = every_fact();
+    // A replaced plan is told of as a new one is.
+    let told = facts.iter().filter(|fact| !matches!(fact, Fact::PlanReplaced { .. }));
+    let told = told.filter_map(harness::telemetry::object);
+    let text: String = told.map(|object| format!("{object}\n")).collect();
+    assert_eq!(protocol().block("json telemetry"), text);
+}
+
+#[test]
 fn log_lines_read_and_print_back() {
     let page = protocol();
     let blocks = page.blocks("text log").into_iter().chain(page.blocks("text log-line"));

@@ -180,6 +180,7 @@ fn a_check_sees_its_task_and_its_tail_is_shown() {
     checking task-001: env | grep ^HARNESS_ | sort; exit 3
     Error: Task task-001: the check failed (exit code 3)
       | HARNESS_ATTEMPT=1
+      | HARNESS_DAEMON=off
       | HARNESS_EPOCH=1
       | HARNESS_SESSION=0
       | HARNESS_STATE_ROOT=[ROOT]

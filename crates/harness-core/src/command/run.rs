@@ -90,6 +90,8 @@ pub struct Anew {
     pub max_cost_usd: Option<f64>,
     pub max_tokens: Option<u64>,
     pub max_duration_seconds: Option<u64>,
+    /// An attempt that a crash left is paid by whoever goes on with it.
+    pub parent: Option<RunId>,
 }
 
 /// The rows that a decision about a run needs.
@@ -213,6 +215,7 @@ impl OfRun {
         let Anew { agent, agent_command, verify, completion_promise, .. } = take.anew.clone();
         run.agent = agent.unwrap_or_else(|| std::mem::take(&mut run.agent));
         run.agent_command = agent_command.unwrap_or_else(|| run.agent_command.take());
+        run.parent = take.anew.parent.clone().or_else(|| run.parent.take());
         run.verify = verify.or_else(|| run.verify.take());
         run.completion_promise =
             completion_promise.unwrap_or_else(|| std::mem::take(&mut run.completion_promise));

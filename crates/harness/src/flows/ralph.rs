@@ -123,6 +123,7 @@ async fn open(tools: &Tools, task: &Task, now: Timestamp) -> Result<Run> {
         agent_command: Some(parent.agent_command),
         completion_promise: Some(parent.completion_promise),
         max_iterations: Some(parent.limits.max_iterations),
+        parent: Some(parent.id),
         ..Anew::default()
     };
     let step = RunStep::Take(Take { anew, ..Take::default() });

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{
     socket::{self, Places},
-    wire::LINE_BYTES_MAX,
+    wire::{LINE_BYTES_MAX, Refused},
 };
 
 /// How long an answer may take that waits for nobody.
@@ -27,8 +27,8 @@ pub struct Client {
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// The host says no, in these words.
-    #[error("{0}")]
-    Refused(String),
+    #[error("{}", .0.message)]
+    Refused(Refused),
     /// It ended without an answer: whether it did what was asked is not known.
     #[error("the harness that was asked has ended without an answer")]
     Gone,
@@ -67,6 +67,33 @@ impl Client {
 
     /// Sends one request and waits for its answer: the `data` of it. `None` waits for ever.
     pub fn ask(&mut self, request: &Value, within: Option<Duration>) -> Result<Value, ClientError> {
+        self.send(request)?;
+        let mut answer = Vec::new();
+        self.receive(&mut answer, within)?;
+        read(&answer)
+    }
+
+    /// The same for what may take any time: waits for as long as the host holds the connection, and
+    /// calls `tell` once, after the time in `patience`.
+    pub fn ask_patiently(
+        &mut self,
+        request: &Value,
+        patience: Duration,
+        tell: impl FnOnce(),
+    ) -> Result<Value, ClientError> {
+        self.send(request)?;
+        let mut answer = Vec::new();
+        match self.receive(&mut answer, Some(patience)) {
+            Err(ClientError::Silent) => {
+                tell();
+                self.receive(&mut answer, None)?;
+            }
+            other => other?,
+        }
+        read(&answer)
+    }
+
+    fn send(&mut self, request: &Value) -> Result<(), ClientError> {
         let mut line = request.to_string();
         if line.len() > LINE_BYTES_MAX {
             return Err(ClientError::TooLong { length: line.len() });
@@ -74,20 +101,27 @@ impl Client {
         line.push('\n');
         let stream = self.stream.get_mut();
         stream.set_write_timeout(Some(ANSWER_WITHIN)).map_err(ClientError::Io)?;
-        stream.set_read_timeout(within).map_err(ClientError::Io)?;
-        stream.write_all(line.as_bytes()).map_err(broken)?;
-        let mut answer = Vec::new();
-        self.stream.read_until(b'\n', &mut answer).map_err(broken)?;
-        if answer.last() != Some(&b'\n') {
-            return Err(ClientError::Gone);
-        }
-        let answer: Value = serde_json::from_slice(&answer).map_err(|_| ClientError::Strange)?;
-        match (answer["status"].as_str(), answer["message"].as_str()) {
-            (Some("ok"), _) => Ok(answer["data"].clone()),
-            (Some("error"), Some(message)) => Err(ClientError::Refused(message.to_owned())),
-            _ => Err(ClientError::Strange),
-        }
+        stream.write_all(line.as_bytes()).map_err(broken)
     }
+
+    /// Adds to what has come of the line; what came before an error is kept.
+    fn receive(
+        &mut self,
+        answer: &mut Vec<u8>,
+        within: Option<Duration>,
+    ) -> Result<(), ClientError> {
+        self.stream.get_mut().set_read_timeout(within).map_err(ClientError::Io)?;
+        self.stream.read_until(b'\n', answer).map_err(broken)?;
+        if answer.last() == Some(&b'\n') { Ok(()) } else { Err(ClientError::Gone) }
+    }
+}
+
+fn read(answer: &[u8]) -> Result<Value, ClientError> {
+    let mut answer: Value = serde_json::from_slice(answer).map_err(|_| ClientError::Strange)?;
+    if answer["status"] == "ok" {
+        return Ok(answer["data"].take());
+    }
+    Err(Refused::read(&answer).map_or(ClientError::Strange, ClientError::Refused))
 }
 
 fn broken(why: io::Error) -> ClientError {

@@ -6,15 +6,19 @@
 //! here.
 
 pub mod client;
+mod daemon;
 mod desk;
 mod frames;
+mod instance;
 mod request;
 pub mod server;
 pub mod socket;
+pub mod spawn;
 mod told;
 mod verbs;
 pub mod wire;
 
+pub use daemon::{Daemon, Ended, Settings, Surroundings, serve_alone};
 pub use desk::{AtWork, Desk};
-pub use server::{Host, Server, serve};
+pub use server::{Duty, Host, Server, serve};
 pub use told::tell_facts;

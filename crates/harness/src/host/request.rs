@@ -3,8 +3,10 @@
 use harness_core::{Epoch, Holder, TaskId, WorkerId};
 use serde_json::{Map, Value};
 
-/// What a handler answers: data, or a message for the client.
-pub(super) type Answer = Result<Value, String>;
+use super::wire::Refused;
+
+/// What a handler answers: data, or why not.
+pub(super) type Answer = Result<Value, Refused>;
 
 #[derive(Debug)]
 pub(super) struct Request {
@@ -13,18 +15,18 @@ pub(super) struct Request {
 }
 
 impl Request {
-    pub(super) fn parse(line: &[u8]) -> Result<Self, String> {
-        let text = std::str::from_utf8(line).map_err(|_| "Invalid UTF-8".to_owned())?;
+    pub(super) fn parse(line: &[u8]) -> Result<Self, Refused> {
+        let text = std::str::from_utf8(line).map_err(|_| "Invalid UTF-8")?;
         let value: Value =
             serde_json::from_str(text).map_err(|why| format!("Invalid JSON: {why}"))?;
         let Value::Object(fields) = value else {
-            return Err("A request is a JSON object".to_owned());
+            return Err("A request is a JSON object".into());
         };
         match fields.get("command") {
             Some(Value::String(command)) if !command.is_empty() => {
                 Ok(Self { command: command.clone(), fields })
             }
-            _ => Err("Missing command".to_owned()),
+            _ => Err("Missing command".into()),
         }
     }
 
@@ -86,11 +88,14 @@ impl Request {
         TaskId::parse(&id).map_err(|why| format!("task_id: {why}"))
     }
 
-    pub(super) fn holder(&self) -> Result<Holder, String> {
-        let task = self.task()?;
+    pub(super) fn worker(&self) -> Result<WorkerId, String> {
         let worker = self.text("worker_id")?.filter(|id| !id.is_empty());
         let worker = worker.ok_or_else(|| "worker_id is required".to_owned())?;
-        let worker = WorkerId::parse(&worker).map_err(|why| format!("worker_id: {why}"))?;
+        WorkerId::parse(&worker).map_err(|why| format!("worker_id: {why}"))
+    }
+
+    pub(super) fn holder(&self) -> Result<Holder, String> {
+        let (task, worker) = (self.task()?, self.worker()?);
         Ok(Holder { task, worker, epoch: self.number("epoch")?.map(Epoch) })
     }
 }

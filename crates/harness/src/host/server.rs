@@ -11,12 +11,13 @@ use tokio::{
         UnixListener, UnixStream,
         unix::{OwnedReadHalf, OwnedWriteHalf},
     },
+    sync::watch,
     task::{JoinHandle, JoinSet},
 };
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Desk,
+    Daemon, Desk,
     frames::{Frame, Frames},
     request::{Answer, Request},
     socket::Bound,
@@ -26,8 +27,9 @@ use crate::{hub::Hub, store::Writer, workspace::Workspace};
 
 /// Connections at a time; whoever comes on top is told so and closed.
 const CONNECTIONS_MAX: usize = 512;
-/// How long those who are being answered have when the host ends.
-const FAREWELL: Duration = Duration::from_secs(2);
+/// How long those who are being answered have when the host ends: a check that has to be stopped is
+/// killed after five seconds.
+const FAREWELL: Duration = Duration::from_secs(7);
 /// How long somebody who has just connected has to ask, when the host ends.
 const LAST_WORD: Duration = Duration::from_millis(50);
 /// How often a client that waits is looked after.
@@ -41,18 +43,30 @@ pub struct Host {
     pub writer: Arc<Writer>,
     /// Where the run tells what happens; its session is started.
     pub hub: Hub,
-    /// Git, for the tree of a checkpoint.
-    pub workspace: Arc<dyn Workspace>,
+    /// Git, where the tree of a checkpoint is wanted.
+    pub workspace: Option<Arc<dyn Workspace>>,
     /// The attempts of this process.
     pub desk: Desk,
     /// How long a claim of a session lasts without a word.
     pub lease_seconds: u64,
+    /// What it is there for.
+    pub duty: Duty,
+}
+
+/// What a host is there for.
+#[derive(Clone)]
+pub enum Duty {
+    /// To work on the ledger, which it has for itself.
+    Run,
+    /// To give tasks to others.
+    Daemon(Arc<Daemon>),
 }
 
 /// A host that is served, until [`end`](Server::end).
 pub struct Server {
     stop: CancellationToken,
     accepting: JoinHandle<()>,
+    connections: watch::Receiver<usize>,
     bound: Bound,
 }
 
@@ -60,25 +74,41 @@ pub struct Server {
 pub fn serve(bound: Bound, host: Host) -> io::Result<Server> {
     let listener = bound.listener()?;
     let stop = CancellationToken::new();
-    let accepting = tokio::spawn(accept(listener, Arc::new(host), stop.clone()));
-    Ok(Server { stop, accepting, bound })
+    let (count, connections) = watch::channel(0);
+    let accepting = tokio::spawn(accept(listener, Arc::new(host), stop.clone(), count));
+    Ok(Server { stop, accepting, connections, bound })
 }
 
 impl Server {
+    /// How many clients are connected; changes with each that comes or goes.
+    pub(super) fn connections(&self) -> watch::Receiver<usize> {
+        self.connections.clone()
+    }
+
+    pub(super) fn can_be_found(&self) -> bool {
+        self.bound.can_be_found()
+    }
+
     /// Answers what was asked, takes nothing new, and unlinks the socket.
     pub async fn end(self) {
-        self.stop.cancel();
         // From here on nobody finds it; who has connected is answered.
-        drop(self.bound);
+        self.bound.unlink();
+        self.stop.cancel();
         if let Err(why) = self.accepting.await {
             tracing::error!(%why, "the host did not end well");
         }
     }
 }
 
-async fn accept(listener: UnixListener, host: Arc<Host>, stop: CancellationToken) {
+async fn accept(
+    listener: UnixListener,
+    host: Arc<Host>,
+    stop: CancellationToken,
+    count: watch::Sender<usize>,
+) {
     let mut connections = JoinSet::new();
     loop {
+        count.send_replace(connections.len());
         let accepted = tokio::select! {
             biased;
             // Whoever has connected is let in, also when the host ends: nobody new finds it then.
@@ -114,7 +144,7 @@ async fn talk(stream: UnixStream, host: Arc<Host>, stop: CancellationToken, full
     let (read, write) = stream.into_split();
     let mut client = Client { write, stop };
     if full {
-        _ = client.answer(Err("Too many connections".to_owned())).await;
+        _ = client.answer(Err("Too many connections".into())).await;
         return;
     }
     let mut frames = Frames::new(BufReader::new(read));
@@ -143,7 +173,7 @@ impl Client {
                 Frame::End => return Ok(()),
                 Frame::TooLong => {
                     let limit = wire::LINE_BYTES_MAX;
-                    Err(format!("A request has at most {limit} bytes"))
+                    Err(format!("A request has at most {limit} bytes").into())
                 }
                 Frame::Line(line) => Request::parse(&line),
             };
@@ -169,13 +199,15 @@ impl Client {
         if let Some(root) = request.text("root")?
             && std::path::Path::new(&root) != host.root
         {
-            return Err(wire::another_root(&host.root));
+            return Err(wire::another_root(&host.root).into());
         }
+        // Nobody is left to be told: what only waits for somebody is given up.
+        let waits = matches!(request.command.as_str(), "ask" | "task_claim" | "task_complete");
         tokio::select! {
             answer = verbs::handle(host, request) => answer,
-            () = self.gone(), if request.command == "ask" => Err("The client is gone".to_owned()),
+            () = self.gone(), if waits => Err("The client is gone".into()),
             () = self.stop.cancelled(), if request.command == "ask" => {
-                Err("Session aborted".to_owned())
+                Err("Session aborted".into())
             }
         }
     }
@@ -183,7 +215,7 @@ impl Client {
     async fn answer(&mut self, answer: Answer) -> io::Result<()> {
         let answer = match answer {
             Ok(data) => wire::ok(data),
-            Err(message) => wire::error(&message),
+            Err(refused) => refused.line(),
         };
         self.line(&answer).await
     }
@@ -195,7 +227,7 @@ impl Client {
     }
 
     pub(super) async fn refuse(&mut self, message: String) -> io::Result<()> {
-        self.answer(Err(message)).await
+        self.answer(Err(message.into())).await
     }
 
     /// Is ready when nobody is at the other end any more. A client that only has nothing more to

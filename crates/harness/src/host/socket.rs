@@ -15,7 +15,11 @@ use std::{
 
 use rustix::fs::OFlags;
 
-use crate::store::lock::root_hash;
+use super::instance::Instance;
+use crate::store::{
+    disk::{Disk as _, RealDisk},
+    lock::root_hash,
+};
 
 /// What a socket address holds, without its last byte.
 pub const PATH_BYTES_MAX: usize = 107;
@@ -46,11 +50,17 @@ pub enum SocketError {
         /// Where it stands.
         path: PathBuf,
     },
-    /// Somebody answers there.
-    #[error("another harness listens on {}", path.display())]
+    /// Somebody answers there who is no harness.
+    #[error("another program listens on {}", path.display())]
     Taken {
         /// Where.
         path: PathBuf,
+    },
+    /// There is a host of this root, or on this socket.
+    #[error("Another daemon is already running")]
+    Running {
+        /// If it said who it is.
+        pid: Option<u32>,
     },
     /// The directory in `/tmp` is not one that only we can use.
     #[error("{} {problem}", path.display())]
@@ -72,7 +82,7 @@ pub enum SocketError {
     },
 }
 
-fn io_error(doing: &'static str, path: &Path, source: io::Error) -> SocketError {
+pub(super) fn io_error(doing: &'static str, path: &Path, source: io::Error) -> SocketError {
     SocketError::Io { doing, path: path.to_owned(), source }
 }
 
@@ -128,10 +138,12 @@ pub struct Bound {
     path: PathBuf,
     root: PathBuf,
     inode: (u64, u64),
+    // Dropped last: the next host finds no socket of ours.
+    _instance: Instance,
 }
 
-/// Binds the socket of `root`, which is canonical and whose lock the caller holds. A socket that
-/// nobody listens on any more is replaced.
+/// Binds the socket of `root`, which is canonical, as its only host. A socket that nobody listens on
+/// any more is replaced.
 pub fn bind(root: &Path, places: &Places) -> Result<Bound, SocketError> {
     let path = path(root, places).map_err(|e| io_error("find", root, e))?;
     let length = path.as_os_str().len();
@@ -141,27 +153,38 @@ pub fn bind(root: &Path, places: &Places) -> Result<Bound, SocketError> {
     if places.socket.is_none() && runtime_dir(places).is_none() {
         make_private(&fallback())?;
     }
+    RealDisk::open(root)
+        .and_then(|disk| disk.ensure_home())
+        .map_err(|e| io_error("make", &root.join(".harness"), e))?;
+    refuse_others(&path)?;
+    let instance = Instance::take(root, &path)?;
     make_room(&path)?;
     let listener = UnixListener::bind(&path).map_err(|e| io_error("listen on", &path, e))?;
     // Who connects before this is asked for its uid all the same.
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600))
         .map_err(|e| io_error("protect", &path, e))?;
     let made = fs::symlink_metadata(&path).map_err(|e| io_error("look at", &path, e))?;
-    let bound = Bound { listener, path, root: root.to_owned(), inode: (made.dev(), made.ino()) };
+    let inode = (made.dev(), made.ino());
+    let bound = Bound { listener, path, root: root.to_owned(), inode, _instance: instance };
     bound.name().map_err(|e| io_error("write", &root.join(".harness/socket"), e))?;
     Ok(bound)
 }
 
+/// What is no socket is not ours to remove.
+fn refuse_others(path: &Path) -> Result<(), SocketError> {
+    match fs::symlink_metadata(path) {
+        Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(why) => Err(io_error("look at", path, why)),
+        Ok(found) if !found.file_type().is_socket() => {
+            Err(SocketError::NotASocket { path: path.to_owned() })
+        }
+        Ok(_) => Ok(()),
+    }
+}
+
 /// Removes a socket that nobody answers on; everything else stays and is an error.
 fn make_room(path: &Path) -> Result<(), SocketError> {
-    match fs::symlink_metadata(path) {
-        Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(why) => return Err(io_error("look at", path, why)),
-        Ok(found) if !found.file_type().is_socket() => {
-            return Err(SocketError::NotASocket { path: path.to_owned() });
-        }
-        Ok(_) => {}
-    }
+    refuse_others(path)?;
     match UnixStream::connect(path) {
         Ok(_) => Err(SocketError::Taken { path: path.to_owned() }),
         Err(why) if why.kind() == io::ErrorKind::ConnectionRefused => {
@@ -200,6 +223,22 @@ impl Bound {
         &self.path
     }
 
+    /// Whether clients still find it under its path.
+    pub(super) fn can_be_found(&self) -> bool {
+        let ours = |found: fs::Metadata| (found.dev(), found.ino()) == self.inode;
+        fs::symlink_metadata(&self.path).is_ok_and(ours)
+    }
+
+    /// From here on nobody finds it. It is still the only host.
+    pub(super) fn unlink(&self) {
+        if self.can_be_found() {
+            _ = fs::remove_file(&self.path);
+        }
+        if named(&self.root).as_ref() == Some(&self.path) {
+            _ = fs::remove_file(self.root.join(".harness/socket"));
+        }
+    }
+
     pub(super) fn listener(&self) -> io::Result<tokio::net::UnixListener> {
         let listener = self.listener.try_clone()?;
         listener.set_nonblocking(true)?;
@@ -218,13 +257,7 @@ impl Bound {
 
 impl Drop for Bound {
     fn drop(&mut self) {
-        let ours = |found: fs::Metadata| (found.dev(), found.ino()) == self.inode;
-        if fs::symlink_metadata(&self.path).is_ok_and(ours) {
-            _ = fs::remove_file(&self.path);
-        }
-        if named(&self.root).as_ref() == Some(&self.path) {
-            _ = fs::remove_file(self.root.join(".harness/socket"));
-        }
+        self.unlink();
     }
 }
 
@@ -248,9 +281,14 @@ mod tests {
         let bound = bind(&root, &places).unwrap();
         assert_eq!(fs::metadata(bound.path()).unwrap().mode() & 0o777, 0o600);
         assert_eq!(named(&root).as_deref(), Some(bound.path()));
-        assert!(matches!(bind(&root, &places), Err(SocketError::Taken { .. })));
+        let pid = Some(std::process::id());
+        assert!(matches!(bind(&root, &places), Err(SocketError::Running { pid: p }) if p == pid));
+        let elsewhere = Places { socket: Some(root.join("t")), runtime_dir: None };
+        assert!(matches!(bind(&root, &elsewhere), Err(SocketError::Running { .. })));
         drop(bound);
         assert!(!root.join("s").exists() && named(&root).is_none());
+        assert!(!root.join("s.lock").exists());
+        drop(bind(&root, &elsewhere).unwrap());
     }
 
     #[test]
@@ -258,6 +296,10 @@ mod tests {
         let (_dir, root, places) = place();
         drop(UnixListener::bind(root.join("s")).unwrap());
         drop(bind(&root, &places).unwrap());
+        let stranger = UnixListener::bind(root.join("s")).unwrap();
+        assert!(matches!(bind(&root, &places), Err(SocketError::Taken { .. })));
+        drop(stranger);
+        fs::remove_file(root.join("s")).unwrap();
         fs::write(root.join("s"), "mine").unwrap();
         assert!(matches!(bind(&root, &places), Err(SocketError::NotASocket { .. })));
         assert_eq!(fs::read_to_string(root.join("s")).unwrap(), "mine");

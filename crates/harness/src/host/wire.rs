@@ -1,11 +1,20 @@
 //! The shapes on the wire, apart from the domain types.
 
-use std::path::Path;
+use std::{io, path::Path};
 
 use harness_core::{
-    Command, Holder, Ledger, Reply, Task, TaskId, Timestamp, command::Edit, format, task::Status,
+    Command, Holder, Ledger, Reply, Task, TaskId, Timestamp,
+    command::{Claimed, Edit, RefusalKind},
+    format,
+    task::Status,
 };
 use serde_json::{Map, Value, json};
+
+use crate::{
+    completion::{Fault, NotDone},
+    store::{StoreError, WriterError},
+    workspace::WorkspaceError,
+};
 
 /// What `ping` calls this form of the conversation.
 pub const PROTOCOL: u64 = 1;
@@ -40,6 +49,18 @@ pub fn task(task: &Task) -> Value {
     Value::Object(object)
 }
 
+/// What a claim answers, `None` where nothing is ready.
+pub fn claimed(claimed: Option<&Claimed>) -> Value {
+    match claimed {
+        None => json!({ "task": null }),
+        Some(claimed) => json!({
+            "task": task(&claimed.task),
+            "is_retry": claimed.is_retry,
+            "is_reclaim": claimed.is_reclaim,
+        }),
+    }
+}
+
 /// The word for it that clients know.
 pub fn status(status: Status) -> &'static str {
     match status {
@@ -62,9 +83,102 @@ pub fn ok(data: Value) -> Value {
     json!({ "status": "ok", "data": data })
 }
 
-/// The answer to any other.
-pub fn error(message: &str) -> Value {
-    json!({ "status": "error", "message": message })
+/// Why a request was not granted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Refused {
+    /// What went wrong.
+    pub message: String,
+    /// Who can mend it.
+    pub fault: Fault,
+    /// What to do next.
+    pub hints: Vec<String>,
+}
+
+impl Refused {
+    /// The answer. What is not out of the ordinary is a message and no more.
+    pub fn line(&self) -> Value {
+        let mut line = json!({ "status": "error", "message": self.message });
+        if let Some(word) = word(self.fault) {
+            line["fault"] = word.into();
+        }
+        if !self.hints.is_empty() {
+            line["hints"] = json!(self.hints);
+        }
+        line
+    }
+
+    /// What such an answer says; `None` for any other.
+    pub fn read(line: &Value) -> Option<Self> {
+        if line["status"] != "error" {
+            return None;
+        }
+        let message = line["message"].as_str()?.to_owned();
+        let said = line["fault"].as_str();
+        let mut known = [Fault::Config, Fault::Stopped].into_iter();
+        let fault = known.find(|fault| said == word(*fault)).unwrap_or_default();
+        let hints = line["hints"].as_array().into_iter().flatten();
+        let hints = hints.filter_map(|hint| hint.as_str().map(str::to_owned)).collect();
+        Some(Self { message, fault, hints })
+    }
+}
+
+fn word(fault: Fault) -> Option<&'static str> {
+    match fault {
+        Fault::Request => None,
+        Fault::Config => Some("config"),
+        Fault::Stopped => Some("stopped"),
+    }
+}
+
+impl From<String> for Refused {
+    fn from(message: String) -> Self {
+        Self { message, ..Self::default() }
+    }
+}
+
+impl From<&str> for Refused {
+    fn from(message: &str) -> Self {
+        message.to_owned().into()
+    }
+}
+
+impl From<NotDone> for Refused {
+    fn from(NotDone { fault, message, hints }: NotDone) -> Self {
+        Self { message, fault, hints }
+    }
+}
+
+impl From<WriterError> for Refused {
+    fn from(error: WriterError) -> Self {
+        let fault = match &error {
+            WriterError::Refused(refusal) if refusal.kind() == RefusalKind::Config => Fault::Config,
+            WriterError::Store(why) => match **why {
+                StoreError::Format(_) | StoreError::Unrecoverable { .. } => Fault::Config,
+                _ => Fault::Request,
+            },
+            WriterError::Refused(_) | WriterError::Ended => Fault::Request,
+        };
+        Self { message: error.to_string(), fault, hints: Vec::new() }
+    }
+}
+
+impl From<WorkspaceError> for Refused {
+    fn from(error: WorkspaceError) -> Self {
+        let fault = match &error {
+            WorkspaceError::NotARepository { .. }
+            | WorkspaceError::NoCommits
+            | WorkspaceError::NoGit
+            | WorkspaceError::Unsafe { .. } => Fault::Config,
+            _ => Fault::Request,
+        };
+        Self { message: error.to_string(), fault, hints: Vec::new() }
+    }
+}
+
+impl From<io::Error> for Refused {
+    fn from(error: io::Error) -> Self {
+        error.to_string().into()
+    }
 }
 
 /// In a subscription: events are missing here; how many, where that is known.
@@ -84,6 +198,18 @@ pub(super) fn another_root(root: &Path) -> String {
 /// Whether an error says that the host is that of another root than the request named.
 pub fn is_of_another_root(message: &str) -> bool {
     message.starts_with(ANOTHER_ROOT)
+}
+
+const BUSY: &str = "Another harness session is active (pid=";
+
+/// What a run says that has the ledger for itself.
+pub(super) fn busy() -> String {
+    format!("{BUSY}{})", std::process::id())
+}
+
+/// Whether an error says that the host is a run.
+pub fn is_of_a_run(message: &str) -> bool {
+    message.starts_with(BUSY)
 }
 
 /// A command as a request to a host; `None` for those that a client does not send.
@@ -124,9 +250,15 @@ pub fn request(command: &Command) -> Option<Value> {
             put(&mut fields, "force", force.then_some(true));
             ("task_complete", fields)
         }
+        Command::Claim(of) => {
+            let mut fields = Map::new();
+            put(&mut fields, "worker_id", Some(&of.worker));
+            put(&mut fields, "role", of.role.as_ref());
+            ("task_claim", fields)
+        }
+        Command::Reset => ("plan_reset", Map::new()),
+        // A plan goes as the text that it was read from.
         Command::Import(_)
-        | Command::Reset
-        | Command::Claim(_)
         | Command::Upkeep
         | Command::Adopt(_)
         | Command::Intend(_)

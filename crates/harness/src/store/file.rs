@@ -234,11 +234,12 @@ impl FileStore {
         known: &mut Known,
     ) -> Result<Touched, StoreError> {
         let mut touched = Touched::Nothing;
-        for command in commands {
+        for (n, command) in commands.iter().enumerate() {
             match decide(&known.ledger, now, command) {
                 Ok(change) => {
                     if !change.is_empty() {
-                        applied.archived.extend(self.put_in(now, &change, known)?);
+                        let archived = self.put_in(now, &change, known)?;
+                        applied.archived.extend(archived.map(|path| (n, path)));
                         touched = Touched::Ledger;
                     }
                     applied.facts.extend(change.facts);

@@ -21,7 +21,7 @@ pub use look::{LockState, look_backup, look_bytes, look_lock, open_log};
 pub use receipts::{receipt, record};
 pub use runs::{DATABASE, MemoryRuns, RunStore, RunStoreError, Runs, is_gone, this_process};
 pub use stores::Stores;
-pub use writer::{Publish, Writer, WriterError};
+pub use writer::{Publish, Writer, WriterError, Written};
 
 /// The store port. Blocking: whoever must not wait owns it in a [`Writer`].
 pub trait Store: Send {
@@ -41,8 +41,9 @@ pub struct Applied {
     pub replies: Vec<Result<Reply, Refusal>>,
     /// What became true, in order.
     pub facts: Vec<Fact>,
-    /// Where the ledger as it was is kept, from the root, if the change threw it away.
-    pub archived: Vec<PathBuf>,
+    /// For each command that threw the ledger away: which of them, and where the ledger as it was is
+    /// kept, from the root.
+    pub archived: Vec<(usize, PathBuf)>,
     /// What a person should hear although the change was made.
     pub warnings: Vec<String>,
 }

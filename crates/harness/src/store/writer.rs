@@ -4,6 +4,7 @@
 //! hundred clients share one fsync, and nobody hears of a change that is not durable.
 
 use std::{
+    path::PathBuf,
     sync::{
         Arc,
         mpsc::{self, Receiver, SyncSender, TrySendError},
@@ -11,11 +12,11 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-use harness_core::{Command, Fact, Refusal, Reply};
+use harness_core::{Command, Fact, Ledger, Refusal, Reply};
 
 use tokio::sync::oneshot;
 
-use super::{Store, StoreError};
+use super::{Applied, Store, StoreError};
 use crate::clock::Clock;
 
 /// Requests that may wait before a caller has to.
@@ -34,9 +35,21 @@ pub struct Writer {
     thread: Option<JoinHandle<()>>,
 }
 
-struct Request {
-    command: Command,
-    answer: Return,
+enum Request {
+    Write { command: Box<Command>, answer: Return },
+    Look(Look),
+}
+
+/// Is given the ledger as it stands, in the writer's thread.
+type Look = Box<dyn FnOnce(Result<&Ledger, StoreError>) + Send>;
+
+/// A command that became true.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Written {
+    /// What it answers.
+    pub reply: Reply,
+    /// Where the ledger as it was is kept, from the root, if the command threw it away.
+    pub archived: Option<PathBuf>,
 }
 
 /// Where the answer goes: to a thread that blocks for it, or to a task that does not.
@@ -55,7 +68,7 @@ impl Return {
     }
 }
 
-type Answer = Result<Result<Reply, Refusal>, Arc<StoreError>>;
+type Answer = Result<Result<Written, Refusal>, Arc<StoreError>>;
 
 /// Why a command did not become true.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -85,42 +98,85 @@ impl Writer {
         Ok(Self { requests: Some(sender), thread: Some(thread) })
     }
 
+    fn requests(&self) -> Result<&SyncSender<Request>, WriterError> {
+        self.requests.as_ref().ok_or(WriterError::Ended)
+    }
+
     /// Blocks until the command is durable or refused. Not for async code: see
     /// [`apply_async`](Writer::apply_async).
     pub fn apply(&self, command: Command) -> Result<Reply, WriterError> {
         let (answer, answered) = mpsc::sync_channel(1);
-        let requests = self.requests.as_ref().ok_or(WriterError::Ended)?;
-        let request = Request { command, answer: Return::Blocking(answer) };
-        requests.send(request).map_err(|_| WriterError::Ended)?;
-        plain(answered.recv().ok())
+        let request =
+            Request::Write { command: Box::new(command), answer: Return::Blocking(answer) };
+        self.requests()?.send(request).map_err(|_| WriterError::Ended)?;
+        plain(answered.recv().ok()).map(|written| written.reply)
     }
 
     /// As [`apply`](Writer::apply), without blocking the thread. If the future is dropped, the
     /// command may become true all the same.
     pub async fn apply_async(&self, command: Command) -> Result<Reply, WriterError> {
+        self.write_async(command).await.map(|written| written.reply)
+    }
+
+    /// The same, and says what was archived. Once polled it is in the queue, if there is room.
+    pub async fn write_async(&self, command: Command) -> Result<Written, WriterError> {
         let (answer, answered) = oneshot::channel();
-        let requests = self.requests.as_ref().ok_or(WriterError::Ended)?;
-        let request = Request { command, answer: Return::Async(answer) };
+        let command = Box::new(command);
+        self.send_async(Request::Write { command, answer: Return::Async(answer) }).await?;
+        plain(answered.await.ok())
+    }
+
+    /// Looks at the ledger as it stands, without reading the file if it is still the one that the
+    /// writer knows. All that was asked for before is done then. It holds up the writer: be short.
+    pub async fn look_async<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&Ledger) -> T + Send + 'static,
+    ) -> Result<T, WriterError> {
+        let (answer, answered) = oneshot::channel();
+        let look = Request::Look(Box::new(move |ledger| _ = answer.send(ledger.map(look))));
+        self.send_async(look).await?;
+        seen(answered.await.ok())
+    }
+
+    /// As [`look_async`](Writer::look_async), blocking.
+    pub fn look<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&Ledger) -> T + Send + 'static,
+    ) -> Result<T, WriterError> {
+        let (answer, answered) = mpsc::sync_channel(1);
+        let look = Request::Look(Box::new(move |ledger| _ = answer.send(ledger.map(look))));
+        self.requests()?.send(look).map_err(|_| WriterError::Ended)?;
+        seen(answered.recv().ok())
+    }
+
+    async fn send_async(&self, request: Request) -> Result<(), WriterError> {
+        let requests = self.requests()?;
         match requests.try_send(request) {
-            Ok(()) => {}
-            Err(TrySendError::Disconnected(_)) => return Err(WriterError::Ended),
+            Ok(()) => Ok(()),
+            Err(TrySendError::Disconnected(_)) => Err(WriterError::Ended),
             // Rare: a thousand others wait. A thread may block where a task may not.
             Err(TrySendError::Full(request)) => {
                 let requests = requests.clone();
                 let send = move || requests.send(request).is_ok();
                 let sent = tokio::task::spawn_blocking(send).await;
-                sent.ok().filter(|sent| *sent).ok_or(WriterError::Ended)?;
+                sent.ok().filter(|sent| *sent).map(|_| ()).ok_or(WriterError::Ended)
             }
         }
-        plain(answered.await.ok())
     }
 }
 
-fn plain(answer: Option<Answer>) -> Result<Reply, WriterError> {
+fn plain(answer: Option<Answer>) -> Result<Written, WriterError> {
     match answer {
-        Some(Ok(Ok(reply))) => Ok(reply),
+        Some(Ok(Ok(written))) => Ok(written),
         Some(Ok(Err(refusal))) => Err(WriterError::Refused(refusal)),
         Some(Err(error)) => Err(WriterError::Store(error)),
+        None => Err(WriterError::Ended),
+    }
+}
+
+fn seen<T>(answer: Option<Result<T, StoreError>>) -> Result<T, WriterError> {
+    match answer {
+        Some(seen) => seen.map_err(|error| WriterError::Store(Arc::new(error))),
         None => Err(WriterError::Ended),
     }
 }
@@ -142,26 +198,66 @@ fn write_all(
     requests: &Receiver<Request>,
 ) {
     while let Ok(first) = requests.recv() {
-        let mut commands = vec![first.command];
-        let mut answers = vec![first.answer];
-        while commands.len() < BATCH
+        let mut batch = Batch::default();
+        batch.add(first);
+        while batch.len() < BATCH
             && let Ok(next) = requests.try_recv()
         {
-            commands.push(next.command);
-            answers.push(next.answer);
+            batch.add(next);
         }
-        match store.apply(clock.now(), &commands) {
-            Ok(applied) => {
+        if !batch.commands.is_empty() {
+            let applied = store.apply(clock.now(), &batch.commands);
+            if let Ok(applied) = &applied {
                 publish(&applied.facts, &applied.warnings);
-                for (answer, reply) in answers.into_iter().zip(applied.replies) {
-                    answer.send(Ok(reply));
-                }
             }
-            Err(error) => {
-                let error = Arc::new(error);
-                for answer in answers {
-                    answer.send(Err(Arc::clone(&error)));
-                }
+            answer(batch.answers, applied);
+        }
+        for look in batch.looks {
+            match store.ledger() {
+                Ok(ledger) => look(Ok(ledger)),
+                Err(error) => look(Err(error)),
+            }
+        }
+    }
+}
+
+/// What is done together: one write, then all who only look.
+#[derive(Default)]
+struct Batch {
+    commands: Vec<Command>,
+    answers: Vec<Return>,
+    looks: Vec<Look>,
+}
+
+impl Batch {
+    fn add(&mut self, request: Request) {
+        match request {
+            Request::Write { command, answer } => {
+                self.commands.push(*command);
+                self.answers.push(answer);
+            }
+            Request::Look(look) => self.looks.push(look),
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.commands.len() + self.looks.len()
+    }
+}
+
+fn answer(answers: Vec<Return>, applied: Result<Applied, StoreError>) {
+    match applied {
+        Ok(Applied { replies, mut archived, .. }) => {
+            for (n, (answer, reply)) in answers.into_iter().zip(replies).enumerate() {
+                let kept = archived.iter().position(|(of, _)| *of == n);
+                let archived = kept.map(|at| archived.swap_remove(at).1);
+                answer.send(Ok(reply.map(|reply| Written { reply, archived })));
+            }
+        }
+        Err(error) => {
+            let error = Arc::new(error);
+            for answer in answers {
+                answer.send(Err(Arc::clone(&error)));
             }
         }
     }

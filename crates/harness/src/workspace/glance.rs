@@ -1,9 +1,11 @@
-//! A glance at the repository, for those who only note where it stands: one git process each, and
-//! no answer where there is no repository.
+//! A glance at the repository, for those who only note where it stands: at most one git process each,
+//! and no answer where there is no repository.
 
 use std::{
+    env,
     ffi::OsString,
-    os::unix::ffi::OsStringExt,
+    fs,
+    os::unix::{ffi::OsStringExt, fs::MetadataExt},
     path::{Path, PathBuf},
 };
 
@@ -13,8 +15,56 @@ use super::git::{Access, Call};
 
 /// HEAD of the repository that `directory` lies in.
 pub fn head(directory: &Path) -> Option<CommitId> {
-    let said = rev_parse(directory, &["--verify", "--quiet", "HEAD^{commit}"])?;
-    CommitId::parse(std::str::from_utf8(&said).ok()?).ok()
+    match plain_head(directory) {
+        Plain::Commit(commit) => Some(commit),
+        Plain::NoRepository => None,
+        Plain::AskGit => {
+            let said = rev_parse(directory, &["--verify", "--quiet", "HEAD^{commit}"])?;
+            CommitId::parse(std::str::from_utf8(&said).ok()?).ok()
+        }
+    }
+}
+
+/// What can be told without git, for a host that is asked hundreds of times a second.
+#[derive(Debug, PartialEq, Eq)]
+enum Plain {
+    Commit(CommitId),
+    NoRepository,
+    /// Packed or otherwise not plain to see.
+    AskGit,
+}
+
+/// Reads HEAD where it is a commit, or names a branch with a file of its own, in a `.git` directory of
+/// this user. Everything else is left to git.
+fn plain_head(directory: &Path) -> Plain {
+    let Ok(directory) = directory.canonicalize() else { return Plain::AskGit };
+    let holds =
+        |name: &str| directory.ancestors().find(|d| d.join(name).symlink_metadata().is_ok());
+    let Some(top) = holds(".git") else {
+        // A bare repository has its HEAD in the open.
+        return if holds("HEAD").is_some() { Plain::AskGit } else { Plain::NoRepository };
+    };
+    // Where git would stop looking, or refuse somebody else's repository, git shall say so.
+    if top != directory && env::var_os("GIT_CEILING_DIRECTORIES").is_some() {
+        return Plain::AskGit;
+    }
+    let git = top.join(".git");
+    let ours =
+        |found: fs::Metadata| found.is_dir() && found.uid() == rustix::process::geteuid().as_raw();
+    if !git.symlink_metadata().is_ok_and(ours) {
+        return Plain::AskGit;
+    }
+    let line = |file: &Path| fs::read_to_string(file).ok().map(|text| text.trim_end().to_owned());
+    let commit = |text: &str| CommitId::parse(text).ok().filter(|_| text.len() >= 40);
+    let Some(head) = line(&git.join("HEAD")) else { return Plain::AskGit };
+    let found = match head.strip_prefix("ref: ") {
+        None => commit(&head),
+        Some(name) if name.starts_with("refs/") && !name.contains("..") => {
+            line(&git.join(name)).and_then(|text| commit(&text))
+        }
+        Some(_) => None,
+    };
+    found.map_or(Plain::AskGit, Plain::Commit)
 }
 
 /// The top of the work tree that `directory` lies in.
@@ -31,4 +81,39 @@ fn rev_parse(directory: &Path, words: &[&str]) -> Option<Vec<u8>> {
         said.pop();
     }
     Some(said)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    const COMMIT: &str = "9fceb02d0ae598e95dc970b74767f19372d61af8";
+
+    #[test]
+    fn head_is_read_where_it_is_plain_and_left_to_git_elsewhere() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().canonicalize().unwrap();
+        // Where the temporary directory lies in a repository, this one says nothing.
+        if plain_head(&root) != Plain::NoRepository {
+            return;
+        }
+        let write = |name: &str, text: &str| {
+            let file = root.join(name);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, text).unwrap();
+        };
+        write(".git/HEAD", "ref: refs/heads/main\n");
+        assert_eq!(plain_head(&root), Plain::AskGit, "no commit yet, or a packed one");
+        write(".git/refs/heads/main", &format!("{COMMIT}\n"));
+        let commit = Plain::Commit(CommitId::parse(COMMIT).unwrap());
+        assert_eq!(plain_head(&root), commit);
+        write(".git/HEAD", &format!("{COMMIT}\n"));
+        assert_eq!(plain_head(&root), commit);
+        for strange in ["ref: refs/../x", "ref: other", "abc", ""] {
+            write(".git/HEAD", strange);
+            assert_eq!(plain_head(&root), Plain::AskGit, "{strange:?}");
+        }
+    }
 }

@@ -87,6 +87,8 @@ impl<'a> Stage<'a> {
         }
         let home = self.place.path().join("home");
         command.env("HOME", &home).env("XDG_STATE_HOME", home.join("state"));
+        // Nothing is left running when the demo ends.
+        command.env("HARNESS_DAEMON", "off");
         for who in ["AUTHOR", "COMMITTER"] {
             command.env(format!("GIT_{who}_NAME"), "demo");
             command.env(format!("GIT_{who}_EMAIL"), "demo@localhost");

@@ -11,13 +11,14 @@ use harness_core::{
     command::{Import, ImportMode},
     plan::Plan,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Invocation, source};
 use crate::{
     commands::working_directory,
     exit::ExitCode,
     failure::{Failure, Result},
+    host::{Asked, Patience},
     render::visible,
     root::StateRoot,
     trust::Trust,
@@ -26,7 +27,7 @@ use crate::{
 /// Turn a plan into the tasks of the ledger
 ///
 /// Where there is no ledger yet it makes one. A ledger with unfinished work is not thrown away
-/// unless you say so.
+/// unless you say so. The daemon takes it in, and is started if there is none.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -59,40 +60,67 @@ impl Args {
 }
 
 pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
-    let plan = Plan::read(&source::read(&args.file)?)?;
+    let text = source::read(&args.file)?;
+    let plan = Plan::read(&text)?;
     source::warn_of(&plan);
     let start = working_directory()?;
-    let root = match StateRoot::discover(&invocation.env, &start) {
-        Ok(root) => root,
+    let (root, ledger) = match StateRoot::discover(&invocation.env, &start) {
+        Ok(root) => (root, Found::Ledger),
         Err(_) => {
             // A plan that is refused must leave nothing behind.
             plan.check_graph(|_| false)?;
-            let root = StateRoot::for_init(&invocation.env, &start)?;
-            make(invocation, &root)?;
-            root
+            (StateRoot::for_init(&invocation.env, &start)?, Found::Nothing)
         }
     };
     let import = Command::Import(Import { plan, mode: args.mode() });
-    let (reply, archived) = invocation.apply_archiving(&root, import)?;
-    let Reply::Imported { goal, task_count, warnings } = reply else {
-        return Err(Failure::error("the store gave another answer"));
+    let request = json!({ "command": "plan_import", "content": text, "replace": args.replace,
+        "merge": args.merge });
+    let asked = invocation.ask_or_start(&root, &request, &Patience::Short);
+    let data = match asked.map_err(|failure| invocation.explained(&root, &import, failure))? {
+        Asked::Answered(data) => data,
+        Asked::Nobody => by_files(invocation, &root, import, ledger)?,
     };
+    let (task_count, archived) = (&data["task_count"], data["archive"].as_str());
     if args.json {
         invocation.out.document(&json!({
-            "goal": goal,
+            "goal": data["goal"],
             "task_count": task_count,
-            "warnings": warnings,
+            "warnings": data.get("warnings").cloned().unwrap_or_else(|| json!([])),
             "root": root.path().to_string_lossy(),
-            "archive": archived.as_deref().map(Path::to_string_lossy),
+            "archive": archived,
         }))?;
         return Ok(ExitCode::Done);
     }
     invocation.out.line(format_args!("Plan imported ({task_count} tasks)"))?;
     if let Some(path) = archived {
-        let path = path.to_string_lossy();
-        invocation.out.line(format_args!("Archived: {}", visible(&path)))?;
+        invocation.out.line(format_args!("Archived: {}", visible(path)))?;
     }
     Ok(ExitCode::Done)
+}
+
+/// What there was before.
+enum Found {
+    Ledger,
+    Nothing,
+}
+
+/// What a host would answer.
+fn by_files(
+    invocation: &Invocation,
+    root: &StateRoot,
+    import: Command,
+    found: Found,
+) -> Result<Value> {
+    match found {
+        Found::Ledger => {}
+        Found::Nothing => make(invocation, root)?,
+    }
+    let (reply, archived) = invocation.apply_archiving(root, import)?;
+    let Reply::Imported { goal, task_count, warnings } = reply else {
+        return Err(Failure::error("the store gave another answer"));
+    };
+    let archive = archived.as_deref().map(Path::to_string_lossy);
+    Ok(json!({ "goal": goal, "task_count": task_count, "warnings": warnings, "archive": archive }))
 }
 
 /// Ledger, log and marker, and trust: this user made them.

@@ -2,15 +2,18 @@
 
 use std::path::Path;
 
+use harness::host::client::ANSWER_WITHIN;
 use harness_core::{Command, Reply};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Invocation;
 use crate::{
     exit::ExitCode,
     failure::{Failure, Result},
+    host::Asked,
     prompt::{Answer, Audience, confirm},
     render::visible,
+    root::StateRoot,
 };
 
 /// Throw all tasks away; the ledger is archived first
@@ -46,19 +49,28 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
             Answer::No => return Err(Failure::error("nothing changed")),
         }
     }
-    let (reply, archived) = invocation.apply_archiving(&root, Command::Reset)?;
-    let Reply::Reset { task_count } = reply else {
-        return Err(Failure::error("the store gave another answer"));
+    let request = json!({ "command": "plan_reset" });
+    let data = match invocation.ask_host(&root, request, Some(ANSWER_WITHIN))? {
+        Asked::Answered(data) => data,
+        Asked::Nobody => by_files(invocation, &root)?,
     };
+    let (task_count, archived) = (&data["task_count"], data["archive"].as_str());
     if args.json {
-        let archive = archived.as_deref().map(Path::to_string_lossy);
-        invocation.out.document(&json!({ "task_count": task_count, "archive": archive }))?;
+        invocation.out.document(&json!({ "task_count": task_count, "archive": archived }))?;
         return Ok(ExitCode::Done);
     }
     invocation.out.line(format_args!("Plan reset ({task_count} tasks)"))?;
     if let Some(path) = archived {
-        let path = path.to_string_lossy();
-        invocation.out.line(format_args!("Archived: {}", visible(&path)))?;
+        invocation.out.line(format_args!("Archived: {}", visible(path)))?;
     }
     Ok(ExitCode::Done)
+}
+
+fn by_files(invocation: &Invocation, root: &StateRoot) -> Result<Value> {
+    let (reply, archived) = invocation.apply_archiving(root, Command::Reset)?;
+    let Reply::Reset { task_count } = reply else {
+        return Err(Failure::error("the store gave another answer"));
+    };
+    let archive = archived.as_deref().map(Path::to_string_lossy);
+    Ok(json!({ "task_count": task_count, "archive": archive }))
 }

@@ -3,10 +3,11 @@
 use harness::{
     clock::{Clock, SystemClock},
     core::{
-        Run, RunId,
+        Ledger, Run, RunId,
         agent::Usage,
         command::{Anew, OfRun, RunStep, Take},
-        run::{Owner, RunLimits, RunStatus},
+        run::{Owner, RunLimits, RunStatus, StopReason},
+        task::Status,
     },
     store::{RunStore, Runs, is_gone},
 };
@@ -83,6 +84,29 @@ pub(super) fn find(root: &StateRoot, id: Option<&str>) -> Result<Run> {
     }
 }
 
+/// Rows that a killed harness left as running, and that nobody can go on with: attempts that the
+/// ledger does not know as claimed, and runs over the ledger, whose work the next one takes up.
+pub(super) fn close_stale(store: &RunStore, ledger: &Ledger, row: &Run) -> Result<()> {
+    for stale in store.live()? {
+        let over = match &stale.task {
+            Some(task) => ledger
+                .task(task)
+                .is_none_or(|task| task.status != Status::InProgress || task.epoch != stale.epoch),
+            None => {
+                let driven = stale.lease.as_ref().is_some_and(|lease| !is_gone(&lease.owner));
+                let superseded = stale.objective.is_none() && row.objective.is_none();
+                superseded && stale.id != row.id && !driven
+            }
+        };
+        if over {
+            let by = stale.lease.map(|lease| lease.owner);
+            let step = RunStep::Stop(StopReason::Crashed);
+            store.apply(SystemClock.now(), &OfRun { run: stale.id, by, step })??;
+        }
+    }
+    Ok(())
+}
+
 /// A row that is about to be opened.
 pub(super) fn new(args: &Args, config: &Config, workspace: String) -> Run {
     let now = SystemClock.now();
@@ -143,6 +167,7 @@ pub(super) fn take(store: &dyn Runs, run: &Run, owner: &Owner, args: &Args) -> R
             max_cost_usd: args.max_cost,
             max_tokens: args.max_tokens,
             max_duration_seconds: args.max_duration,
+            parent: None,
         },
     };
     let lease_seconds = LEASE_SECONDS;

@@ -18,7 +18,7 @@ use harness::{
         ralph::{Errand, ralph},
         work::work,
     },
-    host::{Desk, Host, serve, socket, tell_facts},
+    host::{Desk, Duty, Host, serve, socket, tell_facts},
     named,
     process::Redactor,
     prompts::Prompts,
@@ -79,11 +79,14 @@ pub(super) enum Dirty {
 impl Session<'_> {
     /// Holds the lock for its whole life, as the only writer.
     pub(super) fn run(self, root: &StateRoot, agents: Agents, row: Run) -> Result<Ran> {
+        crate::host::make_way(root, &self.places)?;
         let acquired =
             StateLock::acquire(root.path(), Wait::No).map_err(harness::store::StoreError::Lock)?;
         acquired.warnings.iter().for_each(|w| warn(&w.to_string()));
         end_leftovers(root.path())?;
-        let runs: Arc<dyn Runs> = Arc::new(RunStore::open(root.path())?);
+        let runs = RunStore::open(root.path())?;
+        row::close_stale(&runs, &harness::store::look(root.path())?, &row)?;
+        let runs: Arc<dyn Runs> = Arc::new(runs);
         let owner = this_process();
         // One that is stored may have gone on since it was looked at, without the lock.
         let row = if self.args.resume { row::again(&*runs, &row)? } else { runs.open_run(&row)? };
@@ -133,9 +136,10 @@ impl Session<'_> {
             root: root.path().to_owned(),
             writer: Arc::clone(&writer),
             hub: hub.clone(),
-            workspace: Arc::clone(&tools.workspace),
+            workspace: Some(Arc::clone(&tools.workspace)),
             desk: tools.desk.clone(),
             lease_seconds: self.lease_seconds,
+            duty: Duty::Run,
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let set_aside = match self.dirty {

@@ -1,35 +1,51 @@
 //! `harness task claim`
 
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
 use harness::{host::wire, workspace::glance};
 use harness_core::{
     Command, Reply,
     command::{Claim, Place},
     task::Via,
 };
-use serde_json::json;
+use serde_json::Value;
 
 use super::Invocation;
 use crate::{
     exit::ExitCode,
     failure::{Failure, Result},
+    host::{Asked, Patience},
     root::StateRoot,
     worker,
 };
+
+/// How often the files are looked at where nobody can be asked to send word.
+const LOOK: Duration = Duration::from_secs(1);
+/// As long as it takes.
+const FOR_EVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Take the next task
 ///
 /// Prints the task with its instructions as JSON, or `"task":null` when nothing is ready. Asked
 /// again, a worker is given what it already has. Where git is, the commit that the work starts from
-/// is recorded.
+/// is recorded. The daemon gives the tasks out, and is started if there is none.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   harness task claim
-  harness task claim --role backend --worker alice")]
+  harness task claim --role backend --worker alice
+  harness task claim --wait")]
 pub(super) struct Args {
     /// Only tasks of this role, or of none
     #[arg(long)]
     role: Option<String>,
+    /// Wait until a task is ready, or for this many seconds
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1)]
+    #[allow(clippy::option_option, reason = "clap's form for a flag with an optional value")]
+    wait: Option<Option<u64>>,
     #[command(flatten)]
     worker: worker::Choice,
 }
@@ -43,19 +59,58 @@ pub(super) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         role: args.role,
         only: None,
         lease_seconds: invocation.lease_seconds()?,
-        place: place(&root),
+        place: Place::default(),
     };
-    let data = match invocation.apply(&root, Command::Claim(claim))? {
-        Reply::NothingToClaim => json!({ "task": null }),
-        Reply::Claimed(claimed) => json!({
-            "task": wire::task(&claimed.task),
-            "is_retry": claimed.is_retry,
-            "is_reclaim": claimed.is_reclaim,
-        }),
-        other => return Err(Failure::error(format!("unexpected answer: {other:?}"))),
+    let wait = args.wait.map(|seconds| seconds.map_or(FOR_EVER, Duration::from_secs));
+    let data = match by_host(invocation, &root, &claim, wait)? {
+        Some(data) => data,
+        None => by_files(invocation, &root, claim, wait)?,
     };
     invocation.out.json(&data)?;
     Ok(ExitCode::Done)
+}
+
+fn by_host(
+    invocation: &Invocation,
+    root: &StateRoot,
+    claim: &Claim,
+    wait: Option<Duration>,
+) -> Result<Option<Value>> {
+    let command = Command::Claim(claim.clone());
+    let Some(mut request) = wire::request(&command) else { return Ok(None) };
+    let mut patience = Patience::Short;
+    if let Some(wait) = wait {
+        request["wait_ms"] = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).into();
+        patience = Patience::Patient("waiting for a task".to_owned());
+    }
+    let asked = invocation.ask_or_start(root, &request, &patience);
+    match asked.map_err(|failure| invocation.explained(root, &command, failure))? {
+        Asked::Answered(data) => Ok(Some(data)),
+        Asked::Nobody => Ok(None),
+    }
+}
+
+fn by_files(
+    invocation: &Invocation,
+    root: &StateRoot,
+    mut claim: Claim,
+    wait: Option<Duration>,
+) -> Result<Value> {
+    let deadline = wait.map(|wait| Instant::now() + wait);
+    loop {
+        claim.place = place(root);
+        let (reply, _) = invocation.apply_archiving(root, Command::Claim(claim.clone()))?;
+        match reply {
+            Reply::Claimed(claimed) => return Ok(wire::claimed(Some(&claimed))),
+            Reply::NothingToClaim => {}
+            other => return Err(Failure::error(format!("unexpected answer: {other:?}"))),
+        }
+        let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+        match left.filter(|left| !left.is_zero()) {
+            Some(left) => thread::sleep(left.min(LOOK)),
+            None => return Ok(wire::claimed(None)),
+        }
+    }
 }
 
 /// A client does its own git work: of the repository only HEAD is looked at, and where there is

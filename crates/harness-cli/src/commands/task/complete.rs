@@ -1,24 +1,18 @@
 //! `harness task complete`
 
-use harness::{
-    clock::{Clock, SystemClock},
-    host::{client::ANSWER_WITHIN, wire},
-    workspace::{Workspace, glance},
-};
+use harness::{completion::Completion, host::wire};
 use harness_core::{
-    Command, Epoch, Holder, Receipt, Task,
+    Command, Holder,
     command::{Authority, Complete, Proof, Unchecked},
-    receipt,
-    task::Status,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::{Invocation, done, holder::Claimed, judged::Candidate};
+use super::{Invocation, holder::Claimed, judged::ByFiles};
 use crate::{
     config::Overrides,
     exit::ExitCode,
-    failure::{Failure, Result},
-    host::Asked,
+    failure::Result,
+    host::{Asked, Patience},
     root::StateRoot,
 };
 
@@ -27,6 +21,7 @@ use crate::{
 /// The task's check (validation.command) is run, in the work tree, and only if it passes does the
 /// task count as completed. If it does not pass the task stays yours, no attempt is counted, and the
 /// end of the output is shown. A task that has no check is completed on your word, which is logged.
+/// The daemon has the check run, in its work tree, and is started if there is none.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -50,82 +45,23 @@ pub(super) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     if let Some(data) = by_host(invocation, &root, &holder, authority)? {
         return told(invocation, &data, args.json);
     }
-    let ledger = invocation.look(&root)?;
     let config = invocation.config(&root, Overrides::default())?;
-    let (rules, session) = (config.rules()?, ledger.head().session_count);
-    // A wrong holder hears so at once, not after a check that may take an hour.
-    let task = ledger.task(&holder.task).filter(|t| t.status != Status::Completed);
-    let task = task.filter(|t| authority == Authority::Force || held(t, &holder));
-    let mut written = None;
-    let mut proof = Proof::Word;
-    if let Some(task) = task {
-        let (invocation, root, holder) = (&*invocation, &root, &holder);
-        let rules = &rules;
-        let judged = Candidate { invocation, root, task, holder, session, rules };
-        // By force it is a new claim.
-        let epoch = if held(task, holder) { task.epoch } else { Some(ledger.next_epoch()) };
-        let mut receipt = receipt_of(&judged, epoch.unwrap_or_default());
-        receipt.protected = judged.protected()?;
-        if let Some(command) = task.check() {
-            receipt.check = Some(judged.check()?);
-            proof = Proof::Passed { command: command.to_owned() };
-        }
-        if proof != Proof::Word || !config.require_validation {
-            harness::store::record(root.path(), &receipt)?;
-            written = Some(receipt);
-        }
-    }
-    let unchecked = match proof {
-        Proof::Passed { .. } => Unchecked::Allowed,
-        Proof::Word if config.require_validation => Unchecked::Forbidden,
-        Proof::Word => Unchecked::Allowed,
+    let clerk = ByFiles { invocation, root: &root };
+    let completion = Completion {
+        clerk: &clerk,
+        root: root.path(),
+        worktree: &|| clerk.worktree(),
+        rules: &config.rules()?,
+        unchecked: config.unchecked(),
+        lease_seconds: invocation.lease_seconds()?,
+        holder,
+        authority,
     };
-    let commit = glance::head(root.path());
-    let complete = Complete { holder, authority, proof, unchecked, commit };
-    let code = done(invocation, Command::Complete(complete), "completed", args.json)?;
-    if let Some(receipt) = written {
-        under_its_epoch(invocation, &root, receipt)?;
-    }
-    Ok(code)
+    let task = completion.run()?;
+    told(invocation, &json!({ "task_id": task }), args.json)
 }
 
-/// A completion by force gets the epoch that is next when it is made; usually that is the one that
-/// was next when we looked.
-fn under_its_epoch(invocation: &Invocation, root: &StateRoot, receipt: Receipt) -> Result<()> {
-    let ledger = invocation.look(root)?;
-    match ledger.task(&receipt.task).and_then(|task| task.epoch) {
-        Some(epoch) if epoch != receipt.epoch => {
-            harness::store::record(root.path(), &Receipt { epoch, ..receipt })
-                .map_err(Failure::from)
-        }
-        Some(_) | None => Ok(()),
-    }
-}
-
-fn receipt_of(judged: &Candidate<'_>, epoch: Epoch) -> Receipt {
-    let commit = glance::head(&judged.directory());
-    let tree = commit.as_ref().and_then(|at| judged.workspace().ok()?.tree_of(at).ok());
-    Receipt {
-        version: receipt::VERSION,
-        task: judged.task.id.clone(),
-        epoch,
-        worker: judged.holder.worker.clone(),
-        attempt: judged.task.attempts + 1,
-        base: judged.task.started_at_commit.clone(),
-        commit,
-        tree,
-        check: None,
-        baseline: None,
-        protected: Vec::new(),
-        agent: None,
-        iterations: None,
-        tokens: None,
-        cost_usd: None,
-        time: SystemClock.now(),
-    }
-}
-
-/// What the host says, if there is one: it has the check run, by the rules of its own.
+/// What the host says, if one may be asked: it has the check run, by the rules of its own.
 fn by_host(
     invocation: &Invocation,
     root: &StateRoot,
@@ -140,7 +76,9 @@ fn by_host(
         commit: None,
     });
     let Some(request) = wire::request(&command) else { return Ok(None) };
-    let asked = invocation.ask_host(root, request, Some(ANSWER_WITHIN));
+    // A check takes as long as it takes.
+    let waiting = Patience::Patient(format!("waiting for the check of {}", holder.task));
+    let asked = invocation.ask_or_start(root, &request, &waiting);
     match asked.map_err(|failure| invocation.explained(root, &command, failure))? {
         Asked::Answered(data) => Ok(Some(data)),
         Asked::Nobody => Ok(None),
@@ -157,10 +95,4 @@ fn told(invocation: &mut Invocation, data: &Value, json: bool) -> Result<ExitCod
         invocation.out.line(format_args!("Task {task} completed"))?;
     }
     Ok(ExitCode::Done)
-}
-
-fn held(task: &Task, holder: &Holder) -> bool {
-    task.status == Status::InProgress
-        && task.claimed_by.as_ref() == Some(&holder.worker)
-        && holder.epoch.is_none_or(|e| task.epoch == Some(e))
 }

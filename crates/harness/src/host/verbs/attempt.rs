@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use harness_core::{
-    Category, Command, Holder, Refusal, Task,
-    command::{AddCheckpoint, Attempts, Authority, Complete, Fail, Proof, Renew, Unchecked},
+    Category, Command, Holder, Refusal, Task, TreeId,
+    command::{AddCheckpoint, Attempts, Fail, Renew},
     task::{Status, Via},
 };
 use serde_json::json;
@@ -13,29 +13,37 @@ use super::{
     super::{
         request::{Answer, Request},
         server::Host,
+        wire::Refused,
     },
-    apply, busy, state,
+    apply,
 };
+use crate::workspace::Workspace;
 
-/// The tree goes with it, so that a later session can tell whether the work is still there.
+/// In a run the tree goes with it, so that a later session can tell whether the work is still there.
 pub(super) async fn checkpoint(host: &Host, request: &Request) -> Answer {
     let holder = request.holder()?;
     let step = request.small("step")?.ok_or_else(|| "step is required".to_owned())?;
     let total = request.small("total")?.ok_or_else(|| "total is required".to_owned())?;
     let description =
         request.text("description")?.ok_or_else(|| "description is required".to_owned())?;
-    let workspace = Arc::clone(&host.workspace);
-    let tree = match tokio::task::spawn_blocking(move || workspace.tree()).await {
+    let tree = match host.workspace.clone() {
+        None => None,
+        Some(workspace) => tree(workspace).await,
+    };
+    let lease_seconds = host.lease_seconds;
+    let checkpoint = AddCheckpoint { holder, step, total, description, tree, lease_seconds };
+    apply(host, Command::Checkpoint(checkpoint)).await
+}
+
+async fn tree(workspace: Arc<dyn Workspace>) -> Option<TreeId> {
+    match tokio::task::spawn_blocking(move || workspace.tree()).await {
         Ok(Ok(tree)) => Some(tree),
         Ok(Err(why)) => {
             tracing::warn!(%why, "a checkpoint without the tree: git could not read it");
             None
         }
         Err(_) => None,
-    };
-    let lease_seconds = host.lease_seconds;
-    let checkpoint = AddCheckpoint { holder, step, total, description, tree, lease_seconds };
-    apply(host, Command::Checkpoint(checkpoint)).await
+    }
 }
 
 pub(super) async fn renew(host: &Host, request: &Request) -> Answer {
@@ -44,36 +52,15 @@ pub(super) async fn renew(host: &Host, request: &Request) -> Answer {
 }
 
 /// The task, if it is claimed by the run for this holder.
-async fn run_task(host: &Host, holder: &Holder) -> Result<Option<Task>, String> {
-    let ledger = state::ledger(host).await?;
-    let task = ledger.as_ref().and_then(|ledger| ledger.task(&holder.task)).cloned();
+pub(super) async fn run_task(host: &Host, holder: &Holder) -> Result<Option<Task>, Refused> {
+    let id = holder.task.clone();
+    let task = host.writer.look_async(move |ledger| ledger.task(&id).cloned()).await?;
     Ok(task.filter(|task| {
         task.status == Status::InProgress
             && task.claimed_via() == Via::Run
             && task.claimed_by.as_ref() == Some(&holder.worker)
             && holder.epoch.is_none_or(|epoch| task.epoch == Some(epoch))
     }))
-}
-
-/// The word of an agent of a run is its promise: check, commit and completion follow its end.
-pub(super) async fn complete(host: &Host, request: &Request) -> Answer {
-    let holder = request.holder()?;
-    if run_task(host, &holder).await?.is_some() {
-        host.desk.promise(&holder);
-        return Ok(json!({ "task_id": holder.task, "requested": true }));
-    }
-    // Its check would run in the tree that an agent is working in.
-    if request.flag("force")? {
-        return Err(busy());
-    }
-    let complete = Complete {
-        holder,
-        authority: Authority::Holder,
-        proof: Proof::Word,
-        unchecked: Unchecked::Forbidden,
-        commit: None,
-    };
-    apply(host, Command::Complete(complete)).await
 }
 
 /// Of a task of the run: the attempt ends, with a rollback, and counts.
@@ -91,7 +78,7 @@ pub(super) async fn fail(host: &Host, request: &Request) -> Answer {
         if host.desk.give_up(&holder, category, message) {
             return Ok(json!({ "task_id": task.id, "retryable": retryable }));
         }
-        return Err(Refusal::Undecided { task: task.id }.to_string());
+        return Err(Refusal::Undecided { task: task.id }.to_string().into());
     }
     let attempts = Attempts::One;
     let fail = Fail { holder, category, message, attempts, rolled_back_to: None };

@@ -46,7 +46,8 @@ pub(super) async fn release(host: &Host, request: &Request) -> Answer {
         return Err(format!(
             "Task {task} is being worked on by this session: `harness task fail` ends the attempt, \
              `harness abort` the session"
-        ));
+        )
+        .into());
     }
     let reason = request.text("reason")?.unwrap_or_else(|| "released by hand".to_owned());
     apply(host, Command::Release(Release { task, holder: None, reason })).await

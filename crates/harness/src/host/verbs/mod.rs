@@ -1,7 +1,11 @@
 //! One handler per verb.
 
 mod attempt;
+mod claim;
+mod complete;
+mod leave;
 mod ledger;
+mod plan;
 mod state;
 mod subscribe;
 mod talk;
@@ -10,8 +14,9 @@ use harness_core::{Command, Reply};
 use serde_json::{Value, json};
 
 use super::{
+    Daemon,
     request::{Answer, Request},
-    server::Host,
+    server::{Duty, Host},
     wire,
 };
 
@@ -30,7 +35,7 @@ pub(super) async fn handle(host: &Host, request: &Request) -> Answer {
         "task_release" => ledger::release(host, request).await,
         "task_checkpoint" => attempt::checkpoint(host, request).await,
         "task_renew" => attempt::renew(host, request).await,
-        "task_complete" => attempt::complete(host, request).await,
+        "task_complete" => complete::complete(host, request).await,
         "task_fail" => attempt::fail(host, request).await,
         "ask" => talk::ask(host, request).await,
         "questions" => Ok(talk::questions(host)),
@@ -38,8 +43,12 @@ pub(super) async fn handle(host: &Host, request: &Request) -> Answer {
         "send" => talk::send(host, request),
         "abort" => talk::abort(host, request),
         "kick" => Ok(talk::kick(host)),
-        "task_claim" | "plan_import" | "plan_reset" | "shutdown" | "yield" => Err(busy()),
-        unknown => Err(format!("Unknown command: {unknown}")),
+        "task_claim" => claim::claim(host, daemon(host)?, request).await,
+        "plan_import" => plan::import(host, daemon(host)?, request).await,
+        "plan_reset" => plan::reset(host, daemon(host)?).await,
+        "shutdown" => Ok(leave::shutdown(daemon(host)?)),
+        "yield" => leave::make_way(host, daemon(host)?).await,
+        unknown => Err(format!("Unknown command: {unknown}").into()),
     }
 }
 
@@ -52,20 +61,23 @@ fn ping() -> Value {
     })
 }
 
-/// A run has the ledger for itself.
-fn busy() -> String {
-    format!("Another harness session is active (pid={})", std::process::id())
+/// For what a run does not do: it has the ledger for itself.
+fn daemon(host: &Host) -> Result<&Daemon, String> {
+    match &host.duty {
+        Duty::Daemon(daemon) => Ok(daemon),
+        Duty::Run => Err(wire::busy()),
+    }
 }
 
 /// Makes it true, then says so.
 async fn apply(host: &Host, command: Command) -> Answer {
-    let reply = host.writer.apply_async(command).await.map_err(|why| why.to_string())?;
+    let reply = host.writer.apply_async(command).await?;
     match reply {
         Reply::Task(task) => Ok(json!({ "task_id": task })),
         Reply::Lease { task, expires_at } => {
             Ok(json!({ "task_id": task, "lease_expires_at": expires_at }))
         }
         Reply::Failed { task, retryable } => Ok(json!({ "task_id": task, "retryable": retryable })),
-        other => Err(format!("unexpected answer: {other:?}")),
+        other => Err(format!("unexpected answer: {other:?}").into()),
     }
 }

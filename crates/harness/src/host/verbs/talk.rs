@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::super::{
     request::{Answer, Request},
-    server::Host,
+    server::{Duty, Host},
 };
 use crate::{
     conversation::{Ask, Session},
@@ -30,8 +30,8 @@ pub(super) async fn ask(host: &Host, request: &Request) -> Answer {
     let session = Session { hub: host.hub.clone() };
     let (prompt, reply) = match session.wait_for_user_named(question, ask).await {
         Ok(answered) => answered,
-        Err(Error::Aborted) => return Err("Session aborted".to_owned()),
-        Err(other) => return Err(other.to_string()),
+        Err(Error::Aborted) => return Err("Session aborted".into()),
+        Err(other) => return Err(other.to_string().into()),
     };
     let mut data = json!({ "prompt_id": prompt, "content": reply.content });
     if let Some(choice) = reply.choice {
@@ -54,19 +54,28 @@ pub(super) fn reply(host: &Host, request: &Request) -> Answer {
     let content = match (request.text("content")?, &choice) {
         (Some(content), _) if !content.is_empty() => content,
         (_, Some(choice)) => choice.clone(),
-        (_, None) => return Err("content required".to_owned()),
+        (_, None) => return Err("content required".into()),
     };
     let unknown = || format!("Question {id} not found");
     let prompt = PromptId::parse(&id).ok_or_else(unknown)?;
     match host.hub.reply(prompt, Reply { content, choice }) {
         Answered::Accepted => Ok(json!({ "prompt_id": prompt })),
-        Answered::Unknown => Err(unknown()),
-        Answered::Unfit { why } => Err(why),
+        Answered::Unknown => Err(unknown().into()),
+        Answered::Unfit { why } => Err(why.into()),
+    }
+}
+
+/// A daemon has no agents of its own that could be spoken to or stopped.
+fn of_a_run(host: &Host) -> Result<(), String> {
+    match host.duty {
+        Duty::Run => Ok(()),
+        Duty::Daemon(_) => Err("No harness run is active".to_owned()),
     }
 }
 
 pub(super) fn send(host: &Host, request: &Request) -> Answer {
     let content = request.content()?;
+    of_a_run(host)?;
     match (request.text("run_id")?, request.text("agent")?) {
         (Some(run), _) => host.hub.send_to_run(run, content),
         (None, Some(agent)) => host.hub.send_to(agent, content),
@@ -77,6 +86,7 @@ pub(super) fn send(host: &Host, request: &Request) -> Answer {
 
 /// As Ctrl-C: the run comes to an orderly stop; asked again, at once.
 pub(super) fn abort(host: &Host, request: &Request) -> Answer {
+    of_a_run(host)?;
     host.hub.abort(request.text("reason")?.as_deref());
     host.hub.interrupt();
     Ok(json!({}))

@@ -21,6 +21,7 @@ use std::{
 use sha2::{Digest as _, Sha256};
 
 pub use directory::DirectoryLock;
+pub(crate) use turnstile::lock_until;
 pub(super) use {directory::judge, holder::Verdict};
 
 use crate::store::disk::RealDisk;

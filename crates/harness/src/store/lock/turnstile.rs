@@ -66,7 +66,7 @@ fn open(path: &Path) -> Result<fs::File, LockError> {
 ///
 /// No system has a timed file lock, so a thread waits in our place. One that is given up on gets
 /// its lock some time later, finds nobody to hand it to, and lets it go.
-pub(super) fn lock_until(file: fs::File, deadline: Instant) -> io::Result<Option<fs::File>> {
+pub(crate) fn lock_until(file: fs::File, deadline: Instant) -> io::Result<Option<fs::File>> {
     match file.try_lock() {
         Ok(()) => return Ok(Some(file)),
         Err(fs::TryLockError::WouldBlock) => {}

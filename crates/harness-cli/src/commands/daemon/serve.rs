@@ -1,0 +1,153 @@
+//! The daemon itself: the library's parts, put together.
+
+use std::{
+    future::Future,
+    io::{self, Write as _},
+    path::Path,
+    sync::Arc,
+    time::Duration,
+};
+
+use harness::{
+    Hub,
+    clock::SystemClock,
+    host::{
+        Daemon, Desk, Duty, Ended, Host, Settings, Surroundings, serve_alone,
+        socket::{self, Places},
+        spawn, tell_facts,
+        wire::Refused,
+    },
+    store::{FileStore, Locking, Writer},
+    telemetry::Telemetry,
+};
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::{Args, Invocation};
+use crate::{
+    config::{self, Overrides},
+    environment::Environment,
+    exit::ExitCode,
+    failure::{Failure, Result},
+    root::StateRoot,
+    store::warn,
+    trust::{self, Trust},
+    would_run::WouldRun,
+};
+
+/// As many events as a subscriber that comes back can ask for.
+const KEPT_EVENTS: usize = 4096;
+
+pub(super) fn serve(
+    invocation: &mut Invocation,
+    args: &Args,
+    socket: &Path,
+    worktree: &Path,
+) -> Result<ExitCode> {
+    let worktree = worktree.canonicalize().map_err(|why| Failure::file("use", worktree, &why))?;
+    let root = StateRoot::to_serve(&invocation.env, args.root.as_deref(), &worktree)?;
+    if args.detached {
+        rustix::process::setsid().map_err(io::Error::from)?;
+    }
+    let config = invocation.config(&root, Overrides::default())?;
+    let places = Places { socket: Some(socket.to_owned()), runtime_dir: None };
+    let bound = socket::bind(root.path(), &places)?;
+    let telemetry = match invocation.env.get("HARNESS_ACP") {
+        Some(off) if off == "off" => None,
+        _ => Some(Arc::new(Telemetry::start(config.telemetry.port, Box::new(say))?)),
+    };
+    let hub = Hub::keeping("daemon", KEPT_EVENTS);
+    hub.start_session();
+    let (wait, clock) = (invocation.lock_wait()?, Arc::new(SystemClock));
+    let surroundings = surroundings(&invocation.env, &root);
+    let daemon = Arc::new(Daemon::new(worktree, surroundings, clock.clone(), wait));
+    let store = FileStore::open(root.path(), Locking::Each(wait))?;
+    let (heard, waiting, sent) = (hub.clone(), Arc::clone(&daemon), telemetry.clone());
+    let publish = Box::new(move |facts: &[_], warnings: &[String]| {
+        warnings.iter().for_each(|warning| warn(warning));
+        tell_facts(&heard, facts);
+        waiting.heard(facts);
+        if let Some(telemetry) = &sent {
+            facts.iter().for_each(|fact| telemetry.emit(fact));
+        }
+    });
+    let writer = Arc::new(Writer::start(store, clock, publish)?);
+    let host = Host {
+        root: root.path().to_owned(),
+        writer: Arc::clone(&writer),
+        hub,
+        workspace: None,
+        desk: Desk::default(),
+        lease_seconds: invocation.lease_seconds()?,
+        duty: Duty::Daemon(Arc::clone(&daemon)),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let idle = args.idle_seconds.map(Duration::from_secs);
+    let ended = runtime.block_on(async {
+        let asked = asked_to_end()?;
+        announce(args.detached, bound.path())?;
+        serve_alone(bound, host, &daemon, idle, asked).await
+    })?;
+    // Ends when nobody can ask any more; what waits is written first.
+    drop(runtime);
+    drop(writer);
+    if let Some(telemetry) = telemetry.and_then(Arc::into_inner) {
+        telemetry.close();
+    }
+    match ended {
+        Ended::Asked => {}
+        Ended::Idle => say("nobody needed it: ended"),
+        Ended::Lost => say("its socket was taken away: ended"),
+    }
+    Ok(ExitCode::Done)
+}
+
+fn say(text: &str) {
+    _ = writeln!(io::stderr(), "{text}");
+}
+
+/// Whoever started it waits for this word; a person is told where it listens.
+fn announce(detached: bool, path: &Path) -> io::Result<()> {
+    if detached {
+        // Nobody waits any more: then nobody is told.
+        _ = writeln!(io::stdout(), "{}", spawn::READY);
+        return Ok(());
+    }
+    writeln!(io::stderr(), "listening on {} (pid={})", path.display(), std::process::id())
+}
+
+/// Ctrl-C, a closed terminal, a request to end.
+fn asked_to_end() -> io::Result<impl Future<Output = ()>> {
+    let mut ctrl_c = signal(SignalKind::interrupt())?;
+    let mut hang_up = signal(SignalKind::hangup())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    Ok(async move {
+        tokio::select! {
+            _ = ctrl_c.recv() => {}
+            _ = hang_up.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    })
+}
+
+/// Configuration and trust as they are when they are asked for.
+fn surroundings(env: &Environment, root: &StateRoot) -> Surroundings {
+    let of = || (env.clone(), root.clone());
+    let (settings, may_run, made) = (of(), of(), of());
+    Surroundings {
+        settings: Box::new(move || {
+            let (env, root) = &settings;
+            let loaded = config::load(env, Some(root.path()), Overrides::default());
+            let config = loaded.map_err(Refused::from)?.config;
+            Ok(Settings { rules: config.rules()?, unchecked: config.unchecked() })
+        }),
+        may_run: Box::new(move || {
+            let (env, root) = &may_run;
+            if Trust::of_user(env)?.is_trusted(root)? {
+                return Ok(());
+            }
+            Err(trust::refusal(root, &WouldRun::in_root(root)?).into())
+        }),
+        made: Box::new(move || Trust::grant_made(&made.0, &made.1)),
+        warn: Box::new(warn),
+    }
+}

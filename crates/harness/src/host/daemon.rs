@@ -1,0 +1,195 @@
+//! The host that stands alone: it takes plans in, gives tasks out and checks what comes back.
+
+use std::{
+    collections::HashMap,
+    future::Future,
+    io,
+    path::PathBuf,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use harness_core::{CommitId, Fact, TaskId, TreeId, machine::attempt::Rules};
+use tokio::sync::{OwnedMutexGuard, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    server::{Host, Server, serve},
+    socket::Bound,
+    wire::Refused,
+};
+use crate::{clock::Clock, store::lock::Wait, workspace::Filters};
+
+/// How often it looks whether it can still be found: a host without a socket is of no use.
+const LOOK: Duration = Duration::from_secs(10);
+
+/// How a completion is judged.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// What holds where a task does not say otherwise.
+    pub rules: Rules,
+    /// Whether a task without a check can be completed on its worker's word.
+    pub unchecked: harness_core::command::Unchecked,
+}
+
+/// What the caller knows about the machine and its user; asked anew each time.
+pub struct Surroundings {
+    /// The configuration.
+    pub settings: Box<dyn Fn() -> Result<Settings, Refused> + Send + Sync>,
+    /// Whether the commands of this ledger may run here.
+    pub may_run: Box<dyn Fn() -> Result<(), Refused> + Send + Sync>,
+    /// A ledger was made where there was none.
+    pub made: Box<dyn Fn() + Send + Sync>,
+    /// Something to tell.
+    pub warn: Box<dyn Fn(&str) + Send + Sync>,
+}
+
+/// What a daemon has beyond the rest of a [`Host`].
+pub struct Daemon {
+    pub(super) worktree: PathBuf,
+    pub(super) surroundings: Surroundings,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) lock_wait: Wait,
+    /// It wants to end: what waits for something is answered.
+    pub(super) leaving: CancellationToken,
+    /// Nobody is given a task any more.
+    closing: AtomicBool,
+    changed: watch::Sender<()>,
+    trees: Mutex<Option<(CommitId, TreeId)>>,
+    checking: Mutex<HashMap<TaskId, Arc<tokio::sync::Mutex<()>>>>,
+}
+
+impl Daemon {
+    /// Checks run in `worktree`; a ledger is made, where there is none, under the lock of its root.
+    pub fn new(
+        worktree: PathBuf,
+        surroundings: Surroundings,
+        clock: Arc<dyn Clock>,
+        lock_wait: Wait,
+    ) -> Self {
+        Self {
+            worktree,
+            surroundings,
+            clock,
+            lock_wait,
+            leaving: CancellationToken::new(),
+            closing: AtomicBool::new(false),
+            changed: watch::Sender::new(()),
+            trees: Mutex::default(),
+            checking: Mutex::default(),
+        }
+    }
+
+    /// For the writer's `publish`: those who wait for a task look again.
+    pub fn heard(&self, facts: &[Fact]) {
+        let of_holders = |fact: &Fact| {
+            matches!(fact, Fact::Claimed { .. } | Fact::Renewed { .. } | Fact::Checkpointed { .. })
+        };
+        if !facts.iter().all(of_holders) {
+            self.changed.send_replace(());
+        }
+    }
+
+    pub(super) fn changes(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
+    }
+
+    pub(super) fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn close(&self) {
+        self.closing.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn open_again(&self) {
+        self.closing.store(false, Ordering::Relaxed);
+    }
+
+    /// One completion of a task at a time: two checks in one tree could not be told apart.
+    pub(super) async fn turn(&self, task: &TaskId) -> OwnedMutexGuard<()> {
+        let mine = {
+            let mut all = self.checking.lock().unwrap_or_else(PoisonError::into_inner);
+            all.retain(|_, turn| Arc::strong_count(turn) > 1);
+            Arc::clone(all.entry(task.clone()).or_default())
+        };
+        mine.lock_owned().await
+    }
+
+    /// Many completions rest on one commit: its tree is asked for once.
+    pub(super) fn tree_of(
+        &self,
+        commit: &CommitId,
+        find: impl FnOnce() -> Option<TreeId>,
+    ) -> Option<TreeId> {
+        let mut last = self.trees.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((of, tree)) = &*last
+            && of == commit
+        {
+            return Some(tree.clone());
+        }
+        let tree = find()?;
+        *last = Some((commit.clone(), tree.clone()));
+        Some(tree)
+    }
+
+    /// Content filters are programs that the repository names.
+    pub(super) fn filters(&self) -> Filters {
+        if (self.surroundings.may_run)().is_ok() { Filters::Run } else { Filters::Off }
+    }
+}
+
+/// Why a daemon ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// By a signal, `shutdown` or `yield`.
+    Asked,
+    /// Nobody wanted anything for that long.
+    Idle,
+    /// Its socket was taken away.
+    Lost,
+}
+
+/// Serves until somebody asks it to end, it has had nobody connected for as long as `idle`, or
+/// nobody can find it any more. What was asked is answered then. Inside a tokio runtime.
+pub async fn serve_alone(
+    bound: Bound,
+    host: Host,
+    daemon: &Daemon,
+    idle: Option<Duration>,
+    asked: impl Future<Output = ()>,
+) -> io::Result<Ended> {
+    let server = serve(bound, host)?;
+    let ended = tokio::select! {
+        () = daemon.leaving.cancelled() => Ended::Asked,
+        () = asked => Ended::Asked,
+        () = nobody_came(server.connections(), idle) => Ended::Idle,
+        () = lost(&server) => Ended::Lost,
+    };
+    daemon.close();
+    daemon.leaving.cancel();
+    server.end().await;
+    Ok(ended)
+}
+
+async fn nobody_came(mut connections: watch::Receiver<usize>, idle: Option<Duration>) {
+    let Some(idle) = idle else { return std::future::pending().await };
+    loop {
+        let nobody = *connections.borrow_and_update() == 0;
+        let changed = connections.changed();
+        let changed =
+            if nobody { tokio::time::timeout(idle, changed).await } else { Ok(changed.await) };
+        if changed.is_err() {
+            return;
+        }
+    }
+}
+
+async fn lost(server: &Server) {
+    while server.can_be_found() {
+        tokio::time::sleep(LOOK).await;
+    }
+}

@@ -1,0 +1,182 @@
+//! Starts a daemon that outlives whoever needs it, and asks one to make way.
+
+use std::{
+    ffi::OsStr,
+    fs::File,
+    io::{self, Read as _, Seek as _, SeekFrom},
+    os::unix::fs::OpenOptionsExt as _,
+    path::Path,
+    process::{ChildStdout, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    fs::OFlags,
+};
+use serde_json::json;
+
+use super::{
+    client::{Client, ClientError},
+    instance,
+    socket::Places,
+    wire::{self, Refused},
+};
+
+/// What a daemon writes to standard output when it listens.
+pub const READY: &str = "ready";
+/// How much of its last words is told.
+const LAST_WORDS: u64 = 4096;
+/// A larger log is begun anew.
+const LOG_BYTES_MAX: u64 = 1024 * 1024;
+/// Between two looks for a daemon that somebody else has just started.
+const LOOK: Duration = Duration::from_millis(10);
+/// How often a daemon that others start again is asked to make way.
+const YIELDS: usize = 5;
+
+/// Of whoever starts it: they say what *it* works on.
+const NOT_INHERITED: [&str; 9] = [
+    "HARNESS_TASK_ID",
+    "HARNESS_EPOCH",
+    "HARNESS_ATTEMPT",
+    "HARNESS_SESSION",
+    "HARNESS_ITERATION",
+    "HARNESS_WORKER_ID",
+    "HARNESS_PROMPT_FILE",
+    "HARNESS_RUN_ID",
+    "HARNESS_JOB",
+];
+
+/// Why there is no daemon.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// It ended before it listened; its last words.
+    #[error("Daemon crashed on startup: {0}")]
+    Crashed(String),
+    /// It neither listens nor ends.
+    #[error("the daemon did not answer within {} s", .0.as_secs())]
+    Late(Duration),
+    /// It could not be started.
+    #[error("can not start the daemon: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// Starts `program` with `arguments` as the daemon of `root`, its words in `.harness/daemon.log`, and
+/// waits until somebody answers: that one, or another that was faster. `.harness` exists.
+pub fn start(
+    program: &Path,
+    arguments: &[&OsStr],
+    root: &Path,
+    places: &Places,
+    within: Duration,
+) -> Result<Client, StartError> {
+    let deadline = Instant::now() + within;
+    let mut log = open_log(&root.join(".harness/daemon.log"))?;
+    let from = log.seek(SeekFrom::End(0))?;
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(root).stdin(Stdio::null()).stderr(log.try_clone()?);
+    command.stdout(Stdio::piped());
+    NOT_INHERITED.iter().for_each(|name| _ = command.env_remove(name));
+    let mut child = command.spawn()?;
+    let mut said = child.stdout.take().ok_or_else(|| io::Error::other("no standard output"))?;
+    let ready = is_ready(&mut said, deadline)?;
+    while Instant::now() < deadline || ready == Some(true) {
+        if let Some(client) = Client::find(root, places) {
+            return Ok(client);
+        }
+        match ready {
+            Some(true) => return Err(StartError::Crashed("nobody listens".to_owned())),
+            // Another one may be there, and is about to listen.
+            Some(false) if child.try_wait()?.is_some() && !says_another(&mut log, from) => {
+                return Err(StartError::Crashed(last_words(&mut log, from)));
+            }
+            Some(false) | None => thread::sleep(LOOK),
+        }
+    }
+    match child.try_wait()? {
+        Some(_) => Err(StartError::Crashed(last_words(&mut log, from))),
+        None => Err(StartError::Late(within)),
+    }
+}
+
+fn open_log(path: &Path) -> io::Result<File> {
+    let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits());
+    let mut options = File::options();
+    options.read(true).append(true).create(true).mode(0o600);
+    options.custom_flags(flags.map_err(io::Error::other)?);
+    let named = |why: io::Error| {
+        io::Error::new(why.kind(), format!("can not write {}: {why}", path.display()))
+    };
+    let log = options.open(path).map_err(named)?;
+    if log.metadata()?.len() > LOG_BYTES_MAX {
+        log.set_len(0)?;
+    }
+    Ok(log)
+}
+
+/// Whether it said that it listens; `None` if it said nothing by then.
+fn is_ready(said: &mut ChildStdout, deadline: Instant) -> io::Result<Option<bool>> {
+    let mut line = Vec::new();
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let mut waited = [PollFd::new(said, PollFlags::IN)];
+        let timeout = Timespec::try_from(left).map_err(io::Error::other)?;
+        match poll(&mut waited, Some(&timeout)) {
+            Ok(0) => return Ok(None),
+            Ok(_) => {}
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(why) => return Err(why.into()),
+        }
+        let mut bytes = [0; 64];
+        let count = said.read(&mut bytes)?;
+        line.extend_from_slice(&bytes[..count]);
+        if count == 0 || line.contains(&b'\n') {
+            return Ok(Some(line.starts_with(READY.as_bytes())));
+        }
+    }
+}
+
+fn last_words(log: &mut File, from: u64) -> String {
+    let mut words = Vec::new();
+    let start = log.metadata().map_or(from, |log| from.max(log.len().saturating_sub(LAST_WORDS)));
+    if log.seek(SeekFrom::Start(start)).is_ok() {
+        _ = log.take(LAST_WORDS).read_to_end(&mut words);
+    }
+    let words = String::from_utf8_lossy(&words);
+    let words = words.trim();
+    let words = words.strip_prefix("Error: ").unwrap_or(words);
+    if words.is_empty() { "it said nothing".to_owned() } else { words.to_owned() }
+}
+
+fn says_another(log: &mut File, from: u64) -> bool {
+    let running = super::socket::SocketError::Running { pid: None }.to_string();
+    last_words(log, from).contains(&running)
+}
+
+/// Waits until no host of `root` is left; `false` if there still is one then.
+pub fn wait_until_gone(root: &Path, within: Duration) -> io::Result<bool> {
+    instance::wait_until_gone(root, within)
+}
+
+/// Before a run binds the socket: a daemon that is there makes way, unless somebody works on a task
+/// that it gave out. Who else is there, another run, stays and is met at the lock.
+pub fn make_way(root: &Path, places: &Places, within: Duration) -> Result<(), Refused> {
+    let request = json!({ "command": "yield", "root": root.display().to_string() });
+    for _ in 0..YIELDS {
+        let Some(mut client) = Client::find(root, places) else { return Ok(()) };
+        match client.ask(&request, Some(within)) {
+            Ok(_) => {}
+            Err(ClientError::Refused(refused)) if is_no_daemon(&refused) => return Ok(()),
+            Err(ClientError::Refused(refused)) => return Err(refused),
+            // It was about to end.
+            Err(_) => {}
+        }
+        wait_until_gone(root, within)?;
+    }
+    Ok(())
+}
+
+fn is_no_daemon(refused: &Refused) -> bool {
+    wire::is_of_another_root(&refused.message) || wire::is_of_a_run(&refused.message)
+}

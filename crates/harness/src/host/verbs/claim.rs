@@ -1,0 +1,108 @@
+//! Who asks for a task is given one, or waits for one.
+
+use std::{os::unix::fs::MetadataExt as _, path::Path, time::Duration};
+
+use harness_core::{
+    Command, Reply, Timestamp,
+    command::{Claim, Claimed, Place},
+    task::Via,
+};
+use tokio::time::Instant;
+
+use super::{
+    super::{
+        Daemon,
+        request::{Answer, Request},
+        server::Host,
+        wire::{self, Refused},
+    },
+    state,
+};
+use crate::{
+    store::{StoreError, WriterError},
+    workspace::glance,
+};
+
+/// Nobody waits longer than this for one answer.
+const WAIT_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
+/// Edits by other processes send no word: while somebody waits, the file is looked at this often.
+const OUTSIDE: Duration = Duration::from_secs(1);
+
+pub(super) async fn claim(host: &Host, daemon: &Daemon, request: &Request) -> Answer {
+    let worker = request.worker()?;
+    let role = request.text("role")?;
+    let wait = Duration::from_millis(request.number("wait_ms")?.unwrap_or(0)).min(WAIT_MAX);
+    let claim = Claim {
+        worker,
+        via: Via::Client,
+        role,
+        only: None,
+        lease_seconds: host.lease_seconds,
+        place: Place::default(),
+    };
+    let deadline = Instant::now() + wait;
+    let mut changes = daemon.changes();
+    loop {
+        changes.mark_unchanged();
+        let seen = version(&host.root);
+        let claimed = once(host, daemon, &claim).await?;
+        if claimed.is_some() || Instant::now() >= deadline || daemon.leaving.is_cancelled() {
+            return Ok(wire::claimed(claimed.as_deref()));
+        }
+        tokio::select! {
+            _ = changes.changed() => {}
+            () = time_passed(host, daemon, seen) => {}
+            () = tokio::time::sleep_until(deadline) => {}
+            () = daemon.leaving.cancelled() => {}
+        }
+    }
+}
+
+/// `None` where nothing is ready, or there is no ledger.
+async fn once(
+    host: &Host,
+    daemon: &Daemon,
+    claim: &Claim,
+) -> Result<Option<Box<Claimed>>, Refused> {
+    let mut claim = claim.clone();
+    let worktree = daemon.worktree.clone();
+    // A client does its own git work: of the repository only HEAD is looked at.
+    let head = tokio::task::spawn_blocking(move || glance::head(&worktree)).await;
+    claim.place.base = head.unwrap_or(None);
+    // From here to the writer's queue nothing else runs: whoever closes sees all that was given out.
+    if daemon.is_closing() {
+        return Ok(None);
+    }
+    match host.writer.apply_async(Command::Claim(claim)).await {
+        Ok(Reply::Claimed(claimed)) => Ok(Some(claimed)),
+        Ok(Reply::NothingToClaim) => Ok(None),
+        Ok(other) => Err(format!("unexpected answer: {other:?}").into()),
+        Err(WriterError::Store(why)) if matches!(*why, StoreError::NoLedger { .. }) => Ok(None),
+        Err(why) => Err(why.into()),
+    }
+}
+
+/// Is ready when a lease has run out, or somebody else has written the ledger.
+async fn time_passed(host: &Host, daemon: &Daemon, seen: Option<Version>) {
+    let now = daemon.clock.now();
+    let lease = state::seen(host, move |ledger| {
+        let leases = ledger.selection().claimed().filter_map(|id| ledger.task(id));
+        leases.filter_map(|task| task.lease_expires_at).find(|end| *end > now)
+    });
+    let due = lease.await.ok().flatten().flatten();
+    let due = due.map(|end: Timestamp| Instant::now() + Duration::from_secs(end.since(now)));
+    loop {
+        let look = Instant::now() + OUTSIDE;
+        tokio::time::sleep_until(due.map_or(look, |due| due.min(look))).await;
+        if due.is_some_and(|due| Instant::now() >= due) || version(&host.root) != seen {
+            return;
+        }
+    }
+}
+
+type Version = (u64, u64, i64, i64);
+
+fn version(root: &Path) -> Option<Version> {
+    let found = std::fs::symlink_metadata(root.join("harness-tasks.json")).ok()?;
+    Some((found.ino(), found.size(), found.mtime(), found.mtime_nsec()))
+}

@@ -1,0 +1,46 @@
+//! A daemon that is asked to go.
+
+use harness_core::task::{Status, Via};
+use serde_json::{Value, json};
+
+use super::{
+    super::{Daemon, request::Answer, server::Host, wire::Refused},
+    state,
+};
+
+pub(super) fn shutdown(daemon: &Daemon) -> Value {
+    daemon.close();
+    daemon.leaving.cancel();
+    json!({ "shutdown": true })
+}
+
+/// For a run, which wants the ledger for itself: not while somebody works on a task of it.
+pub(super) async fn make_way(host: &Host, daemon: &Daemon) -> Answer {
+    // First, so that no claim slips in between the look and the end.
+    daemon.close();
+    let now = daemon.clock.now();
+    let seen = state::seen(host, move |ledger| {
+        let claimed = ledger.selection().claimed().filter_map(|id| ledger.task(id));
+        let mut live = claimed.filter(|task| {
+            task.status == Status::InProgress
+                && task.claimed_via() == Via::Client
+                && task.lease_expires_at.is_some_and(|end| end > now)
+        });
+        live.next().map(|task| (task.id.clone(), task.claimed_by.clone()))
+    });
+    let refused = match seen.await {
+        Ok(None | Some(None)) => {
+            daemon.leaving.cancel();
+            return Ok(json!({}));
+        }
+        Ok(Some(Some((task, worker)))) => {
+            let worker = worker.map_or("nobody".to_owned(), |worker| worker.to_string());
+            let hint = format!("wait for it, or take it back: `harness task release {task}`");
+            let message = format!("task {task} is claimed by {worker}");
+            Refused { hints: vec![hint], ..Refused::from(message) }
+        }
+        Err(why) => why,
+    };
+    daemon.open_again();
+    Err(refused)
+}

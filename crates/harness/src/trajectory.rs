@@ -1,0 +1,45 @@
+//! The trajectory, `.harness/trajectory.jsonl`: every fact as a JSON object, one per line.
+//!
+//! The store appends to it after a change is durable and its lock given back
+//! ([`FileStore`](crate::store::FileStore)); here it is read, from the end.
+
+use std::{io, path::Path};
+
+use serde_json::Value;
+
+use crate::store::disk::{Disk as _, File, RealDisk};
+
+/// How far back it is read.
+const TAIL_BYTES: u64 = 1024 * 1024;
+
+/// The last entries, oldest first. Lines that are broken, as a crash may leave one, are left out.
+pub fn last(root: &Path, count: usize) -> io::Result<Vec<Value>> {
+    let bytes = RealDisk::open(root)?.tail(File::Trajectory, TAIL_BYTES)?;
+    let lines = bytes.rsplit(|byte| *byte == b'\n');
+    let entries = lines.filter_map(|line| serde_json::from_slice::<Value>(line).ok());
+    let mut last: Vec<_> = entries.filter(Value::is_object).take(count).collect();
+    last.reverse();
+    Ok(last)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn the_last_entries_are_read_and_broken_lines_left_out() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().canonicalize().unwrap();
+        assert!(last(&root, 5).unwrap().is_empty(), "there is none yet");
+        fs::create_dir(root.join(".harness")).unwrap();
+        let text = "{\"n\":1}\n{\"n\":2}\n{\"n\":\n7\n\n{\"n\":3}\n{\"torn";
+        fs::write(root.join(".harness/trajectory.jsonl"), text).unwrap();
+        let numbers: Vec<_> =
+            last(&root, 2).unwrap().iter().map(|e| e["n"].as_u64().unwrap()).collect();
+        assert_eq!(numbers, [2, 3]);
+    }
+}

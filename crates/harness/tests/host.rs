@@ -1,0 +1,364 @@
+//! A daemon in this process, clients on its real socket, and the core's `decide` as the judge of what
+//! they are told. A seed decides what the clients do: `HOST_SEED=N` replays one.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicI64, Ordering},
+    },
+    thread,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use harness::{
+    Hub,
+    clock::Clock,
+    host::{
+        Daemon, Desk, Duty, Ended, Host, Settings, Surroundings,
+        client::{ANSWER_WITHIN, Client, ClientError},
+        serve_alone,
+        socket::{self, Places},
+        tell_facts, wire,
+    },
+    store::{Applied, FileStore, Locking, Store, StoreError, Writer, lock::Wait, look},
+};
+use harness_core::{
+    Command, Epoch, Holder, Ledger, Refusal, Reply, TaskId, Timestamp, WorkerId,
+    command::{
+        Add, AddCheckpoint, Attempts, Authority, Claim, Complete, Edit, Fail, Place, Proof,
+        Release, Remove, Renew, Retry, Unchecked,
+    },
+    decide,
+    machine::attempt::Rules,
+    protect::{OnTouch, Protected},
+    task::{Status, Via},
+};
+use harness_sim::random::Random;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+const WAIT: Wait = Wait::For(Duration::from_secs(60));
+const LEASE: u64 = 1800;
+
+fn seed() -> u64 {
+    let given = env::var("HOST_SEED").ok().and_then(|text| text.parse().ok());
+    let seed = given.unwrap_or_else(|| {
+        u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros()).unwrap()
+    });
+    println!("HOST_SEED={seed}");
+    seed
+}
+
+/// Moves when it is told to.
+struct Hand(AtomicI64);
+
+impl Clock for Hand {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_seconds(self.0.load(Ordering::SeqCst))
+    }
+}
+
+type History = Arc<Mutex<Vec<(Timestamp, Vec<Command>, Vec<Result<Reply, Refusal>>)>>>;
+
+/// Remembers what was decided, in the order in which it became true.
+struct Recorded {
+    store: FileStore,
+    history: History,
+}
+
+impl Store for Recorded {
+    fn apply(&mut self, now: Timestamp, commands: &[Command]) -> Result<Applied, StoreError> {
+        let applied = self.store.apply(now, commands)?;
+        let replies = applied.replies.clone();
+        self.history.lock().unwrap().push((now, commands.to_vec(), replies));
+        Ok(applied)
+    }
+
+    fn ledger(&mut self) -> Result<&Ledger, StoreError> {
+        self.store.ledger()
+    }
+}
+
+/// A daemon until it is dropped.
+struct Served {
+    _folder: tempfile::TempDir,
+    root: PathBuf,
+    clock: Arc<Hand>,
+    history: History,
+    stop: CancellationToken,
+    serving: Option<thread::JoinHandle<Ended>>,
+}
+
+impl Served {
+    fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let clock = Arc::new(Hand(AtomicI64::new(1_750_000_000)));
+        FileStore::open(&root, Locking::Each(WAIT)).unwrap().create(clock.now()).unwrap();
+        let history = History::default();
+        let stop = CancellationToken::new();
+        let bound = socket::bind(&root, &places(&root)).unwrap();
+        let store = Recorded {
+            store: FileStore::open(&root, Locking::Each(WAIT)).unwrap(),
+            history: Arc::clone(&history),
+        };
+        let daemon = Daemon::new(root.clone(), surroundings(), clock.clone(), WAIT);
+        let daemon = Arc::new(daemon);
+        let hub = Hub::new("test");
+        let (told, waiting) = (hub.clone(), Arc::clone(&daemon));
+        let publish = Box::new(move |facts: &[_], _: &[String]| {
+            tell_facts(&told, facts);
+            waiting.heard(facts);
+        });
+        let writer = Arc::new(Writer::start(store, clock.clone(), publish).unwrap());
+        let host = Host {
+            root: root.clone(),
+            writer,
+            hub,
+            workspace: None,
+            desk: Desk::default(),
+            lease_seconds: LEASE,
+            duty: Duty::Daemon(Arc::clone(&daemon)),
+        };
+        let asked = stop.clone();
+        let serving = thread::spawn(move || {
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            let asked = asked.cancelled_owned();
+            runtime.block_on(serve_alone(bound, host, &daemon, None, asked)).unwrap()
+        });
+        Self { _folder: folder, root, clock, history, stop, serving: Some(serving) }
+    }
+
+    fn client(&self) -> Client {
+        Client::find(&self.root, &places(&self.root)).unwrap()
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.stop.cancel();
+        let ended = self.serving.take().unwrap().join();
+        let hash = harness::store::lock::root_hash(&self.root);
+        _ = std::fs::remove_file(format!("/tmp/harness-{hash}.lock.guard"));
+        if !thread::panicking() {
+            assert_eq!(ended.unwrap(), Ended::Asked);
+            assert!(!self.root.join("s").exists());
+        }
+    }
+}
+
+fn places(root: &Path) -> Places {
+    Places { socket: Some(root.join("s")), runtime_dir: None }
+}
+
+fn surroundings() -> Surroundings {
+    Surroundings {
+        settings: Box::new(|| {
+            let protected = Protected::new(&[], OnTouch::Flag).map_err(|e| e.to_string())?;
+            let rules = Rules { clean: false, baseline: false, protected };
+            Ok(Settings { rules, unchecked: Unchecked::Allowed })
+        }),
+        may_run: Box::new(|| Ok(())),
+        made: Box::new(|| {}),
+        warn: Box::new(|text| println!("{text}")),
+    }
+}
+
+/// One thing that a client may ask for, as the command that it stands for.
+fn anything(random: &mut Random, workers: usize, tasks: usize) -> Command {
+    let worker = WorkerId::parse(&format!("w{}", random.below(workers))).unwrap();
+    let task = TaskId::parse(&format!("t{}", random.below(tasks))).unwrap();
+    let epoch = random.percent(10).then(|| Epoch(random.next() % 20));
+    let holder = Holder { task: task.clone(), worker: worker.clone(), epoch };
+    match random.weighted(&[10, 30, 6, 6, 22, 8, 6, 4, 4, 4]) {
+        0 => {
+            let fields = Edit {
+                validation_command: match random.below(4) {
+                    0 => Some("true".to_owned()),
+                    1 => Some("false".to_owned()),
+                    _ => None,
+                },
+                depends_on: random
+                    .percent(40)
+                    .then(|| vec![TaskId::parse(&format!("t{}", random.below(tasks))).unwrap()]),
+                attempt_timeout_seconds: random.percent(50).then(|| 1 + random.next() % 30),
+                role: random.percent(30).then(|| "r".to_owned()),
+                ..Edit::nothing(task.clone())
+            };
+            Command::Add(Add { id: Some(task), title: "a title".to_owned(), fields })
+        }
+        1 => Command::Claim(Claim {
+            worker,
+            via: Via::Client,
+            role: random.percent(30).then(|| if random.percent(50) { "r" } else { "q" }.to_owned()),
+            only: None,
+            lease_seconds: LEASE,
+            place: Place::default(),
+        }),
+        2 => Command::Checkpoint(AddCheckpoint {
+            holder,
+            step: 1,
+            total: 2,
+            description: "half".to_owned(),
+            tree: None,
+            lease_seconds: LEASE,
+        }),
+        3 => Command::Renew(Renew { holder, lease_seconds: LEASE }),
+        4 => Command::Complete(Complete {
+            holder,
+            authority: if random.percent(10) { Authority::Force } else { Authority::Holder },
+            proof: Proof::Word,
+            unchecked: Unchecked::Allowed,
+            commit: None,
+        }),
+        5 => Command::Fail(Fail {
+            holder,
+            category: harness_core::Category::TaskExec,
+            message: "no".to_owned(),
+            attempts: Attempts::One,
+            rolled_back_to: None,
+        }),
+        6 => Command::Release(Release { task, holder: None, reason: "because".to_owned() }),
+        7 => Command::Retry(Retry { task, reason: "because".to_owned() }),
+        8 => Command::Remove(Remove { task }),
+        _ => Command::Edit(Edit { priority: Some("P0".to_owned()), ..Edit::nothing(task) }),
+    }
+}
+
+/// What the client should be told, and what becomes true of it.
+fn expected(ledger: &mut Ledger, now: Timestamp, command: &Command) -> Result<Value, String> {
+    let mut command = command.clone();
+    if let Command::Complete(complete) = &mut command
+        && let Some(task) = ledger.task(&complete.holder.task)
+        && task.status != Status::Completed
+        && let Some(check) = task.check()
+    {
+        let held = task.status == Status::InProgress
+            && task.claimed_by.as_ref() == Some(&complete.holder.worker)
+            && complete.holder.epoch.is_none_or(|epoch| task.epoch == Some(epoch));
+        if held || complete.authority == Authority::Force {
+            if check == "false" {
+                return Err(format!("Task {}: the check failed (exit code 1)", task.id));
+            }
+            complete.proof = Proof::Passed { command: check.to_owned() };
+        }
+    }
+    let change = decide(ledger, now, &command).map_err(|refusal| refusal.to_string())?;
+    ledger.put_in(&change);
+    Ok(match change.reply {
+        Reply::Task(task) => json!({ "task_id": task }),
+        Reply::Claimed(claimed) => wire::claimed(Some(&claimed)),
+        Reply::NothingToClaim => wire::claimed(None),
+        Reply::Lease { task, expires_at } => {
+            json!({ "task_id": task, "lease_expires_at": expires_at })
+        }
+        Reply::Failed { task, retryable } => json!({ "task_id": task, "retryable": retryable }),
+        other => panic!("{other:?}"),
+    })
+}
+
+fn ask(client: &mut Client, request: &Value) -> Result<Value, String> {
+    match client.ask(request, Some(ANSWER_WITHIN)) {
+        Ok(data) => Ok(data),
+        Err(ClientError::Refused(refused)) => Err(refused.message),
+        Err(other) => panic!("{other}"),
+    }
+}
+
+#[test]
+fn each_of_several_clients_is_told_what_the_core_decides() {
+    let mut random = Random::new(seed());
+    let served = Served::start();
+    let mut model = look(&served.root).unwrap();
+    let mut clients: Vec<_> = (0..4).map(|_| served.client()).collect();
+    for step in 0..600 {
+        if random.percent(10) {
+            let seconds = i64::try_from(random.next() % 40).unwrap();
+            served.clock.0.fetch_add(seconds, Ordering::SeqCst);
+        }
+        let at = random.below(clients.len());
+        if random.percent(3) {
+            clients[at] = served.client();
+        }
+        let command = anything(&mut random, 4, 12);
+        let request = wire::request(&command).unwrap();
+        let answer = ask(&mut clients[at], &request);
+        let wanted = expected(&mut model, served.clock.now(), &command);
+        assert_eq!(answer, wanted, "step {step}: {request}");
+        if step % 25 == 0 {
+            let state = ask(&mut clients[at], &json!({ "command": "get_state" }));
+            assert_eq!(state, Ok(wire::state(&model)), "step {step}");
+        }
+    }
+    assert_eq!(wire::state(&look(&served.root).unwrap()), wire::state(&model));
+}
+
+/// The order of things that happen at once is known only afterwards: it is the one in which the writer
+/// made them true. Decided again in that order they must come to the same answers and the same file.
+#[test]
+fn clients_at_once_are_told_what_the_core_decides_in_some_order() {
+    let seed = seed();
+    let served = Served::start();
+    let mut model = look(&served.root).unwrap();
+    let workers = 12;
+    let told: Vec<Vec<(Command, Result<Value, String>)>> = thread::scope(|scope| {
+        let served = &served;
+        let working: Vec<_> = (0..workers)
+            .map(|n| {
+                scope.spawn(move || {
+                    let mut random = Random::new(seed.wrapping_add(n));
+                    let mut client = served.client();
+                    let mut told = Vec::new();
+                    for _ in 0..60 {
+                        if random.percent(10) {
+                            served.clock.0.fetch_add(7, Ordering::SeqCst);
+                        }
+                        if random.percent(10) {
+                            ask(&mut client, &json!({ "command": "get_state" })).unwrap();
+                        }
+                        let command = anything(&mut random, 6, 20);
+                        let answer = ask(&mut client, &wire::request(&command).unwrap());
+                        told.push((command, answer));
+                    }
+                    told
+                })
+            })
+            .collect();
+        working.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    let history = served.history.lock().unwrap();
+    let mut completed = Vec::new();
+    for (now, commands, replies) in history.iter() {
+        for (command, reply) in commands.iter().zip(replies) {
+            let change = decide(&model, *now, command);
+            assert_eq!(&change.as_ref().map(|c| c.reply.clone()).map_err(Clone::clone), reply);
+            let Ok(change) = change else { continue };
+            if let (Command::Complete(of), false) = (command, change.rows.is_empty()) {
+                completed.push((of.holder.task.clone(), of.holder.worker.clone()));
+            }
+            model.put_in(&change);
+        }
+    }
+    assert_eq!(wire::state(&look(&served.root).unwrap()), wire::state(&model));
+    // Whoever was told that a task is completed finds it among those that were.
+    for (command, answer) in told.into_iter().flatten() {
+        if let (Command::Complete(of), Ok(_)) = (&command, &answer)
+            && of.authority == Authority::Holder
+        {
+            let (task, worker) = (&of.holder.task, &of.holder.worker);
+            assert!(completed.iter().any(|(t, w)| t == task && w == worker), "{task} {worker}");
+        }
+    }
+}
+
+#[test]
+fn a_waiting_claim_is_answered_when_its_time_is_up() {
+    let served = Served::start();
+    let claim = json!({ "command": "task_claim", "worker_id": "w", "wait_ms": 1 });
+    assert_eq!(ask(&mut served.client(), &claim), Ok(json!({ "task": null })));
+}
