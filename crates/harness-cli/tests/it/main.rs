@@ -18,6 +18,7 @@ mod init;
 mod killed;
 mod ledgers;
 mod log;
+mod objective;
 mod page;
 mod plan;
 mod protocol;

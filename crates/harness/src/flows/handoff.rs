@@ -25,8 +25,7 @@ pub(super) fn read(root: &Path) -> (Option<Handoff>, Vec<String>) {
         Ok(None) => (None, Vec::new()),
         Ok(Some(bytes)) => {
             let read = handoff::read(&bytes);
-            let warnings = read.warnings.into_iter().map(|why| format!("{FILE}: {why}"));
-            (read.handoff, warnings.collect())
+            (read.handoff, read.warnings)
         }
         Err(why) => (None, vec![format!("{FILE} can not be read: {why}")]),
     }

@@ -3,6 +3,7 @@
 use std::{
     collections::HashSet,
     ffi::OsString,
+    path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -101,7 +102,8 @@ async fn brief(tools: &Tools, errand: &Errand) -> Result<Brief> {
     Ok(Brief { run, iterations, by, purse, rules, phases, afresh })
 }
 
-/// The row of an attempt, new or as a crash left it, taken up. What comes back says how it was found.
+/// The row of an attempt, new or as a crash left it, taken up with what the run over the ledger says
+/// now. The status that comes back is the one that it was found with.
 async fn open(tools: &Tools, task: &Task, now: Timestamp) -> Result<Run> {
     let looping = tools.looping.clone();
     let parent = tools.run_row(&looping.run).await?;
@@ -116,11 +118,18 @@ async fn open(tools: &Tools, task: &Task, now: Timestamp) -> Result<Run> {
         Ok(found)
     });
     let found = found.await?;
-    let anew = Anew { parent: Some(parent.id), ..Anew::default() };
+    let anew = Anew {
+        agent: Some(parent.agent),
+        agent_command: Some(parent.agent_command),
+        completion_promise: Some(parent.completion_promise),
+        max_iterations: Some(parent.limits.max_iterations),
+        parent: Some(parent.id),
+        ..Anew::default()
+    };
     let step = RunStep::Take(Take { anew, ..Take::default() });
     let take = OfRun { run: found.id.clone(), by: None, step };
     tools.commit(take.into()).await?;
-    Ok(Run { parent: Some(looping.run), ..found })
+    Ok(Run { status: found.status, ..tools.run_row(&found.id).await? })
 }
 
 fn attempt_row(parent: &Run, id: harness::core::RunId, task: &Task, now: Timestamp) -> Run {
@@ -244,18 +253,25 @@ impl Doing {
 
     /// A second execution in the same iteration does not write over the first one's transcript.
     fn free_name(&self, number: u32) -> String {
+        let taken = self.executions(number).count();
         let name = format!("{}.{number}", name(&self.run));
-        let folder = self.tools.root.join(".harness/transcripts");
-        let taken = |name: &str| folder.join(format!("{name}.log")).exists();
-        let mut again = (2..).map(|n| format!("{name}.{n}"));
-        if taken(&name) { again.find(|n| !taken(n)).unwrap_or(name) } else { name }
+        if taken == 0 { name } else { format!("{name}.{}", taken + 1) }
+    }
+
+    /// The transcripts that there are of an iteration, in order.
+    fn executions(&self, number: u32) -> impl Iterator<Item = PathBuf> {
+        let name = self.tools.root.join(format!("{}.{number}", self.transcripts));
+        let name = name.display().to_string();
+        let again = format!("{name}.");
+        let names = [format!("{name}.log")]
+            .into_iter()
+            .chain((2..).map(move |n| format!("{again}{n}.log")));
+        names.map(PathBuf::from).take_while(|path| path.exists())
     }
 
     /// Of the last execution of the iteration before.
-    pub(super) fn last_transcript(&self, number: u32) -> Option<std::path::PathBuf> {
-        let before = format!("{}.{}.log", self.transcripts, number.checked_sub(1)?);
-        let path = self.tools.root.join(before);
-        path.exists().then_some(path)
+    pub(super) fn last_transcript(&self, number: u32) -> Option<PathBuf> {
+        self.executions(number.checked_sub(1)?).last()
     }
 
     fn environment(&self, iteration: u32) -> Vec<(OsString, OsString)> {

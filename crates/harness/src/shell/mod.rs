@@ -24,7 +24,7 @@ pub struct Script {
     pub directory: PathBuf,
     /// How long it may take; then TERM, a grace period, KILL, to the whole group.
     pub timeout: Duration,
-    /// Added to the inherited environment.
+    /// Added to the inherited environment, which is without the variables of a task.
     pub environment: Vec<(String, String)>,
 }
 

@@ -197,6 +197,10 @@ fn start(script: &Script) -> io::Result<(Group, Output)> {
     }
     let (reader, writer) = io::pipe()?;
     let mut command = Command::new("sh");
+    // A harness may be started by the agent of another one: whose task that is, is not the script's.
+    for of_a_task in ["HARNESS_TASK_ID", "HARNESS_EPOCH", "HARNESS_ATTEMPT"] {
+        command.env_remove(of_a_task);
+    }
     command
         .args(["-c", &script.command])
         .current_dir(&script.directory)

@@ -168,7 +168,6 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
     }
     say_what_it_may_cost(&row, &args, &agents);
     let (prompts, warnings) = Prompts::load(root.path());
-    warnings.iter().for_each(|warning| crate::store::warn(warning));
     let most = args.max_tasks_per_session.map(i64::from);
     let session = session::Session {
         worker: args.worker.id(&invocation.env, || Ok(root.clone()))?,
@@ -182,6 +181,7 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
         places: crate::host::places(&invocation.env),
         rules: config.rules()?,
         prompts,
+        warnings,
         config: &config,
         args: &args,
     };

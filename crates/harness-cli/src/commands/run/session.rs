@@ -7,8 +7,8 @@ use harness::{
     agent::CodingAgent,
     clock::{Clock, SystemClock},
     core::{
-        Run,
-        command::{OfRun, RunStep},
+        Command, Run,
+        command::{Note, OfRun, RunStep},
         machine::{attempt::Rules, iterate, work},
         promise,
         run::{Owner, StopReason},
@@ -57,6 +57,8 @@ pub(super) struct Session<'a> {
     pub(super) view: Arc<View>,
     pub(super) places: socket::Places,
     pub(super) prompts: Prompts,
+    /// For the log, before anything else.
+    pub(super) warnings: Vec<String>,
     pub(super) config: &'a Config,
     pub(super) args: &'a Args,
 }
@@ -124,6 +126,7 @@ impl Session<'_> {
             tell_facts(&heard, facts);
         });
         let writer = Arc::new(Writer::start(store, Arc::new(SystemClock), publish)?);
+        self.log_warnings(&writer)?;
         let looping = self.looping(&agents, row, runs, owner);
         let tools = Tools {
             socket: Some(bound.path().to_owned()),
@@ -179,6 +182,14 @@ impl Session<'_> {
         // Whatever became of the session.
         set_aside.map(SetAside::put_back).transpose()?;
         ended
+    }
+
+    fn log_warnings(&self, writer: &Writer) -> Result<()> {
+        for message in self.warnings.iter().cloned() {
+            let note = Command::Note(Note::Warning { task: None, message });
+            writer.apply(note).map_err(|why| Failure::error(why.to_string()))?;
+        }
+        Ok(())
     }
 
     fn session(&self) -> work::Session {

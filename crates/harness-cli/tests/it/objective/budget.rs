@@ -1,0 +1,122 @@
+//! Money, tokens and time: checked at every usage event, never exceeded by more than one.
+
+use serde_json::{Value, json};
+
+use super::stage::*;
+
+fn usage(tokens: u64, cost: Option<f64>) -> String {
+    let mut event = json!({ "type": "usage", "input_tokens": tokens, "output_tokens": 0 });
+    if let Some(cost) = cost {
+        event["cost_usd"] = cost.into();
+    }
+    format!("echo '{event}' >> $HARNESS_EVENTS")
+}
+
+#[test]
+fn what_the_agent_tells_is_summed_up() {
+    let env = stage();
+    let script = format!(
+        "{}\necho '{{\"type\":\"usage\",\"input_tokens\":5,\"output_tokens\":7}}' >> $HARNESS_EVENTS\n\
+         if [ $n = 1 ]; then echo TASK_COMPLETE; else echo $n; fi",
+        usage(100, Some(0.25))
+    );
+    let document = came_to(go(&env, &script, &["--max-cost", "5.00"]), 0, "complete", 1);
+    assert_eq!(
+        (&document["input_tokens"], &document["output_tokens"], &document["cost_usd"]),
+        (&210.into(), &14.into(), &json!(0.5))
+    );
+    let row = run_row(&env);
+    assert_eq!((&row["input_tokens"], &row["cost_usd"]), (&210.into(), &json!(0.5)));
+    assert_eq!(row["max_cost_usd"], json!(5.0));
+    for iteration in iterations(&env) {
+        assert_eq!(
+            (&iteration["input_tokens"], &iteration["cost_usd"]),
+            (&105.into(), &json!(0.25))
+        );
+    }
+}
+
+/// An agent that spends and then works on until it is stopped. Whoever holds its pipe sees its end.
+#[test]
+fn the_event_that_crosses_the_budget_stops_the_agent() {
+    for (flag, most, events, spent) in [
+        ("--max-cost", "1.00", [usage(10, Some(0.75)), usage(10, Some(0.75))], json!(1.5)),
+        ("--max-tokens", "100", [usage(60, None), usage(60, None)], Value::Null),
+    ] {
+        let env = stage();
+        let script = format!("{}\n{}\nexec sleep 600", events[0], events[1]);
+        let ran = go(&env, &script, &[flag, most]);
+        assert!(ran.errors().contains("stopped (budget): the budget is used up:"), "{ran}");
+        let document = came_to(ran, 3, "budget", 0);
+        assert_eq!(document["cost_usd"], spent, "exactly the two events");
+        assert_eq!(run_row(&env)["status"], "stopped");
+        // It had not ended: it goes on under its number, with more to spend.
+        let done = agent(&env, "echo TASK_COMPLETE");
+        let again = ["run", "--resume", flag, "200", "--agent-command", &done, "--json"];
+        came_to(env.run(again), 0, "complete", 0);
+        assert_eq!(outcomes(&env), ["finished"]);
+    }
+}
+
+#[test]
+fn no_agent_is_started_on_a_budget_that_is_gone() {
+    let env = stage();
+    let script = format!("{}\necho not yet", usage(100, None));
+    came_to(go(&env, &script, &["--max-tokens", "250"]), 3, "budget", 2);
+    assert_eq!(env.read("work.txt"), "0\n1\n2\n");
+    assert_eq!(run_row(&env)["input_tokens"], 300);
+    // Nor by a resume that brings nothing.
+    came_to(env.run(["run", "--resume", "--json"]), 3, "budget", 2);
+    assert_eq!(env.read("work.txt"), "0\n1\n2\n");
+    came_to(env.run(["run", "--resume", "--max-tokens", "350", "--json"]), 3, "budget", 3);
+    assert_eq!(env.read("work.txt"), "0\n1\n2\n3\n");
+}
+
+#[test]
+fn a_promise_goes_before_the_budget() {
+    let env = stage();
+    let script = format!("{}\necho TASK_COMPLETE", usage(100, None));
+    came_to(go(&env, &script, &["--max-tokens", "10"]), 0, "complete", 0);
+}
+
+#[test]
+fn the_time_is_a_budget_and_waits_count() {
+    let env = stage();
+    let ran = go(&env, "exec sleep 600", &["--max-duration", "1s"]);
+    came_to(ran, 3, "budget", 0);
+    let row = run_row(&env);
+    assert_eq!(row["max_duration_seconds"], 1);
+    assert!(!row["deadline"].is_null());
+    let env = stage();
+    let limit =
+        "echo '{\"type\":\"limit\",\"until\":\"2999-01-01T00:00:00Z\"}' >> $HARNESS_EVENTS; exit 1";
+    came_to(go(&env, limit, &["--max-duration", "1s"]), 3, "budget", 0);
+    assert!(run_row(&env)["wake_at"].is_null());
+}
+
+#[test]
+fn tokens_are_priced_by_the_table_of_the_agent() {
+    let env = stage();
+    let command = agent(&env, &format!("{}\nexec sleep 600", usage(500_000, None)));
+    env.write(
+        "harness.toml",
+        format!(
+            "[agents.mine]\ncommand = \"{command}\"\nprice = {{ input = 2.0, output = 10.0 }}\n"
+        ),
+    );
+    let args = ["run", "write it", "--agent", "mine", "--max-cost", "1.00", "--json"];
+    let document = came_to(env.run(args), 3, "budget", 0);
+    assert_eq!(document["cost_usd"], json!(1.0));
+    assert_eq!(run_row(&env)["agent"], "mine");
+}
+
+#[test]
+fn nonsense_in_the_events_spends_nothing_and_stops_nothing() {
+    let env = stage();
+    let script = "printf '%s\\n' 'no json' '{\"type\":\"usage\",\"cost_usd\":-5}' \
+                  '{\"type\":\"usage\",\"input_tokens\":-1}' '{\"type\":\"other\"}' '' >> $HARNESS_EVENTS\n\
+                  echo TASK_COMPLETE";
+    let document = came_to(go(&env, script, &["--max-cost", "1"]), 0, "complete", 0);
+    assert_eq!(document["input_tokens"], 0);
+    assert!(document["cost_usd"].is_null() || document["cost_usd"] == 0.0, "{document}");
+}

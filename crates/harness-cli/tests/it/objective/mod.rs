@@ -1,0 +1,12 @@
+//! `harness run OBJECTIVE`: the loop over contexts, through the binary, with scripts for agents.
+
+mod attempts;
+mod bad;
+mod budget;
+mod limits;
+mod phases;
+mod promise;
+mod prompts;
+mod resume;
+mod rows;
+mod stage;
