@@ -134,7 +134,9 @@ impl Iterate {
     fn begin(&mut self, now: Timestamp) -> Step {
         match self.run.wake_at {
             Some(until) if until > now => self.sleep(until),
-            _ => self.take_up(now),
+            // It is over, and the row has to say so before anybody works.
+            Some(until) => self.woke(until, false),
+            None => self.take_up(now),
         }
     }
 
@@ -220,6 +222,10 @@ impl Iterate {
 
     fn ended(&mut self, now: Timestamp, ended: Ended) -> Step {
         match (self.state.clone(), ended) {
+            // A look is not stopped, but nothing begins after it.
+            (State::Looking | State::Resting, _) if self.interrupts > 0 => {
+                self.stop(StopReason::Cancelled, "stopped by a person")
+            }
             (State::Looking, Ended::Looked { head, mark }) => {
                 self.head = head;
                 // One that begins again is measured by what was there when it first began.
@@ -238,9 +244,6 @@ impl Iterate {
                 self.verified(now, verdict, output)
             }
             (State::Sleeping(until), Ended::Woke { kicked }) => self.woke(until, kicked),
-            (State::Resting, Ended::Woke { .. }) if self.interrupts > 0 => {
-                self.stop(StopReason::Cancelled, "stopped by a person")
-            }
             (State::Resting, Ended::Woke { .. }) => self.start(State::Looking, Effect::Look),
             (state, ended) => unreachable!("{ended:?} can not be the end of {state:?}"),
         }
