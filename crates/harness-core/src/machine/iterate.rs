@@ -135,7 +135,9 @@ impl Iterate {
         match self.run.wake_at {
             Some(until) if until > now && self.rules.waits => self.sleep(until),
             Some(until) if until > now => self.limit_holds(until),
-            _ => self.take_up(now),
+            // It is over, and the row has to say so before anybody works.
+            Some(until) => self.woke(until, false),
+            None => self.take_up(now),
         }
     }
 
@@ -237,8 +239,8 @@ impl Iterate {
 
     fn ended(&mut self, now: Timestamp, ended: Ended) -> Step {
         match (self.state.clone(), ended) {
-            // No agent is started for somebody who wanted it to stop.
-            (State::Looking, Ended::Looked { .. }) if self.interrupts > 0 => self.cancelled(),
+            // A look is not stopped, but nothing begins after it.
+            (State::Looking | State::Resting, _) if self.interrupts > 0 => self.cancelled(),
             (State::Looking, Ended::Looked { head, mark }) => {
                 self.head = head;
                 // One that begins again is measured by what was there when it first began.
@@ -257,7 +259,6 @@ impl Iterate {
                 self.verified(now, verdict, output)
             }
             (State::Sleeping(until), Ended::Woke { kicked }) => self.woke(until, kicked),
-            (State::Resting, Ended::Woke { .. }) if self.interrupts > 0 => self.cancelled(),
             (State::Resting, Ended::Woke { .. }) => self.start(State::Looking, Effect::Look),
             (state, ended) => unreachable!("{ended:?} can not be the end of {state:?}"),
         }

@@ -111,11 +111,9 @@ async fn open(tools: &Tools, task: &Task, now: Timestamp) -> Result<Run> {
     let root = tools.root.clone();
     let (task, runs) = (task.id.clone(), Arc::clone(&looping.runs));
     let found = tools.blocking(move || {
-        let found = runs.open_run(&row)?;
-        if found.id == row.id {
-            handoff::hand_over(&root, &*runs, &task, &row.id)?;
-        }
-        Ok(found)
+        // Before there is a row: whoever finds one takes what lies there for this attempt's.
+        handoff::hand_over(&root, &*runs, &task)?;
+        Ok(runs.open_run(&row)?)
     });
     let found = found.await?;
     let anew = Anew {
