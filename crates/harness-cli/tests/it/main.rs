@@ -13,6 +13,7 @@ mod documents;
 mod environment;
 mod evidence;
 mod frame;
+mod gates;
 mod host;
 mod init;
 mod killed;

@@ -151,7 +151,11 @@ fn a_wait_that_was_stored_is_gone_on_with() {
         .begins(1, "no promise");
     Loop::new(resumed()).tell(Input::Begin, "sleep until 5000").tell(woke(true), "wake");
     // It has lifted in the meantime.
-    Loop::new(resumed()).after(4000).tell(Input::Begin, "look").begins(1, "no promise");
+    Loop::new(resumed())
+        .after(4000)
+        .tell(Input::Begin, "wake")
+        .tell(ok(), "look")
+        .begins(1, "no promise");
 }
 
 #[test]

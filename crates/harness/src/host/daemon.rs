@@ -60,6 +60,8 @@ pub struct Daemon {
     changed: watch::Sender<()>,
     trees: Mutex<Option<(CommitId, TreeId)>>,
     checking: Mutex<HashMap<TaskId, Arc<tokio::sync::Mutex<()>>>>,
+    /// The gate that was last tried: one at a time.
+    pub(super) gate: tokio::sync::Mutex<Option<super::verbs::Tried>>,
 }
 
 impl Daemon {
@@ -80,6 +82,7 @@ impl Daemon {
             changed: watch::Sender::new(()),
             trees: Mutex::default(),
             checking: Mutex::default(),
+            gate: tokio::sync::Mutex::default(),
         }
     }
 

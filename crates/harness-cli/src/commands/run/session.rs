@@ -30,6 +30,7 @@ use harness::{
         lock::{StateLock, Wait},
         this_process,
     },
+    telemetry::Telemetry,
     workspace::GitWorkspace,
 };
 use harness_core::WorkerId;
@@ -120,10 +121,14 @@ impl Session<'_> {
         let hub = Hub::new(row.id.as_str());
         hub.start_session();
         let store = FileStore::open(root.path(), Locking::Held(lock))?;
-        let heard = hub.clone();
+        let telemetry = self.telemetry()?;
+        let (heard, sent) = (hub.clone(), telemetry.clone());
         let publish = Box::new(move |facts: &[_], warnings: &[String]| {
             told.show(warnings);
             tell_facts(&heard, facts);
+            if let Some(telemetry) = &sent {
+                facts.iter().for_each(|fact| telemetry.emit(fact));
+            }
         });
         let writer = Arc::new(Writer::start(store, Arc::new(SystemClock), publish)?);
         self.log_warnings(&writer)?;
@@ -178,6 +183,9 @@ impl Session<'_> {
         drop(runtime);
         drop(flow);
         drop(writer);
+        if let Some(telemetry) = telemetry.and_then(Arc::into_inner) {
+            telemetry.close();
+        }
         keep::prune(root.path(), &workspace, &kept);
         // Whatever became of the session.
         set_aside.map(SetAside::put_back).transpose()?;
@@ -190,6 +198,17 @@ impl Session<'_> {
             writer.apply(note).map_err(|why| Failure::error(why.to_string()))?;
         }
         Ok(())
+    }
+
+    /// Only where it is switched on: `[telemetry] run`.
+    fn telemetry(&self) -> Result<Option<Arc<Telemetry>>> {
+        let off = std::env::var_os("HARNESS_ACP").is_some_and(|value| value == "off");
+        if off || !self.config.telemetry.run {
+            return Ok(None);
+        }
+        let view = Arc::clone(&self.view);
+        let say = Box::new(move |text: &str| view.lines(&format!("{text}\n")));
+        Ok(Some(Arc::new(Telemetry::start(self.config.telemetry.port, say)?)))
     }
 
     fn session(&self) -> work::Session {

@@ -16,7 +16,7 @@ use super::{
         server::Host,
         wire::{self, Refused},
     },
-    state,
+    gate, state,
 };
 use crate::{
     store::{StoreError, WriterError},
@@ -45,7 +45,10 @@ pub(super) async fn claim(host: &Host, daemon: &Daemon, request: &Request) -> An
     loop {
         changes.mark_unchanged();
         let (seen, asked) = (version(&host.root), daemon.clock.now());
-        let claimed = once(host, daemon, &claim).await?;
+        let mut claimed = once(host, daemon, &claim).await?;
+        if claimed.is_none() && !daemon.is_closing() && gate::open(host).await? {
+            claimed = once(host, daemon, &claim).await?;
+        }
         if claimed.is_some() || Instant::now() >= deadline || daemon.leaving.is_cancelled() {
             return Ok(wire::claimed(claimed.as_deref()));
         }

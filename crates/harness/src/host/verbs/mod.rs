@@ -3,6 +3,7 @@
 mod attempt;
 mod claim;
 mod complete;
+mod gate;
 mod leave;
 mod ledger;
 mod plan;
@@ -20,6 +21,7 @@ use super::{
     wire,
 };
 
+pub(super) use gate::Tried;
 pub(super) use subscribe::subscribe;
 
 /// All verbs but `subscribe`, which has no one answer.

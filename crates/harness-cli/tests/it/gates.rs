@@ -1,0 +1,73 @@
+//! The gates of phases, as a daemon and a run try them.
+
+use serde_json::{Value, json};
+
+use crate::{daemon::world, environment::TestEnvironment};
+
+/// Two phases; the first one's gate wants a file, and perhaps a person.
+fn phased(env: &TestEnvironment, approve: bool) {
+    let ledger = json!({
+        "version": 2,
+        "phases": [
+            { "name": "Plan", "gate": { "command": "echo looking; test -f plan.ok" },
+                "approve": approve },
+            { "name": "Build" },
+        ],
+        "tasks": [
+            { "id": "plan", "title": "Plan it", "phase": "Plan" },
+            { "id": "build", "title": "Build it", "phase": "Build" },
+        ],
+    });
+    env.write("harness-tasks.json", ledger.to_string());
+}
+
+fn claim(env: &TestEnvironment) -> Value {
+    env.run(["task", "claim"]).success().json()["task"]["id"].clone()
+}
+
+fn passed_at(env: &TestEnvironment) -> Value {
+    let ledger: Value = serde_json::from_str(&env.read("harness-tasks.json")).unwrap();
+    ledger["phases"][0]["passed_at"].clone()
+}
+
+#[test]
+fn a_daemon_tries_a_gate_when_somebody_needs_what_is_behind_it() {
+    let env = world();
+    phased(&env, false);
+    assert_eq!(claim(&env), "plan");
+    // Nothing is behind it while its own phase is at work.
+    assert!(!env.read("harness-progress.txt").contains("gate"));
+    env.run(["task", "complete", "--id", "plan"]).success();
+    // Red: said once, however often it is asked.
+    assert_eq!(claim(&env), Value::Null);
+    assert_eq!(claim(&env), Value::Null);
+    let log = env.read("harness-progress.txt");
+    assert_eq!(log.matches("ERROR [TEST_FAIL] gate Plan: exit code 1").count(), 1, "{log}");
+    assert_eq!(passed_at(&env), Value::Null);
+    // Another commit is another reason to look.
+    env.write("plan.ok", "");
+    env.git(["add", "plan.ok"]);
+    env.git(["commit", "--quiet", "--message", "the plan"]);
+    assert_eq!(claim(&env), "build");
+    assert!(passed_at(&env).is_string());
+    assert!(env.read("harness-progress.txt").contains("INIT Gate passed: Plan"));
+}
+
+#[test]
+fn a_person_lets_a_phase_pass_by_the_daemon() {
+    let env = world();
+    phased(&env, true);
+    env.write("plan.ok", "");
+    assert_eq!(claim(&env), "plan");
+    env.run(["task", "complete", "--id", "plan"]).success();
+    assert_eq!(claim(&env), Value::Null);
+    let asked = env.run(["questions"]).success().raw().to_owned();
+    let (id, question) = asked.trim_end().split_once(": ").unwrap();
+    assert_eq!(question, "May the work go on after phase Plan? [approve, reject]");
+    // It is asked once, however often somebody wants a task.
+    assert_eq!(claim(&env), Value::Null);
+    env.run(["questions"]).success().stdout(&format!("{id}: {question}"));
+    env.run(["reply", id, "approve"]).success();
+    let claimed = env.run(["task", "claim", "--wait"]).success().json();
+    assert_eq!(claimed["task"]["id"], "build");
+}
