@@ -3,7 +3,8 @@
 use harness_core::{
     Iteration,
     agent::{AgentEvent, FailureKind, StoppedBy},
-    machine::{Input, iterate::Brief},
+    check::Verdict,
+    machine::{Input, gate, iterate::Brief},
     run::{Ending, Price, RunLimits},
 };
 
@@ -101,6 +102,26 @@ fn waits_count_and_end_with_the_time() {
         .after(60)
         .tell(woke(false), "wake")
         .tell(ok(), "stop budget");
+}
+
+#[test]
+fn no_check_and_no_gate_goes_on_beyond_the_time() {
+    let promised = |change: fn(&mut Brief)| {
+        let mut brief = by_the_clock();
+        change(&mut brief);
+        let story = Loop::new(brief).tell(Input::Begin, "look").begins(0, "first until 1060");
+        story.ends(finished("DONE"), "finished")
+    };
+    promised(|b| b.run.verify = Some("make check".into()))
+        .tell(ok(), "verify make check until 1060")
+        .after(50)
+        .tell(verified(Verdict::TimedOut, ""), "stop budget")
+        .ends_as("budget", "the budget is used up: its time");
+    promised(|b| b.phases = vec![crate::phases::phase("plan")])
+        .tell(ok(), "gate plan until 1060")
+        .after(50)
+        .tell(gated(gate::Outcome::Interrupted), "stop budget")
+        .ends_as("budget", "the budget is used up: its time");
 }
 
 #[test]

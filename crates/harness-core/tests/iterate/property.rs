@@ -132,7 +132,7 @@ impl World {
                 Ended::Looked { head: None, mark }
             }
             Effect::Work(_) => Ended::Worked(self.ending(how)),
-            Effect::Gate(_) => Ended::Gated(match how % 3 {
+            Effect::Gate { .. } => Ended::Gated(match how % 3 {
                 0 => gate::Outcome::Passed,
                 1 => gate::Outcome::Closed { why: "w".into(), output: "o".into() },
                 _ => gate::Outcome::Interrupted,

@@ -175,10 +175,11 @@ fn turn(turn: &Turn) -> String {
     if turn.agent > 0 {
         said += &format!(" agent {}", turn.agent);
     }
-    if let Some(until) = turn.until {
-        said += &format!(" until {}", until.seconds());
-    }
-    said
+    said + &by(turn.until)
+}
+
+fn by(until: Option<Timestamp>) -> String {
+    until.map(|until| format!(" until {}", until.seconds())).unwrap_or_default()
 }
 
 fn step(step: &RunStep) -> String {
@@ -210,8 +211,8 @@ pub(crate) fn said(next: &Next<Effect, Outcome>) -> String {
         },
         Next::Start(Effect::Look) => "look".into(),
         Next::Start(Effect::Work(t)) => turn(t),
-        Next::Start(Effect::Gate(phase)) => format!("gate {}", phase.name),
-        Next::Start(Effect::Verify { command }) => format!("verify {command}"),
+        Next::Start(Effect::Gate { phase, until }) => format!("gate {}{}", phase.name, by(*until)),
+        Next::Start(Effect::Verify { command, until }) => format!("verify {command}{}", by(*until)),
         Next::Start(Effect::Sleep { until }) => format!("sleep until {}", until.seconds()),
         Next::Wait => "wait".into(),
         Next::Cancel(cause) => format!("cancel {cause:?}"),

@@ -181,8 +181,8 @@ impl Doing {
         match effect {
             Effect::Look => self.look().await,
             Effect::Work(turn) => self.work(&branch, turn).await,
-            Effect::Gate(phase) => self.gate(&branch, phase).await,
-            Effect::Verify { command } => self.verify(&branch, command).await,
+            Effect::Gate { phase, until } => self.gate(&branch, phase, until).await,
+            Effect::Verify { command, until } => self.verify(&branch, command, until).await,
             Effect::Sleep { until } => self.sleep(&branch, until).await,
         }
     }
@@ -291,15 +291,26 @@ impl Doing {
         environment
     }
 
-    async fn gate<A: Send + Sync>(&self, branch: &Branch<A>, phase: Phase) -> Result<Ended> {
+    async fn gate<A: Send + Sync>(
+        &self,
+        branch: &Branch<A>,
+        phase: Phase,
+        until: Option<Timestamp>,
+    ) -> Result<Ended> {
         let waiting = Waiting { run: self.run.id.clone(), by: self.tools.looping.by.clone() };
-        gate(branch, &self.tools, phase, Some(waiting)).await.map(Ended::Gated)
+        gate(branch, &self.tools, phase, Some(waiting), until).await.map(Ended::Gated)
     }
 
-    async fn verify<A>(&self, branch: &Branch<A>, command: String) -> Result<Ended> {
+    async fn verify<A>(
+        &self,
+        branch: &Branch<A>,
+        command: String,
+        until: Option<Timestamp>,
+    ) -> Result<Ended> {
         let mut environment = vec![self.tools.root_variable()];
         environment.extend(self.tools.run_variables());
-        let check = Check { command, timeout_seconds: VERIFY_SECONDS, environment };
+        let timeout_seconds = self.tools.seconds_until(until).min(VERIFY_SECONDS);
+        let check = Check { command, timeout_seconds, environment };
         let tools = self.tools.clone();
         let checked = self.tools.until_cancelled(branch, move |cancel| {
             Ok(check.run_in(&*tools.shell, tools.workspace.top_level(), cancel)?)

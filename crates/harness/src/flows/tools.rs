@@ -10,7 +10,7 @@ use std::{
 use harness::{
     Branch, Error, Ports, Result,
     core::{
-        Command, Holder, Ledger, Run, RunId, Task,
+        Command, Holder, Ledger, Run, RunId, Task, Timestamp,
         check::{Found, Verdict},
     },
     host::Desk,
@@ -155,6 +155,11 @@ impl Tools {
         act: impl FnOnce() -> Result<T> + Send + 'static,
     ) -> Result<T> {
         tokio::task::spawn_blocking(act).await.map_err(Error::other)?
+    }
+
+    /// What is left, at least a second; without an end, more than anything may take.
+    pub(super) fn seconds_until(&self, end: Option<Timestamp>) -> u64 {
+        end.map_or(u64::MAX, |end| end.since(self.ports.clock.now()).max(1))
     }
 
     /// A refusal is an error here: nobody decides about it.

@@ -52,7 +52,7 @@ where
         }
         Effect::Gate(phase) => {
             let (run, by) = (tools.looping.run.clone(), tools.looping.by.clone());
-            let outcome = gate(&branch, &tools, phase, Some(Waiting { run, by })).await?;
+            let outcome = gate(&branch, &tools, phase, Some(Waiting { run, by }), None).await?;
             Ok(Ended::Gated(outcome))
         }
         Effect::Base { task } => base(&tools, task).await.map(Ended::Based),

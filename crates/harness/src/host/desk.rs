@@ -1,13 +1,10 @@
 //! The attempts that are under way in this process: where somebody who speaks for an agent, such as
 //! the agent itself by way of the socket, finds the one that it works on.
 
-use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicUsize, Ordering},
-};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use harness_core::{Category, Holder, TaskId, agent::AgentEvent};
-use tokio::sync::Notify;
+use tokio::sync::watch;
 
 use crate::drive::Told;
 
@@ -18,11 +15,21 @@ pub struct Desk {
     bell: Arc<Bell>,
 }
 
-/// Who waits for a usage limit hears it.
-#[derive(Debug, Default)]
-struct Bell {
-    rung: Notify,
-    waiting: AtomicUsize,
+/// Who waits for a usage limit hears it. Under a lock, so that whoever is counted is woken and nobody
+/// else is.
+#[derive(Debug)]
+struct Bell(Mutex<watch::Sender<()>>);
+
+impl Default for Bell {
+    fn default() -> Self {
+        Self(Mutex::new(watch::Sender::new(())))
+    }
+}
+
+impl Bell {
+    fn rope(&self) -> MutexGuard<'_, watch::Sender<()>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 #[derive(Debug, Default)]
@@ -85,26 +92,17 @@ impl Desk {
 
     /// Ends every wait for a usage limit; how many there were.
     pub fn kick(&self) -> usize {
-        let waiting = self.bell.waiting.load(Ordering::SeqCst);
-        self.bell.rung.notify_waiters();
+        let rope = self.bell.rope();
+        let waiting = rope.receiver_count();
+        rope.send_replace(());
         waiting
     }
 
     /// Is ready when somebody has enough of waiting.
     pub async fn kicked(&self) {
-        struct Heard<'a>(&'a Bell);
-        impl Drop for Heard<'_> {
-            fn drop(&mut self) {
-                self.0.waiting.fetch_sub(1, Ordering::SeqCst);
-            }
-        }
-        // Listening begins before it is counted: who is counted is woken.
-        let rung = self.bell.rung.notified();
-        tokio::pin!(rung);
-        rung.as_mut().enable();
-        self.bell.waiting.fetch_add(1, Ordering::SeqCst);
-        let _heard = Heard(&self.bell);
-        rung.await;
+        let mut heard = self.bell.rope().subscribe();
+        // The bell lives as long as the desk does.
+        _ = heard.changed().await;
     }
 
     fn tell(&self, holder: &Holder, event: &AgentEvent) -> bool {

@@ -174,7 +174,8 @@ fn an_attempt_that_goes_on_takes_what_was_given_anew() {
     add(&env, "test -f done", &[]);
     // Nothing is in the tree: the work goes on after the checkpoint.
     let harness = env!("CARGO_BIN_EXE_harness");
-    let checkpoint = format!("{harness} task checkpoint --step 1 --total 2 half");
+    let checkpoint =
+        format!("unset HARNESS_DAEMON; {harness} task checkpoint --step 1 --total 2 half");
     let command = bare_agent(&env, &format!("cat > /dev/null; {checkpoint}; exec sleep 600"));
     let mut run = Going::start(&env, &["run", "--agent-command", &command]);
     run.until("CHECKPOINT [task-001]");

@@ -95,6 +95,25 @@ fn the_time_is_a_budget_and_waits_count() {
 }
 
 #[test]
+fn neither_the_runs_own_check_nor_a_gate_nor_a_question_goes_on_beyond_its_time() {
+    let env = stage();
+    let more = ["--max-duration", "2s", "--verify", "exec sleep 600"];
+    came_to(go(&env, "echo TASK_COMPLETE", &more), 3, "budget", 0);
+    // It is judged again, without another context.
+    came_to(env.run(["run", "--resume", "--verify", "true", "--json"]), 0, "complete", 0);
+    for gate in [json!({ "gate": { "command": "exec sleep 600" } }), json!({ "approve": true })] {
+        let env = stage();
+        let mut ledger: Value = serde_json::from_str(&env.read("harness-tasks.json")).unwrap();
+        let mut phase = gate.clone();
+        phase["name"] = "Plan".into();
+        ledger["phases"] = json!([phase]);
+        env.write("harness-tasks.json", ledger.to_string());
+        came_to(go(&env, "echo TASK_COMPLETE", &["--max-duration", "2s"]), 3, "budget", 0);
+        assert!(!log(&env).contains("ERROR"), "a gate without a word is not closed: {}", log(&env));
+    }
+}
+
+#[test]
 fn tokens_are_priced_by_the_table_of_the_agent() {
     let env = stage();
     let command = agent(&env, &format!("{}\nexec sleep 600", usage(500_000, None)));

@@ -62,7 +62,7 @@ fn a_person_lets_a_phase_pass_or_not() {
         run.until("Completed [task-001]");
         // The question is there soon after.
         let question = loop {
-            let asked = env.run(["questions"]).success().raw().to_owned();
+            let asked = beside(&env, &["questions"]);
             if !asked.is_empty() {
                 break asked;
             }
@@ -71,7 +71,7 @@ fn a_person_lets_a_phase_pass_or_not() {
         assert_eq!(run_row(&env)["status"], "waiting_for_human");
         assert!(!env.exists("built"));
         let id = question.split(':').next().unwrap().to_owned();
-        env.run(["reply", &id, answer, "--choice", answer]).success();
+        beside(&env, &["reply", &id, answer, "--choice", answer]);
         let (ended, _, err) = run.end();
         assert_eq!(ended, Some(code), "{err}");
         assert_eq!(env.exists("built"), built);

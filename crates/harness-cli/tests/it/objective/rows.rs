@@ -50,6 +50,28 @@ fn it_goes_on_over_contexts_until_the_promise_is_kept() {
 }
 
 #[test]
+fn the_database_has_the_columns_that_people_may_ask_for() {
+    let env = stage();
+    came_to(go(&env, "echo TASK_COMPLETE", &[]), 0, "complete", 0);
+    let named: Vec<String> = rows(&env, "PRAGMA table_info(runs)")
+        .iter()
+        .map(|column| column["name"].as_str().unwrap().to_owned())
+        .collect();
+    let promised = "run_id created_at updated_at status objective task_id agent agent_command verify \
+                    workspace iteration_count max_iterations completion_promise stop_reason \
+                    provider_session_id parent_run_id epoch input_tokens output_tokens cost_usd \
+                    max_cost_usd max_tokens max_duration_seconds deadline wake_at lease_owner \
+                    lease_expires_at";
+    assert_eq!(named, promised.split_whitespace().collect::<Vec<_>>());
+    assert_eq!(rows(&env, "PRAGMA journal_mode")[0]["journal_mode"], "wal");
+    // What was told, without what is in the transcript.
+    let row = run_row(&env);
+    let told = env.read(format!(".harness/runs/{}.jsonl", row["run_id"].as_str().unwrap()));
+    assert!(told.contains("run:iteration"), "{told}");
+    assert!(!told.contains("agent:text") && !told.contains("agent:thinking"), "{told}");
+}
+
+#[test]
 fn the_document_has_what_a_program_needs() {
     let env = stage();
     let ran = go(&env, "echo TASK_COMPLETE", &[]).success();

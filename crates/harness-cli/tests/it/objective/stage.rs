@@ -174,8 +174,14 @@ impl Drop for Going {
     }
 }
 
+/// What a command at another terminal says, one that asks the run.
+pub(crate) fn beside(env: &TestEnvironment, args: &[&str]) -> String {
+    let said = env.harness(args).env_remove("HARNESS_DAEMON").output().unwrap();
+    String::from_utf8(said.stdout).unwrap().trim_end().to_owned()
+}
+
 /// Whoever waits for a usage limit is woken; tried until somebody is, since the wait is stored and
 /// told before it begins.
 pub(crate) fn kick(env: &TestEnvironment) {
-    while !env.run(["kick"]).output().contains("the wait is over") {}
+    while !beside(env, &["kick"]).contains("the wait is over") {}
 }

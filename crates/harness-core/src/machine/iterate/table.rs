@@ -86,7 +86,10 @@ impl Iterate {
             Ending::Finished => {
                 self.last_text = Some(said);
                 match self.phases.iter().find(|p| p.passed_at.is_none()).cloned() {
-                    Some(phase) => self.start(State::Gating, Effect::Gate(phase)),
+                    Some(phase) => {
+                        let until = self.purse.deadline;
+                        self.start(State::Gating, Effect::Gate { phase, until })
+                    }
                     None => self.judge_promise(now),
                 }
             }
@@ -116,6 +119,7 @@ impl Iterate {
                 let phase = self.phases[at].name.clone();
                 self.go_on(now, Cause::GateClosed { phase, output: format!("{why}\n{output}") })
             }
+            gate::Outcome::Interrupted if self.purse.used_up(now).is_some() => self.spent_up(now),
             gate::Outcome::Interrupted => self.cancelled(),
         }
     }
@@ -127,7 +131,10 @@ impl Iterate {
             return self.go_on(now, Cause::NoPromise);
         }
         match self.run.verify.clone() {
-            Some(command) => self.start(State::Verifying, Effect::Verify { command }),
+            Some(command) => {
+                let until = self.purse.deadline;
+                self.start(State::Verifying, Effect::Verify { command, until })
+            }
             None => self.stop(StopReason::Complete, "the promise was kept"),
         }
     }

@@ -60,11 +60,18 @@ pub enum Effect {
     /// One execution of the agent.
     Work(Turn),
     /// The gate of a phase.
-    Gate(Phase),
+    Gate {
+        /// Which.
+        phase: Phase,
+        /// The run's time is up then, and the gate has said nothing.
+        until: Option<Timestamp>,
+    },
     /// The run's own check.
     Verify {
         /// A line for the shell.
         command: String,
+        /// The run's time is up then.
+        until: Option<Timestamp>,
     },
     /// Nothing, until then or until somebody has enough of it.
     Sleep {
