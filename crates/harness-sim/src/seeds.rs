@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::{
     checkers::Violation,
     disk::Quirk,
-    run::{Flaw, RunWorld},
+    run::{Flaw, ObjectiveWorld, RunWorld},
     story::{Story, Tally},
     world::{MakeStore, World, sound},
 };
@@ -16,19 +16,32 @@ pub struct Failure {
     pub story: Story,
 }
 
-/// One seed of the product as it is, in both worlds.
+/// One seed of the product as it is, in all worlds.
 pub fn run(seed: u64) -> Result<Tally, Box<Failure>> {
     let mut tally = run_with(seed, Quirk::None, sound)?;
     tally.add(&run_session(seed, Flaw::None)?);
+    tally.add(&run_objective(seed, Flaw::None)?);
     Ok(tally)
 }
 
-/// One seed of `harness run`.
+/// What a seed came to, what it covered, and its story.
+pub type Lived = (Result<(), Violation>, Tally, Story);
+
+/// One seed of `harness run` over a ledger.
 pub fn run_session(seed: u64, flaw: Flaw) -> Result<Tally, Box<Failure>> {
-    let (result, tally, _) = live_session(seed, flaw, Story::untold());
+    twice(seed, |story| live_session(seed, flaw, story))
+}
+
+/// One seed of `harness run` with an objective.
+pub fn run_objective(seed: u64, flaw: Flaw) -> Result<Tally, Box<Failure>> {
+    twice(seed, |story| live_objective(seed, flaw, story))
+}
+
+fn twice(seed: u64, live: impl Fn(Story) -> Lived) -> Result<Tally, Box<Failure>> {
+    let (result, tally, _) = live(Story::untold());
     let Err(violation) = result else { return Ok(tally) };
     // The same again, aloud.
-    let (again, _, story) = live_session(seed, flaw, Story::told());
+    let (again, _, story) = live(Story::told());
     let violation = again.err().unwrap_or_else(|| Violation {
         checker: "a_seed_replays",
         what: format!("only once: {}: {}", violation.checker, violation.what),
@@ -52,24 +65,42 @@ pub fn run_with(seed: u64, quirk: Quirk, make_store: MakeStore) -> Result<Tally,
 }
 
 /// One seed with its whole story.
-pub fn tell(seed: u64) -> (Result<(), Violation>, Tally, Story) {
-    let (result, mut tally, story) = live(seed, Quirk::None, sound, Story::told());
-    if result.is_err() {
-        return (result, tally, story);
+pub fn tell(seed: u64) -> Lived {
+    let (mut result, mut tally, mut story) = live(seed, Quirk::None, sound, Story::told());
+    for world in [tell_session, tell_objective] {
+        if result.is_err() {
+            break;
+        }
+        let (lived, more, mut told) = world(seed);
+        told.follow(story);
+        tally.add(&more);
+        (result, story) = (lived, told);
     }
-    let (result, of_session, mut told) = tell_session(seed);
-    tally.add(&of_session);
-    told.follow(story);
-    (result, tally, told)
+    (result, tally, story)
 }
 
-/// One seed of `harness run` with its whole story.
-pub fn tell_session(seed: u64) -> (Result<(), Violation>, Tally, Story) {
+/// One seed of `harness run` over a ledger with its whole story.
+pub fn tell_session(seed: u64) -> Lived {
     live_session(seed, Flaw::None, Story::told())
 }
 
-fn live_session(seed: u64, flaw: Flaw, story: Story) -> (Result<(), Violation>, Tally, Story) {
+/// One seed of `harness run` with an objective, with its whole story.
+pub fn tell_objective(seed: u64) -> Lived {
+    live_objective(seed, Flaw::None, Story::told())
+}
+
+fn live_session(seed: u64, flaw: Flaw, story: Story) -> Lived {
     let mut world = match RunWorld::new(seed, flaw, story) {
+        Ok(world) => world,
+        Err(violation) => return (Err(violation), Tally::default(), Story::untold()),
+    };
+    let result = catch_unwind(AssertUnwindSafe(|| world.run())).unwrap_or_else(panicked);
+    let (tally, story) = world.end();
+    (result, tally, story)
+}
+
+fn live_objective(seed: u64, flaw: Flaw, story: Story) -> Lived {
+    let mut world = match ObjectiveWorld::new(seed, flaw, story) {
         Ok(world) => world,
         Err(violation) => return (Err(violation), Tally::default(), Story::untold()),
     };
@@ -84,12 +115,7 @@ fn panicked(panic: Box<dyn std::any::Any + Send>) -> Result<(), Violation> {
     Err(Violation { checker: "no_panic", what: text.unwrap_or_else(|| "a panic".into()) })
 }
 
-fn live(
-    seed: u64,
-    quirk: Quirk,
-    make_store: MakeStore,
-    story: Story,
-) -> (Result<(), Violation>, Tally, Story) {
+fn live(seed: u64, quirk: Quirk, make_store: MakeStore, story: Story) -> Lived {
     let mut world = World::new(seed, quirk, make_store, story);
     let result = catch_unwind(AssertUnwindSafe(|| world.run())).unwrap_or_else(panicked);
     (result, world.tally, world.story)

@@ -55,6 +55,16 @@ pub struct Tally {
     pub rollbacks: u64,
     pub interrupts: u64,
     pub completed: u64,
+    /// Steps of runs that became durable.
+    pub run_steps: u64,
+    /// Iterations that began.
+    pub contexts: u64,
+    /// Of agents, in those.
+    pub executions: u64,
+    /// Waits for a usage limit.
+    pub waits: u64,
+    /// Objectives that were completed.
+    pub objectives: u64,
 }
 
 impl Tally {
@@ -69,6 +79,11 @@ impl Tally {
         self.rollbacks += other.rollbacks;
         self.interrupts += other.interrupts;
         self.completed += other.completed;
+        self.run_steps += other.run_steps;
+        self.contexts += other.contexts;
+        self.executions += other.executions;
+        self.waits += other.waits;
+        self.objectives += other.objectives;
     }
 }
 
@@ -76,7 +91,7 @@ impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} steps, {} kills, {} power losses, {} faults, {} interrupts, {} restores, {} rollbacks, {} completed in runs; commands: {} applied, {} refused",
+            "{} steps, {} kills, {} power losses, {} faults, {} interrupts, {} restores, {} rollbacks, {} completed in runs; loops: {} contexts, {} executions, {} run steps, {} waits, {} objectives completed; commands: {} applied, {} refused",
             self.steps,
             self.kills,
             self.power_losses,
@@ -85,6 +100,11 @@ impl fmt::Display for Tally {
             self.restored,
             self.rollbacks,
             self.completed,
+            self.contexts,
+            self.executions,
+            self.run_steps,
+            self.waits,
+            self.objectives,
             self.applied,
             self.refused
         )

@@ -6,7 +6,8 @@ use harness_core::{Command, Holder, Ledger, Timestamp, decide, task::Status};
 use harness_sim::{
     disk::{Quirk, SimDisk},
     run::Flaw,
-    seeds::{run_session, run_with, tell_session},
+    seeds::{Failure, Lived, run_objective, run_session, run_with, tell_objective, tell_session},
+    story::Tally,
     world::{MakeStore, sound},
 };
 
@@ -183,12 +184,23 @@ fn a_refusal_that_changes_something() {
     must_be_caught(Quirk::None, writes_on_refusal, &by);
 }
 
+type RunSeed = fn(u64, Flaw) -> Result<Tally, Box<Failure>>;
+
 /// The first seed of `harness run` that sees it must name one of these checkers.
-fn run_must_be_caught(flaw: Flaw, by: &[&str]) {
-    let failure = (1..=SEEDS).find_map(|seed| run_session(seed, flaw).err());
+fn seen_by(run: RunSeed, flaw: Flaw, by: &[&str]) {
+    let failure = (1..=SEEDS).find_map(|seed| run(seed, flaw).err());
     let Some(failure) = failure else { panic!("{flaw:?}: {SEEDS} seeds saw nothing") };
     let (seed, checker) = (failure.seed, failure.violation.checker);
     assert!(by.contains(&checker), "{flaw:?} was caught by {checker} (seed {seed}), not {by:?}");
+}
+
+fn run_must_be_caught(flaw: Flaw, by: &[&str]) {
+    seen_by(run_session, flaw, by);
+}
+
+/// The same in the world of objectives.
+fn objective_must_be_caught(flaw: Flaw, by: &[&str]) {
+    seen_by(run_objective, flaw, by);
 }
 
 #[test]
@@ -217,9 +229,101 @@ fn a_marker_that_stays() {
 }
 
 #[test]
+fn an_agent_that_works_without_a_row() {
+    let by = ["an_agent_works_in_an_open_iteration", "iterations_are_counted_once"];
+    run_must_be_caught(Flaw::SkipsBegin, &by);
+    objective_must_be_caught(Flaw::SkipsBegin, &by);
+}
+
+#[test]
+fn an_iteration_that_is_counted_twice() {
+    objective_must_be_caught(Flaw::CountsTwice, &["iterations_are_counted_once"]);
+}
+
+#[test]
+fn money_that_is_forgotten() {
+    run_must_be_caught(Flaw::ForgetsSpending, &["sums_agree"]);
+    objective_must_be_caught(Flaw::ForgetsSpending, &["sums_agree"]);
+}
+
+#[test]
+fn attempts_that_nobody_pays_for() {
+    run_must_be_caught(Flaw::ForgetsParent, &["the_parent_pays"]);
+}
+
+#[test]
+fn a_budget_that_is_not_looked_at() {
+    let by = ["budget_stops_at_one_event", "no_agent_without_budget"];
+    objective_must_be_caught(Flaw::SpendsUnheard, &by);
+}
+
+#[test]
+fn an_agent_that_spends_on() {
+    objective_must_be_caught(Flaw::SpendsOn, &["budget_stops_at_one_event"]);
+}
+
+#[test]
+fn a_budget_that_begins_anew_with_every_process() {
+    objective_must_be_caught(Flaw::StartsAtNothing, &["no_agent_without_budget"]);
+}
+
+#[test]
+fn an_end_that_is_not_stored() {
+    objective_must_be_caught(Flaw::SkipsStop, &["the_outcome_is_stored"]);
+}
+
+#[test]
+fn a_lie_that_is_asked_again_for_ever() {
+    objective_must_be_caught(Flaw::RestartsForEver, &["restarts_are_bounded"]);
+}
+
+#[test]
+fn a_promise_that_was_not_made() {
+    let by = ["complete_means_promised"];
+    run_must_be_caught(Flaw::AnyTextWillDo, &by);
+    objective_must_be_caught(Flaw::AnyTextWillDo, &by);
+}
+
+#[test]
+fn an_objective_whose_check_says_yes_to_everything() {
+    let by = ["complete_means_verified", "complete_means_gates_passed"];
+    objective_must_be_caught(Flaw::EveryCheckPasses, &by);
+}
+
+#[test]
+fn an_objective_without_its_gates() {
+    objective_must_be_caught(Flaw::NoPhases, &["complete_means_gates_passed"]);
+}
+
+#[test]
+fn a_limit_that_burns_an_iteration() {
+    run_must_be_caught(Flaw::BurnsLimits, &["a_limit_burns_no_iteration"]);
+    objective_must_be_caught(Flaw::BurnsLimits, &["a_limit_burns_no_iteration"]);
+}
+
+#[test]
+fn a_limit_that_is_not_waited_out() {
+    run_must_be_caught(Flaw::HastyLimits, &["limits_are_waited_out"]);
+    objective_must_be_caught(Flaw::HastyLimits, &["limits_are_waited_out"]);
+}
+
+#[test]
+fn a_mute_agent_that_is_nudged_for_ever() {
+    run_must_be_caught(Flaw::NudgesForEver, &["turns_are_bounded"]);
+    objective_must_be_caught(Flaw::NudgesForEver, &["turns_are_bounded"]);
+}
+
+#[test]
+fn an_interrupt_that_nobody_hears() {
+    objective_must_be_caught(Flaw::Deaf, &["an_interrupt_is_heard"]);
+}
+
+#[test]
 fn a_seed_of_a_run_is_the_same_story_every_time() {
-    for seed in 1..=60 {
-        let [first, second] = [(); 2].map(|()| tell_session(seed).2);
+    for (seed, world) in
+        (1..=60).flat_map(|seed| [(seed, tell_session as fn(u64) -> Lived), (seed, tell_objective)])
+    {
+        let [first, second] = [(); 2].map(|()| world(seed).2);
         let differ = first.lines().iter().zip(second.lines()).find(|(a, b)| a != b);
         assert_eq!(differ, None, "seed {seed}");
         assert_eq!(first.lines().len(), second.lines().len(), "seed {seed}");

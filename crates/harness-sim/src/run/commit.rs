@@ -10,13 +10,14 @@ use std::{
 use harness::{
     Commit, Committing,
     clock::Clock as _,
-    store::{FileStore, Locking, Runs as _, Store as _, StoreError},
+    store::{FileStore, Locking, Store as _, StoreError},
 };
-use harness_core::{Command, Reply};
+use harness_core::{Command, Reply, command::OfRun};
 
 use super::{
     Flaw,
-    stage::{Doom, Moment, Stage, gone},
+    flaw::flawed_step,
+    stage::{Doom, Moment, Stage, State, gone},
 };
 use crate::disk::{CrashKind, Trouble};
 
@@ -41,9 +42,7 @@ impl SimCommit {
             return Ok(Ok(Reply::Task(c.holder.task.clone())));
         }
         if let Command::Run(of_run) = &command {
-            let (now, runs) = (state.clock.now(), Arc::clone(&state.runs));
-            let decided = runs.apply(now, of_run);
-            return decided.map_err(|e| dead(std::io::Error::other(e.to_string())));
+            return run_step(&mut state, of_run);
         }
         state.clock.step(1);
         let (now, disk) = (state.clock.now(), state.disk.clone());
@@ -65,6 +64,7 @@ impl SimCommit {
         if state.dead {
             return Err(dead(gone()));
         }
+        state.moment(Moment::Answer).map_err(dead)?;
         let reply = applied.map_err(Arc::new)?.replies.pop();
         let reply = reply.ok_or_else(|| dead(std::io::Error::other("no reply")))?;
         match &reply {
@@ -76,6 +76,25 @@ impl SimCommit {
         }
         Ok(reply)
     }
+}
+
+/// It is durable, then perhaps nobody hears of it.
+pub(super) fn run_step(state: &mut State, of_run: &OfRun) -> Committing {
+    let before = state.rows(&of_run.run);
+    let decided = flawed_step(state, of_run);
+    let decided = decided.map_err(|e| dead(std::io::Error::other(e.to_string())))?;
+    match &decided {
+        Ok(_) => {
+            state.tally.run_steps += 1;
+            state.step_is_durable(of_run, before);
+        }
+        Err(refusal) => {
+            state.story.tell(|| format!("      refused: {refusal}"));
+            state.tally.refused += 1;
+        }
+    }
+    state.moment(Moment::Answer).map_err(dead)?;
+    Ok(decided)
 }
 
 impl Commit for SimCommit {

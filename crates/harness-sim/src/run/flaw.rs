@@ -1,13 +1,20 @@
 //! Deliberate faults, to show that the checkers see them.
 
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
-use harness::workspace::{
-    Base, Checkout, Evidence, Rescue, RolledBack, Status, Workspace, WorkspaceError,
+use harness::{
+    clock::Clock as _,
+    store::{MemoryRuns, RunStoreError, Runs},
+    workspace::{Base, Checkout, Evidence, Rescue, RolledBack, Status, Workspace, WorkspaceError},
 };
-use harness_core::{CommitId, TaskId, Timestamp, TreeId};
+use harness_core::{
+    CommitId, Epoch, Iteration, Refusal, Reply, Run, RunId, TaskId, Timestamp, TreeId,
+    agent::Usage,
+    command::{OfRun, RunStep},
+    run::Ending,
+};
 
-use super::stage::Stage;
+use super::stage::{Moment, Stage, State};
 use crate::git::SimGit;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -24,6 +31,117 @@ pub enum Flaw {
     SkipsIntend,
     /// The marker is made again by every process, the last one too.
     MarkerStays,
+    /// An iteration is said to have begun, and its row is not there.
+    SkipsBegin,
+    /// An iteration that begins again is the next one.
+    CountsTwice,
+    /// What was spent is not stored.
+    ForgetsSpending,
+    /// What was spent is stored, and nobody hears how much that is in all.
+    SpendsUnheard,
+    /// An agent whose budget is used up is not stopped.
+    SpendsOn,
+    /// What was spent before is not known when a run is taken up again.
+    StartsAtNothing,
+    /// The end of a run is not stored.
+    SkipsStop,
+    /// `max_iterations` is a large number, whatever was said.
+    RestartsForEver,
+    /// Every text that a context ends with keeps the promise.
+    AnyTextWillDo,
+    /// Attempts are nobody's part.
+    ForgetsParent,
+    /// The phases of the ledger are not looked at.
+    NoPhases,
+    /// A usage limit is a failure.
+    BurnsLimits,
+    /// A usage limit is over in a second.
+    HastyLimits,
+    /// A blank turn is told to go on, again and again.
+    NudgesForEver,
+    /// Interrupts are not heard.
+    Deaf,
+}
+
+/// A step of a run, perhaps with one thing wrong.
+pub(super) fn flawed_step(
+    state: &State,
+    of_run: &OfRun,
+) -> Result<Result<Reply, Refusal>, RunStoreError> {
+    let (now, runs) = (state.clock.now(), &state.runs);
+    let apply = |step| runs.apply(now, &OfRun { step, ..of_run.clone() });
+    match (state.flaw, &of_run.step) {
+        (Flaw::SkipsBegin, RunStep::Begin { .. }) | (Flaw::SkipsStop, RunStep::Stop(_)) => {
+            Ok(Ok(Reply::Noted))
+        }
+        (Flaw::ForgetsSpending, RunStep::Spend(_)) => Ok(Ok(Reply::Spent(Usage::default()))),
+        (Flaw::SpendsUnheard, RunStep::Spend(_)) => {
+            let spent = runs.apply(now, of_run)?;
+            Ok(spent.map(|_| Reply::Spent(Usage::default())))
+        }
+        (Flaw::CountsTwice, RunStep::Begin { number, head, mark, transcript }) => {
+            let iterations = runs.iterations(&of_run.run)?;
+            if iterations.last().is_some_and(|last| last.number == *number) {
+                let (head, mark) = (head.clone(), mark.clone());
+                let (detail, final_text) = (None, None);
+                let ending = Ending::Crashed;
+                _ = apply(RunStep::End { ending, detail, final_text, head, mark })?;
+                let (head, mark, transcript) = (None, None, transcript.clone());
+                return apply(RunStep::Begin { number: number + 1, head, mark, transcript });
+            }
+            runs.apply(now, of_run)
+        }
+        _ => runs.apply(now, of_run),
+    }
+}
+
+/// The record of runs as a process has it, perhaps with one thing wrong.
+pub(super) struct FlawedRuns {
+    pub(super) stage: Stage,
+    pub(super) runs: Arc<MemoryRuns>,
+    pub(super) flaw: Flaw,
+}
+
+impl Runs for FlawedRuns {
+    fn open_run(&self, run: &Run) -> Result<Run, RunStoreError> {
+        let mut run = run.clone();
+        if self.flaw == Flaw::ForgetsParent {
+            run.parent = None;
+        }
+        self.stage.in_turn();
+        self.stage.state().moment(Moment::Effect)?;
+        let opened = self.runs.open_run(&run)?;
+        self.stage.state().moment(Moment::Answer)?;
+        Ok(opened)
+    }
+
+    fn apply(&self, now: Timestamp, step: &OfRun) -> Result<Result<Reply, Refusal>, RunStoreError> {
+        self.runs.apply(now, step)
+    }
+
+    fn run(&self, id: &RunId) -> Result<Option<Run>, RunStoreError> {
+        let mut run = self.runs.run(id)?;
+        if let Some(run) = &mut run {
+            match self.flaw {
+                Flaw::StartsAtNothing => run.usage = Usage::default(),
+                Flaw::RestartsForEver => run.limits.max_iterations = 1000,
+                _ => {}
+            }
+        }
+        Ok(run)
+    }
+
+    fn iterations(&self, id: &RunId) -> Result<Vec<Iteration>, RunStoreError> {
+        self.runs.iterations(id)
+    }
+
+    fn attempt(&self, task: &TaskId, epoch: Epoch) -> Result<Option<Run>, RunStoreError> {
+        self.runs.attempt(task, epoch)
+    }
+
+    fn runs(&self) -> Result<Vec<Run>, RunStoreError> {
+        self.runs.runs()
+    }
 }
 
 /// Git as a process has it, perhaps with one thing wrong.
@@ -115,7 +233,7 @@ impl Workspace for FlawedGit {
                 Some(bytes) => self.git.write("notes.txt", &bytes),
                 None => self.git.remove("notes.txt"),
             },
-            Flaw::None | Flaw::EveryCheckPasses | Flaw::SkipsIntend | Flaw::MarkerStays => {}
+            _ => {}
         }
         Ok(rolled_back)
     }

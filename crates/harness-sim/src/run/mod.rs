@@ -5,14 +5,21 @@
 //! A kill is an error of every port from that moment on; the runtime and the machines are thrown
 //! away, git and the disk stay.
 
+mod acts;
 mod agent;
+mod books;
+mod character;
 pub mod checkers;
 mod commit;
+mod fate;
 mod flaw;
+mod loops;
+mod objective;
 mod process;
 mod shell;
 mod stage;
 mod world;
 
 pub use flaw::Flaw;
+pub use objective::ObjectiveWorld;
 pub use world::RunWorld;

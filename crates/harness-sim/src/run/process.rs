@@ -4,16 +4,21 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use harness::{
-    Cx, Harness, Hub, Ports, Result,
-    flows::{Judging, Looping, Team, Tools, work::work},
+    Committing, Cx, Harness, Hub, Ports, Result,
+    flows::{
+        Judging, Looping, Team, Tools,
+        ralph::{Errand, ralph},
+        work::work,
+    },
     host::Desk,
     named,
     prompts::Prompts,
-    store::disk::File,
+    store::{StoreError, disk::File},
 };
 use harness_core::{
     Run, RunId, Timestamp,
     agent::Usage,
+    command::{Anew, OfRun, RunStep, Take},
     format,
     machine::{
         attempt::Rules,
@@ -21,15 +26,48 @@ use harness_core::{
         work::{Runs, Session, Stopped},
     },
     promise,
-    run::{RunLimits, RunStatus},
+    run::{Owner, RunLimits, RunStatus},
 };
+use tokio::time::Instant;
 
-use super::{agent::RunAgent, commit::SimCommit, flaw::FlawedGit, shell::RunShell, stage::Stage};
+use super::{
+    Flaw,
+    agent::RunAgent,
+    commit::{SimCommit, run_step},
+    flaw::{FlawedGit, FlawedRuns},
+    shell::RunShell,
+    stage::{Doom, Moment, Stage, gone},
+};
 
 const LEASE_SECONDS: u64 = 1800;
 
-/// Runs until the session is over, or until a port says that the process is dead.
-pub(super) fn live(stage: &Stage, root: &Path, hub: Hub, session: Session) -> Result<Stopped> {
+/// What a process is started for.
+#[derive(Debug, Clone)]
+pub(super) enum Life {
+    /// The tasks of the ledger.
+    Ledger(Session),
+    /// The objective of its run.
+    Objective {
+        /// It had stopped.
+        afresh: bool,
+    },
+}
+
+/// What it came to.
+#[derive(Debug)]
+pub(super) enum Lived {
+    Ledger(Stopped),
+    Objective(iterate::Outcome),
+}
+
+/// Runs until it is over, or until the process is dead.
+pub(super) fn live(
+    stage: &Stage,
+    root: &Path,
+    hub: Hub,
+    owner: &Owner,
+    life: Life,
+) -> Result<Lived> {
     let (parks, wakes) = (stage.clone(), stage.clone());
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -37,15 +75,96 @@ pub(super) fn live(stage: &Stage, root: &Path, hub: Hub, session: Session) -> Re
         .on_thread_park(move || parks.set_parked(true))
         .on_thread_unpark(move || wakes.set_parked(false))
         .build()?;
-    let tools = tools(stage, root);
-    let flow = Harness::define("run")
-        .agents(Team::of(named("worker", RunAgent(stage.clone()))))
-        .state(|(): &()| ())
-        .run(async move |cx: &mut Cx<'_, (), Team<RunAgent>>| {
-            work(cx, &tools, session.clone()).await
-        });
-    let done = runtime.block_on(async { flow.create_in(hub, ()).run().await });
-    done.map(|done| done.result)
+    let (tools, clock) = (tools(stage, root, owner), Arc::clone(&stage.state().clock));
+    let desk = tools.desk.clone();
+    let flow = Harness::define("run").agents(team(stage)).state(|(): &()| ()).run(
+        async move |cx: &mut Cx<'_, (), Team<RunAgent>>| match life.clone() {
+            Life::Ledger(session) => work(cx, &tools, session).await.map(Lived::Ledger),
+            Life::Objective { afresh } => {
+                ralph(cx, &tools, Errand::Objective { afresh }).await.map(Lived::Objective)
+            }
+        },
+    );
+    runtime.block_on(async {
+        let _following = clock.follow();
+        tokio::select! {
+            biased;
+            done = flow.create_in(hub, ()).run() => done.map(|done| done.result),
+            error = beside(stage, &desk) => Err(error),
+        }
+    })
+}
+
+fn team(stage: &Stage) -> Team<RunAgent> {
+    let agents = stage.state().books.prices.len();
+    let agent = |number| RunAgent { stage: stage.clone(), number };
+    let worker = named("worker", agent(0));
+    let others = (1..agents).map(|number| named("other", agent(number)));
+    Team { worker, others: others.collect(), summarizer: None }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Outside {
+    Interrupts,
+    Kicks,
+    Kills,
+}
+
+/// What happens at its time, whatever the process does then. Ready when it is dead.
+async fn beside(stage: &Stage, desk: &Desk) -> harness::Error {
+    let fate = stage.state().fate;
+    let kill_at = match fate.doom {
+        Some(Doom::Time(seconds)) => Some(seconds),
+        _ => None,
+    };
+    let plan = [
+        (fate.interrupt_at, Outside::Interrupts),
+        (fate.kick_at, Outside::Kicks),
+        (kill_at, Outside::Kills),
+    ];
+    let mut plan: Vec<_> = plan.into_iter().filter_map(|(at, what)| Some((at?, what))).collect();
+    plan.sort_by_key(|(at, _)| *at);
+    let start = Instant::now();
+    for (at, what) in plan {
+        tokio::time::sleep_until(start + Duration::from_secs(at)).await;
+        let mut state = stage.state();
+        match what {
+            Outside::Interrupts => state.interrupt(),
+            Outside::Kicks => {
+                state.story.tell(|| "      somebody kicks".into());
+                if desk.kick() > 0 {
+                    state.kicked();
+                }
+            }
+            Outside::Kills => {
+                state.dies();
+                return gone().into();
+            }
+        }
+    }
+    std::future::pending().await
+}
+
+/// Takes the row up, as `harness run` and `--resume` do before anything else.
+pub(super) fn take(stage: &Stage, owner: &Owner, anew: Anew) -> Committing {
+    let take = Take {
+        owner: Some(owner.clone()),
+        lease_seconds: LEASE_SECONDS,
+        owner_is_gone: true,
+        anew,
+    };
+    let step = RunStep::Take(take);
+    let of_run = OfRun { run: RunId::of_bits(0), by: Some(owner.clone()), step };
+    let mut state = stage.state();
+    state.story.tell(|| format!("   take {of_run:?}"));
+    state.moment(Moment::Effect).map_err(|e| Arc::new(StoreError::Io(e)))?;
+    run_step(&mut state, &of_run)
+}
+
+/// Who a process is.
+pub(super) fn owner(number: usize) -> Owner {
+    let pid = u32::try_from(number).unwrap_or(0) + 100;
+    Owner { host: "simulated".to_owned(), pid, started: "0".to_owned() }
 }
 
 pub(super) fn session(max_tasks: i64, pid: u32) -> harness::Result<Session> {
@@ -60,14 +179,15 @@ pub(super) fn session(max_tasks: i64, pid: u32) -> harness::Result<Session> {
     })
 }
 
-fn tools(stage: &Stage, root: &Path) -> Tools {
+fn tools(stage: &Stage, root: &Path, owner: &Owner) -> Tools {
     let (disk, clock, flaw) = {
         let state = stage.state();
         (state.disk.clone(), Arc::clone(&state.clock), state.flaw)
     };
     let ledger = move || {
-        format::read_ledger(&disk.bytes(File::Ledger))
-            .map_err(|e| harness::store::StoreError::Format(e).into())
+        let bytes = disk.bytes(File::Ledger);
+        let bytes = if flaw == Flaw::NoPhases { without_phases(&bytes) } else { bytes };
+        format::read_ledger(&bytes).map_err(|e| StoreError::Format(e).into())
     };
     Tools {
         ports: Ports {
@@ -91,18 +211,26 @@ fn tools(stage: &Stage, root: &Path) -> Tools {
             agent: Some("simulated".to_owned()),
             record: Arc::new(|_| Ok(())),
         },
-        looping: looping(stage),
+        looping: looping(stage, owner),
     }
 }
 
-/// The row that pays for everything.
-pub(super) fn parent(max_iterations: u32) -> Run {
+fn without_phases(bytes: &[u8]) -> Vec<u8> {
+    let Ok(mut ledger) = serde_json::from_slice::<serde_json::Value>(bytes) else {
+        return bytes.to_owned();
+    };
+    ledger.as_object_mut().map(|ledger| ledger.remove("phases"));
+    ledger.to_string().into_bytes()
+}
+
+/// The row that pays for everything, or that of an objective once it is given one.
+pub(super) fn row(limits: RunLimits) -> Run {
     let now = Timestamp::from_seconds(1_751_363_000);
     Run {
         id: RunId::of_bits(0),
         created_at: now,
         updated_at: now,
-        status: RunStatus::Running,
+        status: RunStatus::Queued,
         objective: None,
         task: None,
         epoch: None,
@@ -112,7 +240,7 @@ pub(super) fn parent(max_iterations: u32) -> Run {
         workspace: "/".to_owned(),
         iteration_count: 0,
         completion_promise: "TASK_COMPLETE".to_owned(),
-        limits: RunLimits { max_iterations, ..RunLimits::default() },
+        limits,
         stop_reason: None,
         provider_session_id: None,
         parent: None,
@@ -124,12 +252,14 @@ pub(super) fn parent(max_iterations: u32) -> Run {
 }
 
 /// The one row of all processes: each takes up what the last one left.
-fn looping(stage: &Stage) -> Looping {
+fn looping(stage: &Stage, owner: &Owner) -> Looping {
     let stages = stage.clone();
+    let state = stage.state();
+    let runs = FlawedRuns { stage: stage.clone(), runs: Arc::clone(&state.runs), flaw: state.flaw };
     Looping {
-        runs: stage.state().runs.clone(),
+        runs: Arc::new(runs),
         run: RunId::of_bits(0),
-        by: None,
+        by: Some(owner.clone()),
         new_id: Arc::new(move || {
             let mut state = stages.state();
             state.runs_opened += 1;
@@ -138,9 +268,9 @@ fn looping(stage: &Stage) -> Looping {
         rules: iterate::Rules {
             promise_match: promise::Match::Token,
             stall_limit: 3,
-            waits: true,
+            waits: !state.fate.no_wait,
             restarts: true,
-            prices: vec![None],
+            prices: state.books.prices.clone(),
             lease_seconds: LEASE_SECONDS,
             until: None,
             transcripts: String::new(),

@@ -72,6 +72,9 @@ fn check(state: &mut State, task: &str) -> Exit {
         return Exit::Code(1);
     }
     state.story.tell(|| format!("      the check of {task} passes"));
+    if is_done(&tree, &task) {
+        state.books.passed.insert(format!("check {task}"));
+    }
     if let Some(seen) = state.attempts.get_mut(&task) {
         seen.passed.push(tree);
     }

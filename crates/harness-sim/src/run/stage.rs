@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     io,
+    path::{Path, PathBuf},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -17,7 +18,7 @@ use harness::{
 };
 use harness_core::{CommitId, Epoch, Ledger, TaskId, format};
 
-use super::{Flaw, checkers};
+use super::{Flaw, books::Books, character::Character, checkers};
 use crate::{
     checkers::Violation,
     clock::SimClock,
@@ -39,12 +40,17 @@ pub(super) enum Doom {
     Disk(u32),
     /// Before it commits or runs a script, or while its agent works.
     Effect(u32),
+    /// After something was committed, before it hears of that.
+    Answer(u32),
+    /// After so many seconds, whatever it does or waits for then.
+    Time(u64),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Moment {
     Git,
     Effect,
+    Answer,
 }
 
 /// What is to happen to one process.
@@ -53,6 +59,12 @@ pub(super) struct Fate {
     pub(super) doom: Option<Doom>,
     /// Somebody wants it to stop, after so many moments.
     pub(super) interrupt: Option<u32>,
+    /// Or after so many seconds.
+    pub(super) interrupt_at: Option<u64>,
+    /// Somebody does not believe in usage limits, after so many seconds.
+    pub(super) kick_at: Option<u64>,
+    /// Nobody waits for limits.
+    pub(super) no_wait: bool,
     /// And once more, if it is still there.
     pub(super) impatient: bool,
     /// The environment lacks the checks.
@@ -106,6 +118,11 @@ pub(super) struct State {
     pub(super) dead: bool,
     pub(super) hub: Option<Hub>,
     moments: u64,
+    /// The moment of the first interrupt, in this process.
+    pub(super) interrupted_at: Option<u64>,
+    interrupts: u32,
+    /// So many moments after an interrupt it has to be over.
+    pub(super) stops_within: u64,
     pub(super) git: SimGit,
     pub(super) disk: SimDisk,
     pub(super) clock: Arc<SimClock>,
@@ -114,7 +131,13 @@ pub(super) struct State {
     pub(super) ledger: Ledger,
     pub(super) attempts: BTreeMap<TaskId, Seen>,
     pub(super) violation: Option<Violation>,
-    pub(super) executions: u64,
+    /// Of all agents of this process.
+    pub(super) character: Character,
+    /// What the objective asks for.
+    pub(super) wants: Vec<TaskId>,
+    pub(super) books: Books,
+    /// What little there is on a real disk: the marker, the init script and the handoff.
+    pub(super) root: PathBuf,
     pub(super) files_made: u32,
     /// The record of runs: what was written there is there, whoever dies.
     pub(super) runs: Arc<MemoryRuns>,
@@ -132,7 +155,14 @@ pub(super) struct Stage {
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
 impl Stage {
-    pub(super) fn new(seed: u64, flaw: Flaw, story: Story, ledger: Ledger, disk: SimDisk) -> Self {
+    pub(super) fn new(
+        seed: u64,
+        flaw: Flaw,
+        story: Story,
+        ledger: Ledger,
+        disk: SimDisk,
+        root: &Path,
+    ) -> Self {
         let clock = Arc::new(SimClock::at(harness_core::Timestamp::from_seconds(1_751_364_000)));
         let state = State {
             random: Random::new(seed),
@@ -142,6 +172,9 @@ impl Stage {
             dead: false,
             hub: None,
             moments: 0,
+            interrupted_at: None,
+            interrupts: 0,
+            stops_within: MOMENTS_OF_A_PROCESS,
             git: crate::session::repository(),
             disk,
             clock,
@@ -149,7 +182,10 @@ impl Stage {
             ledger,
             attempts: BTreeMap::new(),
             violation: None,
-            executions: 0,
+            character: Character::default(),
+            wants: Vec::new(),
+            books: Books::default(),
+            root: root.to_owned(),
             files_made: 0,
             runs: Arc::default(),
             runs_opened: 0,
@@ -197,6 +233,15 @@ impl State {
         self.hub = Some(hub);
         self.dead = false;
         self.moments = 0;
+        self.interrupted_at = None;
+        self.interrupts = 0;
+    }
+
+    /// The process is over, one way or the other.
+    pub(super) fn end(&mut self) {
+        self.hub = None;
+        self.observe();
+        self.close_books(self.interrupts > 1);
     }
 
     /// Something is about to happen in the process, if it lives.
@@ -211,15 +256,25 @@ impl State {
             self.dead = true;
             return Err(gone());
         }
-        match (&mut self.fate.doom, moment) {
-            (Some(Doom::Git(0)), Moment::Git) | (Some(Doom::Effect(0)), Moment::Effect) => {
+        let stops_by = self.interrupted_at.map(|at| at + self.stops_within);
+        if stops_by.is_some_and(|by| self.moments > by) {
+            self.broken("an_interrupt_is_heard", "it goes on and on".into());
+            self.dead = true;
+            return Err(gone());
+        }
+        let doom = match (&mut self.fate.doom, moment) {
+            (Some(Doom::Git(more)), Moment::Git)
+            | (Some(Doom::Effect(more)), Moment::Effect)
+            | (Some(Doom::Answer(more)), Moment::Answer) => Some(more),
+            _ => None,
+        };
+        match doom {
+            Some(0) => {
                 self.dies();
                 return Err(gone());
             }
-            (Some(Doom::Git(more)), Moment::Git) | (Some(Doom::Effect(more)), Moment::Effect) => {
-                *more -= 1;
-            }
-            _ => {}
+            Some(more) => *more -= 1,
+            None => {}
         }
         match self.fate.interrupt {
             Some(0) => {
@@ -235,9 +290,17 @@ impl State {
     pub(super) fn interrupt(&mut self) {
         self.story.tell(|| "      somebody interrupts".into());
         self.tally.interrupts += 1;
-        if let Some(hub) = &self.hub {
-            hub.interrupt();
+        self.interrupts += 1;
+        self.interrupted_at.get_or_insert(self.moments);
+        match &self.hub {
+            Some(hub) if self.flaw != Flaw::Deaf => hub.interrupt(),
+            _ => {}
         }
+    }
+
+    /// None, where there was no interrupt.
+    pub(super) fn moments_since_interrupt(&self) -> u64 {
+        self.interrupted_at.map_or(0, |at| self.moments - at)
     }
 
     pub(super) fn dies(&mut self) {
@@ -276,6 +339,11 @@ impl State {
             seen.mess = Some(mess);
             seen.kept = false;
         }
+    }
+
+    /// Where agents leave word for their next context.
+    pub(super) fn handoff(&self) -> PathBuf {
+        self.root.join("state/handoff.json")
     }
 
     pub(super) fn head(&self) -> Option<CommitId> {

@@ -8,15 +8,18 @@ use harness::{
 };
 use harness_core::{
     Command, TaskId, Timestamp,
-    command::{Add, Edit},
+    command::{Add, Anew, Edit},
     format,
     machine::work::Stopped,
 };
 
 use super::{
-    Flaw, checkers,
-    process::{live, parent, session},
-    stage::{Doom, Fate, Stage},
+    Flaw,
+    character::Character,
+    checkers,
+    fate::{limits, prices, raised},
+    process::{Life, Lived, live, owner, row, session, take},
+    stage::{Fate, Stage},
 };
 use crate::{
     checkers::Violation,
@@ -53,9 +56,12 @@ impl RunWorld {
         let ledger = format::read_ledger(&disk.bytes(File::Ledger)).map_err(cannot_set_up)?;
         let max_tasks = [1, 2, 20][random.below(3)];
         let disturbed = random.below(DISTURBED);
-        let stage = Stage::new(seed, flaw, story, ledger, disk);
-        let parent = parent(random.below(3) as u32);
-        stage.state().runs.open_run(&parent).map_err(cannot_set_up)?;
+        let stage = Stage::new(seed, flaw, story, ledger, disk, root.path());
+        {
+            let mut state = stage.state();
+            state.books.prices = prices(&mut random);
+            state.runs.open_run(&row(limits(&mut random))).map_err(cannot_set_up)?;
+        }
         Ok(Self { stage, root, max_tasks, disturbed, cut_short: 0 })
     }
 
@@ -87,37 +93,49 @@ impl RunWorld {
 
     fn process(&mut self, number: usize, quiet: bool) -> Result<Option<Stopped>, Violation> {
         let hub = Hub::new(format!("process-{number}"));
-        {
+        let owner = owner(number);
+        let anew = {
             let mut state = self.stage.state();
-            let fate = fate(&mut state.random, quiet);
-            state.story.tell(|| format!("process {number} starts: {fate:?}"));
+            let fate = Fate::any(&mut state.random, quiet);
+            state.character =
+                if quiet { Character::Mixed } else { Character::any(&mut state.random) };
+            let character = state.character;
+            state.story.tell(|| format!("process {number} starts: {fate:?}, {character:?}"));
             state.begin(fate, hub.clone());
-        }
-        let pid = u32::try_from(number).unwrap_or(0) + 100;
-        let session = session(self.max_tasks, pid).map_err(cannot_set_up)?;
-        let result = live(&self.stage, self.root.path(), hub, session);
+            let more = quiet || state.random.percent(40);
+            if more { raised(None) } else { Anew::default() }
+        };
+        let session = session(self.max_tasks, owner.pid).map_err(cannot_set_up)?;
+        let taken = take(&self.stage, &owner, anew);
+        let result = match taken {
+            Ok(Ok(_)) => live(&self.stage, self.root.path(), hub, &owner, Life::Ledger(session)),
+            Ok(Err(refusal)) => Err(harness::Error::message(refusal.to_string())),
+            Err(error) => Err(harness::Error::Commit(error)),
+        };
         let mut state = self.stage.state();
-        state.hub = None;
-        state.observe();
+        state.end();
         state.story.tell(|| format!("process {number} ends: {result:?}"));
         if let Some(violation) = state.violation.take() {
             return Err(violation);
         }
         match result {
             _ if state.dead => Ok(None),
-            Ok(stopped) => Ok(Some(stopped)),
+            Ok(Lived::Ledger(stopped)) => Ok(Some(stopped)),
+            Ok(Lived::Objective(_)) => Ok(None),
             Err(e) => Err(Violation { checker: "no_error_but_a_kill", what: e.to_string() }),
         }
     }
 
-    /// An agent works once for each attempt that is counted, and once more for each process that
-    /// did not come to its end.
+    /// There is one loop for each attempt that is counted, and one more for each process that did
+    /// not come to its end. How long each goes on is for the checkers of loops to say.
     fn check_bounds(&self) -> Result<(), Violation> {
         let state = self.stage.state();
         let most: u64 = state.ledger.tasks().map(|task| u64::from(task.max_attempts)).sum();
         let most = most + self.cut_short + 1;
-        if state.executions > most {
-            let what = format!("agents were started {} times, not {most}", state.executions);
+        let runs = state.runs.runs().map_err(cannot_set_up)?;
+        let loops = runs.iter().filter(|run| run.task.is_some()).count() as u64;
+        if loops > most {
+            let what = format!("{loops} loops were opened, not {most}");
             return Err(Violation { checker: "agents_are_not_started_for_ever", what });
         }
         Ok(())
@@ -133,26 +151,6 @@ impl RunWorld {
 
     fn make_marker(&self) -> Result<(), Violation> {
         std::fs::write(self.root.path().join(".harness-active"), "").map_err(cannot_set_up)
-    }
-}
-
-fn fate(random: &mut Random, quiet: bool) -> Fate {
-    if quiet {
-        return Fate { quiet, ..Fate::default() };
-    }
-    let doom = match random.weighted(&[20, 30, 25, 25]) {
-        0 => None,
-        1 => Some(Doom::Git(random.below(24) as u32)),
-        2 => Some(Doom::Disk(random.below(220) as u32)),
-        _ => Some(Doom::Effect(random.below(30) as u32)),
-    };
-    Fate {
-        doom,
-        interrupt: random.percent(40).then(|| random.below(36) as u32),
-        impatient: random.percent(25),
-        lacks_checks: random.percent(8),
-        init_fails: random.percent(6),
-        quiet,
     }
 }
 
@@ -184,6 +182,6 @@ fn found(root: &Path, disk: &SimDisk, random: &mut Random) -> Result<(), harness
     Ok(())
 }
 
-fn cannot_set_up(error: impl std::fmt::Display) -> Violation {
+pub(super) fn cannot_set_up(error: impl std::fmt::Display) -> Violation {
     Violation { checker: "set_up", what: io::Error::other(error.to_string()).to_string() }
 }

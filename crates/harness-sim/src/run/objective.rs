@@ -1,0 +1,226 @@
+//! One seed of `harness run "…"`: an objective, with phases and a check of its own or without, and
+//! processes that take it up again until it is complete.
+
+use std::path::Path;
+
+use harness::{
+    Hub,
+    store::{FileStore, Locking, Runs as _, disk::File},
+};
+use harness_core::{
+    Refusal, Run, RunId, TaskId, Timestamp,
+    command::{Anew, OfRun, RunStep, Take},
+    format,
+    machine::iterate::Outcome,
+    run::{RunStatus, StopReason},
+};
+
+use super::{
+    Flaw,
+    character::Character,
+    fate::{limits, prices, raised},
+    process::{Life, Lived, live, owner, row, take},
+    stage::{Fate, Stage},
+    world::cannot_set_up,
+};
+use crate::{
+    checkers::Violation,
+    disk::{Quirk, SimDisk},
+    random::Random,
+    story::{Story, Tally},
+};
+
+/// After so many processes nobody disturbs any more, and the agent is honest.
+const DISTURBED: usize = 8;
+/// Then so many are enough: what stood still before may stop the first one once more.
+const QUIET: usize = 3;
+/// Commits, checks and deeds of an agent that may still follow an interrupt.
+const STOPS_WITHIN: u64 = 12;
+/// What the run's own check looks for; the gates want the numbers that follow.
+const OBJECTIVE: u64 = 900;
+
+pub struct ObjectiveWorld {
+    stage: Stage,
+    root: tempfile::TempDir,
+    disturbed: usize,
+}
+
+impl ObjectiveWorld {
+    pub fn new(seed: u64, flaw: Flaw, story: Story) -> Result<Self, Violation> {
+        // So that the worlds of a seed have nothing in common.
+        let seed = seed.wrapping_mul(0x9E37_79B9).wrapping_add(0x4F_42_4A);
+        let mut random = Random::new(seed ^ 0x0BEE);
+        let root = tempfile::tempdir().map_err(cannot_set_up)?;
+        let disk = SimDisk::new(seed, Quirk::None);
+        let phases = random.below(4) as u64;
+        found(root.path(), &disk, phases, &mut random).map_err(cannot_set_up)?;
+        let ledger = format::read_ledger(&disk.bytes(File::Ledger)).map_err(cannot_set_up)?;
+        let stage = Stage::new(seed, flaw, story, ledger, disk, root.path());
+        let mut state = stage.state();
+        state.stops_within = STOPS_WITHIN;
+        state.wants = (OBJECTIVE..=OBJECTIVE + phases).map(TaskId::numbered).collect();
+        state.books.prices = prices(&mut random);
+        let verify = random.percent(60).then(|| check(OBJECTIVE));
+        state.books.verify.clone_from(&verify);
+        let objective = Some("make it so".to_owned());
+        let run = Run { objective, verify, ..row(limits(&mut random)) };
+        state.runs.open_run(&run).map_err(cannot_set_up)?;
+        drop(state);
+        Ok(Self { stage, root, disturbed: random.below(DISTURBED) })
+    }
+
+    /// What it covered, and its story.
+    pub fn end(self) -> (Tally, Story) {
+        let mut state = self.stage.state();
+        (state.tally, std::mem::take(&mut state.story))
+    }
+
+    /// Lives through the whole seed.
+    pub fn run(&mut self) -> Result<(), Violation> {
+        for number in 0..self.disturbed + QUIET {
+            let before = self.row()?;
+            if before.status == RunStatus::Succeeded {
+                return self.is_finished(number);
+            }
+            self.a_stranger_waits(&before)?;
+            let outcome = self.process(number, number >= self.disturbed, &before)?;
+            if let Some(outcome) = outcome {
+                self.the_outcome_is_stored(&outcome)?;
+            }
+            let mut state = self.stage.state();
+            let later = [1, 100, 5000][state.random.below(3)];
+            state.clock.step(later);
+        }
+        match self.row()?.status {
+            RunStatus::Succeeded => self.is_finished(self.disturbed + QUIET),
+            other => broken("an_honest_agent_completes", format!("it is {other}")),
+        }
+    }
+
+    fn row(&self) -> Result<Run, Violation> {
+        let found = self.stage.state().runs.run(&RunId::of_bits(0)).map_err(cannot_set_up)?;
+        found.ok_or_else(|| cannot_set_up("the row is gone"))
+    }
+
+    fn process(
+        &mut self,
+        number: usize,
+        quiet: bool,
+        before: &Run,
+    ) -> Result<Option<Outcome>, Violation> {
+        let hub = Hub::new(format!("process-{number}"));
+        let owner = owner(number);
+        let anew = {
+            let mut state = self.stage.state();
+            let fate = Fate::any(&mut state.random, quiet);
+            state.character =
+                if quiet { Character::Honest } else { Character::any(&mut state.random) };
+            let character = state.character;
+            state.story.tell(|| format!("process {number} starts: {fate:?}, {character:?}"));
+            state.begin(fate, hub.clone());
+            let more = before.iteration_count + 1 + state.random.below(3) as u32;
+            match state.random.below(4) {
+                _ if quiet => raised(Some(before.iteration_count + 10)),
+                0 => raised(Some(more)),
+                1 => Anew { max_iterations: Some(more), ..Anew::default() },
+                _ => Anew::default(),
+            }
+        };
+        let life = Life::Objective { afresh: before.status.is_over() };
+        let result = match take(&self.stage, &owner, anew) {
+            Ok(Ok(_)) => live(&self.stage, self.root.path(), hub, &owner, life),
+            Ok(Err(refusal)) => Err(harness::Error::message(refusal.to_string())),
+            Err(error) => Err(harness::Error::Commit(error)),
+        };
+        let mut state = self.stage.state();
+        state.end();
+        state.story.tell(|| format!("process {number} ends: {result:?}"));
+        if let Some(violation) = state.violation.take() {
+            return Err(violation);
+        }
+        match result {
+            _ if state.dead => Ok(None),
+            Ok(Lived::Objective(outcome)) => Ok(Some(outcome)),
+            Ok(Lived::Ledger(stopped)) => broken("set_up", format!("{stopped:?}")),
+            Err(e) => broken("no_error_but_a_kill", e.to_string()),
+        }
+    }
+
+    fn the_outcome_is_stored(&self, outcome: &Outcome) -> Result<(), Violation> {
+        let row = self.row()?;
+        let stored = (row.status, row.stop_reason);
+        if stored != (outcome.reason.status(), Some(outcome.reason)) {
+            let what = format!("{outcome:?}, and the row has {stored:?}");
+            return broken("the_outcome_is_stored", what);
+        }
+        let interrupted = self.stage.state().interrupted_at.is_some();
+        let by_itself = outcome.reason != StopReason::Cancelled;
+        if !interrupted && !by_itself {
+            return broken("who_is_cancelled_was_asked", format!("{outcome:?}"));
+        }
+        Ok(())
+    }
+
+    /// Whoever did not look whether its owner is dead leaves it alone while the lease lasts.
+    fn a_stranger_waits(&self, before: &Run) -> Result<(), Violation> {
+        use harness::clock::Clock as _;
+        let state = self.stage.state();
+        let now = state.clock.now();
+        let Some(lease) = before.lease.as_ref().filter(|lease| lease.expires_at > now) else {
+            return Ok(());
+        };
+        let mut stranger = lease.owner.clone();
+        stranger.host = "elsewhere".to_owned();
+        let take = Take { owner: Some(stranger.clone()), lease_seconds: 60, ..Take::default() };
+        let step = RunStep::Take(take);
+        let of_run = OfRun { run: before.id.clone(), by: Some(stranger), step };
+        match state.runs.apply(now, &of_run) {
+            Ok(Err(Refusal::RunTaken { .. })) => Ok(()),
+            other => broken("a_lease_is_respected", format!("a stranger got {other:?}")),
+        }
+    }
+
+    /// It can not be taken up any more.
+    fn is_finished(&self, number: usize) -> Result<(), Violation> {
+        let hub = Hub::new("late");
+        self.stage.state().begin(Fate { quiet: true, ..Fate::default() }, hub);
+        match take(&self.stage, &owner(number), Anew::default()) {
+            Ok(Err(Refusal::RunFinished { .. })) => Ok(()),
+            other => broken("finished_is_finished", format!("it was taken up again: {other:?}")),
+        }
+    }
+}
+
+fn broken<T>(checker: &'static str, what: String) -> Result<T, Violation> {
+    Err(Violation { checker, what })
+}
+
+fn check(number: u64) -> String {
+    format!("check {}", TaskId::numbered(number))
+}
+
+/// `harness init`, and a person who writes phases into the ledger.
+fn found(
+    root: &Path,
+    disk: &SimDisk,
+    phases: u64,
+    random: &mut Random,
+) -> Result<(), harness::Error> {
+    let mut store = FileStore::on(root, Box::new(disk.clone()), Locking::Elsewhere);
+    store.create(Timestamp::from_seconds(1_751_363_000))?;
+    let bytes = disk.bytes(File::Ledger);
+    let mut ledger: serde_json::Value =
+        serde_json::from_slice(&bytes).map_err(harness::Error::other)?;
+    let phase = |number: u64, random: &mut Random| {
+        let gate = random.percent(75).then(|| check(OBJECTIVE + number));
+        let gate = gate.map(|command| serde_json::json!({ "command": command }));
+        serde_json::json!({ "name": format!("phase {number}"), "gate": gate })
+    };
+    let phases: Vec<_> = (1..=phases).map(|number| phase(number, random)).collect();
+    if let Some(ledger) = ledger.as_object_mut().filter(|_| !phases.is_empty()) {
+        ledger.insert("phases".to_owned(), phases.into());
+    }
+    disk.edit(File::Ledger, ledger.to_string().as_bytes());
+    disk.founded();
+    Ok(())
+}
