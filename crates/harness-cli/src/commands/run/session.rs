@@ -255,8 +255,8 @@ impl Session<'_> {
             ports: Ports {
                 commit: Arc::new(Stores { ledger: writer, runs, clock: clock.clone() }),
                 clock,
-                // A lease survives two heartbeats that do not get through.
-                tick: Duration::from_secs((self.lease_seconds / 3).max(1)),
+                // A lease survives two heartbeats that do not get through, be it a task's or a run's.
+                tick: Duration::from_secs((self.lease_seconds.min(row::LEASE_SECONDS) / 3).max(1)),
             },
             workspace: Arc::new(self.workspace.clone()),
             shell: Arc::new(SystemShell::default()),
