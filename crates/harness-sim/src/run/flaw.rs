@@ -79,6 +79,11 @@ pub(super) fn flawed_step(
             let spent = runs.apply(now, of_run)?;
             Ok(spent.map(|_| Reply::Spent(Usage::default())))
         }
+        (Flaw::ForgetsParent, RunStep::Take(take)) => {
+            let mut take = take.clone();
+            take.anew.parent = None;
+            apply(RunStep::Take(take))
+        }
         (Flaw::CountsTwice, RunStep::Begin { number, head, mark, transcript }) => {
             let iterations = runs.iterations(&of_run.run)?;
             if iterations.last().is_some_and(|last| last.number == *number) {

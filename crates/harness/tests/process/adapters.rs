@@ -62,7 +62,7 @@ pub(crate) fn a_command_gets_its_prompt() {
     assert_eq!(said(&named, place.prompt(text)), said_loudly);
     assert_eq!(
         said("sh -c 'echo before; cat; echo after'", place.prompt(text)).trim(),
-        "before\nafter"
+        "before\n\nafter"
     );
 }
 
