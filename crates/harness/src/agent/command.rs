@@ -42,12 +42,14 @@ impl CommandAgent {
     /// Words are split as POSIX does; there is no shell. `allowed` says what it sees of the
     /// environment.
     pub fn new(command: &str, allowed: Allowed) -> std::result::Result<CommandAgent, BadCommand> {
-        let words =
-            shlex::split(command).ok_or_else(|| BadCommand::Unbalanced(command.to_owned()))?;
-        if words.first().is_none_or(String::is_empty) {
-            return Err(BadCommand::Empty);
-        }
-        Ok(CommandAgent { words, allowed })
+        Ok(CommandAgent { words: words(command)?, allowed })
+    }
+
+    /// Further words, each as it is.
+    #[must_use]
+    pub fn args(mut self, args: impl IntoIterator<Item = String>) -> CommandAgent {
+        self.words.extend(args);
+        self
     }
 
     fn spec(&self, prompt: &Prompt, file: &Path, events: &Events) -> Spec {
@@ -71,6 +73,15 @@ impl CommandAgent {
             records: Some(prompt.records()),
         }
     }
+}
+
+/// The words of a command, of which the first is a program.
+pub(super) fn words(command: &str) -> std::result::Result<Vec<String>, BadCommand> {
+    let words = shlex::split(command).ok_or_else(|| BadCommand::Unbalanced(command.to_owned()))?;
+    if words.first().is_none_or(String::is_empty) {
+        return Err(BadCommand::Empty);
+    }
+    Ok(words)
 }
 
 impl Agent for CommandAgent {
