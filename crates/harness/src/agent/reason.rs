@@ -100,12 +100,16 @@ pub(super) fn detail(message: &str) -> String {
     message.trim().chars().take(DETAIL_CHARACTERS_MAX).collect()
 }
 
-/// A number of HTTP: `status 401`, `status: 429`, `"code":503`, `error 500`.
+/// The words that a number of HTTP stands behind; it may also be the first word.
+const NUMBERED: [&str; 8] =
+    ["status", "code", "http", "error", "statuscode", "message", "details", ""];
+
+/// A number of HTTP: `status 401`, `status: 429`, `"code":503`, `error 500`, `401 no such key`.
 fn status(words: &str) -> Option<u16> {
     let mut before = "";
     for word in words.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()) {
         let is_number = word.len() == 3 && word.bytes().all(|byte| byte.is_ascii_digit());
-        let told = matches!(before, "status" | "code" | "http" | "error" | "statuscode");
+        let told = NUMBERED.contains(&before);
         if let (true, true, Ok(number)) = (is_number, told, word.parse()) {
             return Some(number).filter(|number| (400..600).contains(number));
         }
@@ -228,6 +232,8 @@ mod tests {
             ("The model `x` does not exist", "Config"),
             ("This was flagged", "Refused"),
             ("Incomplete response returned, reason: content_filter", "Refused"),
+            (r#"Internal error: {"details":"401 no good"}"#, "Auth"),
+            ("503 no good", "Network"),
             ("something else, on line 401 of error.rs", "Crashed"),
             ("", "Crashed"),
         ] {

@@ -175,6 +175,14 @@ pub(crate) fn acp_agents_say_why_they_ended() {
         ("answer 4 '{\"stopReason\":\"cancelled\"}'".to_owned(), "Crashed"),
         ("answer 4 '{\"stopReason\":\"of_tomorrow\"}'".to_owned(), "Protocol"),
         ("answer 4 '{}'".to_owned(), "Protocol"),
+        (
+            "update '{\"sessionUpdate\":\"session_info_update\",\"_meta\":{\"codex\":\
+             {\"threadStatus\":{\"type\":\"systemError\"}}}}'\n\
+             say 'exceeded retry limit, last status: 429 Too Many Requests'\n\
+             answer 4 '{\"stopReason\":\"end_turn\",\"usage\":null}'"
+                .to_owned(),
+            "Limited",
+        ),
         (refuses(-32000, "who are you"), "Auth"),
         (refuses(-32603, "API Error: 401 no"), "Auth"),
         (refuses(-32603, "429 Too Many Requests"), "Limited"),

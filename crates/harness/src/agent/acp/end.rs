@@ -26,6 +26,9 @@ pub(super) fn end(session: &Session, ran: &Ran, now: Timestamp) -> End {
         End::Failed { kind, detail }
     };
     match &session.said {
+        Some(Said::Stopped(_)) if session.is_broken => {
+            reason::end(&ran.redactor.text(&session.message.text), now)
+        }
         Some(Said::Stopped(why)) => stopped(session, ran, why),
         Some(Said::Refused(what, problem)) => refused(what, problem, ran, now),
         Some(Said::Strange(what)) => failed(FailureKind::Protocol, what),

@@ -15,7 +15,7 @@ use std::{ffi::OsString, path::Path};
 
 use harness_core::agent::{End, Usage};
 
-use super::{Agent, BadCommand, Execution, Prompt, command::words, supervise::converse};
+use super::{Agent, BadCommand, Execution, Prompt, command::split, supervise::converse};
 use crate::{
     clock::{Clock as _, SystemClock},
     error::Result,
@@ -105,7 +105,7 @@ impl AcpAgent {
     /// sees of the environment.
     pub fn new(command: &str, allowed: Allowed) -> std::result::Result<AcpAgent, BadCommand> {
         Ok(AcpAgent {
-            words: words(command)?,
+            words: split(command)?,
             model: None,
             window: None,
             leave: Leave::WorkTree,

@@ -58,6 +58,8 @@ pub(super) struct Session {
     /// Whether it was asked to stop.
     is_cancelled: bool,
     pub(super) said: Option<Said>,
+    /// Its last message is the reason of a failure.
+    pub(super) is_broken: bool,
     /// The last thing that it was not allowed.
     pub(super) rejected: Option<String>,
     pub(super) meter: Meter,
@@ -86,6 +88,7 @@ impl Session {
             is_prompted: false,
             is_cancelled: false,
             said: None,
+            is_broken: false,
             rejected: None,
             meter: Meter::new(before),
             tools: Tools::default(),
@@ -238,6 +241,11 @@ impl Session {
                 if let Some(usage) = cost_usd.and_then(|cost| self.meter.cost(cost)) {
                     voice.tell(AgentEvent::Usage(usage));
                 }
+            }
+            Update::Health { is_broken } => {
+                // What it says next is another message.
+                self.message.end(voice);
+                self.is_broken = is_broken;
             }
             Update::Other => {}
         }

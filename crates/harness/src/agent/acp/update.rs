@@ -22,6 +22,11 @@ pub(super) enum Update {
         size: u64,
         cost_usd: Option<f64>,
     },
+    /// Whether the agent's own machinery failed, as codex-acp tells it: it says why as a message, and
+    /// ends its turn as if nothing had been.
+    Health {
+        is_broken: bool,
+    },
     Other,
 }
 
@@ -65,6 +70,13 @@ pub(super) fn update(params: &Value) -> Update {
             }
             None => Update::Other,
         },
+        Some("session_info_update") => {
+            match update["_meta"]["codex"]["threadStatus"]["type"].as_str() {
+                Some("systemError") => Update::Health { is_broken: true },
+                Some("active") => Update::Health { is_broken: false },
+                _ => Update::Other,
+            }
+        }
         _ => Update::Other,
     }
 }
@@ -143,8 +155,12 @@ mod tests {
         let euros = json!({"sessionUpdate": "usage_update", "used": 5, "size": 9,
             "cost": {"amount": 0.5, "currency": "EUR"}});
         assert_eq!(of(euros), Update::Context { used: 5, size: 9, cost_usd: None });
+        let broken = json!({"sessionUpdate": "session_info_update",
+            "_meta": {"codex": {"threadStatus": {"type": "systemError"}}}});
+        assert_eq!(of(broken), Update::Health { is_broken: true });
         for other in [
             json!({"sessionUpdate": "plan", "entries": []}),
+            json!({"sessionUpdate": "session_info_update", "title": "A task"}),
             json!({"sessionUpdate": "usage_update"}),
             json!({"sessionUpdate": 3}),
             json!(null),

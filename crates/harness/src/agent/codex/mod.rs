@@ -13,7 +13,7 @@ use harness_core::agent::{AgentEvent, End, Usage};
 
 use super::{
     Agent, BadCommand, Execution, Prompt,
-    command::words,
+    command::split,
     supervise::{Dialogue, FINAL_BYTES, Voice, converse},
 };
 use crate::{
@@ -53,7 +53,7 @@ impl CodexAgent {
     /// what it sees of the environment: [`Allowed::codex`], and what the user adds.
     pub fn new(command: &str, allowed: Allowed) -> std::result::Result<CodexAgent, BadCommand> {
         Ok(CodexAgent {
-            words: words(command)?,
+            words: split(command)?,
             args: Vec::new(),
             model: None,
             sandbox: Sandbox::On,

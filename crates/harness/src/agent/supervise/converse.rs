@@ -7,7 +7,7 @@ use harness_core::agent::{AgentEvent, End};
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
-use super::{FINAL_BYTES, REASON_BYTES, Ran, Tail, not_started};
+use super::{REASON_BYTES, Ran, Tail, not_started};
 use crate::{
     agent::{Execution, Prompt},
     error::Result,
@@ -127,7 +127,7 @@ pub(in crate::agent) async fn converse(
         }
     }
     transcript.finish()?;
-    let Talk { lines, stdout, stderr, is_asked, is_closed, .. } = talk;
+    let Talk { lines, stderr, is_asked, is_closed, .. } = talk;
     let mut voice = Voice { execution, redactor: &redactor, said: Vec::new() };
     if let Some(last) = lines.finish() {
         dialogue.hear(&last.text(), &mut voice);
@@ -140,7 +140,8 @@ pub(in crate::agent) async fn converse(
     // shown the door was not.
     let asked = is_asked.then(|| execution.stopped_by());
     finished.stopped_by = if is_closed { asked } else { finished.stopped_by.or(asked) };
-    Ok(Ok(Ran { finished, stdout, stderr, redactor }))
+    // What it said is in the dialogue.
+    Ok(Ok(Ran { finished, stdout: Tail::new(0), stderr, redactor }))
 }
 
 /// Where a conversation stands.
@@ -148,7 +149,6 @@ struct Talk<'a> {
     redactor: &'a Redactor,
     grace: Duration,
     lines: Lines,
-    stdout: Tail,
     stderr: Tail,
     /// Whether the execution was cancelled and the program knows.
     is_asked: bool,
@@ -164,7 +164,6 @@ impl<'a> Talk<'a> {
             redactor,
             grace,
             lines: Lines::new(LINE_BYTES_MAX),
-            stdout: Tail::new(FINAL_BYTES),
             stderr: Tail::new(REASON_BYTES),
             is_asked: false,
             is_busy: false,
@@ -183,7 +182,6 @@ impl<'a> Talk<'a> {
         if chunk.source == Source::Stderr {
             return self.stderr.push(&chunk.bytes);
         }
-        self.stdout.push(&chunk.bytes);
         let mut voice = Voice { execution, redactor: self.redactor, said: Vec::new() };
         for line in self.lines.push(&chunk.bytes) {
             // What was cut is no message, whatever it began with.
