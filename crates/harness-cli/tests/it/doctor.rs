@@ -40,6 +40,8 @@ fn a_healthy_project_is_ok_throughout() {
     env.run(["trust", "--json"]).success();
     program(&env, "claude", "echo '2.0.1 (Claude Code)'");
     program(&env, "codex", "echo codex-cli 0.50.0");
+    std::fs::create_dir(env.home().join(".codex")).unwrap();
+    std::fs::write(env.home().join(".codex/auth.json"), "{}").unwrap();
     env.write("harness.toml", "agent = 'claude'\n");
     assert_snapshot!(normal(env.run(["doctor"]).success().output()), @r"
     ok    git            [VERSION] ([HOME]/bin/git)
@@ -53,7 +55,7 @@ fn a_healthy_project_is_ok_throughout() {
     ok    trust          this ledger may run its commands
     ok    configuration  1 key set
     ok    agent          claude: 2.0.1 (Claude Code)
-    ok    agent          codex: codex-cli 0.50.0
+    ok    agent          codex: codex-cli 0.50.0, signed in by [HOME]/.codex/auth.json
     ok    agent          claude is configured
     ok    socket         in [HOME]/run
     ");
@@ -147,7 +149,7 @@ fn agents_and_repository_are_judged() {
     assert_snapshot!(lines.join("\n"), @r"
     warn  repository     branch main, 1 file with uncommitted changes — commit or stash them: `harness run` starts on a clean tree only
     warn  agent          claude: [HOME]/bin/claude does not work: exit 3: broken — install it anew, or take it off PATH
-    ok    agent          codex: evil \u{1b}[2J
+    warn  agent          codex: evil \u{1b}[2J, no sign of a login — run `codex login`, or set CODEX_API_KEY
     fail  agent          mine is configured, but no-such-agent is not found on PATH — install it, or choose another `agent`
     ");
     let env = TestEnvironment::new();

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "clippy only knows #[test] functions")]
 
+mod agents;
 mod config;
 mod crowd;
 mod daemon;

@@ -69,7 +69,7 @@ impl Place {
 
     /// Tells once when somebody has opened the pipe and written to it, and once more when nobody
     /// holds it any longer.
-    fn watch(&self) -> mpsc::Receiver<()> {
+    pub fn watch(&self) -> mpsc::Receiver<()> {
         let (tell, told) = mpsc::channel();
         let roll = self.roll();
         thread::spawn(move || {

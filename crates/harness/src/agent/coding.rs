@@ -2,7 +2,7 @@
 
 use harness_core::agent::End;
 
-use super::{Agent, CommandAgent, Execution, Prompt, ShellAgent};
+use super::{AcpAgent, Agent, CodexAgent, CommandAgent, Execution, Prompt, ShellAgent};
 use crate::error::Result;
 
 /// The agents that come with the library, as one.
@@ -12,6 +12,10 @@ pub enum CodingAgent {
     Shell(ShellAgent),
     /// Any program that takes a prompt.
     Command(CommandAgent),
+    /// OpenAI's Codex.
+    Codex(CodexAgent),
+    /// Any program that speaks the Agent Client Protocol.
+    Acp(AcpAgent),
 }
 
 impl Agent for CodingAgent {
@@ -22,6 +26,8 @@ impl Agent for CodingAgent {
         match self {
             Self::Shell(agent) => agent.kind(),
             Self::Command(agent) => agent.kind(),
+            Self::Codex(agent) => agent.kind(),
+            Self::Acp(agent) => agent.kind(),
         }
     }
 
@@ -29,6 +35,8 @@ impl Agent for CodingAgent {
         match self {
             Self::Shell(agent) => agent.execute(prompt, execution).await,
             Self::Command(agent) => agent.execute(prompt, execution).await,
+            Self::Codex(agent) => agent.execute(prompt, execution).await,
+            Self::Acp(agent) => agent.execute(prompt, execution).await,
         }
     }
 }

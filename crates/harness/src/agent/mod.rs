@@ -3,9 +3,12 @@
 //! An agent has its own input and output types, checked where it is used. What it tells while it
 //! works it tells through its [`Execution`].
 
+mod acp;
+mod codex;
 mod coding;
 mod command;
 mod prompt;
+mod reason;
 mod shell;
 mod supervise;
 
@@ -21,6 +24,8 @@ use crate::{
     hub::{Hub, Inbox},
 };
 
+pub use acp::{AcpAgent, KnownAcpAgent};
+pub use codex::CodexAgent;
 pub use coding::CodingAgent;
 pub use command::{BadCommand, CommandAgent};
 pub use prompt::Prompt;

@@ -1,5 +1,7 @@
 //! What all adapters that run one process for one prompt have in common.
 
+mod converse;
+
 use std::collections::VecDeque;
 
 use harness_core::agent::{End, FailureKind};
@@ -12,8 +14,10 @@ use crate::{
     },
 };
 
+pub(super) use converse::{Asked, Dialogue, Voice, converse};
+
 /// What is kept of standard output: the final text is its end.
-const FINAL_BYTES: usize = 1024 * 1024;
+pub(super) const FINAL_BYTES: usize = 1024 * 1024;
 /// What is kept of standard error, to say why it failed.
 const REASON_BYTES: usize = 2 * 1024;
 

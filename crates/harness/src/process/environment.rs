@@ -2,10 +2,12 @@
 
 use std::ffi::OsString;
 
-/// A list of names, each with at most one `*` at its beginning or end.
+/// A list of names, each with at most one `*` at its beginning or end, and variables that are given
+/// whatever the caller has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Allowed {
     patterns: Vec<String>,
+    given: Vec<(String, String)>,
 }
 
 /// What every agent needs to work as it would in the user's terminal. Proxies are written both ways:
@@ -13,13 +15,15 @@ pub struct Allowed {
 const BASE: &str = "PATH HOME USER SHELL LANG LC_* TERM TMPDIR XDG_* SSH_AUTH_SOCK GIT_* *_PROXY \
                     *_proxy SSL_CERT_* NODE_EXTRA_CA_CERTS HARNESS_*";
 const CLAUDE: &str = "ANTHROPIC_* CLAUDE_* DISABLE_* AWS_* GOOGLE_*";
-const CODEX: &str = "OPENAI_* CODEX_*";
+/// The zone is that of the times at which it says that a limit ends.
+const CODEX: &str = "OPENAI_* CODEX_* TZ";
 
 impl Allowed {
     /// Enough to work as in the user's terminal, without the keys of any model.
     #[must_use]
     pub fn base() -> Allowed {
-        Allowed { patterns: BASE.split_ascii_whitespace().map(str::to_owned).collect() }
+        let patterns = BASE.split_ascii_whitespace().map(str::to_owned).collect();
+        Allowed { patterns, given: Vec::new() }
     }
 
     /// The base, and what Claude Code reads: its own, and those of the clouds that it can be
@@ -29,16 +33,21 @@ impl Allowed {
         Allowed::base().and(CLAUDE.split_ascii_whitespace())
     }
 
-    /// The base, `OPENAI_*` and `CODEX_*`.
+    /// The base, `OPENAI_*`, `CODEX_*` and `TZ`.
     #[must_use]
     pub fn codex() -> Allowed {
         Allowed::base().and(CODEX.split_ascii_whitespace())
     }
 
-    /// More of them: what `[agents.NAME] env` lists.
+    /// More of them: what `[agents.NAME] env` lists. `NAME=value` gives that value.
     #[must_use]
     pub fn and<T: Into<String>>(mut self, patterns: impl IntoIterator<Item = T>) -> Allowed {
-        self.patterns.extend(patterns.into_iter().map(Into::into));
+        for pattern in patterns.into_iter().map(Into::into) {
+            match pattern.split_once('=') {
+                Some((name, value)) => self.given.push((name.to_owned(), value.to_owned())),
+                None => self.patterns.push(pattern),
+            }
+        }
         self
     }
 
@@ -48,14 +57,19 @@ impl Allowed {
         self.patterns.iter().any(|pattern| matches(pattern, name))
     }
 
-    /// Those of `variables` that are on the list. A name that is no UTF-8 is on none.
+    /// Those of `variables` that are on the list, and those that are given. A name that is no UTF-8
+    /// is on no list.
     pub fn filter(
         &self,
         variables: impl IntoIterator<Item = (OsString, OsString)>,
     ) -> Vec<(OsString, OsString)> {
+        let is_given = |name: &str| self.given.iter().any(|(given, _)| given == name);
+        let passes = |name: &str| self.allows(name) && !is_given(name);
+        let given = self.given.iter().map(|(name, value)| (name.into(), value.into()));
         variables
             .into_iter()
-            .filter(|(name, _)| name.to_str().is_some_and(|name| self.allows(name)))
+            .filter(|(name, _)| name.to_str().is_some_and(passes))
+            .chain(given)
             .collect()
     }
 }
@@ -97,5 +111,9 @@ mod tests {
         assert!(more.allows("GEMINI_API_KEY") && more.allows("MY_ONE") && !more.allows("MY_ONES"));
         let kept = more.filter([("MY_ONE".into(), "1".into()), ("MY_TWO".into(), "2".into())]);
         assert_eq!(kept, [(OsString::from("MY_ONE"), OsString::from("1"))]);
+        let given = Allowed::base().and(["MY_ONE=a=b", "HOME=/elsewhere"]);
+        let kept = given.filter([("HOME".into(), "/home".into()), ("MY_ONE".into(), "1".into())]);
+        let expected = [("MY_ONE", "a=b"), ("HOME", "/elsewhere")];
+        assert_eq!(kept, expected.map(|(name, value)| (name.into(), value.into())));
     }
 }

@@ -5,7 +5,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod acp;
 mod adapters;
+mod codex;
 #[cfg(target_os = "linux")]
 mod death;
 mod ends;
@@ -59,6 +61,11 @@ fn main() -> ExitCode {
             a_command_gets_its_prompt, a_command_sees_no_more_than_it_may,
             a_command_tells_events, a_command_says_why_it_ended, a_missing_program_is_said,
             the_final_text_is_the_end_of_the_output;
+        acp: acp_conforms, a_turn_by_acp_is_told, acp_agents_are_allowed_what_they_need,
+            acp_agents_say_why_they_ended, a_session_of_acp_can_be_loaded_and_its_model_chosen,
+            an_acp_agent_is_asked_to_stop_in_its_words;
+        codex: codex_conforms, a_turn_of_codex_is_told, codex_says_why_it_ended,
+            a_thread_of_codex_can_be_resumed;
         flood: a_gibibyte_takes_no_memory;
         #[cfg(target_os = "linux")]
         trees: children_that_outlive_the_agent_are_ended, one_that_holds_the_output_open_does_not_hang_us,

@@ -2,8 +2,11 @@
 
 use std::path::Path;
 
+use harness::agent::KnownAcpAgent;
+
 use super::{
     finding::Finding,
+    login::{self, Login},
     programs::{find, version},
 };
 use crate::{config::Config, environment::Environment};
@@ -19,14 +22,7 @@ pub(super) fn check(env: &Environment, directory: &Path, config: Option<&Config>
             absent.push(name);
             continue;
         };
-        findings.push(match version(&program, directory) {
-            Ok(version) => Finding::ok("agent", format!("{name}: {version}")),
-            Err(why) => Finding::warn(
-                "agent",
-                format!("{name}: {} does not work: {why}", program.display()),
-                "install it anew, or take it off PATH",
-            ),
-        });
+        findings.push(judge(env, directory, name, &program));
     }
     if findings.is_empty() {
         findings.push(Finding::warn(
@@ -35,8 +31,34 @@ pub(super) fn check(env: &Environment, directory: &Path, config: Option<&Config>
             "install one, or name another agent in harness.toml",
         ));
     }
+    // Whoever has none of these does not miss them.
+    for known in KnownAcpAgent::all() {
+        let program = find(env, known.name);
+        findings.extend(program.map(|program| judge(env, directory, known.name, &program)));
+    }
     findings.extend(config.and_then(|config| chosen(env, config)));
     findings
+}
+
+/// Whether it runs, and whether somebody is signed in, as far as the files and variables tell.
+fn judge(env: &Environment, directory: &Path, name: &str, program: &Path) -> Finding {
+    let version = match version(program, directory) {
+        Ok(version) => version,
+        Err(why) => {
+            return Finding::warn(
+                "agent",
+                format!("{name}: {} does not work: {why}", program.display()),
+                "install it anew, or take it off PATH",
+            );
+        }
+    };
+    match login::of(env, name) {
+        Login::Unknown => Finding::ok("agent", format!("{name}: {version}")),
+        Login::By(what) => Finding::ok("agent", format!("{name}: {version}, signed in by {what}")),
+        Login::None { mend } => {
+            Finding::warn("agent", format!("{name}: {version}, no sign of a login"), mend)
+        }
+    }
 }
 
 /// The agent that the configuration names. Its command may come with the repository, so it is only

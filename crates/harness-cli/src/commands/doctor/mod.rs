@@ -4,6 +4,7 @@
 mod agents;
 mod files;
 mod finding;
+mod login;
 mod machine;
 mod programs;
 mod repository;

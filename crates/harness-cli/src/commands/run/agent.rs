@@ -1,13 +1,15 @@
 //! Which agents work.
 
 use harness::{
-    agent::{CodingAgent, CommandAgent, ShellAgent},
+    agent::{
+        AcpAgent, BadCommand, CodexAgent, CodingAgent, CommandAgent, KnownAcpAgent, ShellAgent,
+    },
     process::Allowed,
 };
 use harness_core::run::Price;
 
 use crate::{
-    config::Config,
+    config::{Agent, AgentKind, Config},
     failure::{Failure, Result},
 };
 
@@ -27,11 +29,12 @@ pub(super) fn choose(config: &Config, command: Option<&str>) -> Result<Agents> {
     let summarizer = config.summarizer.agent.as_deref();
     let summarizer = summarizer.map(|name| named(config, name)).transpose()?;
     if let Some(command) = command {
-        let worker = program(command, &[])?;
+        let worker = program(command, &Agent::default())?;
         return Ok(Agents { worker, others: Vec::new(), summarizer, prices: vec![None] });
     }
     let Some(name) = &config.agent else {
         return Err(Failure::config("no agent is chosen")
+            .hint("--agent codex, gemini, opencode, qwen or copilot runs that program")
             .hint("--agent shell runs each task's instructions as a script")
             .hint("--agent-command 'PROGRAM ARGS' runs any program that takes a prompt")
             .hint("`agent = \"…\"` in harness.toml keeps the choice"));
@@ -49,20 +52,114 @@ pub(super) fn choose(config: &Config, command: Option<&str>) -> Result<Agents> {
     Ok(Agents { worker: named(config, name)?, others, summarizer, prices })
 }
 
+/// A built-in, refined by the table of its name, or an agent that only has a table.
 fn named(config: &Config, name: &str) -> Result<CodingAgent> {
-    let configured = config.agents.get(name);
-    match (name, configured.and_then(|a| a.command.as_deref())) {
-        ("shell", None) => Ok(CodingAgent::Shell(ShellAgent)),
-        (_, Some(command)) => {
-            program(command, configured.map(|a| a.env.as_slice()).unwrap_or_default())
+    let table = config.agents.get(name).cloned().unwrap_or_default();
+    match table.kind.or_else(|| kind_of(name, &table)) {
+        Some(AgentKind::Shell) => Ok(CodingAgent::Shell(ShellAgent)),
+        Some(AgentKind::Codex) => codex(&table),
+        Some(AgentKind::Acp) => acp(name, &table),
+        Some(AgentKind::Command) => {
+            let Some(command) = &table.command else {
+                return Err(Failure::config(format!("agent {name} has no `command`"))
+                    .hint(format!("name it in [agents.{name}] of harness.toml"))
+                    .hint("--agent-command 'PROGRAM ARGS' needs no table"));
+            };
+            program(command, &table)
         }
-        (name, None) => Err(Failure::config(format!("there is no adapter for agent {name} yet"))
-            .hint("shell, or a table [agents.NAME] with a `command` in harness.toml")),
+        Some(AgentKind::Claude) | None => {
+            Err(Failure::config(format!("there is no adapter for agent {name} yet"))
+                .hint("shell, or a table [agents.NAME] with a `command` in harness.toml"))
+        }
     }
 }
 
-fn program(command: &str, env: &[String]) -> Result<CodingAgent> {
-    let allowed = Allowed::base().and(env.iter().map(String::as_str));
-    let agent = CommandAgent::new(command, allowed).map_err(|e| Failure::config(e.to_string()))?;
+/// What an agent is whose table does not say.
+fn kind_of(name: &str, table: &Agent) -> Option<AgentKind> {
+    match name {
+        "shell" => Some(AgentKind::Shell),
+        "codex" => Some(AgentKind::Codex),
+        "command" => Some(AgentKind::Command),
+        _ if KnownAcpAgent::named(name).is_some() => Some(AgentKind::Acp),
+        _ => table.command.is_some().then_some(AgentKind::Command),
+    }
+}
+
+fn bad(error: BadCommand) -> Failure {
+    Failure::config(error.to_string())
+}
+
+fn program(command: &str, table: &Agent) -> Result<CodingAgent> {
+    let allowed = Allowed::base().and(table.env.clone());
+    let agent = CommandAgent::new(command, allowed).map_err(bad)?.args(table.args.clone());
     Ok(CodingAgent::Command(agent))
+}
+
+fn codex(table: &Agent) -> Result<CodingAgent> {
+    let command = table.command.as_deref().unwrap_or("codex");
+    let allowed = Allowed::codex().and(table.env.clone());
+    let mut agent = CodexAgent::new(command, allowed).map_err(bad)?.args(table.args.clone());
+    if let Some(model) = &table.model {
+        agent = agent.model(model);
+    }
+    if table.yolo {
+        agent = agent.without_sandbox();
+    }
+    Ok(CodingAgent::Codex(agent))
+}
+
+fn acp(name: &str, table: &Agent) -> Result<CodingAgent> {
+    let known = KnownAcpAgent::named(name);
+    let Some(command) = table.command.as_deref().or(known.map(|known| known.command)) else {
+        return Err(Failure::config(format!("agent {name} has no `command`"))
+            .hint("a program that speaks the Agent Client Protocol, such as 'gemini --acp'"));
+    };
+    let allowed = known.map_or_else(Allowed::base, KnownAcpAgent::allowed);
+    let allowed = allowed.and(table.env.clone());
+    let mut agent = AcpAgent::new(command, allowed).map_err(bad)?.args(table.args.clone());
+    if let Some(model) = &table.model {
+        agent = agent.model(model);
+    }
+    if let Some(tokens) = table.context_window {
+        agent = agent.context_window(tokens);
+    }
+    if table.yolo {
+        agent = agent.allowing_anything();
+    }
+    Ok(CodingAgent::Acp(agent))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(text: &str) -> Config {
+        toml::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn a_name_a_table_or_both_make_an_agent() {
+        for (name, text, kind) in [
+            ("codex", "", "codex"),
+            ("codex", "[agents.codex]\nmodel = 'm'\nyolo = true\nenv = ['A=1']", "codex"),
+            ("mine", "[agents.mine]\nkind = 'codex'\ncommand = 'npx codex'", "codex"),
+            ("gemini", "", "acp"),
+            ("qwen", "[agents.qwen]\nargs = ['--debug']", "acp"),
+            ("mine", "[agents.mine]\nkind = 'acp'\ncommand = 'my-agent --acp'", "acp"),
+            ("mine", "[agents.mine]\ncommand = 'my-agent'\nargs = [\"it's\"]", "command"),
+            ("gemini", "[agents.gemini]\nkind = 'command'\ncommand = 'gemini -p'", "command"),
+            ("shell", "", "shell"),
+        ] {
+            use harness::Agent as _;
+            let found = named(&config(text), name).map(|agent| agent.kind().map(str::to_owned));
+            assert_eq!(found.unwrap().as_deref(), Some(kind), "{name} {text}");
+        }
+        for (name, text) in [
+            ("mine", "[agents.mine]\nkind = 'acp'"),
+            ("mine", "[agents.mine]\nkind = 'codex'\ncommand = \"codex 'x\""),
+            ("command", ""),
+        ] {
+            assert!(named(&config(text), name).is_err(), "{name} {text}");
+        }
+    }
 }

@@ -59,7 +59,8 @@ Examples:
 pub(crate) struct Args {
     /// What is to be done; without it, the tasks of the ledger
     objective: Option<String>,
-    /// The agent: `shell`, or one of `[agents.NAME]` of kind `command` in harness.toml
+    /// The agent: `codex`, `gemini`, `opencode`, `qwen`, `copilot`, `shell`, or one of `[agents.NAME]` in
+    /// harness.toml
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
     /// Any program that takes a prompt on standard input, or where a word says {prompt_file}

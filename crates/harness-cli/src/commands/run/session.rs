@@ -250,7 +250,8 @@ impl Session<'_> {
         let [place, kept] = [root.to_owned(), root.to_owned()];
         let clock = Arc::new(SystemClock);
         let runs = Arc::clone(&looping.runs);
-        let stall = self.config.stall_seconds;
+        let own = self.config.agents.get(&row.agent).and_then(|agent| agent.stall_seconds);
+        let stall = own.unwrap_or(self.config.stall_seconds);
         Tools {
             ports: Ports {
                 commit: Arc::new(Stores { ledger: writer, runs, clock: clock.clone() }),

@@ -1,0 +1,202 @@
+//! `acp`: any program that speaks the Agent Client Protocol, wire version 1, on its standard streams.
+//!
+//! One process, one session, one turn for one prompt. Files and terminals are the agent's own
+//! business; what it asks leave for is decided by [`permission`].
+
+mod end;
+mod permission;
+mod session;
+mod tools;
+mod update;
+mod usage;
+mod wire;
+
+use std::{ffi::OsString, path::Path};
+
+use harness_core::agent::{End, Usage};
+
+use super::{Agent, BadCommand, Execution, Prompt, command::split, supervise::converse};
+use crate::{
+    clock::{Clock as _, SystemClock},
+    error::Result,
+    process::{Allowed, Spec, Stdin},
+};
+use permission::Policy;
+use session::{Session, Wanted};
+
+/// An agent that is known by name: how it is started, and which variables hold its keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KnownAcpAgent {
+    /// `--agent NAME`.
+    pub name: &'static str,
+    /// The program and its arguments.
+    pub command: &'static str,
+    /// What it sees of the environment beyond the base.
+    pub variables: &'static [&'static str],
+}
+
+/// All of them.
+const KNOWN: [KnownAcpAgent; 4] = [
+    KnownAcpAgent { name: "gemini", command: "gemini --acp", variables: &["GEMINI_*", "GOOGLE_*"] },
+    KnownAcpAgent {
+        name: "opencode",
+        command: "opencode acp",
+        variables: &["OPENCODE_*", "ANTHROPIC_*", "OPENAI_*", "GEMINI_*", "OPENROUTER_*"],
+    },
+    KnownAcpAgent {
+        name: "qwen",
+        command: "qwen --acp",
+        variables: &["QWEN_*", "DASHSCOPE_*", "OPENAI_*"],
+    },
+    KnownAcpAgent {
+        name: "copilot",
+        command: "copilot --acp",
+        variables: &["COPILOT_*", "GH_TOKEN", "GITHUB_TOKEN"],
+    },
+];
+
+impl KnownAcpAgent {
+    /// The agents that are known by name.
+    #[must_use]
+    pub fn all() -> &'static [KnownAcpAgent] {
+        &KNOWN
+    }
+
+    /// By its name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<&'static KnownAcpAgent> {
+        KNOWN.iter().find(|known| known.name == name)
+    }
+
+    /// What it sees of the environment.
+    #[must_use]
+    pub fn allowed(&self) -> Allowed {
+        Allowed::base().and(self.variables.iter().copied())
+    }
+}
+
+/// A program that speaks ACP.
+#[derive(Debug, Clone)]
+pub struct AcpAgent {
+    words: Vec<String>,
+    model: Option<String>,
+    window: Option<u64>,
+    leave: Leave,
+    allowed: Allowed,
+    resumed: Option<Resumed>,
+}
+
+/// What it may do without a person.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Leave {
+    WorkTree,
+    Anything,
+}
+
+/// A session to go on with.
+#[derive(Debug, Clone)]
+struct Resumed {
+    session: String,
+    used: Usage,
+}
+
+impl AcpAgent {
+    /// `command` is the program with the arguments that make it speak ACP. `allowed` says what it
+    /// sees of the environment.
+    pub fn new(command: &str, allowed: Allowed) -> std::result::Result<AcpAgent, BadCommand> {
+        Ok(AcpAgent {
+            words: split(command)?,
+            model: None,
+            window: None,
+            leave: Leave::WorkTree,
+            allowed,
+            resumed: None,
+        })
+    }
+
+    /// Further arguments.
+    #[must_use]
+    pub fn args(mut self, args: impl IntoIterator<Item = String>) -> AcpAgent {
+        self.words.extend(args);
+        self
+    }
+
+    /// The model to ask for, by the agent's own name for it.
+    #[must_use]
+    pub fn model(mut self, model: impl Into<String>) -> AcpAgent {
+        self.model = Some(model.into());
+        self
+    }
+
+    /// How many tokens its context holds, for agents that tell what they use and not of how much.
+    #[must_use]
+    pub fn context_window(mut self, tokens: u64) -> AcpAgent {
+        self.window = Some(tokens);
+        self
+    }
+
+    /// Whatever it asks for is allowed. Only for those who wrote that they want it.
+    #[must_use]
+    pub fn allowing_anything(mut self) -> AcpAgent {
+        self.leave = Leave::Anything;
+        self
+    }
+
+    /// Goes on with a session of an earlier execution, which had `used` that much: its money is
+    /// counted by session.
+    #[must_use]
+    pub fn resuming(mut self, session: impl Into<String>, used: Usage) -> AcpAgent {
+        self.resumed = Some(Resumed { session: session.into(), used });
+        self
+    }
+
+    fn session(&self, prompt: &Prompt) -> Session {
+        Session::new(Wanted {
+            prompt: prompt.text.clone(),
+            work_tree: prompt.work_tree.clone(),
+            model: self.model.clone(),
+            window: self.window,
+            policy: match self.leave {
+                Leave::WorkTree => Policy::Within(prompt.work_tree.clone()),
+                Leave::Anything => Policy::Anything,
+            },
+            resumed: self.resumed.clone(),
+        })
+    }
+
+    fn spec(&self, prompt: &Prompt, file: &Path) -> Spec {
+        let mut environment = self.allowed.filter(prompt.environment.iter().cloned());
+        environment.push(("HARNESS_PROMPT_FILE".into(), file.into()));
+        let mut words = self.words.iter().map(OsString::from);
+        let greeting = format!("{}\n", Session::greeting());
+        Spec {
+            program: words.next().unwrap_or_default(),
+            args: words.collect(),
+            directory: prompt.work_tree.clone(),
+            environment,
+            stdin: Stdin::Open(greeting.into_bytes()),
+            limits: prompt.limits.clone(),
+            label: prompt.run_id.clone(),
+            records: Some(prompt.records()),
+        }
+    }
+}
+
+impl Agent for AcpAgent {
+    type Input = Prompt;
+    type Output = End;
+
+    fn kind(&self) -> Option<&str> {
+        Some("acp")
+    }
+
+    async fn execute(&self, prompt: Prompt, execution: &mut Execution) -> Result<End> {
+        let file = prompt.file("md", &prompt.text)?;
+        let mut session = self.session(&prompt);
+        let spec = self.spec(&prompt, &file);
+        Ok(match converse(spec, &prompt, execution, &mut session).await? {
+            Err(end) => end,
+            Ok(ran) => end::end(&session, &ran, SystemClock.now()),
+        })
+    }
+}

@@ -1,0 +1,343 @@
+//! Our side of one session: what is asked, what is answered, and what is known at its end.
+
+use std::path::PathBuf;
+
+use harness_core::agent::AgentEvent;
+use serde_json::{Value, json};
+
+use super::{
+    Resumed,
+    permission::{Decision, Policy, cancelled},
+    tools::Tools,
+    update::{self, Update},
+    usage::{Meter, Tokens},
+    wire::{self, Message, Problem},
+};
+use crate::{
+    agent::supervise::{Asked, Dialogue, FINAL_BYTES, Voice},
+    process::RedactedStream,
+};
+
+/// The numbers of our requests; there is one of each.
+const INITIALIZE: u64 = 1;
+const OPEN: u64 = 2;
+const MODEL: u64 = 3;
+const PROMPT: u64 = 4;
+
+/// How the session ended, as far as the agent said.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Said {
+    /// The turn, with its stop reason.
+    Stopped(String),
+    /// A request of ours: which, and why.
+    Refused(&'static str, Problem),
+    /// Something that this side does not understand.
+    Strange(String),
+    /// Something that this side was told to ask for and can not.
+    Unable(String),
+}
+
+/// What is wanted of a session.
+#[derive(Debug, Clone)]
+pub(super) struct Wanted {
+    pub(super) prompt: String,
+    pub(super) work_tree: PathBuf,
+    pub(super) model: Option<String>,
+    /// Of the context, in tokens, where the agent does not say.
+    pub(super) window: Option<u64>,
+    pub(super) policy: Policy,
+    pub(super) resumed: Option<Resumed>,
+}
+
+#[derive(Debug)]
+pub(super) struct Session {
+    wanted: Wanted,
+    id: Option<String>,
+    /// Before that, what comes is history.
+    is_prompted: bool,
+    /// Whether it was asked to stop.
+    is_cancelled: bool,
+    pub(super) said: Option<Said>,
+    /// Its last message is the reason of a failure.
+    pub(super) is_broken: bool,
+    /// The last thing that it was not allowed.
+    pub(super) rejected: Option<String>,
+    pub(super) meter: Meter,
+    tools: Tools,
+    pub(super) message: Speech,
+    thought: Option<RedactedStream>,
+}
+
+/// The message that is being said.
+#[derive(Debug, Default)]
+pub(super) struct Speech {
+    /// The end of it, where it is long.
+    pub(super) text: String,
+    id: Option<String>,
+    /// Something else came in between: what follows is another message.
+    is_over: bool,
+    stream: Option<RedactedStream>,
+}
+
+impl Session {
+    pub(super) fn new(wanted: Wanted) -> Session {
+        let before = wanted.resumed.as_ref().and_then(|resumed| resumed.used.cost_usd);
+        Session {
+            wanted,
+            id: None,
+            is_prompted: false,
+            is_cancelled: false,
+            said: None,
+            is_broken: false,
+            rejected: None,
+            meter: Meter::new(before),
+            tools: Tools::default(),
+            message: Speech::default(),
+            thought: None,
+        }
+    }
+
+    /// What is said first. Files and terminals are the agent's own business.
+    pub(super) fn greeting() -> Value {
+        let params = json!({
+            "protocolVersion": wire::VERSION,
+            "clientCapabilities": {
+                "fs": { "readTextFile": false, "writeTextFile": false },
+                "terminal": false,
+            },
+            "clientInfo": { "name": "harness", "version": env!("CARGO_PKG_VERSION") },
+        });
+        wire::request(INITIALIZE, "initialize", params)
+    }
+
+    fn answered(&mut self, id: u64, result: Result<Value, Problem>, voice: &mut Voice<'_>) {
+        let what = match id {
+            INITIALIZE => "initialize",
+            OPEN => "session/new",
+            MODEL => "the choice of the model",
+            PROMPT => "session/prompt",
+            _ => return,
+        };
+        match (id, result) {
+            (_, Err(problem)) => self.said = Some(Said::Refused(what, problem)),
+            (INITIALIZE, Ok(result)) => self.open(&result, voice),
+            (OPEN, Ok(result)) => self.opened(&result, voice),
+            (MODEL, Ok(_)) => self.prompt(voice),
+            (PROMPT, Ok(result)) => self.stopped(&result, voice),
+            (_, Ok(_)) => {}
+        }
+    }
+
+    fn open(&mut self, result: &Value, voice: &mut Voice<'_>) {
+        let version = &result["protocolVersion"];
+        if version.as_u64() != Some(wire::VERSION) {
+            let what = format!("it speaks version {version} of ACP, and this side version 1");
+            self.said = Some(Said::Strange(what));
+            return;
+        }
+        let mut params = json!({ "cwd": self.wanted.work_tree, "mcpServers": [] });
+        let method = match &self.wanted.resumed {
+            None => "session/new",
+            Some(_) if result["agentCapabilities"]["loadSession"] != json!(true) => {
+                let what = "it can not go on with an earlier session".to_owned();
+                self.said = Some(Said::Unable(what));
+                return;
+            }
+            Some(resumed) => {
+                params["sessionId"] = json!(resumed.session);
+                "session/load"
+            }
+        };
+        voice.say(&wire::request(OPEN, method, params));
+    }
+
+    fn opened(&mut self, result: &Value, voice: &mut Voice<'_>) {
+        let resumed = self.wanted.resumed.as_ref().map(|resumed| resumed.session.clone());
+        let Some(id) = result["sessionId"].as_str().map(str::to_owned).or(resumed) else {
+            self.said = Some(Said::Strange("its session has no id".to_owned()));
+            return;
+        };
+        voice.tell(AgentEvent::Session(id.clone()));
+        self.id = Some(id.clone());
+        let Some(model) = &self.wanted.model else { return self.prompt(voice) };
+        let options = result["configOptions"].as_array().into_iter().flatten();
+        let mut options =
+            options.filter(|option| option["category"] == "model" || option["id"] == "model");
+        if let Some(option) = options.next() {
+            let params = json!({ "sessionId": id, "configId": option["id"], "value": model });
+            voice.say(&wire::request(MODEL, "session/set_config_option", params));
+        } else if result["models"].is_object() {
+            let params = json!({ "sessionId": id, "modelId": model });
+            voice.say(&wire::request(MODEL, "session/set_model", params));
+        } else {
+            let what = "its model can not be chosen by ACP: name it in `args`".to_owned();
+            self.said = Some(Said::Unable(what));
+        }
+    }
+
+    fn prompt(&mut self, voice: &mut Voice<'_>) {
+        self.is_prompted = true;
+        let text = json!([{ "type": "text", "text": self.wanted.prompt }]);
+        let params = json!({ "sessionId": self.id, "prompt": text });
+        voice.say(&wire::request(PROMPT, "session/prompt", params));
+    }
+
+    fn stopped(&mut self, result: &Value, voice: &Voice<'_>) {
+        self.flush(voice);
+        let rest = Tokens::of_turn(result).and_then(|tokens| self.meter.turn(tokens));
+        if let Some(usage) = rest {
+            voice.tell(AgentEvent::Usage(usage));
+        }
+        self.said = Some(match result["stopReason"].as_str() {
+            Some(reason) => Said::Stopped(reason.to_owned()),
+            None => Said::Strange("its turn ended without a reason".to_owned()),
+        });
+    }
+
+    fn asked(&mut self, id: Value, method: &str, params: &Value, voice: &mut Voice<'_>) {
+        if method != "session/request_permission" {
+            voice.say(&wire::not_known(id, method));
+            return;
+        }
+        let answer = match self.wanted.policy.decide(params) {
+            _ if self.is_cancelled => cancelled(),
+            Decision::Allowed(answer) => answer,
+            Decision::Rejected(answer) => {
+                let title = params["toolCall"]["title"].as_str().unwrap_or("something");
+                tracing::warn!("the agent was not allowed: {}", voice.text(title));
+                self.rejected = Some(title.to_owned());
+                answer
+            }
+        };
+        voice.say(&wire::reply(id, answer));
+    }
+
+    fn updated(&mut self, params: &Value, voice: &Voice<'_>) {
+        match update::update(params) {
+            Update::Message { text, id, used } => {
+                if let Some(tokens) = used {
+                    let usage = self.meter.add(tokens);
+                    voice.tell(AgentEvent::Usage(usage));
+                    self.tell_context(usage.tokens(), 0, voice);
+                }
+                if !text.is_empty() {
+                    self.finish_thought(voice);
+                    self.message.add(&text, id, voice);
+                }
+            }
+            Update::Thought { text } => {
+                self.message.end(voice);
+                let stream = self.thought.get_or_insert_with(|| voice.redactor.stream());
+                tell_some(&stream.push(text.as_bytes()), AgentEvent::Thinking, voice);
+            }
+            Update::Tool(piece) => {
+                if piece.is_new {
+                    self.flush(voice);
+                }
+                self.tools.take(piece, voice);
+            }
+            Update::Context { used, size, cost_usd } => {
+                self.tell_context(used, size, voice);
+                if let Some(usage) = cost_usd.and_then(|cost| self.meter.cost(cost)) {
+                    voice.tell(AgentEvent::Usage(usage));
+                }
+            }
+            Update::Health { is_broken } => {
+                // What it says next is another message.
+                self.message.end(voice);
+                self.is_broken = is_broken;
+            }
+            Update::Other => {}
+        }
+    }
+
+    /// `size` is 0 where the agent does not say.
+    fn tell_context(&self, used_tokens: u64, size: u64, voice: &Voice<'_>) {
+        let window = Some(size).filter(|size| *size > 0).or(self.wanted.window);
+        if let Some(window_tokens) = window {
+            voice.tell(AgentEvent::Context { used_tokens, window_tokens });
+        }
+    }
+
+    fn finish_thought(&mut self, voice: &Voice<'_>) {
+        if let Some(stream) = self.thought.take() {
+            tell_some(&stream.finish(), AgentEvent::Thinking, voice);
+        }
+    }
+
+    /// What was held back, since it could have been the beginning of a secret.
+    fn flush(&mut self, voice: &Voice<'_>) {
+        self.finish_thought(voice);
+        self.message.end(voice);
+    }
+}
+
+impl Dialogue for Session {
+    fn hear(&mut self, line: &str, voice: &mut Voice<'_>) {
+        match wire::message(line) {
+            Some(Message::Answer { id, result }) => self.answered(id, result, voice),
+            Some(Message::Request { id, method, params }) => {
+                self.asked(id, &method, &params, voice);
+            }
+            Some(Message::Notification { method, params })
+                if method == "session/update" && self.is_prompted && self.said.is_none() =>
+            {
+                self.updated(&params, voice);
+            }
+            Some(Message::Notification { .. }) | None => {}
+        }
+    }
+
+    fn is_busy(&self) -> bool {
+        self.tools.are_running()
+    }
+
+    fn is_over(&self) -> bool {
+        self.said.is_some()
+    }
+
+    fn ask_to_stop(&mut self, voice: &mut Voice<'_>) -> Asked {
+        self.is_cancelled = true;
+        match (&self.id, self.is_prompted && self.said.is_none()) {
+            (Some(id), true) => {
+                let params = json!({ "sessionId": id });
+                voice.say(&wire::notification("session/cancel", params));
+                Asked::InWords
+            }
+            _ => Asked::NoWay,
+        }
+    }
+
+    fn ended(&mut self, voice: &mut Voice<'_>) {
+        self.flush(voice);
+    }
+}
+
+impl Speech {
+    fn add(&mut self, text: &str, id: Option<String>, voice: &Voice<'_>) {
+        if self.id != id || self.is_over {
+            self.end(voice);
+            self.text.clear();
+            self.id = id;
+            self.is_over = false;
+        }
+        self.text.push_str(text);
+        let surplus = self.text.len().saturating_sub(FINAL_BYTES);
+        self.text.drain(..self.text.ceil_char_boundary(surplus));
+        let stream = self.stream.get_or_insert_with(|| voice.redactor.stream());
+        tell_some(&stream.push(text.as_bytes()), AgentEvent::Text, voice);
+    }
+
+    fn end(&mut self, voice: &Voice<'_>) {
+        self.is_over = true;
+        if let Some(stream) = self.stream.take() {
+            tell_some(&stream.finish(), AgentEvent::Text, voice);
+        }
+    }
+}
+
+fn tell_some(bytes: &[u8], event: fn(String) -> AgentEvent, voice: &Voice<'_>) {
+    if !bytes.is_empty() {
+        voice.tell(event(String::from_utf8_lossy(bytes).into_owned()));
+    }
+}

@@ -1,0 +1,143 @@
+//! Messages of the Agent Client Protocol, wire version 1: JSON-RPC 2.0, one message in a line.
+//!
+//! Read as loosely as can be: agents leave fields out, add their own, and are ahead of each other.
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+/// The wire version that is spoken here.
+pub(super) const VERSION: u64 = 1;
+/// A method that is not known here.
+const METHOD_NOT_FOUND: i64 = -32601;
+
+/// A message of the agent.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Message {
+    /// To a request of ours.
+    Answer {
+        id: u64,
+        result: Result<Value, Problem>,
+    },
+    /// It wants an answer that carries this very id.
+    Request {
+        id: Value,
+        method: String,
+        params: Value,
+    },
+    Notification {
+        method: String,
+        params: Value,
+    },
+}
+
+/// An error of JSON-RPC.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub(super) struct Problem {
+    pub(super) code: i64,
+    pub(super) message: String,
+    pub(super) data: Option<Value>,
+}
+
+impl Problem {
+    /// All that it says. What went wrong is often only in `data`.
+    pub(super) fn words(&self) -> String {
+        match &self.data {
+            None | Some(Value::Null) => self.message.clone(),
+            Some(Value::String(data)) => format!("{}: {data}", self.message),
+            Some(data) => format!("{}: {data}", self.message),
+        }
+    }
+}
+
+/// `None`: the line is no message.
+pub(super) fn message(line: &str) -> Option<Message> {
+    let Ok(Value::Object(mut fields)) = serde_json::from_str(line) else { return None };
+    let id = fields.remove("id").filter(|id| !id.is_null());
+    let Some(method) = fields.remove("method") else { return answer(id?, fields) };
+    let Value::String(method) = method else { return None };
+    let params = fields.remove("params").unwrap_or_default();
+    Some(match id {
+        Some(id) => Message::Request { id, method, params },
+        None => Message::Notification { method, params },
+    })
+}
+
+fn answer(id: Value, mut fields: Map<String, Value>) -> Option<Message> {
+    let id = id.as_u64()?;
+    let result = match fields.remove("error") {
+        None | Some(Value::Null) => Ok(fields.remove("result").unwrap_or_default()),
+        Some(error) => Err(serde_json::from_value(error).unwrap_or_default()),
+    };
+    Some(Message::Answer { id, result })
+}
+
+pub(super) fn request(id: u64, method: &str, params: Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
+}
+
+pub(super) fn notification(method: &str, params: Value) -> Value {
+    json!({ "jsonrpc": "2.0", "method": method, "params": params })
+}
+
+pub(super) fn reply(id: Value, result: Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "result": result })
+}
+
+pub(super) fn not_known(id: Value, method: &str) -> Value {
+    let message = format!("harness does not know {method}");
+    let error = json!({ "code": METHOD_NOT_FOUND, "message": message });
+    json!({ "jsonrpc": "2.0", "id": id, "error": error })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn messages_are_told_apart() {
+        let problem = Problem {
+            code: -32603,
+            message: "Internal error".to_owned(),
+            data: Some(json!({"details": "429"})),
+        };
+        assert_eq!(problem.words(), r#"Internal error: {"details":"429"}"#);
+        for (line, expected) in [
+            (
+                r#"{"jsonrpc":"2.0","id":1,"result":{"a":1}}"#,
+                Some(Message::Answer { id: 1, result: Ok(json!({"a": 1})) }),
+            ),
+            (
+                r#"{"id":2,"error":{"code":-32603,"message":"Internal error","data":{"details":"429"}}}"#,
+                Some(Message::Answer { id: 2, result: Err(problem) }),
+            ),
+            (
+                r#"{"id":"x","method":"m","params":{}}"#,
+                Some(Message::Request {
+                    id: json!("x"),
+                    method: "m".to_owned(),
+                    params: json!({}),
+                }),
+            ),
+            (
+                r#"{"method":"m"}"#,
+                Some(Message::Notification { method: "m".to_owned(), params: Value::Null }),
+            ),
+            (r#"{"id":"of another","result":1}"#, None),
+            (r#"{"method":7}"#, None),
+            ("[]", None),
+            ("Loading …", None),
+        ] {
+            assert_eq!(message(line), expected, "{line}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_line_makes_it_panic(line in "(?s)\\{(\"(id|method|params|error|result)\":.{0,8},?){0,4}\\}|.{0,40}") {
+            let _ = message(&line);
+        }
+    }
+}

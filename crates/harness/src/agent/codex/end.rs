@@ -1,0 +1,56 @@
+//! How a turn of Codex ended: what it said of its end, and how its process did.
+
+use harness_core::{
+    Timestamp,
+    agent::{End, FailureKind},
+};
+
+use super::Turn;
+use crate::{
+    agent::{reason, supervise::Ran},
+    process::Exit,
+};
+
+/// What the turn said of its own end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Said {
+    Completed,
+    Failed(String),
+}
+
+/// A turn that was completed is one only if the process says so too.
+pub(super) fn end(turn: &Turn, ran: &Ran, now: Timestamp) -> End {
+    if let Some(by) = ran.finished.stopped_by {
+        return End::Stopped { by };
+    }
+    let improper = ran.improper();
+    match (&turn.said, improper) {
+        (Some(Said::Completed), None) => {
+            let final_text = ran.redactor.text(&turn.final_text).into_owned();
+            End::Finished { final_text, usage: turn.meter.used() }
+        }
+        (Some(Said::Completed), Some(crash)) => crash,
+        (Some(Said::Failed(why)), _) => reason::end(&ran.redactor.text(why), now),
+        (None, None) => End::Failed {
+            kind: FailureKind::Protocol,
+            detail: "codex ended without a word on how its turn ended".to_owned(),
+        },
+        (None, Some(crash)) => without_a_word(turn, ran, crash, now),
+    }
+}
+
+/// It did not come as far as to end a turn.
+fn without_a_word(turn: &Turn, ran: &Ran, crash: End, now: Timestamp) -> End {
+    let End::Failed { detail, .. } = &crash else { return crash };
+    let failed = |kind| End::Failed { kind, detail: detail.clone() };
+    match ran.finished.exit {
+        // Arguments that it does not take.
+        Exit::Code(2 | 126) => failed(FailureKind::Config),
+        Exit::Code(127) => failed(FailureKind::NotFound),
+        Exit::Code(_) => match &turn.complaint {
+            Some(why) => reason::end(&ran.redactor.text(why), now),
+            None => reason::end(detail, now),
+        },
+        Exit::Signal(_) | Exit::Unknown => crash,
+    }
+}

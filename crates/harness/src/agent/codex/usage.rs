@@ -1,0 +1,65 @@
+//! What a turn used, from what its thread has used in all. Codex tells tokens and no money.
+
+use harness_core::agent::Usage;
+
+use super::parse::Totals;
+
+/// Counts one execution.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Meter {
+    /// As the thread told last, before this execution too.
+    told: Totals,
+    /// Of this execution.
+    used: Usage,
+}
+
+impl Meter {
+    /// `before` is what earlier executions of the same thread used.
+    pub(super) fn new(before: Usage) -> Meter {
+        let told =
+            Totals { input_tokens: before.input_tokens, output_tokens: before.output_tokens };
+        Meter { told, used: Usage::default() }
+    }
+
+    /// What is new in the totals of the thread.
+    pub(super) fn take(&mut self, totals: Totals) -> Usage {
+        let began_anew = totals.input_tokens < self.told.input_tokens
+            || totals.output_tokens < self.told.output_tokens;
+        let told = if began_anew { Totals::default() } else { self.told };
+        let more = Usage {
+            input_tokens: totals.input_tokens.saturating_sub(told.input_tokens),
+            output_tokens: totals.output_tokens.saturating_sub(told.output_tokens),
+            cost_usd: None,
+        };
+        self.told = totals;
+        self.used += more;
+        more
+    }
+
+    pub(super) fn used(&self) -> Usage {
+        self.used
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tokens(input_tokens: u64, output_tokens: u64) -> Usage {
+        Usage { input_tokens, output_tokens, cost_usd: None }
+    }
+
+    #[test]
+    fn totals_become_increments() {
+        let mut meter = Meter::new(tokens(2000, 100));
+        let take = |meter: &mut Meter, input_tokens, output_tokens| {
+            meter.take(Totals { input_tokens, output_tokens })
+        };
+        assert_eq!(take(&mut meter, 3000, 150), tokens(1000, 50));
+        assert_eq!(take(&mut meter, 3000, 150), tokens(0, 0));
+        assert_eq!(meter.used(), tokens(1000, 50));
+        // A thread that forgot what it used counts from zero.
+        assert_eq!(take(&mut meter, 10, 5), tokens(10, 5));
+        assert_eq!(meter.used(), tokens(1010, 55));
+    }
+}

@@ -1,0 +1,229 @@
+//! What the adapters of programs that speak in lines of JSON have in common. Some only speak; some
+//! want answers.
+
+use std::time::Duration;
+
+use harness_core::agent::{AgentEvent, End};
+use serde_json::{Map, Value};
+use tokio::time::Instant;
+
+use super::{REASON_BYTES, Ran, Tail, not_started};
+use crate::{
+    agent::{Execution, Prompt},
+    error::Result,
+    process::{Chunk, Event, Job, Lines, Redactor, Source, Spec, State, Transcript},
+};
+/// A line may hold all that a tool printed. One that is longer is cut, and no JSON any more.
+const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// One side of a conversation with a program, without the program: lines in, lines out.
+pub(in crate::agent) trait Dialogue: Send {
+    /// Takes one line of standard output. Whatever it is: it is only a line.
+    fn hear(&mut self, line: &str, voice: &mut Voice<'_>);
+
+    /// Whether a tool is known to run, so that silence means nothing.
+    fn is_busy(&self) -> bool;
+
+    /// Whether all is said. The program may go then; one that stays is ended after a while.
+    fn is_over(&self) -> bool {
+        false
+    }
+
+    /// Asks the program to stop, where there is a way to. It gets some time to do so.
+    fn ask_to_stop(&mut self, _: &mut Voice<'_>) -> Asked {
+        Asked::NoWay
+    }
+
+    /// The program is gone.
+    fn ended(&mut self, _: &mut Voice<'_>) {}
+}
+
+/// Whether a program was asked to stop in its own words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::agent) enum Asked {
+    InWords,
+    NoWay,
+}
+
+/// What one side of a conversation can do.
+pub(in crate::agent) struct Voice<'a> {
+    execution: &'a Execution,
+    pub(in crate::agent) redactor: &'a Redactor,
+    said: Vec<u8>,
+}
+
+impl Voice<'_> {
+    /// Tells the run. What is secret in it is the caller's to hide.
+    pub(in crate::agent) fn tell(&self, event: AgentEvent) {
+        self.execution.tell(event);
+    }
+
+    pub(in crate::agent) fn text(&self, text: &str) -> String {
+        self.redactor.text(text).into_owned()
+    }
+
+    /// A value without the secrets in its strings.
+    pub(in crate::agent) fn value(&self, value: &Value) -> Value {
+        match value {
+            Value::String(text) => Value::String(self.text(text)),
+            Value::Array(items) => items.iter().map(|item| self.value(item)).collect(),
+            Value::Object(fields) => {
+                let fields = fields.iter().map(|(key, value)| (self.text(key), self.value(value)));
+                Value::Object(fields.collect::<Map<_, _>>())
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+        }
+    }
+
+    /// Writes a line to the program's standard input.
+    pub(in crate::agent) fn say(&mut self, message: &Value) {
+        self.said.extend_from_slice(message.to_string().as_bytes());
+        self.said.push(b'\n');
+    }
+}
+
+/// Runs `spec` and talks with it until it is gone. `Err` is how it ended before it ran.
+pub(in crate::agent) async fn converse(
+    spec: Spec,
+    prompt: &Prompt,
+    execution: &Execution,
+    dialogue: &mut impl Dialogue,
+) -> Result<std::result::Result<Ran, End>> {
+    let known = prompt.environment.iter().chain(&spec.environment).cloned();
+    let redactor = Redactor::from_environment(known);
+    let (folder, limit) = (prompt.transcripts(), Transcript::BYTES_MAX);
+    let mut transcript = Transcript::create(&folder, &prompt.name, &redactor, limit)?;
+    let grace = spec.limits.grace;
+    let mut job = match Job::start(spec).await {
+        Ok(job) => job,
+        Err(error) => return not_started(error).map(Err),
+    };
+    if let Some(warning) = job.take_warning() {
+        tracing::warn!("{warning}");
+    }
+    let mut talk = Talk::new(&redactor, grace);
+    loop {
+        let event = tokio::select! {
+            event = job.next() => event,
+            () = execution.cancelled().cancelled(), if !talk.is_asked => {
+                talk.stop(&mut job, execution, dialogue);
+                continue;
+            }
+            () = at(talk.leave_at) => {
+                talk.leave_at = None;
+                job.request_stop(execution.stopped_by());
+                continue;
+            }
+        };
+        match event {
+            Some(Event::Output(chunk)) => {
+                transcript.write(&chunk)?;
+                talk.take(&chunk, &mut job, execution, dialogue);
+            }
+            Some(Event::Stalled { silent }) => {
+                tracing::warn!(seconds = silent.as_secs(), "the agent gives no sign of life");
+            }
+            None => break,
+        }
+    }
+    transcript.finish()?;
+    let Talk { lines, stderr, is_asked, is_closed, .. } = talk;
+    let mut voice = Voice { execution, redactor: &redactor, said: Vec::new() };
+    if let Some(last) = lines.finish() {
+        dialogue.hear(&last.text(), &mut voice);
+    }
+    dialogue.ended(&mut voice);
+    let State::Finished(mut finished) = job.state().clone() else {
+        return Err("a job that has no more events has not finished".into());
+    };
+    // One that left because it was asked to was stopped too. One that had said all and had to be
+    // shown the door was not.
+    let asked = is_asked.then(|| execution.stopped_by());
+    finished.stopped_by = if is_closed { asked } else { finished.stopped_by.or(asked) };
+    // What it said is in the dialogue.
+    Ok(Ok(Ran { finished, stdout: Tail::new(0), stderr, redactor }))
+}
+
+/// Where a conversation stands.
+struct Talk<'a> {
+    redactor: &'a Redactor,
+    grace: Duration,
+    lines: Lines,
+    stderr: Tail,
+    /// Whether the execution was cancelled and the program knows.
+    is_asked: bool,
+    is_busy: bool,
+    is_closed: bool,
+    /// When a program that should go is ended.
+    leave_at: Option<Instant>,
+}
+
+impl<'a> Talk<'a> {
+    fn new(redactor: &'a Redactor, grace: Duration) -> Talk<'a> {
+        Talk {
+            redactor,
+            grace,
+            lines: Lines::new(LINE_BYTES_MAX),
+            stderr: Tail::new(REASON_BYTES),
+            is_asked: false,
+            is_busy: false,
+            is_closed: false,
+            leave_at: None,
+        }
+    }
+
+    fn take(
+        &mut self,
+        chunk: &Chunk,
+        job: &mut Job,
+        execution: &Execution,
+        dialogue: &mut impl Dialogue,
+    ) {
+        if chunk.source == Source::Stderr {
+            return self.stderr.push(&chunk.bytes);
+        }
+        let mut voice = Voice { execution, redactor: self.redactor, said: Vec::new() };
+        for line in self.lines.push(&chunk.bytes) {
+            // What was cut is no message, whatever it began with.
+            if line.cut_bytes == 0 {
+                dialogue.hear(&String::from_utf8_lossy(&line.bytes), &mut voice);
+            }
+        }
+        let said = voice.said;
+        job.say(&said);
+        self.follow(job, dialogue);
+    }
+
+    /// Silence counts while no tool runs; one who has said all is seen off.
+    fn follow(&mut self, job: &mut Job, dialogue: &impl Dialogue) {
+        if self.is_busy != dialogue.is_busy() {
+            self.is_busy = dialogue.is_busy();
+            if self.is_busy { job.ignore_silence() } else { job.mind_silence() }
+        }
+        if dialogue.is_over() && !self.is_closed {
+            self.is_closed = true;
+            job.hang_up();
+            self.leave_at = Instant::now().checked_add(self.grace);
+        }
+    }
+
+    fn stop(&mut self, job: &mut Job, execution: &Execution, dialogue: &mut impl Dialogue) {
+        self.is_asked = true;
+        let mut voice = Voice { execution, redactor: self.redactor, said: Vec::new() };
+        match dialogue.ask_to_stop(&mut voice) {
+            Asked::NoWay => job.request_stop(execution.stopped_by()),
+            Asked::InWords => {
+                let said = voice.said;
+                job.say(&said);
+                self.leave_at = Instant::now().checked_add(self.grace);
+            }
+        }
+    }
+}
+
+async fn at(instant: Option<Instant>) {
+    match instant {
+        Some(instant) => tokio::time::sleep_until(instant).await,
+        None => std::future::pending().await,
+    }
+}
