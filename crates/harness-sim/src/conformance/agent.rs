@@ -61,6 +61,7 @@ impl Place {
                 ("HARNESS_ROLL".into(), self.roll().into()),
             ],
             limits: Limits { timeout: None, stall: None, grace: Duration::from_millis(200) },
+            cost_left_usd: None,
             run_id: "run-of-a-test".to_owned(),
             name: "execution-1".to_owned(),
             folder: self.path().join("state"),
@@ -69,7 +70,7 @@ impl Place {
 
     /// Tells once when somebody has opened the pipe and written to it, and once more when nobody
     /// holds it any longer.
-    fn watch(&self) -> mpsc::Receiver<()> {
+    pub fn watch(&self) -> mpsc::Receiver<()> {
         let (tell, told) = mpsc::channel();
         let roll = self.roll();
         thread::spawn(move || {

@@ -2,7 +2,7 @@
 
 use harness_core::agent::End;
 
-use super::{Agent, CommandAgent, Execution, Prompt, ShellAgent};
+use super::{Agent, ClaudeAgent, CommandAgent, Execution, Prompt, ShellAgent};
 use crate::error::Result;
 
 /// The agents that come with the library, as one.
@@ -12,6 +12,8 @@ pub enum CodingAgent {
     Shell(ShellAgent),
     /// Any program that takes a prompt.
     Command(CommandAgent),
+    /// Claude Code.
+    Claude(ClaudeAgent),
 }
 
 impl Agent for CodingAgent {
@@ -22,6 +24,7 @@ impl Agent for CodingAgent {
         match self {
             Self::Shell(agent) => agent.kind(),
             Self::Command(agent) => agent.kind(),
+            Self::Claude(agent) => agent.kind(),
         }
     }
 
@@ -29,6 +32,7 @@ impl Agent for CodingAgent {
         match self {
             Self::Shell(agent) => agent.execute(prompt, execution).await,
             Self::Command(agent) => agent.execute(prompt, execution).await,
+            Self::Claude(agent) => agent.execute(prompt, execution).await,
         }
     }
 }

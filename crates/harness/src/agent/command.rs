@@ -42,12 +42,7 @@ impl CommandAgent {
     /// Words are split as POSIX does; there is no shell. `allowed` says what it sees of the
     /// environment.
     pub fn new(command: &str, allowed: Allowed) -> std::result::Result<CommandAgent, BadCommand> {
-        let words =
-            shlex::split(command).ok_or_else(|| BadCommand::Unbalanced(command.to_owned()))?;
-        if words.first().is_none_or(String::is_empty) {
-            return Err(BadCommand::Empty);
-        }
-        Ok(CommandAgent { words, allowed })
+        Ok(CommandAgent { words: split(command)?, allowed })
     }
 
     fn spec(&self, prompt: &Prompt, file: &Path, events: &Events) -> Spec {
@@ -108,6 +103,15 @@ impl Agent for CommandAgent {
             }
         })
     }
+}
+
+/// The words of a command: at least one, the program.
+pub(super) fn split(command: &str) -> std::result::Result<Vec<String>, BadCommand> {
+    let words = shlex::split(command).ok_or_else(|| BadCommand::Unbalanced(command.to_owned()))?;
+    if words.first().is_none_or(String::is_empty) {
+        return Err(BadCommand::Empty);
+    }
+    Ok(words)
 }
 
 /// By what shells and launchers mean with these: no iteration is burnt on a program that is not

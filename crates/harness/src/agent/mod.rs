@@ -3,6 +3,7 @@
 //! An agent has its own input and output types, checked where it is used. What it tells while it
 //! works it tells through its [`Execution`].
 
+mod claude;
 mod coding;
 mod command;
 mod prompt;
@@ -21,6 +22,7 @@ use crate::{
     hub::{Hub, Inbox},
 };
 
+pub use claude::{ClaudeAgent, ClaudeSettings};
 pub use coding::CodingAgent;
 pub use command::{BadCommand, CommandAgent};
 pub use prompt::Prompt;

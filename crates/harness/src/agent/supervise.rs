@@ -1,5 +1,7 @@
 //! What all adapters that run one process for one prompt have in common.
 
+mod talk;
+
 use std::collections::VecDeque;
 
 use harness_core::agent::{End, FailureKind};
@@ -11,6 +13,8 @@ use crate::{
         Chunk, Event, Exit, Finished, Job, Redactor, Source, Spec, StartError, State, Transcript,
     },
 };
+
+pub(super) use talk::{Partner, Talk, talk};
 
 /// What is kept of standard output: the final text is its end.
 const FINAL_BYTES: usize = 1024 * 1024;

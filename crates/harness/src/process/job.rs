@@ -86,7 +86,7 @@ impl Job {
     pub async fn start(spec: Spec) -> Result<Job, StartError> {
         let id = uuid::Uuid::now_v7().to_string();
         let launch = spec.launch(&id);
-        let (pipes, theirs) = Pipes::open(spec.stdin.into_bytes()).map_err(StartError::Io)?;
+        let (pipes, theirs) = Pipes::open(spec.stdin).map_err(StartError::Io)?;
         let started = spawner::start().await.map_err(StartError::Guard)?;
         started.control.set_nonblocking(true).map_err(StartError::Io)?;
         let control = UnixStream::from_std(started.control).map_err(StartError::Io)?;
@@ -225,6 +225,17 @@ impl Job {
             State::Finished(finished) => Some(finished),
             State::Pending | State::Running { .. } => None,
         }
+    }
+
+    /// Writes to an agent whose standard input was left open, as it takes it. One that is gone, or
+    /// that takes nothing while megabytes wait for it, hears nothing more.
+    pub fn say(&mut self, bytes: &[u8]) {
+        self.pipes.say(bytes);
+    }
+
+    /// Nothing more is said: it sees the end of its input once all that was said is written.
+    pub fn hang_up(&mut self) {
+        self.pipes.hang_up();
     }
 
     /// Silence means nothing from now on: a tool is known to run.

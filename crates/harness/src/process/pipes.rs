@@ -4,11 +4,15 @@ use std::{io, os::fd::OwnedFd};
 
 use tokio::net::unix::pipe;
 
+use super::job::Stdin;
+
 /// At most this much is read at a time, and nothing is kept of it here: as long as nobody takes the
 /// output, the pipe is full and the agent waits.
 const CHUNK_BYTES: usize = 64 * 1024;
 /// No pipe holds more by default, unless somebody who escaped goes on writing.
 const DRAIN_BYTES_MAX: usize = 1024 * 1024;
+/// What waits for an agent that does not read.
+const UNREAD_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Which stream of the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -50,26 +54,31 @@ struct Feed {
     pipe: pipe::Sender,
     bytes: Vec<u8>,
     written: usize,
+    /// Nothing will be added to `bytes`.
+    is_last: bool,
 }
 
 impl Pipes {
     /// Our ends, and the agent's: standard input, output and error.
-    pub(super) fn open(stdin: Option<Vec<u8>>) -> io::Result<(Pipes, [OwnedFd; 3])> {
+    pub(super) fn open(stdin: Stdin) -> io::Result<(Pipes, [OwnedFd; 3])> {
         let (stdout, their_stdout) = io::pipe()?;
         let (stderr, their_stderr) = io::pipe()?;
         let (their_stdin, stdin) = match stdin {
-            None => (OwnedFd::from(std::fs::File::open("/dev/null")?), None),
-            Some(bytes) => {
-                let (theirs, ours) = io::pipe()?;
-                let pipe = pipe::Sender::from_owned_fd(ours.into())?;
-                (OwnedFd::from(theirs), Some(Feed { pipe, bytes, written: 0 }))
+            Stdin::Null => (OwnedFd::from(std::fs::File::open("/dev/null")?), None),
+            Stdin::Bytes(bytes) => {
+                let (theirs, feed) = Feed::open(bytes)?;
+                (theirs, Some(feed))
+            }
+            Stdin::Open(bytes) => {
+                let (theirs, feed) = Feed::open(bytes)?;
+                (theirs, Some(Feed { is_last: false, ..feed }))
             }
         };
         let pipes = Pipes {
             stdout: Some(pipe::Receiver::from_owned_fd(stdout.into())?),
             stderr: Some(pipe::Receiver::from_owned_fd(stderr.into())?),
             // Nothing to write: it sees the end at once.
-            stdin: stdin.filter(|feed| !feed.bytes.is_empty()),
+            stdin: stdin.filter(|feed| !feed.is_done()),
             buffer: vec![0; CHUNK_BYTES],
             drained: 0,
         };
@@ -110,10 +119,36 @@ impl Pipes {
         match feed.pipe.try_write(&feed.bytes[feed.written..]) {
             Ok(count) => feed.written += count,
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
-            Err(_) => feed.written = feed.bytes.len(),
+            Err(_) => return self.stdin = None,
         }
-        if feed.written == feed.bytes.len() {
+        self.tidy_input();
+    }
+
+    /// Adds to what is written.
+    pub(super) fn say(&mut self, bytes: &[u8]) {
+        let Some(feed) = &mut self.stdin else { return };
+        if feed.bytes.len() - feed.written + bytes.len() > UNREAD_BYTES_MAX {
             self.stdin = None;
+            return;
+        }
+        feed.bytes.extend_from_slice(bytes);
+    }
+
+    /// Closes it once all is written.
+    pub(super) fn hang_up(&mut self) {
+        if let Some(feed) = &mut self.stdin {
+            feed.is_last = true;
+        }
+        self.tidy_input();
+    }
+
+    fn tidy_input(&mut self) {
+        let Some(feed) = &mut self.stdin else { return };
+        if feed.is_done() {
+            self.stdin = None;
+        } else if feed.written == feed.bytes.len() {
+            feed.bytes.clear();
+            feed.written = 0;
         }
     }
 
@@ -140,6 +175,19 @@ impl Pipes {
     }
 }
 
+impl Feed {
+    /// The agent's end, and ours with all that will be written.
+    fn open(bytes: Vec<u8>) -> io::Result<(OwnedFd, Feed)> {
+        let (theirs, ours) = io::pipe()?;
+        let pipe = pipe::Sender::from_owned_fd(ours.into())?;
+        Ok((theirs.into(), Feed { pipe, bytes, written: 0, is_last: true }))
+    }
+
+    fn is_done(&self) -> bool {
+        self.is_last && self.written == self.bytes.len()
+    }
+}
+
 async fn readable(pipe: Option<&pipe::Receiver>) {
     match pipe {
         // An error shows itself in the read that follows.
@@ -150,7 +198,7 @@ async fn readable(pipe: Option<&pipe::Receiver>) {
 
 async fn writable(feed: Option<&Feed>) {
     match feed {
-        Some(feed) => drop(feed.pipe.writable().await),
-        None => std::future::pending().await,
+        Some(feed) if feed.written < feed.bytes.len() => drop(feed.pipe.writable().await),
+        Some(_) | None => std::future::pending().await,
     }
 }

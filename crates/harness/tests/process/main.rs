@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod adapters;
+mod claude;
 #[cfg(target_os = "linux")]
 mod death;
 mod ends;
@@ -59,6 +60,8 @@ fn main() -> ExitCode {
             a_command_gets_its_prompt, a_command_sees_no_more_than_it_may,
             a_command_tells_events, a_command_says_why_it_ended, a_missing_program_is_said,
             the_final_text_is_the_end_of_the_output;
+        claude: claude_conforms, claude_is_spoken_to, claude_is_interrupted_before_it_is_killed,
+            claude_sees_its_own_variables_and_no_others, claude_does_not_bypass_permissions_as_root;
         flood: a_gibibyte_takes_no_memory;
         #[cfg(target_os = "linux")]
         trees: children_that_outlive_the_agent_are_ended, one_that_holds_the_output_open_does_not_hang_us,

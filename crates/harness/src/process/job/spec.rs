@@ -32,15 +32,9 @@ pub enum Stdin {
     Null,
     /// Written as the agent takes it, then closed.
     Bytes(Vec<u8>),
-}
-
-impl Stdin {
-    pub(super) fn into_bytes(self) -> Option<Vec<u8>> {
-        match self {
-            Stdin::Null => None,
-            Stdin::Bytes(bytes) => Some(bytes),
-        }
-    }
+    /// Written first; more may follow by [`Job::say`](super::Job::say) until
+    /// [`Job::hang_up`](super::Job::hang_up).
+    Open(Vec<u8>),
 }
 
 /// How long a job is borne.
