@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::{
+    claude,
     finding::Finding,
     programs::{find, version},
 };
@@ -20,6 +21,7 @@ pub(super) fn check(env: &Environment, directory: &Path, config: Option<&Config>
             continue;
         };
         findings.push(match version(&program, directory) {
+            Ok(version) if name == "claude" => claude::look(env, config, &version),
             Ok(version) => Finding::ok("agent", format!("{name}: {version}")),
             Err(why) => Finding::warn(
                 "agent",
