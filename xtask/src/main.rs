@@ -2,6 +2,7 @@
 
 mod bench;
 mod docs;
+mod real_agents;
 mod run;
 mod sim;
 mod test;
@@ -13,6 +14,8 @@ const USAGE: &str = "\
 usage: cargo xtask <command>
 
   test             everything that must pass, with all the set-up it needs
+  test --real-agents
+                   the real agents, installed by npm below target/, against a scripted model
   tidy             rules of the house that no compiler checks
   sim [--seeds N] [--seed S]
                    the simulator over N seeds (default 1000), or one seed with its story
@@ -25,6 +28,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match words.as_slice() {
         ["test"] => test::test(),
+        ["test", "--real-agents"] => real_agents::test(),
         ["tidy"] => tidy::tidy(),
         ["sim", rest @ ..] => sim::sim(rest),
         ["bench", rest @ ..] => bench::bench(rest),

@@ -103,6 +103,12 @@ pub enum End {
         /// Of all of the execution.
         usage: Usage,
     },
+    /// A limit of the agent's own on one turn ended it in the middle: what it said last is no
+    /// promise, and no failure either.
+    CutShort {
+        /// Which limit, in words.
+        detail: String,
+    },
     /// A rate or usage limit ended it.
     Limited {
         /// When the limit ends, where the agent says so.

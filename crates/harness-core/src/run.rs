@@ -157,6 +157,8 @@ words! {
     Ending {
         /// Properly, with or without the promise.
         Finished = "finished",
+        /// By a limit of the agent's own, in the middle of its work.
+        CutShort = "cut_short",
         /// Its window was full.
         OutOfContext = "out_of_context",
         /// The model would not.
@@ -203,6 +205,7 @@ impl Ending {
     pub fn of(end: &End) -> Option<Self> {
         Some(match end {
             End::Finished { .. } => Self::Finished,
+            End::CutShort { .. } => Self::CutShort,
             End::OutOfContext => Self::OutOfContext,
             End::Refused => Self::Refused,
             End::Failed { kind: FailureKind::Crashed, .. } => Self::Crashed,
@@ -215,7 +218,7 @@ impl Ending {
 
     /// Three of these in a row are enough.
     pub fn is_failure(self) -> bool {
-        !matches!(self, Self::Finished | Self::OutOfContext)
+        !matches!(self, Self::Finished | Self::CutShort | Self::OutOfContext)
     }
 }
 

@@ -11,6 +11,7 @@ pub mod conformance;
 pub mod disk;
 pub mod git;
 mod history;
+pub mod model;
 mod outside;
 mod person;
 mod platter;

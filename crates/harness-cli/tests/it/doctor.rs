@@ -7,7 +7,7 @@ use insta::assert_snapshot;
 use crate::{environment::TestEnvironment, ledgers::MIXED};
 
 /// Agents that are not there, a git that is, in a directory of the test's own.
-fn environment() -> TestEnvironment {
+pub(crate) fn environment() -> TestEnvironment {
     let env = TestEnvironment::with_git();
     let bin = env.home().join("bin");
     std::fs::create_dir(&bin).unwrap();
@@ -21,7 +21,7 @@ fn environment() -> TestEnvironment {
     env.variable("PATH", bin)
 }
 
-fn program(env: &TestEnvironment, name: &str, script: &str) {
+pub(crate) fn program(env: &TestEnvironment, name: &str, script: &str) {
     let path = env.home().join("bin").join(name);
     std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
     std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
@@ -42,6 +42,8 @@ fn a_healthy_project_is_ok_throughout() {
     program(&env, "codex", "echo codex-cli 0.50.0");
     std::fs::create_dir(env.home().join(".codex")).unwrap();
     std::fs::write(env.home().join(".codex/auth.json"), "{}").unwrap();
+    std::fs::create_dir_all(env.home().join(".claude")).unwrap();
+    std::fs::write(env.home().join(".claude/.credentials.json"), "{}").unwrap();
     env.write("harness.toml", "agent = 'claude'\n");
     assert_snapshot!(normal(env.run(["doctor"]).success().output()), @r"
     ok    git            [VERSION] ([HOME]/bin/git)
@@ -54,7 +56,7 @@ fn a_healthy_project_is_ok_throughout() {
     ok    disk           writable, [SIZE] free
     ok    trust          this ledger may run its commands
     ok    configuration  1 key set
-    ok    agent          claude: 2.0.1 (Claude Code)
+    ok    agent          claude: 2.0.1 (Claude Code), signed in (its own credentials)
     ok    agent          codex: codex-cli 0.50.0, signed in by [HOME]/.codex/auth.json
     ok    agent          claude is configured
     ok    socket         in [HOME]/run

@@ -118,12 +118,25 @@ fn a_cleanup_runs_after_the_rollback_and_an_init_script_before_everything() {
 }
 
 #[test]
+fn an_agent_that_nobody_named_is_the_first_that_is_installed() {
+    let env = crate::doctor::environment().variable("HARNESS_WORKER_ID", "w");
+    env.run(["init"]).success();
+    add(&env, "write the file", "test -f made", &[]);
+    let none = env.run(["run"]).code(5).stderr_contains("no agent is chosen");
+    none.stderr_contains("--agent claude").stderr_contains("--agent shell");
+    let result = r#"{"type":"result","subtype":"success","is_error":false,"terminal_reason":"completed","result":"TASK_COMPLETE"}"#;
+    crate::doctor::program(&env, "claude", &format!("read -r prompt; : > made; echo '{result}'"));
+    env.run(["run"]).success().stderr_contains("agent: claude, found on PATH");
+    assert_eq!(subjects(&env), ["task-001: a task", "start"]);
+    env.run(["runs", "list"]).success().stdout_contains("claude");
+}
+
+#[test]
 fn what_keeps_a_session_from_starting_is_said_and_nothing_is_touched() {
     let env = world();
-    env.run(["run"]).code(5).stderr_contains("no agent is chosen").stderr_contains("--agent shell");
-    env.run(["run", "--agent", "claude"])
+    env.run(["run", "--agent", "gemini"])
         .code(5)
-        .stderr_contains("no adapter for agent claude yet");
+        .stderr_contains("no adapter for agent gemini yet");
     add(&env, "true", "true", &[]);
     env.write("a", "x").git(["add", "a"]);
     env.run(["run", "--agent", "shell"])

@@ -172,6 +172,7 @@ impl Iterate {
             agent,
             until: [self.purse.deadline, self.rules.until].into_iter().flatten().min(),
             last_text: self.last_text.clone(),
+            cost_left_usd: self.purse.cost_left_usd(),
         };
         self.start(State::Working, Effect::Work(turn))
     }

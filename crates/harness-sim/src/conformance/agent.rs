@@ -61,6 +61,7 @@ impl Place {
                 ("HARNESS_ROLL".into(), self.roll().into()),
             ],
             limits: Limits { timeout: None, stall: None, grace: Duration::from_millis(200) },
+            cost_left_usd: None,
             run_id: "run-of-a-test".to_owned(),
             name: "execution-1".to_owned(),
             folder: self.path().join("state"),

@@ -152,6 +152,7 @@ fn an_end_is_an_end(state: &State, ending: Ending, rows: &Rows) -> Verdict {
     let end = account.and_then(|account| account.last_end.clone());
     let right = match &end {
         Some(End::Finished { .. }) => ending == Ending::Finished,
+        Some(End::CutShort { .. }) => ending == Ending::CutShort,
         Some(End::OutOfContext) => ending == Ending::OutOfContext,
         Some(End::Refused) => ending == Ending::Refused,
         Some(End::Failed { kind, .. }) => match kind {

@@ -2,7 +2,9 @@
 
 use harness_core::agent::End;
 
-use super::{AcpAgent, Agent, CodexAgent, CommandAgent, Execution, Prompt, ShellAgent};
+use super::{
+    AcpAgent, Agent, ClaudeAgent, CodexAgent, CommandAgent, Execution, Prompt, ShellAgent,
+};
 use crate::error::Result;
 
 /// The agents that come with the library, as one.
@@ -12,6 +14,8 @@ pub enum CodingAgent {
     Shell(ShellAgent),
     /// Any program that takes a prompt.
     Command(CommandAgent),
+    /// Claude Code.
+    Claude(ClaudeAgent),
     /// OpenAI's Codex.
     Codex(CodexAgent),
     /// Any program that speaks the Agent Client Protocol.
@@ -26,6 +30,7 @@ impl Agent for CodingAgent {
         match self {
             Self::Shell(agent) => agent.kind(),
             Self::Command(agent) => agent.kind(),
+            Self::Claude(agent) => agent.kind(),
             Self::Codex(agent) => agent.kind(),
             Self::Acp(agent) => agent.kind(),
         }
@@ -35,6 +40,7 @@ impl Agent for CodingAgent {
         match self {
             Self::Shell(agent) => agent.execute(prompt, execution).await,
             Self::Command(agent) => agent.execute(prompt, execution).await,
+            Self::Claude(agent) => agent.execute(prompt, execution).await,
             Self::Codex(agent) => agent.execute(prompt, execution).await,
             Self::Acp(agent) => agent.execute(prompt, execution).await,
         }

@@ -4,6 +4,7 @@
 //! works it tells through its [`Execution`].
 
 mod acp;
+mod claude;
 mod codex;
 mod coding;
 mod command;
@@ -25,6 +26,7 @@ use crate::{
 };
 
 pub use acp::{AcpAgent, KnownAcpAgent};
+pub use claude::{ClaudeAgent, ClaudeSettings};
 pub use codex::CodexAgent;
 pub use coding::CodingAgent;
 pub use command::{BadCommand, CommandAgent};

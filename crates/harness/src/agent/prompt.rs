@@ -28,6 +28,8 @@ pub struct Prompt {
     pub environment: Vec<(OsString, OsString)>,
     /// Of this execution alone.
     pub limits: Limits,
+    /// What this execution may cost, where that is limited.
+    pub cost_left_usd: Option<f64>,
     /// The same for all executions of a run: `HARNESS_RUN_ID`.
     pub run_id: String,
     /// Names the files of this execution: no other of the same `.harness` has it.

@@ -243,6 +243,7 @@ impl Doing {
                 stall: self.tools.stall,
                 ..Limits::default()
             },
+            cost_left_usd: turn.cost_left_usd,
             run_id: self.tools.run_id.clone(),
             name: self.free_name(turn.number),
             folder: self.tools.root.join(".harness"),

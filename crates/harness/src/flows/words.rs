@@ -145,6 +145,7 @@ where
         work_tree: doing.tools.workspace.top_level().to_owned(),
         environment: doing.tools.environment.clone(),
         limits: Limits { timeout: Some(Duration::from_secs(SUMMARY_SECONDS)), ..Limits::default() },
+        cost_left_usd: turn.cost_left_usd,
         run_id: doing.tools.run_id.clone(),
         name: format!("{}.{}.summary", doing.run.id, turn.number),
         folder: doing.tools.root.join(".harness"),

@@ -7,6 +7,7 @@
 
 mod acp;
 mod adapters;
+mod claude;
 mod codex;
 #[cfg(target_os = "linux")]
 mod death;
@@ -66,6 +67,8 @@ fn main() -> ExitCode {
             an_acp_agent_is_asked_to_stop_in_its_words;
         codex: codex_conforms, a_turn_of_codex_is_told, codex_says_why_it_ended,
             a_thread_of_codex_can_be_resumed;
+        claude: claude_conforms, claude_is_spoken_to, claude_is_interrupted_before_it_is_killed,
+            claude_sees_its_own_variables_and_no_others, claude_does_not_bypass_permissions_as_root;
         flood: a_gibibyte_takes_no_memory;
         #[cfg(target_os = "linux")]
         trees: children_that_outlive_the_agent_are_ended, one_that_holds_the_output_open_does_not_hang_us,

@@ -5,6 +5,7 @@ use std::path::Path;
 use harness::agent::KnownAcpAgent;
 
 use super::{
+    claude,
     finding::Finding,
     login::{self, Login},
     programs::{find, version},
@@ -22,7 +23,7 @@ pub(super) fn check(env: &Environment, directory: &Path, config: Option<&Config>
             absent.push(name);
             continue;
         };
-        findings.push(judge(env, directory, name, &program));
+        findings.push(judge(env, config, directory, name, &program));
     }
     if findings.is_empty() {
         findings.push(Finding::warn(
@@ -34,14 +35,20 @@ pub(super) fn check(env: &Environment, directory: &Path, config: Option<&Config>
     // Whoever has none of these does not miss them.
     for known in KnownAcpAgent::all() {
         let program = find(env, known.name);
-        findings.extend(program.map(|program| judge(env, directory, known.name, &program)));
+        findings.extend(program.map(|program| judge(env, config, directory, known.name, &program)));
     }
     findings.extend(config.and_then(|config| chosen(env, config)));
     findings
 }
 
 /// Whether it runs, and whether somebody is signed in, as far as the files and variables tell.
-fn judge(env: &Environment, directory: &Path, name: &str, program: &Path) -> Finding {
+fn judge(
+    env: &Environment,
+    config: Option<&Config>,
+    directory: &Path,
+    name: &str,
+    program: &Path,
+) -> Finding {
     let version = match version(program, directory) {
         Ok(version) => version,
         Err(why) => {
@@ -52,6 +59,9 @@ fn judge(env: &Environment, directory: &Path, name: &str, program: &Path) -> Fin
             );
         }
     };
+    if name == "claude" {
+        return claude::look(env, config, &version);
+    }
     match login::of(env, name) {
         Login::Unknown => Finding::ok("agent", format!("{name}: {version}")),
         Login::By(what) => Finding::ok("agent", format!("{name}: {version}, signed in by {what}")),

@@ -2,6 +2,7 @@
 //! what is wrong. One file per part of the machine.
 
 mod agents;
+mod claude;
 mod files;
 mod finding;
 mod login;
@@ -22,6 +23,7 @@ use crate::{
 };
 
 use finding::{Finding, Level};
+pub(super) use programs::find as find_program;
 
 /// Check that all that is needed is there and well
 ///

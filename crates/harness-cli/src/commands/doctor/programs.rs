@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The program of this name on PATH. Relative entries are left out: what they mean depends on the
 /// directory, and a repository could bring its own `git`.
-pub(super) fn find(env: &Environment, name: &str) -> Option<PathBuf> {
+pub(in crate::commands) fn find(env: &Environment, name: &str) -> Option<PathBuf> {
     let runs = |path: &PathBuf| {
         std::fs::metadata(path).is_ok_and(|f| f.is_file() && f.permissions().mode() & 0o111 != 0)
     };

@@ -1,17 +1,26 @@
 //! Which agents work.
 
+use std::time::Duration;
+
 use harness::{
     agent::{
-        AcpAgent, BadCommand, CodexAgent, CodingAgent, CommandAgent, KnownAcpAgent, ShellAgent,
+        AcpAgent, BadCommand, ClaudeAgent, ClaudeSettings, CodexAgent, CodingAgent, CommandAgent,
+        KnownAcpAgent, ShellAgent,
     },
     process::Allowed,
 };
 use harness_core::run::Price;
 
 use crate::{
+    commands::doctor::find_program,
     config::{Agent, AgentKind, Config},
+    environment::Environment,
     failure::{Failure, Result},
 };
+
+/// Looked for, in this order, where nobody named an agent. What runs a task's text as a script is
+/// never among them.
+const LOOKED_FOR: [&str; 2] = ["claude", "codex"];
 
 /// The agents of a run.
 pub(super) struct Agents {
@@ -23,8 +32,12 @@ pub(super) struct Agents {
     pub(super) prices: Vec<Option<Price>>,
 }
 
-/// The agents that the flags or the configuration name. None is guessed: what runs in somebody's
-/// repository all night is chosen.
+/// The first agent that is installed, for whoever named none.
+pub(super) fn installed(env: &Environment) -> Option<&'static str> {
+    LOOKED_FOR.into_iter().find(|name| find_program(env, name).is_some())
+}
+
+/// The agents that the flags, the configuration or the `PATH` name.
 pub(super) fn choose(config: &Config, command: Option<&str>) -> Result<Agents> {
     let summarizer = config.summarizer.agent.as_deref();
     let summarizer = summarizer.map(|name| named(config, name)).transpose()?;
@@ -33,8 +46,9 @@ pub(super) fn choose(config: &Config, command: Option<&str>) -> Result<Agents> {
         return Ok(Agents { worker, others: Vec::new(), summarizer, prices: vec![None] });
     }
     let Some(name) = &config.agent else {
-        return Err(Failure::config("no agent is chosen")
+        return Err(Failure::config("no agent is chosen, and neither claude nor codex is on PATH")
             .hint("--agent codex, gemini, opencode, qwen or copilot runs that program")
+            .hint("--agent claude needs Claude Code: npm install -g @anthropic-ai/claude-code")
             .hint("--agent shell runs each task's instructions as a script")
             .hint("--agent-command 'PROGRAM ARGS' runs any program that takes a prompt")
             .hint("`agent = \"…\"` in harness.toml keeps the choice"));
@@ -67,10 +81,9 @@ fn named(config: &Config, name: &str) -> Result<CodingAgent> {
             };
             program(command, &table)
         }
-        Some(AgentKind::Claude) | None => {
-            Err(Failure::config(format!("there is no adapter for agent {name} yet"))
-                .hint("shell, or a table [agents.NAME] with a `command` in harness.toml"))
-        }
+        Some(AgentKind::Claude) => claude(&table, config.context_threshold),
+        None => Err(Failure::config(format!("there is no adapter for agent {name} yet"))
+            .hint("shell, or a table [agents.NAME] with a `command` in harness.toml")),
     }
 }
 
@@ -78,6 +91,7 @@ fn named(config: &Config, name: &str) -> Result<CodingAgent> {
 fn kind_of(name: &str, table: &Agent) -> Option<AgentKind> {
     match name {
         "shell" => Some(AgentKind::Shell),
+        "claude" => Some(AgentKind::Claude),
         "codex" => Some(AgentKind::Codex),
         "command" => Some(AgentKind::Command),
         _ if KnownAcpAgent::named(name).is_some() => Some(AgentKind::Acp),
@@ -87,6 +101,21 @@ fn kind_of(name: &str, table: &Agent) -> Option<AgentKind> {
 
 fn bad(error: BadCommand) -> Failure {
     Failure::config(error.to_string())
+}
+
+fn claude(configured: &Agent, context_threshold: f64) -> Result<CodingAgent> {
+    let agent = ClaudeAgent::new(ClaudeSettings {
+        command: configured.command.clone(),
+        args: configured.args.clone(),
+        model: configured.model.clone(),
+        env: configured.env.clone(),
+        yolo: configured.yolo,
+        context_window: configured.context_window,
+        context_threshold: Some(context_threshold),
+        stall: configured.stall_seconds.map(Duration::from_secs),
+        is_priced: configured.price.is_some(),
+    });
+    agent.map(CodingAgent::Claude).map_err(|e| Failure::config(e.to_string()))
 }
 
 fn program(command: &str, table: &Agent) -> Result<CodingAgent> {

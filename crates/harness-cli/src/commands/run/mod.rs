@@ -30,6 +30,7 @@ use crate::{
     config::{Config, Overrides},
     exit::ExitCode,
     failure::{Failure, Result},
+    root::StateRoot,
     trust::{self, Trust},
     would_run::WouldRun,
 };
@@ -50,6 +51,7 @@ use crate::{
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
+  harness run --agent claude --max-cost 5.00   # Claude Code on the tasks of the ledger
   harness run --agent shell                    # instructions are scripts: no model, no key
   harness run --agent-command 'my-agent --print'   # the prompt comes on standard input
   harness run 'Write the release notes' --verify 'test -s NOTES.md' --max-cost 5.00
@@ -59,8 +61,8 @@ Examples:
 pub(crate) struct Args {
     /// What is to be done; without it, the tasks of the ledger
     objective: Option<String>,
-    /// The agent: `codex`, `gemini`, `opencode`, `qwen`, `copilot`, `shell`, or one of `[agents.NAME]` in
-    /// harness.toml
+    /// The agent: `claude`, `codex`, `gemini`, `opencode`, `qwen`, `copilot`, `shell`, or one of
+    /// `[agents.NAME]` in harness.toml [default: claude or codex, whichever is installed]
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
     /// Any program that takes a prompt on standard input, or where a word says {prompt_file}
@@ -138,8 +140,7 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
         args.agent_command.clone_from(&stored.agent_command);
         args.agent = stored.agent_command.is_none().then(|| stored.agent.clone());
     }
-    let flags = Overrides::default().set("agent", "--agent", args.agent.clone());
-    let config = invocation.config(&root, flags)?;
+    let config = configured(invocation, &root, &mut args)?;
     let agents = agent::choose(&config, args.agent_command.as_deref())?;
     let ledger = invocation.look(&root)?;
     if ledger.head().session_config.concurrency_mode == ConcurrencyMode::Concurrent {
@@ -202,6 +203,19 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
         Some(failure) => Err(failure),
         None => Ok(code),
     }
+}
+
+/// The configuration with the agent that the flags name, or else one that is installed.
+fn configured(invocation: &Invocation, root: &StateRoot, args: &mut Args) -> Result<Config> {
+    let flags = |args: &Args| Overrides::default().set("agent", "--agent", args.agent.clone());
+    let config = invocation.config(root, flags(args))?;
+    if config.agent.is_some() || args.agent_command.is_some() {
+        return Ok(config);
+    }
+    let Some(found) = agent::installed(&invocation.env) else { return Ok(config) };
+    eprintln!("agent: {found}, found on PATH; `agent = \"…\"` in harness.toml keeps a choice");
+    args.agent = Some(found.to_owned());
+    invocation.config(root, flags(args))
 }
 
 fn chosen_by(args: &Args) -> Option<&String> {

@@ -19,6 +19,12 @@ pub struct Purse {
 }
 
 impl Purse {
+    /// Dollars, where they are limited.
+    pub(super) fn cost_left_usd(&self) -> Option<f64> {
+        let spent = self.spent.cost_usd.unwrap_or_default();
+        self.limits.max_cost_usd.map(|most| (most - spent).max(0.0))
+    }
+
     /// What is used up, in words.
     pub fn used_up(&self, now: Timestamp) -> Option<String> {
         let time = || {

@@ -36,7 +36,7 @@ impl Cause {
     /// What an iteration that ended leads to, as far as its row tells.
     pub fn after(iteration: &Iteration) -> Self {
         match iteration.ending {
-            None | Some(Ending::Finished) => Self::NoPromise,
+            None | Some(Ending::Finished | Ending::CutShort) => Self::NoPromise,
             Some(Ending::OutOfContext) => Self::OutOfContext,
             Some(ending) => {
                 let words = iteration.detail.clone();

@@ -61,7 +61,7 @@ impl Iterate {
     pub(super) fn looked_after(&mut self, now: Timestamp, end: &End, mark: Option<String>) -> Step {
         let ending = Ending::of(end).unwrap_or(Ending::Protocol);
         let detail = match end {
-            End::Failed { detail, .. } => Some(detail.clone()),
+            End::Failed { detail, .. } | End::CutShort { detail } => Some(detail.clone()),
             End::Stopped { .. } => Some("no sign of life".to_owned()),
             _ => None,
         };
@@ -83,8 +83,9 @@ impl Iterate {
             return self.cancelled();
         }
         match ending {
-            Ending::Finished => {
-                self.last_text = Some(said);
+            Ending::Finished | Ending::CutShort => {
+                // The last words of one that was cut short are no final text.
+                self.last_text = (ending == Ending::Finished).then_some(said);
                 match self.phases.iter().find(|p| p.passed_at.is_none()).cloned() {
                     Some(phase) => {
                         let until = self.purse.deadline;

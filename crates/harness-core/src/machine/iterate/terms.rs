@@ -95,6 +95,9 @@ pub struct Turn {
     pub until: Option<Timestamp>,
     /// The end of what the last iteration said.
     pub last_text: Option<String>,
+    /// What is left of the money, where it is limited: for agents that keep to it by themselves,
+    /// since some tell what they cost only when they are done.
+    pub cost_left_usd: Option<f64>,
 }
 
 /// What came of an effect.

@@ -40,8 +40,8 @@ pub(super) fn end(session: &Session, ran: &Ran, now: Timestamp) -> End {
 fn stopped(session: &Session, ran: &Ran, why: &str) -> End {
     let failed = |kind, detail: String| End::Failed { kind, detail };
     match why {
-        // A turn may be as long as the agent likes; it ended without a promise then.
-        "end_turn" | "max_turn_requests" => {
+        "max_turn_requests" => End::CutShort { detail: "as many turns as it may take".to_owned() },
+        "end_turn" => {
             let final_text = ran.redactor.text(&session.message.text).into_owned();
             End::Finished { final_text, usage: session.meter.used() }
         }

@@ -1,0 +1,110 @@
+//! A project, a real agent and a scripted model.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Child, Stdio},
+    time::{Duration, Instant},
+};
+
+use harness_sim::model::{Model, Script};
+use serde_json::Value;
+
+use crate::environment::TestEnvironment;
+
+/// Longer than anything takes.
+pub(crate) const LONG: Duration = Duration::from_secs(120);
+
+/// Where the agents are installed.
+fn agents() -> PathBuf {
+    let folder = std::env::var_os("HARNESS_REAL_AGENTS");
+    let folder = folder.expect("HARNESS_REAL_AGENTS is not set: cargo xtask test --real-agents");
+    PathBuf::from(folder)
+}
+
+/// `PATH` with the agent of this name before all else.
+pub(crate) fn path_with(agent: &str) -> std::ffi::OsString {
+    let bin = agents().join(agent).join("node_modules/.bin");
+    assert!(bin.join(agent).exists(), "{} is not there", bin.join(agent).display());
+    let path = std::env::var_os("PATH").unwrap();
+    std::env::join_paths([bin].into_iter().chain(std::env::split_paths(&path))).unwrap()
+}
+
+pub(crate) struct World {
+    pub(crate) env: TestEnvironment,
+    pub(crate) model: Model,
+}
+
+impl World {
+    /// `script` may name files of the project; `set_up` tells the agent where its model is.
+    pub(crate) fn new(
+        script: impl FnOnce(&Path) -> Script,
+        set_up: impl FnOnce(TestEnvironment, &str) -> TestEnvironment,
+    ) -> World {
+        let env = TestEnvironment::with_git().variable("HARNESS_WORKER_ID", "w");
+        let model = Model::start(script(env.root())).unwrap();
+        let env = set_up(env, &model.url());
+        env.run(["init"]).success();
+        World { env, model }
+    }
+
+    /// The newest run without a parent, as its row stands.
+    pub(crate) fn run_row(&self) -> Value {
+        let runs = self.env.run(["runs", "list", "--json"]).success().json();
+        runs["runs"][0].clone()
+    }
+
+    /// What the record says was spent is what the model served.
+    pub(crate) fn tokens_agree(&self) -> Value {
+        let cost = self.env.run(["runs", "cost", "--json"]).success().json();
+        let served = self.model.served();
+        let recorded = [&cost["total"]["input_tokens"], &cost["total"]["output_tokens"]];
+        assert_eq!(recorded, [served.input_tokens, served.output_tokens], "{cost}");
+        cost["total"].clone()
+    }
+
+    /// Starts `harness` and does not wait.
+    pub(crate) fn start(&self, args: &[&str]) -> Child {
+        let mut command = self.env.harness(args);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().unwrap()
+    }
+}
+
+/// Processes whose environment has this variable, or whose command line has these words.
+pub(crate) fn processes_with(words: &str) -> Vec<String> {
+    let of = |pid: &Path, file: &str| {
+        String::from_utf8_lossy(&fs::read(pid.join(file)).unwrap_or_default()).into_owned()
+    };
+    let all = fs::read_dir("/proc").unwrap().filter_map(|entry| Some(entry.ok()?.path()));
+    let named = all.filter(|path| {
+        path.file_name().is_some_and(|name| name.as_encoded_bytes()[0].is_ascii_digit())
+    });
+    named
+        .filter(|pid| of(pid, "environ").contains(words))
+        .map(|pid| format!("{}: {}", pid.display(), of(&pid, "cmdline").replace('\0', " ")))
+        .collect()
+}
+
+/// Waits for what has to come true.
+pub(crate) fn eventually(what: &str, mut is_true: impl FnMut() -> bool) {
+    let until = Instant::now() + LONG;
+    while !is_true() {
+        assert!(Instant::now() < until, "never: {what}");
+        std::thread::yield_now();
+    }
+}
+
+/// Every file below `folder` that contains these bytes.
+pub(crate) fn files_with(folder: &Path, needle: &[u8], found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() && !path.is_symlink() {
+            files_with(&path, needle, found);
+        } else if fs::read(&path)
+            .is_ok_and(|bytes| bytes.windows(needle.len()).any(|window| window == needle))
+        {
+            found.push(path);
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! What an execution said so far, line by line: told on, answered, kept for its end.
+
+use std::collections::HashMap;
+
+use harness_core::{
+    Timestamp,
+    agent::{AgentEvent, Usage},
+};
+use serde_json::{Value, json};
+
+use super::{
+    line,
+    parse::{Assistant, Block, ControlRequest, Message, Outcome, Question, System, parse},
+    permission,
+    usage::{Account, Costs},
+    user_message,
+};
+use crate::{
+    agent::supervise::{Partner, Talk},
+    process::Line,
+};
+
+/// Of the answer of a tool, told to whoever watches. All of it is in the transcript.
+const RESULT_BYTES_MAX: usize = 64 * 1024;
+/// Tools that run side by side; more are not followed.
+const TOOLS_MAX: usize = 1024;
+/// What it is told when its context is nearly full.
+const HAND_OVER: &str = "Your context is nearly full and a fresh one will go on from here. Finish the \
+    step that you are at, bring state/handoff.json up to date (phase, completed, next_step, \
+    critical_files, memory_notes) and end your turn. Only if all of the work is done already, say so \
+    in the words that you were given for that.";
+/// What API errors are shown as.
+const NO_MODEL: &str = "<synthetic>";
+
+#[derive(Debug)]
+pub(super) struct Heard {
+    pub(super) account: Account,
+    outcome: Option<Box<Outcome>>,
+    pub(super) api_error: Option<String>,
+    pub(super) limit_until: Option<Timestamp>,
+    pub(super) noise_lines: u64,
+    /// Tokens of the context; 0 where that is not known.
+    pub(super) window: u64,
+    session: Option<String>,
+    model: Option<String>,
+    used_tokens: u64,
+    /// Part of the context after which it is asked to hand over; `None` once it was, or never.
+    threshold: Option<f64>,
+    /// The final texts of the turns before the last: it answers a message that came too late for a
+    /// turn in one of its own.
+    said: Vec<String>,
+    /// Names of the tools at work, by id.
+    tools: HashMap<String, String>,
+}
+
+impl Heard {
+    pub(super) fn new(costs: Costs, window: u64, threshold: Option<f64>) -> Heard {
+        Heard {
+            account: Account::new(costs),
+            outcome: None,
+            api_error: None,
+            limit_until: None,
+            noise_lines: 0,
+            window,
+            session: None,
+            model: None,
+            used_tokens: 0,
+            threshold,
+            said: Vec::new(),
+            tools: HashMap::new(),
+        }
+    }
+
+    /// What it tells goes to `tell`; what has to be done about it comes back.
+    fn take(&mut self, message: Message, mut tell: impl FnMut(AgentEvent)) -> Option<Reply> {
+        match message {
+            Message::System(system) => self.system(system, tell),
+            Message::Assistant(assistant) => return self.assistant(assistant, tell),
+            Message::User(user) => {
+                for block in user.message.blocks() {
+                    self.block(block, &mut tell);
+                }
+            }
+            Message::ControlRequest(request) => return Some(Reply::Say(answer(request))),
+            Message::RateLimitEvent(limit) => {
+                let info = limit.rate_limit_info;
+                if info.status.as_deref() == Some("rejected") {
+                    self.limit_until = info.resets_at.map(Timestamp::from_seconds);
+                    tell(AgentEvent::Limit { until: self.limit_until });
+                }
+            }
+            Message::Result(outcome) => {
+                self.result(outcome, tell);
+                // It answers what it has heard already, and then ends.
+                return Some(Reply::HangUp);
+            }
+            Message::Other => {}
+        }
+        None
+    }
+
+    fn system(&mut self, system: System, mut tell: impl FnMut(AgentEvent)) {
+        match system.subtype.as_deref() {
+            Some("init") if system.session_id.is_some() && self.session != system.session_id => {
+                self.session.clone_from(&system.session_id);
+                tell(AgentEvent::Session(system.session_id.unwrap_or_default()));
+            }
+            Some("api_retry") if system.error_status == Some(429) => {
+                tell(AgentEvent::Limit { until: None });
+            }
+            _ => {}
+        }
+    }
+
+    fn assistant(
+        &mut self,
+        assistant: Assistant,
+        mut tell: impl FnMut(AgentEvent),
+    ) -> Option<Reply> {
+        let said = assistant.message;
+        self.api_error = assistant.error;
+        if said.model.as_deref() != Some(NO_MODEL) {
+            let usage = said.usage.unwrap_or_default().usage();
+            if let Some(new) = said.id.and_then(|id| self.account.message(&id, usage)) {
+                tell(AgentEvent::Usage(new));
+            }
+            // A helper has a context of its own.
+            if assistant.parent_tool_use_id.is_none() {
+                self.model = said.model;
+                self.context(usage, &mut tell);
+            }
+        }
+        for block in said.content {
+            self.block(block, &mut tell);
+        }
+        self.hand_over()
+    }
+
+    /// Before the context overflows, not after, and once.
+    fn hand_over(&mut self) -> Option<Reply> {
+        let threshold = self.threshold?;
+        let is_full = self.window > 0 && self.used_tokens as f64 >= threshold * self.window as f64;
+        is_full.then(|| {
+            self.threshold = None;
+            Reply::Say(user_message(HAND_OVER))
+        })
+    }
+
+    fn context(&mut self, usage: Usage, mut tell: impl FnMut(AgentEvent)) {
+        let used_tokens = usage.tokens();
+        if self.window > 0 && used_tokens > 0 && used_tokens != self.used_tokens {
+            tell(AgentEvent::Context { used_tokens, window_tokens: self.window });
+        }
+        self.used_tokens = used_tokens;
+    }
+
+    fn block(&mut self, block: Block, mut tell: impl FnMut(AgentEvent)) {
+        match block {
+            Block::Text { text } if !text.is_empty() => tell(AgentEvent::Text(text)),
+            Block::Thinking { thinking } if !thinking.is_empty() => {
+                tell(AgentEvent::Thinking(thinking));
+            }
+            Block::ToolUse { id, name, input } => {
+                if self.tools.len() < TOOLS_MAX {
+                    self.tools.insert(id, name.clone());
+                }
+                tell(AgentEvent::ToolStart { name, input });
+            }
+            Block::ToolResult { tool_use_id, content, is_error } => {
+                // The answer to a tool that nobody saw begin belongs to a helper.
+                if let Some(name) = self.tools.remove(&tool_use_id) {
+                    let is_error = is_error.unwrap_or_default();
+                    tell(AgentEvent::ToolEnd { name, result: content.map(shortened), is_error });
+                }
+            }
+            Block::Text { .. } | Block::Thinking { .. } | Block::Other => {}
+        }
+    }
+
+    fn result(&mut self, outcome: Box<Outcome>, mut tell: impl FnMut(AgentEvent)) {
+        if let Some(rest) = self.account.result(outcome.used()) {
+            tell(AgentEvent::Usage(rest));
+        }
+        let window = self.model.as_deref().and_then(|model| outcome.window(model));
+        if let Some(window_tokens) = window.filter(|window| *window > 0 && *window != self.window) {
+            self.window = window_tokens;
+            tell(AgentEvent::Context { used_tokens: self.used_tokens, window_tokens });
+        }
+        self.tools.clear();
+        if let Some(before) = self.outcome.replace(outcome) {
+            self.said.extend(before.result);
+        }
+    }
+
+    /// The result, with what was said in the turns before it.
+    pub(super) fn outcome(&self) -> Option<Outcome> {
+        let mut last = Outcome::clone(self.outcome.as_ref()?);
+        let texts = self.said.iter().chain(&last.result).map(String::as_str);
+        let whole = texts.collect::<Vec<_>>().join("\n\n");
+        last.result = last.result.is_some().then_some(whole);
+        Some(last)
+    }
+}
+
+/// What is done about a line.
+#[derive(Debug, PartialEq)]
+enum Reply {
+    Say(Value),
+    HangUp,
+}
+
+impl Talk for Heard {
+    fn heard(&mut self, line: &Line, partner: &mut Partner<'_>) {
+        let Some(message) = parse(&line.bytes) else {
+            self.noise_lines += u64::from(!line.bytes.trim_ascii().is_empty());
+            return;
+        };
+        let was_at_work = !self.tools.is_empty();
+        let reply = self.take(message, |event| partner.tell(event));
+        match (was_at_work, !self.tools.is_empty()) {
+            (false, true) => partner.ignore_silence(),
+            (true, false) => partner.mind_silence(),
+            (true, true) | (false, false) => {}
+        }
+        match reply {
+            Some(Reply::Say(value)) => partner.say(&super::line(&value)),
+            Some(Reply::HangUp) => partner.hang_up(),
+            None => {}
+        }
+    }
+
+    fn farewell(&mut self) -> Option<Vec<u8>> {
+        let request = json!({ "subtype": "interrupt" });
+        let ask = json!({ "type": "control_request", "request_id": "stop", "request": request });
+        self.outcome.is_none().then(|| line(&ask))
+    }
+}
+
+fn answer(request: ControlRequest) -> Value {
+    let response = match request.request {
+        Question::CanUseTool { tool_name, input } => json!({
+            "subtype": "success",
+            "request_id": request.request_id,
+            "response": permission::answer(&tool_name, &input),
+        }),
+        Question::Other => json!({
+            "subtype": "error",
+            "request_id": request.request_id,
+            "error": "the harness does not answer this",
+        }),
+    };
+    json!({ "type": "control_response", "response": response })
+}
+
+fn shortened(content: Value) -> Value {
+    let text = match content {
+        Value::String(text) => text,
+        other => other.to_string(),
+    };
+    if text.len() <= RESULT_BYTES_MAX {
+        return Value::String(text);
+    }
+    let end = text.floor_char_boundary(RESULT_BYTES_MAX);
+    Value::String(format!("{}[harness: {} bytes cut]", &text[..end], text.len() - end))
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

@@ -1,0 +1,58 @@
+//! `cargo xtask test --real-agents`: the agents from their own packages, against a scripted model.
+
+use std::{path::Path, process::Command};
+
+use crate::run::{Done, answers, cargo, root, run};
+
+/// Exactly these versions are what the adapters are known to understand.
+const PACKAGES: [(&str, &str); 1] = [("claude", "@anthropic-ai/claude-code@2.1.325")];
+
+/// Installs what is not there yet, below `target`, and runs the tests that need it. Nothing of the
+/// user's own agents is used: every test has a home of its own, a key that opens nothing and a model
+/// on loopback. Only the installation needs the network.
+pub(crate) fn test() -> Done {
+    let folder = root().join("target/real-agents");
+    for (name, package) in PACKAGES {
+        install(&folder.join(name), name, package)?;
+    }
+    eprintln!("the agents are in {}", folder.display());
+    let tests = ["test", "--package", "harness-cli", "--test", "real", "--"];
+    run(cargo().env("HARNESS_REAL_AGENTS", &folder).args(tests).args([
+        "--ignored",
+        "--test-threads",
+        "2",
+    ]))
+}
+
+fn install(folder: &Path, name: &str, package: &str) -> Done {
+    let program = folder.join("node_modules/.bin").join(name);
+    let version = package.rsplit('@').next().unwrap_or_default();
+    if is_version(&program, version) {
+        eprintln!("{package} is installed already");
+        return Ok(());
+    }
+    if !answers(Command::new("npm").arg("--version")) {
+        return Err(format!("npm is needed to install {package}, and it can not be run"));
+    }
+    let home = folder.join("home");
+    std::fs::create_dir_all(&home).map_err(|e| format!("{}: {e}", home.display()))?;
+    eprintln!("{package} is installed into {} by npm", folder.display());
+    run(Command::new("npm").current_dir(folder).env("HOME", &home).args([
+        "install",
+        "--no-audit",
+        "--no-fund",
+        "--no-save",
+        "--prefix",
+        ".",
+        package,
+    ]))?;
+    match is_version(&program, version) {
+        true => Ok(()),
+        false => Err(format!("{package} was installed, but {} does not work", program.display())),
+    }
+}
+
+fn is_version(program: &Path, version: &str) -> bool {
+    let said = Command::new(program).arg("--version").env("HOME", "/nonexistent").output();
+    said.is_ok_and(|said| String::from_utf8_lossy(&said.stdout).contains(version))
+}
