@@ -4,6 +4,7 @@
 use std::{
     error::Error,
     fs,
+    io::Write as _,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -19,6 +20,9 @@ use crate::{
 /// Durable replacements of the ledger between two agents: upkeep changes nothing, so a completion
 /// and a claim.
 const WRITES: u32 = 2;
+/// Durable commits of the record of runs: an iteration ends and its run stops; the next run is
+/// opened and taken, and its first iteration begins. Each is one append to the write-ahead log.
+const COMMITS: u32 = 5;
 
 /// Stands in for git: notes when the real one began and ended.
 const SHIM: &str = "#!/bin/sh
@@ -58,7 +62,7 @@ pub(crate) fn measure(
     let overhead = shim_overhead(place.path(), &path, &log)?;
     let times = numbers(&place.path().join("times"))?;
     let calls = numbers(&log)?;
-    let disk = durable_replacement(&repository)?;
+    let disk = durable_replacement(&repository)? * WRITES + durable_append(&repository)? * COMMITS;
     let mut gaps = Vec::new();
     // Each task notes its start and its end; the gap lies between an end and the next start.
     for gap in times[1..times.len() - 1].chunks_exact(2) {
@@ -69,7 +73,7 @@ pub(crate) fn measure(
             count += 1;
         }
         let all = Duration::from_nanos(gap[1] - gap[0]);
-        let aside = Duration::from_nanos(git) + overhead * count + disk * WRITES;
+        let aside = Duration::from_nanos(git) + overhead * count + disk;
         gaps.push(all.saturating_sub(aside));
     }
     let what = "run: between two agents, our own, git and disk aside";
@@ -121,6 +125,19 @@ fn durable_replacement(repository: &Path) -> Result<Duration, Box<dyn Error>> {
     for _ in 0..20 {
         let started = Instant::now();
         replace(repository, &ledger)?;
+        times.push(started.elapsed());
+    }
+    Ok(median(times))
+}
+
+/// Of one page, as SQLite makes it.
+fn durable_append(repository: &Path) -> Result<Duration, Box<dyn Error>> {
+    let mut file = fs::File::create(repository.join(".harness/append"))?;
+    let mut times = Vec::new();
+    for _ in 0..20 {
+        let started = Instant::now();
+        file.write_all(&[1; 4096])?;
+        file.sync_data()?;
         times.push(started.elapsed());
     }
     Ok(median(times))
