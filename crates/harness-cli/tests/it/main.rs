@@ -14,6 +14,7 @@ mod environment;
 mod evidence;
 mod frame;
 mod gates;
+mod hooks;
 mod host;
 mod init;
 mod killed;
