@@ -77,6 +77,7 @@ pub(crate) enum Command {
     Trust(commands::trust::Args),
     WorkerId(commands::worker_id::Args),
     Completions(commands::completions::Args),
+    Hook(commands::hook::Args),
     Man(commands::man::Args),
 }
 
@@ -87,7 +88,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Looking", &["status", "log", "report", "runs", "why", "verify"]),
     ("Talking with a run", &["questions", "reply", "send", "kick", "abort", "ask"]),
     ("The daemon", &["daemon", "ping", "get-state", "shutdown"]),
-    ("For scripts", &["worker-id", "completions", "man"]),
+    ("For scripts", &["hook", "worker-id", "completions", "man"]),
 ];
 
 /// The whole command line as data, for parsing, completions and the manual.
@@ -101,6 +102,19 @@ pub(crate) fn command() -> clap::Command {
 pub(crate) fn parse() -> Result<Cli, clap::Error> {
     let matches = command().try_get_matches()?;
     Cli::from_arg_matches(&matches)
+}
+
+/// Whether a hook was called, for when the rest of the line makes no sense.
+pub(crate) fn is_hook() -> bool {
+    let mut words = std::env::args_os().skip(1);
+    while let Some(word) = words.next() {
+        if word == "-C" || word == "--directory" || word == "--color" {
+            words.next();
+        } else if !word.to_string_lossy().starts_with('-') {
+            return word == "hook";
+        }
+    }
+    false
 }
 
 /// Clap lists the subcommands in one heap; several dozen need groups.

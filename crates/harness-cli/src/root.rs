@@ -14,6 +14,9 @@ use crate::{
 pub(crate) const LEDGER: &str = "harness-tasks.json";
 pub(crate) const PIN: &str = "HARNESS_STATE_ROOT";
 
+/// How far above an agent's directory a hook looks for a ledger.
+const HOOK_PARENTS: usize = 8;
+
 /// A canonical path. Found once per command and handed on: no one else searches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StateRoot(PathBuf);
@@ -61,6 +64,21 @@ impl StateRoot {
             Some(pinned) => Ok(Self(pinned_root(pinned)?)),
             None => Self::discover(env, worktree).or_else(|_| Self::for_init(env, worktree)),
         }
+    }
+
+    /// The root that a hook is about: the pin, the project of the agent, or where the agent is. The
+    /// last two may be below the root, but not far. A pin without a ledger is no error here: an
+    /// agent's hooks are called in every project.
+    pub(crate) fn for_hook(env: &Environment, cwd: Option<&Path>, start: &Path) -> Option<Self> {
+        let pinned = env.path(PIN).and_then(|pinned| pinned.canonicalize().ok());
+        if let Some(root) = pinned.filter(|root| holds_ledger(root)) {
+            return Some(Self(root));
+        }
+        let bases = [env.path("CLAUDE_PROJECT_DIR"), Some(cwd.unwrap_or(start))];
+        bases.into_iter().flatten().filter_map(|base| base.canonicalize().ok()).find_map(|base| {
+            let mut near = base.ancestors().take(1 + HOOK_PARENTS);
+            near.find(|directory| holds_ledger(directory)).map(|root| Self(root.to_owned()))
+        })
     }
 
     pub(crate) fn path(&self) -> &Path {

@@ -44,6 +44,14 @@ impl Choice {
     }
 }
 
+/// The id that is made once and kept, where nobody was told one.
+pub(crate) fn of_terminal(
+    env: &Environment,
+    root: impl FnOnce() -> Result<StateRoot>,
+) -> Result<WorkerId> {
+    Choice { worker: None }.id(env, root)
+}
+
 /// One file per terminal session, so that a dozen terminals are a dozen workers. A session's number
 /// is that of its leader and comes back after its end; with the leader's start time it does not.
 fn terminal_file(workers: &Path) -> Result<PathBuf> {

@@ -10,6 +10,7 @@ pub(crate) mod demo;
 pub(crate) mod doctor;
 mod fields;
 pub(crate) mod get_state;
+pub(crate) mod hook;
 pub(crate) mod init;
 pub(crate) mod kick;
 pub(crate) mod log;
@@ -139,6 +140,7 @@ fn dispatch(invocation: &mut Invocation, cli: Cli) -> Result<ExitCode> {
         Command::Trust(args) => trust::run(invocation, args),
         Command::WorkerId(args) => worker_id::run(invocation, args),
         Command::Completions(args) => completions::run(invocation, args),
+        Command::Hook(args) => hook::run(invocation, args),
         Command::Man(args) => man::run(invocation, args),
     }
 }
@@ -154,7 +156,8 @@ fn tell(answer: &clap::Error, env: &Environment) -> ExitCode {
         // All errors of the binary begin alike, whoever found them.
         let text = text.replacen("error:", "Error:", 1);
         _ = io::Write::write_all(&mut io::stderr(), text.as_bytes());
-        return ExitCode::Usage;
+        // To an agent a hook that ends with 2 says "go on"; wrong usage must not.
+        return if args::is_hook() { ExitCode::Error } else { ExitCode::Usage };
     }
     let mut out = Out::new(ColorWhen::Auto, env);
     let text = match out.paint() {

@@ -15,6 +15,7 @@ mod environment;
 mod evidence;
 mod frame;
 mod gates;
+mod hooks;
 mod host;
 mod init;
 mod killed;

@@ -40,6 +40,17 @@ pub(crate) fn measure(
     }
     report.ratio("harness --version / empty program", median(ours), median(theirs.clone()), 2.0);
 
+    let nowhere = place.path().join("nowhere");
+    fs::create_dir(&nowhere)?;
+    let mut hooks = Vec::new();
+    for _ in 0..effort.rounds(300) {
+        let mut hook = Command::new(harness);
+        hook.args(["hook", "stop"]).current_dir(&nowhere);
+        hooks.push(start(hook)?);
+    }
+    let label = "harness hook stop, nothing to do / empty program";
+    report.ratio(label, median(hooks), median(theirs), 2.0);
+
     let root = place.path().join("root");
     fs::create_dir(&root)?;
     fs::write(root.join("harness-tasks.json"), ledger_of(10_000)?)?;

@@ -1,0 +1,292 @@
+//! `harness hook NAME`: what an agent's own hooks call, with JSON on standard input.
+//!
+//! Owns which hooks there are and when they say nothing. An agent waits for each of them at every
+//! turn, so most take no lock, repair nothing and start nothing; `claim` and `renew` change the
+//! ledger as any worker does.
+
+mod claim;
+mod outlook;
+mod payload;
+mod pre_compact;
+mod project;
+mod record;
+mod renew;
+mod self_reflect;
+mod session_start;
+mod stop;
+mod subagent_stop;
+mod teammate_idle;
+
+use std::{
+    ffi::OsString,
+    io::{self, IsTerminal, Read, Write},
+    panic::{self, AssertUnwindSafe},
+    path::Path,
+};
+
+use serde_json::{Value, json};
+
+use self::{payload::Payload, project::Project};
+use super::Invocation;
+use crate::{
+    environment::Environment,
+    exit::ExitCode,
+    failure::{Failure, Result},
+    render::visible,
+    root::StateRoot,
+};
+
+/// More than any agent sends; what is longer counts as nothing.
+const INPUT_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// Answer a hook of Claude Code or Codex
+///
+/// An agent's own hooks call this, with their JSON on standard input. NAME is one of stop,
+/// session-start, teammate-idle, subagent-stop, self-reflect, pre-compact, claim and renew. All but
+/// the last two say nothing where no ledger is being worked on (.harness-active). HARNESS_HOOKS=off
+/// silences them for a session; HARNESS_HOOK_LOG names a file for a line per call. Nothing but
+/// teammate-idle ever ends with 2, which agents take for "go on"; wrong usage is 1 here.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  harness hook stop < payload.json
+  echo '{\"session_id\":\"s\"}' | harness hook session-start
+  HARNESS_WORKER_ID=alice harness hook claim < /dev/null")]
+pub(crate) struct Args {
+    /// Which hook
+    // All words are taken here and judged below: clap would end wrong usage with 2.
+    #[arg(value_name = "NAME", allow_hyphen_values = true, trailing_var_arg = true)]
+    words: Vec<OsString>,
+}
+
+/// What can be called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Hook {
+    Stop,
+    SessionStart,
+    TeammateIdle,
+    SubagentStop,
+    SelfReflect,
+    PreCompact,
+    Claim,
+    Renew,
+}
+
+impl Hook {
+    const ALL: [Self; 8] = [
+        Self::Stop,
+        Self::SessionStart,
+        Self::TeammateIdle,
+        Self::SubagentStop,
+        Self::SelfReflect,
+        Self::PreCompact,
+        Self::Claim,
+        Self::Renew,
+    ];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Stop => "stop",
+            Self::SessionStart => "session-start",
+            Self::TeammateIdle => "teammate-idle",
+            Self::SubagentStop => "subagent-stop",
+            Self::SelfReflect => "self-reflect",
+            Self::PreCompact => "pre-compact",
+            Self::Claim => "claim",
+            Self::Renew => "renew",
+        }
+    }
+
+    /// Whether the supervisor of an agent that harness started decides this by itself.
+    const fn is_supervisors(self) -> bool {
+        match self {
+            Self::Stop | Self::SubagentStop | Self::TeammateIdle | Self::SelfReflect => true,
+            Self::SessionStart | Self::PreCompact | Self::Claim | Self::Renew => false,
+        }
+    }
+
+    /// The file that has to be there for it to say anything.
+    const fn marker(self) -> Option<&'static str> {
+        match self {
+            Self::Claim | Self::Renew => None,
+            Self::SelfReflect => Some(project::REFLECT),
+            Self::Stop
+            | Self::SessionStart
+            | Self::TeammateIdle
+            | Self::SubagentStop
+            | Self::PreCompact => Some(project::ACTIVE),
+        }
+    }
+}
+
+/// What a hook says, and whether the agent may do what it was about to do.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Answer {
+    stdout: String,
+    stderr: String,
+    ending: Ending,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Ending {
+    #[default]
+    Done,
+    /// The 2 by which agents hear that they are to go on, with the reason on standard error.
+    GoOn,
+}
+
+impl Ending {
+    const fn exit_code(self) -> ExitCode {
+        match self {
+            Self::Done => ExitCode::Done,
+            // The agents chose the number; here it is no wrong usage.
+            Self::GoOn => ExitCode::Usage,
+        }
+    }
+}
+
+impl Answer {
+    fn silent() -> Self {
+        Self::default()
+    }
+
+    fn json(document: &Value) -> Self {
+        Self { stdout: format!("{document}\n"), ..Self::default() }
+    }
+
+    fn block(reason: &str) -> Self {
+        Self::json(&json!({ "decision": "block", "reason": reason }))
+    }
+
+    fn go_on(reason: &str) -> Self {
+        Self { stderr: format!("{reason}\n"), ending: Ending::GoOn, ..Self::default() }
+    }
+
+    fn warn(self, text: &str) -> Self {
+        Self { stderr: format!("{}HARNESS: WARN {}\n", self.stderr, visible(text)), ..self }
+    }
+}
+
+pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
+    let hook = named(&args.words)?;
+    let payload = Payload::read(&input());
+    // Whatever is wrong inside, the agent is not to hear of it in a trace, nor to be held up.
+    panic::set_hook(Box::new(|_| {}));
+    let start = std::env::current_dir().unwrap_or_default();
+    let called = panic::catch_unwind(AssertUnwindSafe(|| call(invocation, hook, &payload, &start)));
+    let (root, mut answer) = called.unwrap_or_else(|_| (None, failed_inside(hook)));
+    if let Err(why) = record::append(&invocation.env, hook, root.as_ref(), &payload, &answer) {
+        answer = answer.warn(&format!("the hook is not in HARNESS_HOOK_LOG: {why}"));
+    }
+    invocation.out.raw(answer.stdout.as_bytes())?;
+    // Nobody is left to be told when this fails.
+    _ = io::stderr().write_all(answer.stderr.as_bytes());
+    Ok(answer.ending.exit_code())
+}
+
+fn named(words: &[OsString]) -> Result<Hook> {
+    let names = Hook::ALL.map(Hook::name).join(", ");
+    let [name, further @ ..] = words else {
+        return Err(Failure::error("no hook is named").hint(format!("there are {names}")));
+    };
+    let found = Hook::ALL.into_iter().find(|hook| name == hook.name());
+    let hook = found.ok_or_else(|| {
+        Failure::error(format!("there is no hook {:?}", name.to_string_lossy()))
+            .hint(format!("there are {names}"))
+    })?;
+    match further.first() {
+        None => Ok(hook),
+        Some(word) => {
+            let word = word.to_string_lossy();
+            Err(Failure::error(format!("the hook {} takes no argument {word:?}", hook.name()))
+                .hint("what it needs comes as JSON on standard input"))
+        }
+    }
+}
+
+/// What the agent sent. A person at a terminal sends nothing.
+fn input() -> Vec<u8> {
+    let stdin = io::stdin();
+    let mut bytes = Vec::new();
+    if stdin.is_terminal() {
+        return bytes;
+    }
+    let read = stdin.lock().take(INPUT_BYTES_MAX + 1).read_to_end(&mut bytes);
+    if read.is_err() || bytes.len() as u64 > INPUT_BYTES_MAX {
+        bytes.clear();
+    }
+    bytes
+}
+
+/// The answer, and the root that it is about. `start` is the working directory.
+fn call(
+    invocation: &Invocation,
+    hook: Hook,
+    payload: &Payload,
+    start: &Path,
+) -> (Option<StateRoot>, Answer) {
+    let env = &invocation.env;
+    let is_tool = hook.marker().is_none();
+    // Who asks for a task wants an answer in any case.
+    if !is_tool && (is_off(env) || (hook.is_supervisors() && env.get("HARNESS_RUN_ID").is_some())) {
+        return (None, Answer::silent());
+    }
+    let root = StateRoot::for_hook(env, payload.text("cwd").map(Path::new), start);
+    let answer = match hook {
+        Hook::Claim => claim::answer(invocation, root.as_ref(), payload),
+        Hook::Renew => renew::answer(invocation, root.as_ref(), payload),
+        _ => match &root {
+            Some(root) => in_project(env, hook, payload, root),
+            None => Answer::silent(),
+        },
+    };
+    (root, answer)
+}
+
+fn is_off(env: &Environment) -> bool {
+    env.get("HARNESS_HOOKS").is_some_and(|value| value.eq_ignore_ascii_case("off"))
+}
+
+/// A hook that says something only while its marker is there, and only to the sessions it is for.
+fn in_project(env: &Environment, hook: Hook, payload: &Payload, root: &StateRoot) -> Answer {
+    let project = Project::new(root);
+    let Some(mut marker) = hook.marker().and_then(|name| project.marker(name)) else {
+        return Answer::silent();
+    };
+    let mut warning = None;
+    if hook == Hook::SessionStart
+        && env.get("HARNESS_BIND").is_some_and(|value| value == "1")
+        && let Some(session) = payload.session()
+    {
+        warning = marker.bind(session).err();
+    }
+    if !marker.is_for(payload.session()) {
+        return Answer::silent();
+    }
+    let answer = match hook {
+        Hook::Stop => stop::answer(env, &project, &marker, payload),
+        Hook::SessionStart => session_start::answer(&project),
+        Hook::TeammateIdle => teammate_idle::answer(env, &project, payload),
+        Hook::SubagentStop => subagent_stop::answer(env, &project, payload),
+        Hook::SelfReflect => self_reflect::answer(env, &project, payload),
+        Hook::PreCompact => pre_compact::answer(env, &project),
+        // They were answered before.
+        Hook::Claim | Hook::Renew => Answer::silent(),
+    };
+    match warning {
+        None => answer,
+        Some(why) => answer.warn(&format!("this session is not bound: {why}")),
+    }
+}
+
+fn failed_inside(hook: Hook) -> Answer {
+    let error = "harness failed inside; this is a mistake in harness";
+    match hook {
+        Hook::Claim => Answer::json(&json!({ "claimed": false, "error": error })),
+        Hook::Renew => Answer::json(&json!({ "renewed": false, "error": error })),
+        _ => Answer::silent().warn(error),
+    }
+}
+
+#[cfg(test)]
+mod tests;

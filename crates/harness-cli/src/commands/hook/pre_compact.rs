@@ -1,0 +1,113 @@
+//! `pre-compact`: a context is about to be summed up. Says what the summary must keep.
+
+use std::{fs::OpenOptions, io::Read, os::unix::fs::OpenOptionsExt, path::Path};
+
+use harness::store::{RunStore, Runs as _};
+use harness_core::{
+    Ledger, Task, handoff,
+    log::escape,
+    run::{Run, RunId},
+};
+
+use super::{
+    Answer,
+    outlook::{self, Outlook},
+    project::{Project, shortened},
+};
+use crate::environment::Environment;
+
+const TEXT_CHARACTERS: usize = 10_000;
+const PART_CHARACTERS: usize = 2000;
+const TASKS_MAX: usize = 5;
+
+pub(super) fn answer(env: &Environment, project: &Project<'_>) -> Answer {
+    let mut text = String::from("HARNESS: keep all of this in the summary.\n");
+    let run = run(env, project);
+    match project.ledger() {
+        Ok(ledger) => text += &of_ledger(env, &ledger, run.as_ref()),
+        Err(why) => {
+            text += &format!("HARNESS: CONFIG error: cannot read harness-tasks.json: {why}\n");
+        }
+    }
+    if let Some(handoff) = handoff(project.path()) {
+        text += &format!("Handoff ({}):\n{}", handoff::PATH, shortened(&handoff, PART_CHARACTERS));
+    }
+    Answer { stdout: shortened(text.trim_end(), TEXT_CHARACTERS) + "\n", ..Answer::silent() }
+}
+
+fn of_ledger(env: &Environment, ledger: &Ledger, run: Option<&Run>) -> String {
+    let outlook = Outlook::of(ledger);
+    let objective = run.and_then(|run| run.objective.as_deref());
+    let objective = objective.or(ledger.head().goal.as_deref());
+    let objective = objective.unwrap_or("work through harness-tasks.json until nothing is left");
+    let mut text = format!("Objective: {}\n", part(objective));
+    let promise = run.map(|run| run.completion_promise.trim()).filter(|p| !p.is_empty());
+    text += &match promise {
+        Some(promise) => format!("Promise: say {} only when all of it is done.\n", part(promise)),
+        None => "Promise: a task is done only when its check passes (`harness task complete`).\n"
+            .to_owned(),
+    };
+    let current = current(env, &outlook);
+    for task in current.iter().take(TASKS_MAX) {
+        text += &of_task(task);
+    }
+    if current.is_empty() {
+        text += "Current task: none; take one with `harness task claim`.\n";
+    }
+    text + &format!("Ledger: {}\n", outlook.summary())
+}
+
+/// What whoever calls works on, as far as anybody can tell.
+fn current<'a>(env: &Environment, outlook: &Outlook<'a>) -> Vec<&'a Task> {
+    let named = env.get("HARNESS_TASK_ID").and_then(|id| id.to_str());
+    let named = outlook.in_progress.iter().find(|task| Some(task.id.as_str()) == named);
+    if let Some(task) = named {
+        return vec![task];
+    }
+    match outlook::worker(env).filter(|_| outlook.is_concurrent()) {
+        Some(worker) => outlook.of_workers(&[worker]),
+        None => outlook.in_progress.clone(),
+    }
+}
+
+fn of_task(task: &Task) -> String {
+    let mut text = format!("Current task: {}\n", outlook::named(task));
+    if let Some(instructions) = &task.instructions {
+        text += &format!("  Instructions: {}\n", part(instructions));
+    }
+    if let Some(check) = task.check() {
+        text += &format!("  Check: {}\n", part(check));
+    }
+    if let Some(last) = task.checkpoints.last() {
+        let described = part(&last.description);
+        text += &format!("  Last checkpoint: {}/{} {described}\n", last.step, last.total);
+    }
+    text
+}
+
+/// One line of what people wrote.
+fn part(text: &str) -> String {
+    shortened(&escape(text.trim()), PART_CHARACTERS)
+}
+
+/// Of an agent that harness started: what it was started for.
+fn run(env: &Environment, project: &Project<'_>) -> Option<Run> {
+    let id = RunId::parse(env.get("HARNESS_RUN_ID")?.to_str()?).ok()?;
+    RunStore::look(project.path()).ok()??.run(&id).ok()?
+}
+
+/// What the agent keeps for its next context. A link is not followed: what it leads to is not the
+/// agent's word.
+fn handoff(root: &Path) -> Option<String> {
+    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+    let mut options = OpenOptions::new();
+    let file = options.read(true).custom_flags(flags.bits().cast_signed());
+    let file = file.open(root.join(handoff::PATH)).ok()?;
+    if !file.metadata().ok()?.is_file() {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    file.take(handoff::BYTES_MAX as u64 + 1).read_to_end(&mut bytes).ok()?;
+    let state = handoff::read(&bytes).handoff?.resumed_state();
+    (!state.is_empty()).then_some(state)
+}

@@ -1,0 +1,148 @@
+//! `stop`: an agent wants to end its turn. It may, when the ledger has nothing left for it.
+
+use std::collections::HashSet;
+
+use harness_core::{Ledger, Task, ledger::ConcurrencyMode};
+
+use super::{
+    Answer,
+    outlook::{self, Outlook},
+    payload::Payload,
+    project::{ACTIVE, COUNTER, Marker, Project, REFLECT},
+};
+use crate::environment::Environment;
+
+/// An agent that is kept going this often without completing anything is let go.
+const BLOCKS_MAX: u64 = 8;
+/// How many tasks are named as being worked on.
+const NAMED_MAX: usize = 5;
+
+pub(super) fn answer(
+    env: &Environment,
+    project: &Project<'_>,
+    marker: &Marker,
+    payload: &Payload,
+) -> Answer {
+    let ledger = match project.ledger() {
+        Ok(ledger) => ledger,
+        Err(why) if payload.is_kept_going() => {
+            return allow(project).warn(&format!("cannot read harness-tasks.json: {why}"));
+        }
+        Err(why) => return Answer::block(&unreadable(&why)),
+    };
+    if sessions_are_used_up(&ledger) || tasks_are_used_up(project, &ledger) {
+        return allow(project);
+    }
+    let outlook = Outlook::of(&ledger);
+    let claimed = claimed_here(env, &outlook);
+    if outlook.has_open() || !claimed.is_empty() {
+        return block(project, payload, &outlook, &claimed);
+    }
+    // Whoever works on a task still needs the marker, and so does what waits behind a gate.
+    if outlook.in_progress.is_empty() && ledger.selection().due_gate().is_none() {
+        return finish(project, marker);
+    }
+    allow(project)
+}
+
+/// The claimed tasks that keep this agent from ending. A worker among others is not kept for theirs.
+fn claimed_here<'a>(env: &Environment, outlook: &Outlook<'a>) -> Vec<&'a Task> {
+    let worker = outlook::worker(env).filter(|_| outlook.is_concurrent());
+    let counts = |task: &&Task| match (worker, outlook::owner(task)) {
+        (Some(worker), Some(by)) => worker == by,
+        (Some(_), None) | (None, _) => true,
+    };
+    outlook.in_progress.iter().copied().filter(counts).collect()
+}
+
+fn sessions_are_used_up(ledger: &Ledger) -> bool {
+    let head = ledger.head();
+    let most = u64::try_from(head.session_config.max_sessions).unwrap_or(0);
+    most > 0 && head.session_count >= most
+}
+
+fn tasks_are_used_up(project: &Project<'_>, ledger: &Ledger) -> bool {
+    let head = ledger.head();
+    let most = usize::try_from(head.session_config.max_tasks_per_session).unwrap_or(0);
+    if most == 0 || head.session_config.concurrency_mode == ConcurrencyMode::Concurrent {
+        return false;
+    }
+    let ids: HashSet<&str> = ledger.tasks().map(|task| task.id.as_str()).collect();
+    let session = format!("] [SESSION-{}] ", head.session_count);
+    let ended = |line: &&String| {
+        let Some((_, fact)) = line.split_once(&session) else { return false };
+        let failed = fact.strip_prefix("ERROR [").and_then(|rest| rest.split_once(']'));
+        fact.starts_with("Completed [") || failed.is_some_and(|(id, _)| ids.contains(id))
+    };
+    project.log_tail().iter().filter(ended).count() >= most
+}
+
+fn allow(project: &Project<'_>) -> Answer {
+    project.remove(COUNTER);
+    Answer::silent()
+}
+
+/// Nothing is left. What is to be looked back on is marked first: a crash in between leaves a stop
+/// that is asked for again.
+fn finish(project: &Project<'_>, marker: &Marker) -> Answer {
+    let marked = project.write(REFLECT, marker.text());
+    project.remove(ACTIVE);
+    let answer = allow(project);
+    match marked {
+        Ok(()) => answer,
+        Err(why) => answer.warn(&why),
+    }
+}
+
+fn block(
+    project: &Project<'_>,
+    payload: &Payload,
+    outlook: &Outlook<'_>,
+    claimed: &[&Task],
+) -> Answer {
+    let completed = outlook.completed();
+    let blocks = 1 + blocks_so_far(project, completed);
+    if payload.is_kept_going() && blocks > BLOCKS_MAX {
+        return allow(project).warn(&format!(
+            "kept going {BLOCKS_MAX} times and nothing was completed: this agent may stop"
+        ));
+    }
+    if let Err(why) = project.write(COUNTER, &format!("{blocks},{completed}")) {
+        // Without its counter this could go on for ever.
+        if payload.is_kept_going() {
+            return allow(project).warn(&format!("{why}: this agent may stop"));
+        }
+        return Answer::block(&reason(outlook, claimed)).warn(&why);
+    }
+    Answer::block(&reason(outlook, claimed))
+}
+
+/// In a row, since something was last completed. A file that makes no sense counts as none.
+fn blocks_so_far(project: &Project<'_>, completed: usize) -> u64 {
+    let text = project.read(COUNTER).unwrap_or_default();
+    let Some((blocks, then)) = text.trim().split_once(',') else { return 0 };
+    match (blocks.trim().parse::<u64>(), then.trim().parse::<usize>()) {
+        (Ok(blocks), Ok(then)) if completed <= then => blocks.min(BLOCKS_MAX),
+        _ => 0,
+    }
+}
+
+fn reason(outlook: &Outlook<'_>, claimed: &[&Task]) -> String {
+    let mut text = String::from("HARNESS: the ledger has work left, so do not stop yet.\n");
+    text += &format!("HARNESS: {}\n", outlook.summary());
+    for task in claimed.iter().take(NAMED_MAX) {
+        text += &format!("HARNESS: in progress: {}\n", outlook::named(task));
+    }
+    text + "Go on: finish what is in progress, then take the next task (`harness task claim`). Say \
+            how far you are with `harness task checkpoint`. `harness task complete` runs the task's \
+            check; a task counts as done only when that passes. Where you can not go on, say why \
+            with `harness task fail`."
+}
+
+fn unreadable(why: &str) -> String {
+    format!(
+        "HARNESS: CONFIG error: cannot read harness-tasks.json: {why}\n\
+         Do not stop yet: nobody can tell what is left. Look at harness-tasks.json and mend it; \
+         harness-tasks.json.bak has the version before, and `harness doctor` says what is wrong."
+    )
+}
