@@ -82,15 +82,16 @@ fn random_inputs(hook: Hook, cases: u32) {
 }
 
 #[test]
-fn ten_thousand_inputs_to_each_hook_that_only_reads() {
+fn no_input_breaks_a_hook_that_only_reads() {
     for hook in Hook::ALL.into_iter().filter(|hook| hook.marker().is_some()) {
-        random_inputs(hook, 10_000);
+        random_inputs(hook, 2_000);
     }
 }
 
 #[test]
-fn ten_thousand_inputs_to_claim_and_renew() {
+fn no_input_breaks_claim_and_renew() {
     for hook in [Hook::Claim, Hook::Renew] {
-        random_inputs(hook, 10_000);
+        // Each that claims is a durable write.
+        random_inputs(hook, 400);
     }
 }
