@@ -134,9 +134,7 @@ fn an_agent_that_nobody_named_is_the_first_that_is_installed() {
 #[test]
 fn what_keeps_a_session_from_starting_is_said_and_nothing_is_touched() {
     let env = world();
-    env.run(["run", "--agent", "gemini"])
-        .code(5)
-        .stderr_contains("no adapter for agent gemini yet");
+    env.run(["run", "--agent", "nobody"]).code(5).stderr_contains("there is no agent \"nobody\"");
     add(&env, "true", "true", &[]);
     env.write("a", "x").git(["add", "a"]);
     env.run(["run", "--agent", "shell"])

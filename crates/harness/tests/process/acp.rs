@@ -169,7 +169,7 @@ pub(crate) fn acp_agents_say_why_they_ended() {
         )
     };
     for (rest, expected) in [
-        ("answer 4 '{\"stopReason\":\"max_turn_requests\"}'".to_owned(), "Finished"),
+        ("answer 4 '{\"stopReason\":\"max_turn_requests\"}'".to_owned(), "CutShort"),
         ("answer 4 '{\"stopReason\":\"max_tokens\"}'".to_owned(), "OutOfContext"),
         ("answer 4 '{\"stopReason\":\"refusal\"}'".to_owned(), "Refused"),
         ("answer 4 '{\"stopReason\":\"cancelled\"}'".to_owned(), "Crashed"),

@@ -73,12 +73,13 @@ pub(super) enum Found {
 }
 
 pub(super) fn found(connection: &Connection) -> rusqlite::Result<Found> {
-    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    // In one statement, so that both are of one moment: somebody else may be making it.
+    let sql = "SELECT (SELECT user_version FROM pragma_user_version), count(*) FROM sqlite_master";
+    let (version, tables): (i64, i64) =
+        connection.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
     if version > VERSION {
         return Ok(Found::Newer(version));
     }
-    let tables: i64 =
-        connection.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0))?;
     Ok(match (version, tables) {
         (0, 0) => Found::Empty,
         (1.., 1..) => Found::Known,
