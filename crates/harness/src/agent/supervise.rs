@@ -1,7 +1,6 @@
 //! What all adapters that run one process for one prompt have in common.
 
 mod converse;
-mod talk;
 
 use std::collections::VecDeque;
 
@@ -16,7 +15,6 @@ use crate::{
 };
 
 pub(super) use converse::{Asked, Dialogue, Voice, converse};
-pub(super) use talk::{Partner, Talk, talk};
 
 /// What is kept of standard output: the final text is its end.
 pub(super) const FINAL_BYTES: usize = 1024 * 1024;

@@ -9,16 +9,12 @@ use harness_core::{
 use serde_json::{Value, json};
 
 use super::{
-    line,
     parse::{Assistant, Block, ControlRequest, Message, Outcome, Question, System, parse},
     permission,
     usage::{Account, Costs},
     user_message,
 };
-use crate::{
-    agent::supervise::{Partner, Talk},
-    process::Line,
-};
+use crate::agent::supervise::{Asked, Dialogue, Voice};
 
 /// Of the answer of a tool, told to whoever watches. All of it is in the transcript.
 const RESULT_BYTES_MAX: usize = 64 * 1024;
@@ -209,30 +205,34 @@ enum Reply {
     HangUp,
 }
 
-impl Talk for Heard {
-    fn heard(&mut self, line: &Line, partner: &mut Partner<'_>) {
-        let Some(message) = parse(&line.bytes) else {
-            self.noise_lines += u64::from(!line.bytes.trim_ascii().is_empty());
+impl Dialogue for Heard {
+    fn hear(&mut self, line: &str, voice: &mut Voice<'_>) {
+        let line = voice.text(line);
+        let Some(message) = parse(line.as_bytes()) else {
+            self.noise_lines += u64::from(!line.trim().is_empty());
             return;
         };
-        let was_at_work = !self.tools.is_empty();
-        let reply = self.take(message, |event| partner.tell(event));
-        match (was_at_work, !self.tools.is_empty()) {
-            (false, true) => partner.ignore_silence(),
-            (true, false) => partner.mind_silence(),
-            (true, true) | (false, false) => {}
-        }
-        match reply {
-            Some(Reply::Say(value)) => partner.say(&super::line(&value)),
-            Some(Reply::HangUp) => partner.hang_up(),
+        match self.take(message, |event| voice.tell(event)) {
+            Some(Reply::Say(value)) => voice.say(&value),
+            // It may have another turn to finish, so it is not shown the door.
+            Some(Reply::HangUp) => voice.hang_up(),
             None => {}
         }
     }
 
-    fn farewell(&mut self) -> Option<Vec<u8>> {
+    fn is_busy(&self) -> bool {
+        !self.tools.is_empty()
+    }
+
+    /// Interrupted, it can still say what it cost.
+    fn ask_to_stop(&mut self, voice: &mut Voice<'_>) -> Asked {
+        if self.outcome.is_some() {
+            return Asked::NoWay;
+        }
         let request = json!({ "subtype": "interrupt" });
         let ask = json!({ "type": "control_request", "request_id": "stop", "request": request });
-        self.outcome.is_none().then(|| line(&ask))
+        voice.say(&ask);
+        Asked::InWords
     }
 }
 

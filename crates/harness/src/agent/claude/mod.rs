@@ -24,7 +24,7 @@ use std::{
 use harness_core::agent::{End, FailureKind};
 use serde_json::json;
 
-use super::{Agent, BadCommand, Execution, Prompt, supervise::talk};
+use super::{Agent, BadCommand, Execution, Prompt, supervise::converse};
 use crate::{
     error::Result,
     process::{Allowed, Limits, Spec, Stdin},
@@ -125,7 +125,7 @@ impl ClaudeAgent {
             args: self.arguments(prompt),
             directory: prompt.work_tree.clone(),
             environment,
-            stdin: Stdin::Open(line(&user_message(&prompt.text))),
+            stdin: Stdin::Open(format!("{}\n", user_message(&prompt.text)).into_bytes()),
             limits: Limits { stall: self.stall.or(prompt.limits.stall), ..prompt.limits.clone() },
             label: prompt.run_id.clone(),
             records: Some(prompt.records()),
@@ -159,7 +159,7 @@ impl Agent for ClaudeAgent {
         let file = prompt.file("md", &prompt.text)?;
         let spec = self.spec(&prompt, &file);
         let mut heard = Heard::new(self.costs, self.window.load(Ordering::Relaxed), self.threshold);
-        let ran = match talk(spec, &prompt, execution, &mut heard).await? {
+        let ran = match converse(spec, &prompt, execution, &mut heard).await? {
             Err(end) => return Ok(end),
             Ok(ran) => ran,
         };
@@ -190,8 +190,4 @@ fn user_message(text: &str) -> serde_json::Value {
         "parent_tool_use_id": null,
         "session_id": "",
     })
-}
-
-fn line(value: &serde_json::Value) -> Vec<u8> {
-    format!("{value}\n").into_bytes()
 }

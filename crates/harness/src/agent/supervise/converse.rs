@@ -13,6 +13,7 @@ use crate::{
     error::Result,
     process::{Chunk, Event, Job, Lines, Redactor, Source, Spec, State, Transcript},
 };
+
 /// A line may hold all that a tool printed. One that is longer is cut, and no JSON any more.
 const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
@@ -50,9 +51,22 @@ pub(in crate::agent) struct Voice<'a> {
     execution: &'a Execution,
     pub(in crate::agent) redactor: &'a Redactor,
     said: Vec<u8>,
+    hangs_up: bool,
 }
 
-impl Voice<'_> {
+impl<'a> Voice<'a> {
+    fn new(execution: &'a Execution, redactor: &'a Redactor) -> Voice<'a> {
+        Voice { execution, redactor, said: Vec::new(), hangs_up: false }
+    }
+
+    /// All that was meant for the program reaches it.
+    fn speak(self, job: &mut Job) {
+        job.say(&self.said);
+        if self.hangs_up {
+            job.hang_up();
+        }
+    }
+
     /// Tells the run. What is secret in it is the caller's to hide.
     pub(in crate::agent) fn tell(&self, event: AgentEvent) {
         self.execution.tell(event);
@@ -79,6 +93,11 @@ impl Voice<'_> {
     pub(in crate::agent) fn say(&mut self, message: &Value) {
         self.said.extend_from_slice(message.to_string().as_bytes());
         self.said.push(b'\n');
+    }
+
+    /// Says nothing more: most programs end then, when they are done.
+    pub(in crate::agent) fn hang_up(&mut self) {
+        self.hangs_up = true;
     }
 }
 
@@ -128,7 +147,7 @@ pub(in crate::agent) async fn converse(
     }
     transcript.finish()?;
     let Talk { lines, stderr, is_asked, is_closed, .. } = talk;
-    let mut voice = Voice { execution, redactor: &redactor, said: Vec::new() };
+    let mut voice = Voice::new(execution, &redactor);
     if let Some(last) = lines.finish() {
         dialogue.hear(&last.text(), &mut voice);
     }
@@ -182,15 +201,14 @@ impl<'a> Talk<'a> {
         if chunk.source == Source::Stderr {
             return self.stderr.push(&chunk.bytes);
         }
-        let mut voice = Voice { execution, redactor: self.redactor, said: Vec::new() };
+        let mut voice = Voice::new(execution, self.redactor);
         for line in self.lines.push(&chunk.bytes) {
             // What was cut is no message, whatever it began with.
             if line.cut_bytes == 0 {
                 dialogue.hear(&String::from_utf8_lossy(&line.bytes), &mut voice);
             }
         }
-        let said = voice.said;
-        job.say(&said);
+        voice.speak(job);
         self.follow(job, dialogue);
     }
 
@@ -209,12 +227,11 @@ impl<'a> Talk<'a> {
 
     fn stop(&mut self, job: &mut Job, execution: &Execution, dialogue: &mut impl Dialogue) {
         self.is_asked = true;
-        let mut voice = Voice { execution, redactor: self.redactor, said: Vec::new() };
+        let mut voice = Voice::new(execution, self.redactor);
         match dialogue.ask_to_stop(&mut voice) {
             Asked::NoWay => job.request_stop(execution.stopped_by()),
             Asked::InWords => {
-                let said = voice.said;
-                job.say(&said);
+                voice.speak(job);
                 self.leave_at = Instant::now().checked_add(self.grace);
             }
         }
