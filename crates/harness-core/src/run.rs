@@ -334,6 +334,38 @@ pub struct Run {
     pub lease: Option<RunLease>,
 }
 
+impl Run {
+    /// What ends a run when nobody chose another word.
+    pub const PROMISE: &str = "TASK_COMPLETE";
+
+    /// A row of which nothing has happened yet; the caller names what it is for.
+    pub fn queued(id: RunId, now: Timestamp) -> Self {
+        Self {
+            id,
+            created_at: now,
+            updated_at: now,
+            status: RunStatus::Queued,
+            objective: None,
+            task: None,
+            epoch: None,
+            agent: String::new(),
+            agent_command: None,
+            verify: None,
+            workspace: String::new(),
+            iteration_count: 0,
+            completion_promise: Self::PROMISE.to_owned(),
+            limits: RunLimits::default(),
+            stop_reason: None,
+            provider_session_id: None,
+            parent: None,
+            usage: Usage::default(),
+            deadline: None,
+            wake_at: None,
+            lease: None,
+        }
+    }
+}
+
 /// One row of `iterations`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Iteration {

@@ -70,6 +70,13 @@ pub struct Violation {
     pub what: String,
 }
 
+impl Violation {
+    /// `Err` of it, for a checker's last line.
+    pub fn of<T>(checker: &'static str, what: String) -> Result<T, Self> {
+        Err(Self { checker, what })
+    }
+}
+
 type Verdict = Result<(), String>;
 type OfStep = fn(&Step<'_>, &History) -> Verdict;
 

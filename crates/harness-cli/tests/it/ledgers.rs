@@ -37,3 +37,22 @@ somebody's own \u{1b}[2J note
 [2025-07-01T11:00:00Z] [SESSION-2] ERROR [task-004] [TEST_FAIL] exit 1
 [2025-07-01T11:00:00Z] [SESSION-2] LOCK released
 ";
+
+/// A task on the wire begins with the published keys, in their order; more may follow.
+#[track_caller]
+pub(crate) fn assert_leads_with_wire_keys(task: &serde_json::Value) {
+    let published = [
+        "id",
+        "description",
+        "status",
+        "dependencies",
+        "started_at",
+        "completed_at",
+        "claimed_by",
+        "timeout_seconds",
+        "instructions",
+        "role",
+    ];
+    let keys: Vec<_> = task.as_object().unwrap().keys().take(published.len()).collect();
+    assert_eq!(keys, published);
+}

@@ -7,7 +7,7 @@ use harness_core::{
     CommitId, Epoch, TaskId, Timestamp,
     agent::Usage,
     command::{OfRun, RunStep, Take},
-    run::{Ending, Owner, Run, RunId, RunLimits, RunStatus, StopReason},
+    run::{Ending, Owner, Run, RunId, RunLimits, StopReason},
 };
 use insta::assert_snapshot;
 use rusqlite::Connection;
@@ -28,27 +28,10 @@ fn at(minute: i64) -> Timestamp {
 
 fn opened(id: &str, minute: i64) -> Run {
     Run {
-        id: RunId::parse(id).unwrap(),
-        created_at: at(minute),
-        updated_at: at(minute),
-        status: RunStatus::Queued,
-        objective: None,
-        task: None,
-        epoch: None,
         agent: "claude".to_owned(),
-        agent_command: None,
-        verify: None,
         workspace: "/work".to_owned(),
-        iteration_count: 0,
-        completion_promise: "TASK_COMPLETE".to_owned(),
         limits: RunLimits { max_iterations: 10, ..RunLimits::default() },
-        stop_reason: None,
-        provider_session_id: None,
-        parent: None,
-        usage: Usage::default(),
-        deadline: None,
-        wake_at: None,
-        lease: None,
+        ..Run::queued(RunId::parse(id).unwrap(), at(minute))
     }
 }
 

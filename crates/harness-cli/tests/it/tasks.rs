@@ -5,7 +5,7 @@ use std::fs;
 use insta::assert_snapshot;
 use serde_json::Value;
 
-use crate::environment::TestEnvironment;
+use crate::{environment::TestEnvironment, ledgers::assert_leads_with_wire_keys};
 
 fn world() -> TestEnvironment {
     let env = TestEnvironment::with_git().variable("HARNESS_WORKER_ID", "w");
@@ -122,22 +122,7 @@ fn an_attempt_from_claim_to_completion() {
     let env = world();
     env.run(["add", "one", "--validate", "test -f done"]).success();
     let claim = env.run(["task", "claim"]).success().json();
-    let keys: Vec<_> = claim["task"].as_object().unwrap().keys().take(10).cloned().collect();
-    assert_eq!(
-        keys,
-        [
-            "id",
-            "description",
-            "status",
-            "dependencies",
-            "started_at",
-            "completed_at",
-            "claimed_by",
-            "timeout_seconds",
-            "instructions",
-            "role"
-        ]
-    );
+    assert_leads_with_wire_keys(&claim["task"]);
     assert_eq!(claim["task"]["status"], "running");
     let env = env.variable("HARNESS_TASK_ID", "task-001").variable("HARNESS_EPOCH", "1");
     env.run(["task", "checkpoint", "--step", "1", "--total", "2", "half \"way\"\nthere"]).success();

@@ -26,27 +26,13 @@ pub(crate) fn owner() -> Owner {
 
 pub(crate) fn run() -> Run {
     Run {
-        id: RunId::of_bits(1),
-        created_at: at(START),
-        updated_at: at(START),
         status: RunStatus::Running,
         objective: Some("write it".into()),
-        task: None,
-        epoch: None,
         agent: "a".into(),
-        agent_command: None,
-        verify: None,
         workspace: "/w".into(),
-        iteration_count: 0,
         completion_promise: "DONE".into(),
         limits: RunLimits { max_iterations: 10, ..RunLimits::default() },
-        stop_reason: None,
-        provider_session_id: None,
-        parent: None,
-        usage: Usage::default(),
-        deadline: None,
-        wake_at: None,
-        lease: None,
+        ..Run::queued(RunId::of_bits(1), at(START))
     }
 }
 

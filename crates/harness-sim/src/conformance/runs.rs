@@ -46,27 +46,11 @@ pub fn owner(pid: u32) -> Owner {
 /// A run with an objective.
 pub fn run(number: u64) -> Run {
     Run {
-        id: id(number),
-        created_at: at(i64::try_from(number).unwrap()),
-        updated_at: at(i64::try_from(number).unwrap()),
-        status: RunStatus::Queued,
         objective: Some("write a report".to_owned()),
-        task: None,
-        epoch: None,
         agent: "claude".to_owned(),
-        agent_command: None,
-        verify: None,
         workspace: "/work".to_owned(),
-        iteration_count: 0,
-        completion_promise: "TASK_COMPLETE".to_owned(),
         limits: RunLimits { max_iterations: 10, ..RunLimits::default() },
-        stop_reason: None,
-        provider_session_id: None,
-        parent: None,
-        usage: Usage::default(),
-        deadline: None,
-        wake_at: None,
-        lease: None,
+        ..Run::queued(id(number), at(i64::try_from(number).unwrap()))
     }
 }
 

@@ -19,7 +19,7 @@ use super::{
     Flaw,
     character::Character,
     fate::{limits, prices, raised},
-    process::{Life, Lived, live, owner, row, take},
+    process::{Life, Lived, Process, owner, row, take},
     stage::{Fate, Stage},
     world::cannot_set_up,
 };
@@ -93,7 +93,7 @@ impl ObjectiveWorld {
         }
         match self.row()?.status {
             RunStatus::Succeeded => self.is_finished(self.disturbed + QUIET),
-            other => broken("an_honest_agent_completes", format!("it is {other}")),
+            other => Violation::of("an_honest_agent_completes", format!("it is {other}")),
         }
     }
 
@@ -108,41 +108,22 @@ impl ObjectiveWorld {
         quiet: bool,
         before: &Run,
     ) -> Result<Option<Outcome>, Violation> {
-        let hub = Hub::new(format!("process-{number}"));
-        let owner = owner(number);
-        let anew = {
-            let mut state = self.stage.state();
-            let fate = Fate::any(&mut state.random, quiet);
-            state.character =
-                if quiet { Character::Honest } else { Character::any(&mut state.random) };
-            let character = state.character;
-            state.story.tell(|| format!("process {number} starts: {fate:?}, {character:?}"));
-            state.begin(fate, hub.clone());
-            let more = before.iteration_count + 1 + state.random.below(3) as u32;
-            match state.random.below(4) {
-                _ if quiet => raised(Some(before.iteration_count + 10)),
+        let quiet = quiet.then_some(Character::Honest);
+        let process = Process { stage: &self.stage, root: self.root.path(), number, quiet };
+        let life = Life::Objective { afresh: before.status.is_over() };
+        let lived = process.run(life, |random| {
+            let more = before.iteration_count + 1 + random.below(3) as u32;
+            match random.below(4) {
+                _ if quiet.is_some() => raised(Some(before.iteration_count + 10)),
                 0 => raised(Some(more)),
                 1 => Anew { max_iterations: Some(more), ..Anew::default() },
                 _ => Anew::default(),
             }
-        };
-        let life = Life::Objective { afresh: before.status.is_over() };
-        let result = match take(&self.stage, &owner, anew) {
-            Ok(Ok(_)) => live(&self.stage, self.root.path(), hub, &owner, life),
-            Ok(Err(refusal)) => Err(harness::Error::message(refusal.to_string())),
-            Err(error) => Err(harness::Error::Commit(error)),
-        };
-        let mut state = self.stage.state();
-        state.end();
-        state.story.tell(|| format!("process {number} ends: {result:?}"));
-        if let Some(violation) = state.violation.take() {
-            return Err(violation);
-        }
-        match result {
-            _ if state.dead => Ok(None),
-            Ok(Lived::Objective(outcome)) => Ok(Some(outcome)),
-            Ok(Lived::Ledger(stopped)) => broken("set_up", format!("{stopped:?}")),
-            Err(e) => broken("no_error_but_a_kill", e.to_string()),
+        });
+        match lived? {
+            Some(Lived::Objective(outcome)) => Ok(Some(outcome)),
+            Some(Lived::Ledger(stopped)) => Violation::of("set_up", format!("{stopped:?}")),
+            None => Ok(None),
         }
     }
 
@@ -151,12 +132,12 @@ impl ObjectiveWorld {
         let stored = (row.status, row.stop_reason);
         if stored != (outcome.reason.status(), Some(outcome.reason)) {
             let what = format!("{outcome:?}, and the row has {stored:?}");
-            return broken("the_outcome_is_stored", what);
+            return Violation::of("the_outcome_is_stored", what);
         }
         let interrupted = self.stage.state().interrupted_at.is_some();
         let by_itself = outcome.reason != StopReason::Cancelled;
         if !interrupted && !by_itself {
-            return broken("who_is_cancelled_was_asked", format!("{outcome:?}"));
+            return Violation::of("who_is_cancelled_was_asked", format!("{outcome:?}"));
         }
         Ok(())
     }
@@ -176,7 +157,7 @@ impl ObjectiveWorld {
         let of_run = OfRun { run: before.id.clone(), by: Some(stranger), step };
         match state.runs.apply(now, &of_run) {
             Ok(Err(Refusal::RunTaken { .. })) => Ok(()),
-            other => broken("a_lease_is_respected", format!("a stranger got {other:?}")),
+            other => Violation::of("a_lease_is_respected", format!("a stranger got {other:?}")),
         }
     }
 
@@ -186,13 +167,11 @@ impl ObjectiveWorld {
         self.stage.state().begin(Fate { quiet: true, ..Fate::default() }, hub);
         match take(&self.stage, &owner(number), Anew::default()) {
             Ok(Err(Refusal::RunFinished { .. })) => Ok(()),
-            other => broken("finished_is_finished", format!("it was taken up again: {other:?}")),
+            other => {
+                Violation::of("finished_is_finished", format!("it was taken up again: {other:?}"))
+            }
         }
     }
-}
-
-fn broken<T>(checker: &'static str, what: String) -> Result<T, Violation> {
-    Err(Violation { checker, what })
 }
 
 fn check(number: u64) -> String {

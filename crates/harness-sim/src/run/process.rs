@@ -4,7 +4,7 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use harness::{
-    Committing, Cx, Harness, Hub, Ports, Result,
+    Committing, Cx, Harness, Hub, Ports,
     flows::{
         Judging, Looping, Team, Tools,
         ralph::{Errand, ralph},
@@ -17,7 +17,6 @@ use harness::{
 };
 use harness_core::{
     Run, RunId, Timestamp,
-    agent::Usage,
     command::{Anew, OfRun, RunStep, Take},
     format,
     machine::{
@@ -26,18 +25,20 @@ use harness_core::{
         work::{Runs, Session, Stopped},
     },
     promise,
-    run::{Owner, RunLimits, RunStatus},
+    run::{Owner, RunLimits},
 };
 use tokio::time::Instant;
 
 use super::{
     Flaw,
     agent::RunAgent,
+    character::Character,
     commit::{SimCommit, run_step},
     flaw::{FlawedGit, FlawedRuns},
     shell::RunShell,
-    stage::{Doom, Moment, Stage, gone},
+    stage::{Doom, Fate, Moment, Stage, gone},
 };
+use crate::{checkers::Violation, random::Random};
 
 const LEASE_SECONDS: u64 = 1800;
 
@@ -60,14 +61,59 @@ pub(super) enum Lived {
     Objective(iterate::Outcome),
 }
 
+/// One process, started after others and before more.
+pub(super) struct Process<'a> {
+    pub(super) stage: &'a Stage,
+    pub(super) root: &'a Path,
+    pub(super) number: usize,
+    /// Nobody disturbs it, and its agent is of this character.
+    pub(super) quiet: Option<Character>,
+}
+
+impl Process<'_> {
+    pub(super) fn owner(&self) -> Owner {
+        owner(self.number)
+    }
+
+    /// Takes the row up with what `choose` gives it anew, and lives. `None` where it was killed.
+    pub(super) fn run(
+        &self,
+        life: Life,
+        choose: impl FnOnce(&mut Random) -> Anew,
+    ) -> Result<Option<Lived>, Violation> {
+        let (stage, number) = (self.stage, self.number);
+        let hub = Hub::new(format!("process-{number}"));
+        let anew = {
+            let mut state = stage.state();
+            let fate = Fate::any(&mut state.random, self.quiet.is_some());
+            let character = self.quiet.unwrap_or_else(|| Character::any(&mut state.random));
+            state.character = character;
+            state.story.tell(|| format!("process {number} starts: {fate:?}, {character:?}"));
+            state.begin(fate, hub.clone());
+            choose(&mut state.random)
+        };
+        let owner = self.owner();
+        let result = match take(stage, &owner, anew) {
+            Ok(Ok(_)) => live(stage, self.root, hub, &owner, life),
+            Ok(Err(refusal)) => Err(harness::Error::message(refusal.to_string())),
+            Err(error) => Err(harness::Error::Commit(error)),
+        };
+        let mut state = stage.state();
+        state.end();
+        state.story.tell(|| format!("process {number} ends: {result:?}"));
+        if let Some(violation) = state.violation.take() {
+            return Err(violation);
+        }
+        match result {
+            _ if state.dead => Ok(None),
+            Ok(lived) => Ok(Some(lived)),
+            Err(e) => Violation::of("no_error_but_a_kill", e.to_string()),
+        }
+    }
+}
+
 /// Runs until it is over, or until the process is dead.
-pub(super) fn live(
-    stage: &Stage,
-    root: &Path,
-    hub: Hub,
-    owner: &Owner,
-    life: Life,
-) -> Result<Lived> {
+fn live(stage: &Stage, root: &Path, hub: Hub, owner: &Owner, life: Life) -> harness::Result<Lived> {
     let (parks, wakes) = (stage.clone(), stage.clone());
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -225,29 +271,11 @@ fn without_phases(bytes: &[u8]) -> Vec<u8> {
 
 /// The row that pays for everything, or that of an objective once it is given one.
 pub(super) fn row(limits: RunLimits) -> Run {
-    let now = Timestamp::from_seconds(1_751_363_000);
     Run {
-        id: RunId::of_bits(0),
-        created_at: now,
-        updated_at: now,
-        status: RunStatus::Queued,
-        objective: None,
-        task: None,
-        epoch: None,
         agent: "simulated".to_owned(),
-        agent_command: None,
-        verify: None,
         workspace: "/".to_owned(),
-        iteration_count: 0,
-        completion_promise: "TASK_COMPLETE".to_owned(),
         limits,
-        stop_reason: None,
-        provider_session_id: None,
-        parent: None,
-        usage: Usage::default(),
-        deadline: None,
-        wake_at: None,
-        lease: None,
+        ..Run::queued(RunId::of_bits(0), Timestamp::from_seconds(1_751_363_000))
     }
 }
 

@@ -2,10 +2,7 @@
 
 use std::{io, path::Path};
 
-use harness::{
-    Hub,
-    store::{FileStore, Locking, Runs as _, Store as _, disk::File},
-};
+use harness::store::{FileStore, Locking, Runs as _, Store as _, disk::File};
 use harness_core::{
     Command, TaskId, Timestamp,
     command::{Add, Anew, Edit},
@@ -18,8 +15,8 @@ use super::{
     character::Character,
     checkers,
     fate::{limits, prices, raised},
-    process::{Life, Lived, live, owner, row, session, take},
-    stage::{Fate, Stage},
+    process::{Life, Lived, Process, row, session},
+    stage::Stage,
 };
 use crate::{
     checkers::Violation,
@@ -82,47 +79,27 @@ impl RunWorld {
                 Some(Stopped::Complete) => return self.complete(),
                 Some(other) if quiet => {
                     let what = format!("undisturbed, and it stopped by {other:?}");
-                    return Err(Violation { checker: "ends_with_nothing_to_do", what });
+                    return Violation::of("ends_with_nothing_to_do", what);
                 }
                 Some(_) | None => self.cut_short += 1,
             }
         }
         let what = "the processes are used up".into();
-        Err(Violation { checker: "ends_with_nothing_to_do", what })
+        Violation::of("ends_with_nothing_to_do", what)
     }
 
     fn process(&mut self, number: usize, quiet: bool) -> Result<Option<Stopped>, Violation> {
-        let hub = Hub::new(format!("process-{number}"));
-        let owner = owner(number);
-        let anew = {
-            let mut state = self.stage.state();
-            let fate = Fate::any(&mut state.random, quiet);
-            state.character =
-                if quiet { Character::Mixed } else { Character::any(&mut state.random) };
-            let character = state.character;
-            state.story.tell(|| format!("process {number} starts: {fate:?}, {character:?}"));
-            state.begin(fate, hub.clone());
-            let more = quiet || state.random.percent(40);
+        let quiet = quiet.then_some(Character::Mixed);
+        let process = Process { stage: &self.stage, root: self.root.path(), number, quiet };
+        let session = session(self.max_tasks, process.owner().pid).map_err(cannot_set_up)?;
+        let lived = process.run(Life::Ledger(session), |random| {
+            let more = quiet.is_some() || random.percent(40);
             if more { raised(None) } else { Anew::default() }
-        };
-        let session = session(self.max_tasks, owner.pid).map_err(cannot_set_up)?;
-        let taken = take(&self.stage, &owner, anew);
-        let result = match taken {
-            Ok(Ok(_)) => live(&self.stage, self.root.path(), hub, &owner, Life::Ledger(session)),
-            Ok(Err(refusal)) => Err(harness::Error::message(refusal.to_string())),
-            Err(error) => Err(harness::Error::Commit(error)),
-        };
-        let mut state = self.stage.state();
-        state.end();
-        state.story.tell(|| format!("process {number} ends: {result:?}"));
-        if let Some(violation) = state.violation.take() {
-            return Err(violation);
-        }
-        match result {
-            _ if state.dead => Ok(None),
-            Ok(Lived::Ledger(stopped)) => Ok(Some(stopped)),
-            Ok(Lived::Objective(_)) => Ok(None),
-            Err(e) => Err(Violation { checker: "no_error_but_a_kill", what: e.to_string() }),
+        });
+        match lived? {
+            Some(Lived::Ledger(stopped)) => Ok(Some(stopped)),
+            Some(Lived::Objective(outcome)) => Violation::of("set_up", format!("{outcome:?}")),
+            None => Ok(None),
         }
     }
 
@@ -136,7 +113,7 @@ impl RunWorld {
         let loops = runs.iter().filter(|run| run.task.is_some()).count() as u64;
         if loops > most {
             let what = format!("{loops} loops were opened, not {most}");
-            return Err(Violation { checker: "agents_are_not_started_for_ever", what });
+            return Violation::of("agents_are_not_started_for_ever", what);
         }
         Ok(())
     }

@@ -131,27 +131,17 @@ async fn open(tools: &Tools, task: &Task, now: Timestamp) -> Result<Run> {
 }
 
 fn attempt_row(parent: &Run, id: harness::core::RunId, task: &Task, now: Timestamp) -> Run {
-    use harness::core::run::{RunLimits, RunStatus};
     let max_iterations = parent.limits.max_iterations;
     Run {
-        id,
-        created_at: now,
-        updated_at: now,
-        status: RunStatus::Queued,
-        objective: None,
         task: Some(task.id.clone()),
         epoch: task.epoch,
-        verify: None,
-        iteration_count: 0,
-        limits: RunLimits { max_iterations, ..RunLimits::default() },
-        stop_reason: None,
-        provider_session_id: None,
+        agent: parent.agent.clone(),
+        agent_command: parent.agent_command.clone(),
+        workspace: parent.workspace.clone(),
+        completion_promise: parent.completion_promise.clone(),
+        limits: harness::core::run::RunLimits { max_iterations, ..Default::default() },
         parent: Some(parent.id.clone()),
-        usage: harness::core::agent::Usage::default(),
-        deadline: None,
-        wake_at: None,
-        lease: None,
-        ..parent.clone()
+        ..Run::queued(id, now)
     }
 }
 

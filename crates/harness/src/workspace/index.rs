@@ -61,13 +61,7 @@ impl PrivateIndex {
         git: &Git,
         paths: impl IntoIterator<Item = &'a RepoPath>,
     ) -> Result<(), WorkspaceError> {
-        let input = nul_separated(paths);
-        if input.is_empty() {
-            return Ok(());
-        }
-        let call = git.write("update-index").index(&self.file);
-        let call = call.args(["--add", "--remove", "--replace", "-z", "--stdin"]);
-        call.input(input).output().map(drop)
+        self.update(git, &["--add", "--remove", "--replace"], paths)
     }
 
     /// Sets entries as given.
@@ -91,12 +85,21 @@ impl PrivateIndex {
         git: &Git,
         paths: impl IntoIterator<Item = &'a RepoPath>,
     ) -> Result<(), WorkspaceError> {
+        self.update(git, &["--force-remove"], paths)
+    }
+
+    fn update<'a>(
+        &self,
+        git: &Git,
+        how: &[&str],
+        paths: impl IntoIterator<Item = &'a RepoPath>,
+    ) -> Result<(), WorkspaceError> {
         let input = nul_separated(paths);
         if input.is_empty() {
             return Ok(());
         }
-        let call = git.write("update-index").index(&self.file);
-        call.args(["--force-remove", "-z", "--stdin"]).input(input).output().map(drop)
+        let call = git.write("update-index").index(&self.file).args(how).args(["-z", "--stdin"]);
+        call.input(input).output().map(drop)
     }
 
     /// Drops whatever lies at or below `paths`.

@@ -4,7 +4,6 @@ use harness::{
     clock::{Clock, SystemClock},
     core::{
         Ledger, Run, RunId,
-        agent::Usage,
         command::{Anew, OfRun, RunStep, Take},
         run::{Owner, RunLimits, RunStatus, StopReason},
         task::Status,
@@ -23,7 +22,6 @@ use crate::{
 pub(super) const LEASE_SECONDS: u64 = 300;
 /// What nobody means.
 const ITERATIONS_MAX: u32 = 1_000_000;
-const PROMISE: &str = "TASK_COMPLETE";
 
 /// A promise that can be kept by somebody.
 pub(super) fn promise(text: &str) -> Result<String, String> {
@@ -109,21 +107,14 @@ pub(super) fn close_stale(store: &RunStore, ledger: &Ledger, row: &Run) -> Resul
 
 /// A row that is about to be opened.
 pub(super) fn new(args: &Args, config: &Config, workspace: String) -> Run {
-    let now = SystemClock.now();
+    let promise = args.completion_promise.as_deref().unwrap_or(Run::PROMISE);
     Run {
-        id: new_id(),
-        created_at: now,
-        updated_at: now,
-        status: RunStatus::Queued,
         objective: args.objective.clone(),
-        task: None,
-        epoch: None,
         agent: super::agent_name(config, args.agent_command.as_deref()),
         agent_command: args.agent_command.clone(),
         verify: args.verify.clone(),
         workspace,
-        iteration_count: 0,
-        completion_promise: args.completion_promise.clone().unwrap_or_else(|| PROMISE.to_owned()),
+        completion_promise: promise.to_owned(),
         limits: RunLimits {
             max_iterations: args.max_iterations.unwrap_or(config.limits.max_iterations),
             max_cost_usd: args.max_cost.or(config.limits.max_cost),
@@ -132,13 +123,7 @@ pub(super) fn new(args: &Args, config: &Config, workspace: String) -> Run {
                 .max_duration
                 .or_else(|| config.limits.max_duration.map(|duration| duration.0.as_secs())),
         },
-        stop_reason: None,
-        provider_session_id: None,
-        parent: None,
-        usage: Usage::default(),
-        deadline: None,
-        wake_at: None,
-        lease: None,
+        ..Run::queued(new_id(), SystemClock.now())
     }
 }
 
