@@ -31,6 +31,9 @@ fn said(next: &Next<Effect, Stopped>) -> String {
             Entry::Recovered(action) => format!("recover {}: {}", task.id, action.name()),
         },
         Next::Start(Effect::Base { task }) => format!("base {task}"),
+        Next::Start(Effect::Gate { phase, until }) => {
+            format!("gate {} until {until:?}", phase.name)
+        }
         Next::Start(effect) => format!("{effect:?}").to_lowercase(),
         Next::Wait => "wait".into(),
         Next::Cancel(cause) => format!("cancel {cause:?}"),
@@ -39,15 +42,20 @@ fn said(next: &Next<Effect, Stopped>) -> String {
 }
 
 fn session(runs: Runs) -> Work {
+    Work::new(terms(runs))
+}
+
+fn terms(runs: Runs) -> Session {
     let worker = WorkerId::parse("w").unwrap();
-    Work::new(Session {
+    Session {
         worker,
         pid: 7,
         lease_seconds: 1800,
         max_tasks: 1,
         max_sessions: None,
         runs,
-    })
+        until: None,
+    }
 }
 
 #[track_caller]
@@ -302,4 +310,32 @@ fn what_stops_an_attempt_stops_the_session() {
         (number(1), "done Interrupted"),
     ]);
     check(session(Runs::On), &story);
+}
+
+#[test]
+fn when_its_time_is_up_nothing_is_begun_and_no_gate_goes_on() {
+    use harness_core::{ledger::Phase, machine::gate};
+    let until = Some(Timestamp::from_seconds(100));
+    let phase = Phase { name: "Plan".into(), gate: None, approve: true, passed_at: None };
+    let waits = |gate| ended(Ended::Peeked { next: None, gate });
+    let begun = [
+        (0, Input::Begin, "survey"),
+        (0, surveyed(Survey::default()), "prepare"),
+        (0, no_script(), "begin session"),
+    ];
+    let between_tasks = [(100, number(1), "end session")];
+    let at_a_gate = [
+        (0, number(1), "upkeep"),
+        (99, ok(), "peek"),
+        (99, waits(Some(phase)), "gate Plan until Some(1970-01-01T00:01:40Z)"),
+        (100, ended(Ended::Gated(gate::Outcome::Interrupted)), "end session"),
+    ];
+    let over = [(100, number(1), "done Budget(\"its time\")")];
+    for story in [&between_tasks[..], &at_a_gate] {
+        let mut work = Work::new(Session { until, ..terms(Runs::On) });
+        for (now, input, expected) in begun.iter().chain(story).chain(&over) {
+            let next = work.step(Timestamp::from_seconds(*now), input.clone());
+            assert_eq!(said(&next), *expected, "at {now}, told {input:?}");
+        }
+    }
 }

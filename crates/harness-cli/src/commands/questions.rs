@@ -12,13 +12,22 @@ use crate::{exit::ExitCode, failure::Result, render::one_line};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  harness questions")]
-pub(crate) struct Args {}
+  harness questions
+  harness questions --json | jq -r '.questions[].prompt_id'")]
+pub(crate) struct Args {
+    /// Answer with a JSON document
+    #[arg(long)]
+    json: bool,
+}
 
-pub(crate) fn run(invocation: &mut Invocation, _: Args) -> Result<ExitCode> {
+pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let root = invocation.root()?;
     let request = json!({ "command": "questions" });
     let open = invocation.ask_running(&root, request, Some(ANSWER_WITHIN))?;
+    if args.json {
+        invocation.out.document(&json!({ "questions": open }))?;
+        return Ok(ExitCode::Done);
+    }
     for question in open.as_array().into_iter().flatten() {
         let text = |name: &str| question[name].as_str().unwrap_or_default().to_owned();
         let (id, asked) = (text("prompt_id"), text("question"));

@@ -67,6 +67,8 @@ fn a_person_lets_a_phase_pass_by_the_daemon() {
     // It is asked once, however often somebody wants a task.
     assert_eq!(claim(&env), Value::Null);
     env.run(["questions"]).success().stdout(&format!("{id}: {question}"));
+    let document = env.run(["questions", "--json"]).success().json();
+    assert_eq!(document["questions"][0]["prompt_id"], id);
     env.run(["reply", id, "approve"]).success();
     let claimed = env.run(["task", "claim", "--wait"]).success().json();
     assert_eq!(claimed["task"]["id"], "build");

@@ -27,6 +27,8 @@ pub struct Session {
     pub max_sessions: Option<i64>,
     /// What follows at `max_tasks`.
     pub runs: Runs,
+    /// When its time is up. Nothing is begun after that, and no gate goes on.
+    pub until: Option<Timestamp>,
 }
 
 /// What follows when a session has worked on as many tasks as it may.
@@ -84,7 +86,12 @@ pub enum Effect {
         entry: attempt::Entry,
     },
     /// The gate that everything left waits for.
-    Gate(Phase),
+    Gate {
+        /// Whose.
+        phase: Phase,
+        /// What has said nothing by then says nothing.
+        until: Option<Timestamp>,
+    },
     /// Nothing is left to do: the marker goes.
     Close,
 }
@@ -200,6 +207,7 @@ pub struct Work {
     interrupted: Vec<Interrupted>,
     tasks_done: i64,
     interrupt: bool,
+    out_of_time: bool,
 }
 
 type Step = Next<Effect, Stopped>;
@@ -213,6 +221,7 @@ impl Work {
             interrupted: Vec::new(),
             tasks_done: 0,
             interrupt: false,
+            out_of_time: false,
         }
     }
 
@@ -248,8 +257,8 @@ impl Work {
 
     /// One interrupted attempt after the other; then the session proper begins.
     fn recover_next(&mut self) -> Step {
-        if self.interrupt {
-            return self.stop(Stopped::Interrupted);
+        if let Some(why) = self.halted() {
+            return self.stop(why);
         }
         let Some(found) = self.interrupted.pop() else { return self.begin_session() };
         let action = recovery::action(found.evidence);
@@ -281,8 +290,8 @@ impl Work {
 
     /// Between two tasks everything that can end a session is looked at.
     fn next_task(&mut self) -> Step {
-        if self.interrupt {
-            return self.stop(Stopped::Interrupted);
+        if let Some(why) = self.halted() {
+            return self.stop(why);
         }
         let most = self.session.max_tasks;
         if most > 0 && self.tasks_done >= most {
@@ -295,13 +304,14 @@ impl Work {
     }
 
     fn peeked(&mut self, next: Option<Box<Task>>, gate: Option<Phase>) -> Step {
-        if self.interrupt {
-            return self.stop(Stopped::Interrupted);
+        if let Some(why) = self.halted() {
+            return self.stop(why);
         }
         let task = match (next, gate) {
             (Some(task), _) => task,
             (None, Some(phase)) => {
-                return self.start(State::Gating(phase.name.clone()), Effect::Gate(phase));
+                let state = State::Gating(phase.name.clone());
+                return self.start(state, Effect::Gate { phase, until: self.session.until });
             }
             (None, None) => return self.stop(Stopped::Complete),
         };
@@ -319,13 +329,13 @@ impl Work {
         match outcome {
             gate::Outcome::Passed => self.next_task(),
             gate::Outcome::Closed { why, .. } => self.stop(Stopped::Gate { phase, why }),
-            gate::Outcome::Interrupted => self.stop(Stopped::Interrupted),
+            gate::Outcome::Interrupted => self.stop(self.halted().unwrap_or(Stopped::Interrupted)),
         }
     }
 
     fn based(&mut self, task: &Task, place: Place) -> Step {
-        if self.interrupt {
-            return self.stop(Stopped::Interrupted);
+        if let Some(why) = self.halted() {
+            return self.stop(why);
         }
         let command = Command::Claim(Claim {
             worker: self.session.worker.clone(),
@@ -362,6 +372,15 @@ impl Work {
                 Why::Limit(detail) => Stopped::Limit(detail),
                 Why::Budget(detail) => Stopped::Budget(detail),
             }),
+        }
+    }
+
+    /// Why nothing more is begun.
+    fn halted(&self) -> Option<Stopped> {
+        match (self.interrupt, self.out_of_time) {
+            (true, _) => Some(Stopped::Interrupted),
+            (false, true) => Some(Stopped::Budget("its time".to_owned())),
+            (false, false) => None,
         }
     }
 
@@ -443,7 +462,8 @@ impl Machine for Work {
     type Ended = Ended;
     type Outcome = Stopped;
 
-    fn step(&mut self, _: Timestamp, input: Input<Ended>) -> Step {
+    fn step(&mut self, now: Timestamp, input: Input<Ended>) -> Step {
+        self.out_of_time |= self.session.until.is_some_and(|until| until <= now);
         match input {
             Input::Begin => self.start(State::Surveying, Effect::Survey),
             Input::Ended(ended) => self.ended(ended),

@@ -125,7 +125,11 @@ fn live(stage: &Stage, root: &Path, hub: Hub, owner: &Owner, life: Life) -> harn
     let desk = tools.desk.clone();
     let flow = Harness::define("run").agents(team(stage)).state(|(): &()| ()).run(
         async move |cx: &mut Cx<'_, (), Team<RunAgent>>| match life.clone() {
-            Life::Ledger(session) => work(cx, &tools, session).await.map(Lived::Ledger),
+            Life::Ledger(session) => {
+                let until =
+                    tools.looping.runs.run(&tools.looping.run)?.and_then(|run| run.deadline);
+                work(cx, &tools, Session { until, ..session }).await.map(Lived::Ledger)
+            }
             Life::Objective { afresh } => {
                 ralph(cx, &tools, Errand::Objective { afresh }).await.map(Lived::Objective)
             }
@@ -222,6 +226,7 @@ pub(super) fn session(max_tasks: i64, pid: u32) -> harness::Result<Session> {
         max_tasks,
         max_sessions: None,
         runs: Runs::On,
+        until: None,
     })
 }
 

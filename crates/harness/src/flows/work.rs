@@ -50,9 +50,9 @@ where
             let gate = ledger.selection().due_gate().cloned();
             Ok(Ended::Peeked { next: next.cloned().map(Box::new), gate })
         }
-        Effect::Gate(phase) => {
+        Effect::Gate { phase, until } => {
             let (run, by) = (tools.looping.run.clone(), tools.looping.by.clone());
-            let outcome = gate(&branch, &tools, phase, Some(Waiting { run, by }), None).await?;
+            let outcome = gate(&branch, &tools, phase, Some(Waiting { run, by }), until).await?;
             Ok(Ended::Gated(outcome))
         }
         Effect::Base { task } => base(&tools, task).await.map(Ended::Based),

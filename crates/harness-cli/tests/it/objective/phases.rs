@@ -52,6 +52,20 @@ fn the_tasks_of_a_phase_wait_for_the_gate_before_it() {
 }
 
 #[test]
+fn neither_a_gate_nor_a_question_of_the_ledger_goes_on_beyond_the_time_of_the_run() {
+    for gate in [json!({ "gate": { "command": "exec sleep 600" } }), json!({ "approve": true })] {
+        let env = stage();
+        let mut plan = gate.clone();
+        plan["name"] = "Plan".into();
+        set_phases(&env, json!([plan, { "name": "Build" }]));
+        add(&env, "Build", "built");
+        let ran = env.run(["run", "--agent", "shell", "--max-duration", "2s", "--json"]).code(3);
+        assert_eq!(ran.json()["stop_reason"], "budget", "{ran}");
+        assert!(!log(&env).contains("ERROR"), "a gate without a word is not closed: {}", log(&env));
+    }
+}
+
+#[test]
 fn a_person_lets_a_phase_pass_or_not() {
     for (answer, code, built) in [("approve", 0, true), ("reject", 3, false)] {
         let env = stage();
