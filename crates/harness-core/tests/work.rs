@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "clippy only knows #[test] functions")]
 
 use harness_core::{
-    Category, Command, CommitId, Epoch, Refusal, Reply, Task, TaskId, Timestamp, WorkerId,
-    command::{Claimed, Note, Place},
+    Category, Command, CommitId, Epoch, Refusal, Reply, RunId, Task, TaskId, Timestamp, WorkerId,
+    command::{Claimed, Note, OfRun, Place, RunStep},
     machine::{
         Input, Machine, Next,
         attempt::{Entry, Outcome, Why},
@@ -22,6 +22,7 @@ fn said(next: &Next<Effect, Stopped>) -> String {
             Command::Adopt(c) => format!("adopt {}: {} because {}", c.task, c.action, c.reason),
             Command::BeginSession(_) => "begin session".into(),
             Command::EndSession(_) => "end session".into(),
+            Command::Run(_) => "beat".into(),
             Command::Note(Note::HealthCheck { passed }) => format!("note healthy={passed}"),
             Command::Note(Note::Problem { message, .. }) => format!("note {message}"),
             other => format!("{other:?}"),
@@ -55,6 +56,7 @@ fn terms(runs: Runs) -> Session {
         max_sessions: None,
         runs,
         until: None,
+        heartbeat: None,
     }
 }
 
@@ -338,4 +340,21 @@ fn when_its_time_is_up_nothing_is_begun_and_no_gate_goes_on() {
             assert_eq!(said(&next), *expected, "at {now}, told {input:?}");
         }
     }
+}
+
+#[test]
+fn the_row_of_the_run_is_kept_while_something_goes_on() {
+    let run = RunId::of_bits(1);
+    let beat = OfRun { run: run.clone(), by: None, step: RunStep::Beat { lease_seconds: 300 } };
+    check(
+        Work::new(Session { heartbeat: Some(beat), ..terms(Runs::On) }),
+        &[
+            (Input::Begin, "survey"),
+            (Input::Tick, "beat"),
+            (ok(), "wait"),
+            (Input::Tick, "beat"),
+            (Input::Refused(Refusal::RunNotFound { run }), "wait"),
+            (surveyed(Survey::default()), "prepare"),
+        ],
+    );
 }

@@ -7,13 +7,13 @@ use super::{
 };
 use crate::{
     Category, Command, Epoch, Holder, Refusal, Reply, Task, TaskId, Timestamp, WorkerId,
-    command::{Adopt, BeginSession, Claim, EndSession, Note, Place},
+    command::{Adopt, BeginSession, Claim, EndSession, Note, OfRun, Place},
     ledger::Phase,
     task::{Intent, Via},
 };
 
 /// What a session starts from.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Session {
     /// In whose name tasks are claimed and adopted.
     pub worker: WorkerId,
@@ -29,6 +29,8 @@ pub struct Session {
     pub runs: Runs,
     /// When its time is up. Nothing is begun after that, and no gate goes on.
     pub until: Option<Timestamp>,
+    /// Said at each tick, so that the row of the run stays its driver's.
+    pub heartbeat: Option<OfRun>,
 }
 
 /// What follows when a session has worked on as many tasks as it may.
@@ -208,6 +210,8 @@ pub struct Work {
     tasks_done: i64,
     interrupt: bool,
     out_of_time: bool,
+    /// A heartbeat is on its way, beside the effect.
+    beating: bool,
 }
 
 type Step = Next<Effect, Stopped>;
@@ -222,6 +226,7 @@ impl Work {
             tasks_done: 0,
             interrupt: false,
             out_of_time: false,
+            beating: false,
         }
     }
 
@@ -467,6 +472,11 @@ impl Machine for Work {
         match input {
             Input::Begin => self.start(State::Surveying, Effect::Survey),
             Input::Ended(ended) => self.ended(ended),
+            // A row that is somebody else's by now does not matter to the ledger, which is locked.
+            Input::Committed(_) | Input::Refused(_) if self.beating => {
+                self.beating = false;
+                Next::Wait
+            }
             Input::Committed(reply) => self.committed(reply),
             Input::Refused(refusal) => self.refused(refusal),
             // The attempt hears it too and stops its agent; here it keeps the next one from
@@ -475,7 +485,14 @@ impl Machine for Work {
                 self.interrupt = true;
                 Next::Wait
             }
-            Input::Told(_) | Input::Tick | Input::Message(_) => Next::Wait,
+            Input::Tick => match self.session.heartbeat.clone() {
+                Some(heartbeat) => {
+                    self.beating = true;
+                    Next::Commit(Box::new(heartbeat.into()))
+                }
+                None => Next::Wait,
+            },
+            Input::Told(_) | Input::Message(_) => Next::Wait,
         }
     }
 }

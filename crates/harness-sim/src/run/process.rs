@@ -46,7 +46,7 @@ const LEASE_SECONDS: u64 = 1800;
 #[derive(Debug, Clone)]
 pub(super) enum Life {
     /// The tasks of the ledger.
-    Ledger(Session),
+    Ledger(Box<Session>),
     /// The objective of its run.
     Objective {
         /// It had stopped.
@@ -128,7 +128,11 @@ fn live(stage: &Stage, root: &Path, hub: Hub, owner: &Owner, life: Life) -> harn
             Life::Ledger(session) => {
                 let until =
                     tools.looping.runs.run(&tools.looping.run)?.and_then(|run| run.deadline);
-                work(cx, &tools, Session { until, ..session }).await.map(Lived::Ledger)
+                let (run, by) = (tools.looping.run.clone(), tools.looping.by.clone());
+                let step = RunStep::Beat { lease_seconds: LEASE_SECONDS };
+                let heartbeat = Some(OfRun { run, by, step });
+                let session = Session { until, heartbeat, ..*session };
+                work(cx, &tools, session).await.map(Lived::Ledger)
             }
             Life::Objective { afresh } => {
                 ralph(cx, &tools, Errand::Objective { afresh }).await.map(Lived::Objective)
@@ -227,6 +231,7 @@ pub(super) fn session(max_tasks: i64, pid: u32) -> harness::Result<Session> {
         max_sessions: None,
         runs: Runs::On,
         until: None,
+        heartbeat: None,
     })
 }
 

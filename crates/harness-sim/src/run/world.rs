@@ -92,7 +92,7 @@ impl RunWorld {
         let quiet = quiet.then_some(Character::Mixed);
         let process = Process { stage: &self.stage, root: self.root.path(), number, quiet };
         let session = session(self.max_tasks, process.owner().pid).map_err(cannot_set_up)?;
-        let lived = process.run(Life::Ledger(session), |random| {
+        let lived = process.run(Life::Ledger(Box::new(session)), |random| {
             let more = quiet.is_some() || random.percent(40);
             if more { raised(None) } else { Anew::default() }
         });

@@ -33,7 +33,7 @@ use harness::{
     telemetry::Telemetry,
     workspace::GitWorkspace,
 };
-use harness_core::{Timestamp, WorkerId};
+use harness_core::WorkerId;
 
 use super::{
     Args, agent::Agents, dirty::SetAside, ended::Ended, keep, notify, progress, row, signals,
@@ -156,7 +156,7 @@ impl Session<'_> {
         let view = Arc::clone(&self.view);
         let (notified_by, kept) = (self.config.notify.clone(), self.config.keep.clone());
         let workspace = self.workspace.clone();
-        let session = over_ledger.then(|| self.session(row.deadline));
+        let session = over_ledger.then(|| self.session(row, owner));
         let flow = Harness::define("run").agents(team(agents)).state(|(): &()| ()).run(
             async move |cx: &mut Cx<'_, (), Team<CodingAgent>>| match session.clone() {
                 Some(session) => Ok(Ended::of_ledger(&work(cx, &tools, session).await?)),
@@ -211,7 +211,8 @@ impl Session<'_> {
         Ok(Some(Arc::new(Telemetry::start(self.config.telemetry.port, say)?)))
     }
 
-    fn session(&self, until: Option<Timestamp>) -> work::Session {
+    fn session(&self, row: &Run, owner: &Owner) -> work::Session {
+        let step = RunStep::Beat { lease_seconds: row::LEASE_SECONDS };
         work::Session {
             worker: self.worker.clone(),
             pid: std::process::id(),
@@ -219,7 +220,8 @@ impl Session<'_> {
             max_tasks: self.max_tasks,
             max_sessions: self.max_sessions,
             runs: self.runs,
-            until,
+            until: row.deadline,
+            heartbeat: Some(OfRun { run: row.id.clone(), by: Some(owner.clone()), step }),
         }
     }
 
