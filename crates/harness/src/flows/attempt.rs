@@ -1,5 +1,7 @@
 //! Performs one attempt. What to do and in which order is the machine's.
 
+use std::sync::Arc;
+
 use harness::{
     Branch, Result,
     agent::Prompt,
@@ -16,6 +18,7 @@ use super::{
     Team, Tools,
     judge::Judge,
     ralph::{Errand, ralph},
+    with_tree,
 };
 
 /// Takes the attempt at `task` from where `entry` says to its end.
@@ -33,7 +36,8 @@ where
         .judged_by(tools.judging.rules.clone());
     let judge = Judge::new(tools.clone(), task.clone(), holder.clone());
     let doing = Doing { tools: tools.clone(), task, holder, judge };
-    cx.drive(&tools.ports, machine, |branch, effect| {
+    let ports = with_tree::ports(&tools.ports, Arc::clone(&tools.workspace));
+    cx.drive(&ports, machine, |branch, effect| {
         let doing = doing.clone();
         async move { doing.perform(branch, effect).await }
     })

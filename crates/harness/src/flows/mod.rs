@@ -8,6 +8,7 @@ mod judge;
 mod looping;
 pub mod ralph;
 mod tools;
+mod with_tree;
 mod words;
 pub mod work;
 

@@ -22,7 +22,10 @@ mod snapshot;
 mod status;
 mod untracked;
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 pub use self::{checkout::Checkout, discover::GitWorkspace, filter::Filters, own::OwnFiles};
 
@@ -254,6 +257,18 @@ pub enum WorkspaceError {
     /// A file could not be read or written.
     #[error(transparent)]
     Io(#[from] std::io::Error),
+}
+
+/// The tree as it stands, off the runtime's thread. A checkpoint without one is worth more than none.
+pub async fn tree_for_checkpoint(workspace: Arc<dyn Workspace>) -> Option<TreeId> {
+    match tokio::task::spawn_blocking(move || workspace.tree()).await {
+        Ok(Ok(tree)) => Some(tree),
+        Ok(Err(why)) => {
+            tracing::warn!(%why, "a checkpoint without the tree: git could not read it");
+            None
+        }
+        Err(_) => None,
+    }
 }
 
 #[cfg(test)]

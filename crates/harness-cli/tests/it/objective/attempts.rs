@@ -62,6 +62,18 @@ fn a_task_may_take_two_contexts() {
 }
 
 #[test]
+fn a_checkpoint_that_an_agent_tells_of_goes_with_the_tree() {
+    let env = stage();
+    add(&env, "true", &[]);
+    let script = "echo '{\"type\":\"checkpoint\",\"step\":1,\"total\":2,\"description\":\"half\"}' >> $HARNESS_EVENTS\n\
+                  echo TASK_COMPLETE";
+    over_ledger(&env, script, &[]).success();
+    let checkpoint = &task(&env)["checkpoints"][0];
+    assert_eq!(checkpoint["description"], "half");
+    assert_eq!(checkpoint["tree"], env.git(["rev-parse", "HEAD^{tree}"]), "{checkpoint}");
+}
+
+#[test]
 fn a_receipt_says_what_the_attempt_took() {
     let env = stage();
     add(&env, "test $(tail -n 1 work.txt) = 1", &[]);

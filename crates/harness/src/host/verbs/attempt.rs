@@ -1,9 +1,7 @@
 //! What those ask for who work on a task.
 
-use std::sync::Arc;
-
 use harness_core::{
-    Category, Command, Holder, Refusal, Task, TreeId,
+    Category, Command, Holder, Refusal, Task,
     command::{AddCheckpoint, Attempts, Fail, Renew},
     task::{Status, Via},
 };
@@ -17,7 +15,7 @@ use super::{
     },
     apply,
 };
-use crate::workspace::Workspace;
+use crate::workspace;
 
 /// In a run the tree goes with it, so that a later session can tell whether the work is still there.
 pub(super) async fn checkpoint(host: &Host, request: &Request) -> Answer {
@@ -28,22 +26,11 @@ pub(super) async fn checkpoint(host: &Host, request: &Request) -> Answer {
         request.text("description")?.ok_or_else(|| "description is required".to_owned())?;
     let tree = match host.workspace.clone() {
         None => None,
-        Some(workspace) => tree(workspace).await,
+        Some(workspace) => workspace::tree_for_checkpoint(workspace).await,
     };
     let lease_seconds = host.lease_seconds;
     let checkpoint = AddCheckpoint { holder, step, total, description, tree, lease_seconds };
     apply(host, Command::Checkpoint(checkpoint)).await
-}
-
-async fn tree(workspace: Arc<dyn Workspace>) -> Option<TreeId> {
-    match tokio::task::spawn_blocking(move || workspace.tree()).await {
-        Ok(Ok(tree)) => Some(tree),
-        Ok(Err(why)) => {
-            tracing::warn!(%why, "a checkpoint without the tree: git could not read it");
-            None
-        }
-        Err(_) => None,
-    }
 }
 
 pub(super) async fn renew(host: &Host, request: &Request) -> Answer {
