@@ -1,28 +1,22 @@
 //! What can be typed. Each command's own arguments live in its file below `commands/`, and their
 //! doc comments are the help text.
 
-use std::path::PathBuf;
+use std::{ffi::OsString, path::PathBuf};
 
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Args as _, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::{commands, exit::ExitCode, render::ColorWhen};
 
-/// Keeps coding agents working until the work is verifiably done
 #[derive(Debug, Parser)]
-#[command(
-    name = "harness",
-    version,
-    arg_required_else_help = true,
-    disable_help_subcommand = true,
-    max_term_width = 100,
-    after_help = ExitCode::HELP
-)]
+#[command(name = NAME)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
+
+const NAME: &str = "harness";
 
 /// The options of every command.
 #[derive(Debug, clap::Args)]
@@ -46,39 +40,51 @@ impl Global {
     }
 }
 
-#[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    Init(commands::init::Args),
-    Add(commands::add::Args),
-    Run(commands::run::Args),
-    Runs(commands::runs::Args),
-    Ask(commands::ask::Args),
-    Questions(commands::questions::Args),
-    Reply(commands::reply::Args),
-    Send(commands::send::Args),
-    Abort(commands::abort::Args),
-    Kick(commands::kick::Args),
-    Daemon(commands::daemon::Args),
-    Ping(commands::ping::Args),
-    Shutdown(commands::shutdown::Args),
-    GetState(commands::get_state::Args),
-    Report(commands::report::Args),
-    Verify(commands::verify::Args),
-    Why(commands::why::Args),
-    Rescue(commands::rescue::Args),
-    Research(commands::research::Args),
-    Demo(commands::demo::Args),
-    Config(commands::config::Args),
-    Doctor(commands::doctor::Args),
-    Log(commands::log::Args),
-    Plan(commands::plan::Args),
-    Status(commands::status::Args),
-    Task(commands::task::Args),
-    Trust(commands::trust::Args),
-    WorkerId(commands::worker_id::Args),
-    Completions(commands::completions::Args),
-    Hook(commands::hook::Args),
-    Man(commands::man::Args),
+macro_rules! commands {
+    ($($name:literal => $variant:ident($module:ident),)*) => {
+        #[derive(Debug, Subcommand)]
+        pub(crate) enum Command {
+            $(#[command(name = $name)] $variant(commands::$module::Args),)*
+        }
+
+        /// Each command by itself, built when it is asked for.
+        const COMMANDS: &[(&str, fn(clap::Command) -> clap::Command)] =
+            &[$(($name, <commands::$module::Args as clap::Args>::augment_args),)*];
+    };
+}
+
+commands! {
+    "init" => Init(init),
+    "add" => Add(add),
+    "run" => Run(run),
+    "runs" => Runs(runs),
+    "ask" => Ask(ask),
+    "questions" => Questions(questions),
+    "reply" => Reply(reply),
+    "send" => Send(send),
+    "abort" => Abort(abort),
+    "kick" => Kick(kick),
+    "daemon" => Daemon(daemon),
+    "ping" => Ping(ping),
+    "shutdown" => Shutdown(shutdown),
+    "get-state" => GetState(get_state),
+    "report" => Report(report),
+    "verify" => Verify(verify),
+    "why" => Why(why),
+    "rescue" => Rescue(rescue),
+    "research" => Research(research),
+    "demo" => Demo(demo),
+    "config" => Config(config),
+    "doctor" => Doctor(doctor),
+    "log" => Log(log),
+    "plan" => Plan(plan),
+    "status" => Status(status),
+    "task" => Task(task),
+    "trust" => Trust(trust),
+    "worker-id" => WorkerId(worker_id),
+    "completions" => Completions(completions),
+    "hook" => Hook(hook),
+    "man" => Man(man),
 }
 
 /// The order in which `harness --help` lists the commands. A test holds that each is in one group.
@@ -91,30 +97,65 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("For scripts", &["hook", "worker-id", "completions", "man"]),
 ];
 
-/// The whole command line as data, for parsing, completions and the manual.
+/// The whole command line as data, for help, completions and the manual.
 pub(crate) fn command() -> clap::Command {
-    let command = Cli::command();
+    let command = entire(Cli::command());
     let template = help_template(&command);
     command.help_template(template)
 }
 
+/// The command line as far as `word` needs it. To build the arguments of every command takes longer
+/// than most commands run.
+fn narrow(word: &str) -> Option<clap::Command> {
+    let (name, build) = COMMANDS.iter().find(|(name, _)| *name == word)?;
+    let command = Global::augment_args(entire(clap::Command::new(NAME)));
+    Some(command.subcommand_required(true).subcommand(build(clap::Command::new(*name))))
+}
+
+/// What is said of all of it.
+fn entire(command: clap::Command) -> clap::Command {
+    command
+        .about("Keeps coding agents working until the work is verifiably done")
+        .version(env!("CARGO_PKG_VERSION"))
+        .arg_required_else_help(true)
+        .disable_help_subcommand(true)
+        .max_term_width(100)
+        .after_help(ExitCode::HELP)
+}
+
 /// What was typed. Help and version are errors too, as clap has it.
 pub(crate) fn parse() -> Result<Cli, clap::Error> {
-    let matches = command().try_get_matches()?;
+    let line = match first_word(std::env::args_os().skip(1)) {
+        Some(word) => word.to_str().and_then(narrow),
+        // Nothing of a command is asked for.
+        None if is_version() => Some(entire(clap::Command::new(NAME))),
+        None => None,
+    };
+    let matches = line.unwrap_or_else(command).try_get_matches()?;
     Cli::from_arg_matches(&matches)
 }
 
 /// Whether a hook was called, for when the rest of the line makes no sense.
 pub(crate) fn is_hook() -> bool {
+    first_word(std::env::args_os().skip(1)).is_some_and(|word| word == "hook")
+}
+
+fn is_version() -> bool {
     let mut words = std::env::args_os().skip(1);
+    let first = words.next().is_some_and(|word| word == "--version" || word == "-V");
+    first && words.next().is_none()
+}
+
+/// The first that is neither an option nor the value of one.
+fn first_word(mut words: impl Iterator<Item = OsString>) -> Option<OsString> {
     while let Some(word) = words.next() {
         if word == "-C" || word == "--directory" || word == "--color" {
             words.next();
         } else if !word.to_string_lossy().starts_with('-') {
-            return word == "hook";
+            return Some(word);
         }
     }
-    false
+    None
 }
 
 /// Clap lists the subcommands in one heap; several dozen need groups.
@@ -138,11 +179,43 @@ fn help_template(command: &clap::Command) -> String {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
     use super::*;
 
     #[test]
     fn the_command_line_holds_together() {
         command().debug_assert();
+    }
+
+    #[test]
+    fn a_command_built_alone_is_the_same() {
+        let mut all = command();
+        all.build();
+        for (name, _) in COMMANDS {
+            let mut alone = narrow(name).unwrap();
+            alone.build();
+            let help = |line: &mut clap::Command| {
+                let command = line.find_subcommand_mut(name).unwrap();
+                (command.render_long_help().to_string(), command.render_usage().to_string())
+            };
+            assert_eq!(help(&mut alone), help(&mut all), "{name}");
+        }
+        assert_eq!(COMMANDS.len(), all.get_subcommands().count());
+    }
+
+    #[test]
+    fn the_first_word_is_the_command() {
+        for (line, word) in [
+            ("status --json", Some("status")),
+            ("-C status run x", Some("run")),
+            ("--color never --plain task list", Some("task")),
+            ("--color=never hook", Some("hook")),
+            ("--help", None),
+        ] {
+            let words = line.split(' ').map(OsString::from);
+            assert_eq!(first_word(words), word.map(OsString::from), "{line}");
+        }
     }
 
     #[test]
