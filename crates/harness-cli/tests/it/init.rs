@@ -153,9 +153,11 @@ fn a_path_that_is_no_text_is_shown_as_well_as_it_can_be() {
 
 #[test]
 fn a_pin_that_leads_nowhere_is_named() {
-    let env = TestEnvironment::new().variable("HARNESS_STATE_ROOT", "/nonexistent");
+    let env = TestEnvironment::new();
+    let nowhere = env.root().join("nowhere").display().to_string();
+    let env = env.variable("HARNESS_STATE_ROOT", &nowhere);
     env.run(["status"])
         .code(5)
-        .stderr_contains("HARNESS_STATE_ROOT: the state root /nonexistent can not be used")
+        .stderr_contains("HARNESS_STATE_ROOT: the state root [ROOT]/nowhere can not be used")
         .stderr_contains("unset the variable");
 }
