@@ -4,7 +4,7 @@ use std::{
     fs::File,
     io::{BufRead, BufReader, Read},
     path::PathBuf,
-    process::{Child, Stdio},
+    process::{Child, Command, Stdio},
 };
 
 use serde_json::Value;
@@ -197,22 +197,34 @@ struct Hanging {
     alive: PathBuf,
 }
 
+/// Two pipes: one says that it hangs, and all that comes of it holds the other one open.
+fn pipes(env: &TestEnvironment) -> [PathBuf; 2] {
+    let pipes = ["ready", "alive"].map(|name| env.home().join(name));
+    for fifo in &pipes {
+        assert!(env.program("mkfifo").arg(fifo).status().unwrap().success());
+    }
+    pipes
+}
+
+/// A child in a session of its own holds it open too.
+fn hanging_script([ready, alive]: &[PathBuf; 2]) -> String {
+    let (ready, alive) = (ready.display(), alive.display());
+    format!("exec 9> {alive}\nsetsid sleep 600 &\necho ready > {ready}\nexec sleep 600")
+}
+
 impl Hanging {
+    /// The second attempt does the work.
     fn start(env: &TestEnvironment, setup: &str, validate: &str) -> Self {
-        let [ready, alive] = ["ready", "alive"].map(|name| env.home().join(name));
-        for fifo in [&ready, &alive] {
-            assert!(env.program("mkfifo").arg(fifo).status().unwrap().success());
-        }
-        // Everything that comes of the agent holds `alive` open, a child in a session of its own
-        // too. The second attempt does the work.
+        let pipes = pipes(env);
         let script = format!(
-            "if [ $HARNESS_ATTEMPT -gt 1 ]; then touch done; exit; fi\n{setup}\n\
-             exec 9> {alive}\nsetsid sleep 600 &\necho ready > {ready}\nexec sleep 600",
-            alive = alive.display(),
-            ready = ready.display()
+            "if [ $HARNESS_ATTEMPT -gt 1 ]; then touch done; exit; fi\n{setup}\n{}",
+            hanging_script(&pipes)
         );
         add(env, &script, validate, &[]);
-        let mut command = env.harness(["run", "--agent", "shell"]);
+        Self::run(env.harness(["run", "--agent", "shell"]), pipes)
+    }
+
+    fn run(mut command: Command, [ready, alive]: [PathBuf; 2]) -> Self {
         let run = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         // Opened for reading and writing, so that nobody waits for the other to open first.
         let held = File::options().read(true).write(true).open(&alive).unwrap();
@@ -273,6 +285,30 @@ fn each_row_of_the_recovery_matrix_after_kill_9() {
         assert_eq!(log.iter().filter(|l| l.starts_with("Completed [task-001]")).count(), 1);
         assert_eq!(env.git(["status", "--porcelain"]), "?? mine.txt");
         assert_eq!(env.read("mine.txt"), "mine");
+    }
+}
+
+#[test]
+fn no_script_outlives_a_harness_that_is_killed() {
+    let run = ["run", "--agent", "shell"];
+    for (what, args) in [
+        ("a check of a run", &run[..]),
+        ("a check of a worker", &["task", "complete", "--id", "task-001"]),
+        ("the init script", &run),
+        ("the check of an objective", &["run", "true", "--agent", "shell", "--verify", "sh hang"]),
+    ] {
+        let env = world();
+        let pipes = pipes(&env);
+        let is_init = what == "the init script";
+        env.write(if is_init { "harness-init.sh" } else { "hang" }, hanging_script(&pipes));
+        env.git(["add", "--all"]);
+        env.git(["commit", "--quiet", "--message", "the script"]);
+        add(&env, "true", if is_init { "true" } else { "sh hang" }, &[]);
+        if args[0] == "task" {
+            env.run(["task", "claim"]).success();
+        }
+        // Returns when the last one is gone that came of the script.
+        Hanging::run(env.harness(args), pipes).kill();
     }
 }
 

@@ -354,7 +354,7 @@ impl Job {
             guard.kill();
         }
         let id = self.id.clone();
-        self.sweep = Some(tokio::task::spawn_blocking(move || leftovers::end(&id)));
+        self.sweep = Some(tokio::task::spawn_blocking(move || leftovers::end_job(&id)));
     }
 
     fn receive(&mut self) -> io::Result<Line> {

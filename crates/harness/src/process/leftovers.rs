@@ -176,7 +176,7 @@ fn sweep_one(path: &Path, record: &Record, swept: &mut Swept) -> io::Result<()> 
             let grace = Duration::from_millis(record.grace_milliseconds);
             wait_for_end(guard.pid, grace.saturating_add(GUARD_SLACK));
         }
-        let ended = end(&record.job);
+        let ended = end_job(&record.job);
         let leftover = |pid: &u32| Leftover { run_id: record.run_id.clone(), pid: *pid };
         swept.ended.extend(ended.ended.iter().map(leftover));
         swept.left.extend(ended.left.iter().map(leftover));
@@ -209,14 +209,17 @@ pub(super) struct Ended {
     pub(super) left: Vec<u32>,
 }
 
-/// Kills all that carry the job in their environment, until two looks find none: one that was being
-/// forked during the first shows in the second.
-pub(super) fn end(job: &str) -> Ended {
-    let variable = format!("{JOB_VARIABLE}={job}");
+pub(super) fn end_job(job: &str) -> Ended {
+    end(&format!("{JOB_VARIABLE}={job}"))
+}
+
+/// Kills all that carry this `NAME=value` in their environment, and all that came of them, until two
+/// looks find none: one that was being forked during the first shows in the second.
+pub(super) fn end(variable: &str) -> Ended {
     let deadline = Instant::now() + KILLED;
     let (mut found, mut looks_without) = (Vec::new(), 0);
     loop {
-        let running = table::carrying(&variable);
+        let running = table::carrying_with_descendants(variable);
         looks_without = if running.is_empty() { looks_without + 1 } else { 0 };
         if looks_without == 2 || Instant::now() >= deadline {
             let left: Vec<u32> = running.iter().map(|process| process.pid).collect();

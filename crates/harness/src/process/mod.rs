@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`Job`] | the harness's end: output, standard input, timers, the one end |
 //! | [`guard`] | the process between the harness and the agent, which ends the tree of the agent |
+//! | [`wards`] | the process that ends a script when the harness is gone |
 //! | [`leftovers`] | what even a killed guard leaves, found by a variable in its environment |
 //! | [`Lines`], [`Transcript`], [`Redactor`], [`Allowed`] | what goes in and out |
 
@@ -20,6 +21,7 @@ mod redact;
 mod spawner;
 mod table;
 mod transcript;
+pub(crate) mod wards;
 
 pub use environment::Allowed;
 pub use job::{Event, Exit, Finished, Job, Limits, Spec, StartError, State, Stdin, Warning};

@@ -129,7 +129,7 @@ fn spawn(control: UnixStream) -> io::Result<GuardProcess> {
 }
 
 /// This very program, also when the file has been replaced by an upgrade meanwhile.
-fn program() -> io::Result<PathBuf> {
+pub(super) fn program() -> io::Result<PathBuf> {
     if cfg!(target_os = "linux") {
         return Ok(PathBuf::from("/proc/self/exe"));
     }

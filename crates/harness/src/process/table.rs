@@ -78,6 +78,18 @@ pub(super) fn carrying(variable: &str) -> Vec<Entry> {
     all().into_iter().filter(|entry| entry.pid != myself && carries(entry.pid, variable)).collect()
 }
 
+/// [`carrying`], and what came of them: some of it may have given up its environment.
+pub(super) fn carrying_with_descendants(variable: &str) -> Vec<Entry> {
+    let myself = std::process::id();
+    let mut found = carrying(variable);
+    for ancestor in found.clone() {
+        let others = descendants(ancestor.pid).into_iter().filter(|entry| entry.pid != myself);
+        let others: Vec<_> = others.filter(|entry| !found.contains(entry)).collect();
+        found.extend(others);
+    }
+    found
+}
+
 fn carries(pid: u32, variable: &str) -> bool {
     fs::read(format!("/proc/{pid}/environ"))
         .is_ok_and(|all| all.split(|byte| *byte == 0).any(|one| one == variable.as_bytes()))

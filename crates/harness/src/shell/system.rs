@@ -18,6 +18,7 @@ use super::{
     group::Group,
     output::{Output, Pumped},
 };
+use crate::process::wards::Ward;
 
 /// How long `command -v` may take; it looks into a few directories.
 const LOOK_UP: Duration = Duration::from_secs(10);
@@ -98,7 +99,9 @@ impl Phase {
 impl SystemShell {
     fn supervise(&self, script: &Script, cancel: Option<&Cancel>) -> io::Result<Ran> {
         let started = Instant::now();
-        let (mut group, mut output) = start(script)?;
+        // Dropped after the group: it is ours to end as long as we live.
+        let ward = Ward::begin();
+        let (mut group, mut output) = start(script, &ward)?;
         let mut phase = Phase::Running { deadline: started.checked_add(script.timeout) };
         loop {
             let asked = match phase {
@@ -186,7 +189,7 @@ fn drain(output: &mut Output) -> io::Result<()> {
     Ok(())
 }
 
-fn start(script: &Script) -> io::Result<(Group, Output)> {
+fn start(script: &Script, ward: &Ward) -> io::Result<(Group, Output)> {
     // `spawn` does not say whether it was the directory or the shell that is missing.
     let directory = script.directory.display();
     let named = |e: io::Error| {
@@ -205,6 +208,7 @@ fn start(script: &Script) -> io::Result<(Group, Output)> {
         .args(["-c", &script.command])
         .current_dir(&script.directory)
         .envs(script.environment.iter().map(|(name, value)| (name, value)))
+        .envs([ward.variable()])
         .stdin(Stdio::null())
         .stdout(writer.try_clone()?)
         .stderr(writer)

@@ -15,7 +15,6 @@ mod watch;
 pub(super) mod wire;
 
 use std::{
-    ffi::OsStr,
     io::{self, PipeReader},
     os::{fd::AsFd as _, unix::net::UnixStream},
     sync::atomic::{AtomicBool, Ordering},
@@ -23,6 +22,7 @@ use std::{
 
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
+use super::wards;
 use watch::Means;
 
 /// As first argument it makes this program a guard.
@@ -33,17 +33,22 @@ static INITIALISED: AtomicBool = AtomicBool::new(false);
 /// To be called first thing in `main` by every program that starts agents. In a program that was
 /// started as a guard it never returns.
 pub fn init() {
-    if std::env::args_os().nth(1).as_deref() == Some(OsStr::new(ARGUMENT)) {
-        std::process::exit(match be_guard() {
-            Ok(()) => 0,
-            // There is nobody to tell but whoever typed this by hand.
-            Err(e) => {
-                eprintln!("{ARGUMENT} is how this program guards the agents that it starts: {e}");
-                2
-            }
-        });
-    }
-    INITIALISED.store(true, Ordering::Relaxed);
+    let duty: fn() -> io::Result<()> = match std::env::args_os().nth(1) {
+        Some(first) if first == ARGUMENT => be_guard,
+        Some(first) if first == wards::ARGUMENT => wards::stand_by,
+        _ => {
+            INITIALISED.store(true, Ordering::Relaxed);
+            return;
+        }
+    };
+    std::process::exit(match duty() {
+        Ok(()) => 0,
+        // There is nobody to tell but whoever typed this by hand.
+        Err(e) => {
+            eprintln!("this is how the program guards the agents and scripts that it starts: {e}");
+            2
+        }
+    });
 }
 
 /// Whether this program, started again, would be a guard.
