@@ -56,6 +56,7 @@ crate::scenarios!(CODEX:
     a_killed_harness_leaves_nothing_running_and_is_taken_up,
     an_interrupted_run_leaves_nothing_running,
     one_that_stops_early_five_times_is_sent_on,
+    one_that_says_nothing_goes_on_in_its_context,
     three_tasks_are_worked_and_one_fails_first,
     no_secret_is_in_any_file_of_ours,
 );

@@ -202,6 +202,20 @@ pub(crate) fn one_that_stops_early_five_times_is_sent_on(agent: &Real) {
     agent.assert_cost(&world);
 }
 
+/// In the same context: what was said before is still there, and all of it is counted once.
+pub(crate) fn one_that_says_nothing_goes_on_in_its_context(agent: &Real) {
+    let mute = || Step::text("");
+    let world = agent.world(Script::new([Step::shell("echo 1 > one"), mute(), mute(), done()]));
+    world.env.run(["run", "Do it"]).success();
+    assert_ended(&world, "complete", 0);
+    let bodies = world.model.served().bodies;
+    let last = bodies.last().unwrap();
+    for words in ["Do it", "echo 1 > one", "Your last turn ended without a message"] {
+        assert!(last.contains(words), "{words:?} is not in {last}");
+    }
+    agent.assert_cost(&world);
+}
+
 pub(crate) fn three_tasks_are_worked_and_one_fails_first(agent: &Real) {
     let write = |command: &str| [Step::shell(command), done()];
     let script = Script::default()
