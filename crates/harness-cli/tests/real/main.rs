@@ -5,7 +5,10 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod acp;
 mod claude;
+mod codex;
 #[path = "../it/environment.rs"]
 mod environment;
+mod scenarios;
 mod world;
