@@ -78,12 +78,14 @@ pub(crate) enum Command {
     WorkerId(commands::worker_id::Args),
     Completions(commands::completions::Args),
     Hook(commands::hook::Args),
+    Install(commands::install::Args),
+    Uninstall(commands::uninstall::Args),
     Man(commands::man::Args),
 }
 
 /// The order in which `harness --help` lists the commands. A test holds that each is in one group.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Set up", &["demo", "init", "trust", "config", "doctor"]),
+    ("Set up", &["demo", "init", "install", "uninstall", "trust", "config", "doctor"]),
     ("Tasks", &["add", "run", "task", "plan", "research", "rescue"]),
     ("Looking", &["status", "log", "report", "runs", "why", "verify"]),
     ("Talking with a run", &["questions", "reply", "send", "kick", "abort", "ask"]),

@@ -254,3 +254,17 @@ fn input_that_makes_no_sense_is_none() {
         blocked(env.run_with_input(input, ["hook", "stop"]), &["next=a"]);
     }
 }
+
+#[test]
+fn of_several_hooks_the_first_that_speaks_answers() {
+    let env = world("exclusive", &[task("a", "pending", None)]);
+    let both = |payload: &Value| {
+        env.run_with_input(&payload.to_string(), ["hook", "stop", "self-reflect"])
+    };
+    let session = json!({ "session_id": "s" });
+    blocked(both(&session), &["next=a"]);
+    env.write("harness-tasks.json", "{\"version\":2,\"tasks\":[]}");
+    // What the first left is seen by the second.
+    blocked(both(&session), &["[Self-Reflect]", "1/5"]);
+    env.run_with_input("{}", ["hook", "stop", "x"]).code(1).stderr_contains("\"x\"");
+}

@@ -18,6 +18,7 @@ mod gates;
 mod hooks;
 mod host;
 mod init;
+mod install;
 mod killed;
 mod ledgers;
 mod log;
