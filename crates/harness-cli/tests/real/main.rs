@@ -8,4 +8,5 @@
 mod claude;
 #[path = "../it/environment.rs"]
 mod environment;
+mod inside;
 mod world;
