@@ -4,11 +4,11 @@ use serde_json::{Value, json};
 
 use crate::environment::{Ran, TestEnvironment};
 
-fn task(id: &str, status: &str, by: Option<&str>) -> Value {
+pub(crate) fn task(id: &str, status: &str, by: Option<&str>) -> Value {
     json!({ "id": id, "title": format!("Title {id}"), "status": status, "claimed_by": by })
 }
 
-fn world(mode: &str, tasks: &[Value]) -> TestEnvironment {
+pub(crate) fn world(mode: &str, tasks: &[Value]) -> TestEnvironment {
     let env = TestEnvironment::new();
     let config = json!({ "concurrency_mode": mode });
     let ledger = json!({ "version": 2, "session_config": config, "tasks": tasks });
@@ -16,12 +16,12 @@ fn world(mode: &str, tasks: &[Value]) -> TestEnvironment {
     env
 }
 
-fn call(env: &TestEnvironment, hook: &str, payload: &Value) -> Ran {
+pub(crate) fn call(env: &TestEnvironment, hook: &str, payload: &Value) -> Ran {
     env.run_with_input(&payload.to_string(), ["hook", hook])
 }
 
 #[track_caller]
-fn blocked(ran: Ran, words: &[&str]) {
+pub(crate) fn blocked(ran: Ran, words: &[&str]) {
     let ran = ran.code(0);
     assert_eq!(ran.json()["decision"], "block");
     let reason = ran.json()["reason"].as_str().unwrap().to_owned();
@@ -29,7 +29,7 @@ fn blocked(ran: Ran, words: &[&str]) {
 }
 
 #[track_caller]
-fn silent(ran: Ran) {
+pub(crate) fn silent(ran: Ran) {
     ran.code(0).stdout("").stderr("");
 }
 

@@ -15,6 +15,7 @@ mod environment;
 mod evidence;
 mod frame;
 mod gates;
+mod hook_rules;
 mod hooks;
 mod host;
 mod init;
