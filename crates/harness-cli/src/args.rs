@@ -84,12 +84,14 @@ commands! {
     "worker-id" => WorkerId(worker_id),
     "completions" => Completions(completions),
     "hook" => Hook(hook),
+    "install" => Install(install),
+    "uninstall" => Uninstall(uninstall),
     "man" => Man(man),
 }
 
 /// The order in which `harness --help` lists the commands. A test holds that each is in one group.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Set up", &["demo", "init", "trust", "config", "doctor"]),
+    ("Set up", &["demo", "init", "install", "uninstall", "trust", "config", "doctor"]),
     ("Tasks", &["add", "run", "task", "plan", "research", "rescue"]),
     ("Looking", &["status", "log", "report", "runs", "why", "verify"]),
     ("Talking with a run", &["questions", "reply", "send", "kick", "abort", "ask"]),

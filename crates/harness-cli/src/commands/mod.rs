@@ -12,6 +12,7 @@ mod fields;
 pub(crate) mod get_state;
 pub(crate) mod hook;
 pub(crate) mod init;
+pub(crate) mod install;
 pub(crate) mod kick;
 pub(crate) mod log;
 pub(crate) mod man;
@@ -29,6 +30,7 @@ pub(crate) mod shutdown;
 pub(crate) mod status;
 pub(crate) mod task;
 pub(crate) mod trust;
+pub(crate) mod uninstall;
 pub(crate) mod verify;
 pub(crate) mod why;
 pub(crate) mod worker_id;
@@ -141,6 +143,8 @@ fn dispatch(invocation: &mut Invocation, cli: Cli) -> Result<ExitCode> {
         Command::WorkerId(args) => worker_id::run(invocation, args),
         Command::Completions(args) => completions::run(invocation, args),
         Command::Hook(args) => hook::run(invocation, args),
+        Command::Install(args) => install::run(invocation, args),
+        Command::Uninstall(args) => uninstall::run(invocation, args),
         Command::Man(args) => man::run(invocation, args),
     }
 }

@@ -261,6 +261,10 @@ impl Ran {
         self
     }
 
+    pub(crate) fn ended_with(&self, codes: &[i32]) -> bool {
+        self.code.is_some_and(|code| codes.contains(&code))
+    }
+
     /// Standard output is exactly this, a last newline aside.
     #[track_caller]
     pub(crate) fn stdout(self, expected: &str) -> Self {

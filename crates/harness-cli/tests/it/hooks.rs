@@ -4,11 +4,11 @@ use serde_json::{Value, json};
 
 use crate::environment::{Ran, TestEnvironment};
 
-fn task(id: &str, status: &str, by: Option<&str>) -> Value {
+pub(crate) fn task(id: &str, status: &str, by: Option<&str>) -> Value {
     json!({ "id": id, "title": format!("Title {id}"), "status": status, "claimed_by": by })
 }
 
-fn world(mode: &str, tasks: &[Value]) -> TestEnvironment {
+pub(crate) fn world(mode: &str, tasks: &[Value]) -> TestEnvironment {
     let env = TestEnvironment::new();
     let config = json!({ "concurrency_mode": mode });
     let ledger = json!({ "version": 2, "session_config": config, "tasks": tasks });
@@ -16,12 +16,12 @@ fn world(mode: &str, tasks: &[Value]) -> TestEnvironment {
     env
 }
 
-fn call(env: &TestEnvironment, hook: &str, payload: &Value) -> Ran {
+pub(crate) fn call(env: &TestEnvironment, hook: &str, payload: &Value) -> Ran {
     env.run_with_input(&payload.to_string(), ["hook", hook])
 }
 
 #[track_caller]
-fn blocked(ran: Ran, words: &[&str]) {
+pub(crate) fn blocked(ran: Ran, words: &[&str]) {
     let ran = ran.code(0);
     assert_eq!(ran.json()["decision"], "block");
     let reason = ran.json()["reason"].as_str().unwrap().to_owned();
@@ -29,7 +29,7 @@ fn blocked(ran: Ran, words: &[&str]) {
 }
 
 #[track_caller]
-fn silent(ran: Ran) {
+pub(crate) fn silent(ran: Ran) {
     ran.code(0).stdout("").stderr("");
 }
 
@@ -253,4 +253,18 @@ fn input_that_makes_no_sense_is_none() {
     for input in ["", "null", "[1]", "\"x\"", "{", "{\"stop_hook_active\":", "\u{0}"] {
         blocked(env.run_with_input(input, ["hook", "stop"]), &["next=a"]);
     }
+}
+
+#[test]
+fn of_several_hooks_the_first_that_speaks_answers() {
+    let env = world("exclusive", &[task("a", "pending", None)]);
+    let both = |payload: &Value| {
+        env.run_with_input(&payload.to_string(), ["hook", "stop", "self-reflect"])
+    };
+    let session = json!({ "session_id": "s" });
+    blocked(both(&session), &["next=a"]);
+    env.write("harness-tasks.json", "{\"version\":2,\"tasks\":[]}");
+    // What the first left is seen by the second.
+    blocked(both(&session), &["[Self-Reflect]", "1/5"]);
+    env.run_with_input("{}", ["hook", "stop", "x"]).code(1).stderr_contains("\"x\"");
 }

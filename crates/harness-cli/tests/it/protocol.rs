@@ -572,6 +572,8 @@ fn the_other_documents_have_the_keys_of_the_table() {
         ("runs show", &["runs", "show"]),
         ("runs cost", &["runs", "cost"]),
         ("research finalize --task ID", &["research", "finalize", "--task", "task-001"]),
+        ("install AGENT", &["install", "claude"]),
+        ("uninstall AGENT", &["uninstall", "claude"]),
         ("trust", &["trust"]),
         ("config", &["config"]),
         ("doctor", &["doctor"]),

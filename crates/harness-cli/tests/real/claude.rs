@@ -19,7 +19,7 @@ const CLAUDE: Real = Real {
     denied: "Write is not allowed here",
 };
 
-fn set_up(env: TestEnvironment, url: &str) -> TestEnvironment {
+pub(crate) fn set_up(env: TestEnvironment, url: &str) -> TestEnvironment {
     env.write("harness.toml", format!("agent = 'claude'\n[agents.claude]\nmodel = '{MODEL}'\n"));
     env.git(["add", "harness.toml"]);
     env.git(["commit", "--quiet", "--message", "configuration"]);

@@ -10,5 +10,6 @@ mod claude;
 mod codex;
 #[path = "../it/environment.rs"]
 mod environment;
+mod inside;
 mod scenarios;
 mod world;

@@ -43,17 +43,19 @@ const INPUT_BYTES_MAX: u64 = 64 * 1024 * 1024;
 ///
 /// An agent's own hooks call this, with their JSON on standard input. NAME is one of stop,
 /// session-start, teammate-idle, subagent-stop, self-reflect, pre-compact, claim and renew. All but
-/// the last two say nothing where no ledger is being worked on (.harness-active). HARNESS_HOOKS=off
-/// silences them for a session; HARNESS_HOOK_LOG names a file for a line per call. Nothing but
-/// teammate-idle ever ends with 2, which agents take for "go on"; wrong usage is 1 here.
+/// the last two say nothing where no ledger is being worked on (.harness-active). Of several names the
+/// first hook that has something to say answers. HARNESS_HOOKS=off silences them for a session;
+/// HARNESS_HOOK_LOG names a file for a line per call. Nothing but teammate-idle ever ends with 2, which
+/// agents take for "go on"; wrong usage is 1 here. `harness install` writes the calls.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   harness hook stop < payload.json
+  harness hook stop self-reflect < payload.json
   echo '{\"session_id\":\"s\"}' | harness hook session-start
   HARNESS_WORKER_ID=alice harness hook claim < /dev/null")]
 pub(crate) struct Args {
-    /// Which hook
+    /// Which hook; of several the first that has something to say
     // All words are taken here and judged below: clap would end wrong usage with 2.
     #[arg(value_name = "NAME", allow_hyphen_values = true, trailing_var_arg = true)]
     words: Vec<OsString>,
@@ -168,40 +170,56 @@ impl Answer {
 }
 
 pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
-    let hook = named(&args.words)?;
+    let hooks = named(&args.words)?;
     let payload = Payload::read(&input());
     // Whatever is wrong inside, the agent is not to hear of it in a trace, nor to be held up.
     panic::set_hook(Box::new(|_| {}));
     let start = std::env::current_dir().unwrap_or_default();
-    let called = panic::catch_unwind(AssertUnwindSafe(|| call(invocation, hook, &payload, &start)));
-    let (root, mut answer) = called.unwrap_or_else(|_| (None, failed_inside(hook)));
-    if let Err(why) = record::append(&invocation.env, hook, root.as_ref(), &payload, &answer) {
-        answer = answer.warn(&format!("the hook is not in HARNESS_HOOK_LOG: {why}"));
-    }
+    let answer = first_answer(invocation, &hooks, &payload, &start);
     invocation.out.raw(answer.stdout.as_bytes())?;
     // Nobody is left to be told when this fails.
     _ = io::stderr().write_all(answer.stderr.as_bytes());
     Ok(answer.ending.exit_code())
 }
 
-fn named(words: &[OsString]) -> Result<Hook> {
+fn named(words: &[OsString]) -> Result<Vec<Hook>> {
     let names = Hook::ALL.map(Hook::name).join(", ");
-    let [name, further @ ..] = words else {
+    if words.is_empty() {
         return Err(Failure::error("no hook is named").hint(format!("there are {names}")));
-    };
-    let found = Hook::ALL.into_iter().find(|hook| name == hook.name());
-    let hook = found.ok_or_else(|| {
-        Failure::error(format!("there is no hook {:?}", name.to_string_lossy()))
-            .hint(format!("there are {names}"))
-    })?;
-    match further.first() {
-        None => Ok(hook),
-        Some(word) => {
-            let word = word.to_string_lossy();
-            Err(Failure::error(format!("the hook {} takes no argument {word:?}", hook.name()))
-                .hint("what it needs comes as JSON on standard input"))
-        }
     }
+    let hook = |name: &OsString| {
+        Hook::ALL.into_iter().find(|hook| name == hook.name()).ok_or_else(|| {
+            Failure::error(format!("there is no hook {:?}", name.to_string_lossy()))
+                .hint(format!("there are {names}; what they need comes as JSON on standard input"))
+        })
+    };
+    words.iter().map(hook).collect()
+}
+
+/// Of several hooks the first that has something to say answers, and those after it are not asked.
+/// An agent starts the commands of an event together; only in one command does `self-reflect` see
+/// what `stop` has left.
+fn first_answer(
+    invocation: &Invocation,
+    hooks: &[Hook],
+    payload: &Payload,
+    start: &Path,
+) -> Answer {
+    let mut warnings = String::new();
+    for hook in hooks {
+        let called = AssertUnwindSafe(|| call(invocation, *hook, payload, start));
+        let called = panic::catch_unwind(called);
+        let (root, mut answer) = called.unwrap_or_else(|_| (None, failed_inside(*hook)));
+        if let Err(why) = record::append(&invocation.env, *hook, root.as_ref(), payload, &answer) {
+            answer = answer.warn(&format!("the hook is not in HARNESS_HOOK_LOG: {why}"));
+        }
+        answer.stderr.insert_str(0, &warnings);
+        if !answer.stdout.is_empty() || answer.ending != Ending::Done {
+            return answer;
+        }
+        warnings = answer.stderr;
+    }
+    Answer { stderr: warnings, ..Answer::silent() }
 }
 
 /// What the agent sent. A person at a terminal sends nothing.

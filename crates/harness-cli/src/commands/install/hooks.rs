@@ -1,0 +1,128 @@
+//! The hooks in a settings file of Claude Code or Codex, which have one form:
+//! `{"hooks": {EVENT: [{"hooks": [{"type": "command", "command": …}]}]}}`.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::json_text::{
+    JsonText, Left,
+    Step::{Index, Key},
+};
+
+/// An event of the agent, and the hooks of ours that it calls: `("Stop", "stop self-reflect")`.
+pub(super) type Wanted = [(&'static str, &'static str)];
+
+/// The file with our hooks, each of them once. What was changed beside their command stays.
+pub(super) fn with(
+    file: Option<JsonText>,
+    wanted: &Wanted,
+    program: &str,
+) -> Result<JsonText, String> {
+    let quoted = shlex::try_quote(program).map_err(|why| format!("the program: {why}"))?;
+    let command = |names: &str| format!("{quoted} hook {names}");
+    let group =
+        |names: &str| json!({ "hooks": [{ "type": "command", "command": command(names) }] });
+    let mut file = match file {
+        Some(file) => file,
+        None => {
+            let events =
+                wanted.iter().map(|(event, names)| ((*event).to_owned(), json!([group(names)])));
+            let made = json!({ "hooks": Value::Object(events.collect()) });
+            return JsonText::made(&made).map_err(|why| why.to_string());
+        }
+    };
+    check(&file)?;
+    for (event, names) in wanted {
+        let path = [Key("hooks"), Key(event)];
+        match (file.get(&path[..1]), file.get(&path), ours(&file, event).first()) {
+            (_, _, Some((group, handler))) => {
+                let at = [
+                    path[0],
+                    path[1],
+                    Index(*group),
+                    Key("hooks"),
+                    Index(*handler),
+                    Key("command"),
+                ];
+                if file.get(&at) != Some(command(names).into()) {
+                    file.replace(&at, &command(names));
+                }
+            }
+            (None, ..) => file.insert(&[], "hooks", &json!({ *event: [group(names)] })),
+            (Some(_), None, _) => file.insert(&path[..1], event, &json!([group(names)])),
+            (Some(_), Some(_), None) => file.push(&path, &group(names)),
+        }
+    }
+    // What an older version wrote and this one does not want.
+    let is_wanted = |event: &str| wanted.iter().any(|(name, _)| *name == event);
+    for event in events(&file) {
+        _ = take_out(&mut file, &event, usize::from(is_wanted(&event)));
+    }
+    Ok(file)
+}
+
+/// The file without any hook of ours; `None` where nothing else is in it.
+pub(super) fn without(mut file: JsonText) -> Result<Option<JsonText>, String> {
+    check(&file)?;
+    for event in events(&file) {
+        if take_out(&mut file, &event, 0) == Left::Nothing {
+            return Ok(None);
+        }
+    }
+    Ok(Some(file))
+}
+
+/// Takes all hooks of ours out of an event but the first so many.
+fn take_out(file: &mut JsonText, event: &str, keep: usize) -> Left {
+    // From the end, so that the places of the others stay.
+    for (group, handler) in ours(file, event).into_iter().skip(keep).rev() {
+        let path = [Key("hooks"), Key(event), Index(group), Key("hooks"), Index(handler)];
+        let alone = file.get(&path[..4]).and_then(|all| Some(all.as_array()?.len())) == Some(1);
+        // A group without hooks is none to the agent.
+        if file.remove(if alone { &path[..3] } else { &path }) == Left::Nothing {
+            return Left::Nothing;
+        }
+    }
+    Left::Something
+}
+
+fn events(file: &JsonText) -> Vec<String> {
+    let hooks = file.get(&[Key("hooks")]);
+    let events = hooks.as_ref().and_then(Value::as_object);
+    events.map(|events| events.keys().cloned().collect()).unwrap_or_default()
+}
+
+/// Where our hooks are in an event: the group, and the place in it.
+fn ours(file: &JsonText, event: &str) -> Vec<(usize, usize)> {
+    let groups = file.get(&[Key("hooks"), Key(event)]).unwrap_or_default();
+    let mut found = Vec::new();
+    for (at, group) in groups.as_array().into_iter().flatten().enumerate() {
+        let handlers = group["hooks"].as_array().into_iter().flatten().enumerate();
+        let own = handlers.filter(|(_, handler)| handler["command"].as_str().is_some_and(is_ours));
+        found.extend(own.map(|(place, _)| (at, place)));
+    }
+    found
+}
+
+/// `harness hook …`, wherever that harness is.
+fn is_ours(command: &str) -> bool {
+    let words = shlex::split(command).unwrap_or_default();
+    matches!(&*words, [program, word, _, ..] if word == "hook" && is_harness(program))
+}
+
+pub(super) fn is_harness(program: &str) -> bool {
+    Path::new(program).file_name().is_some_and(|name| name == "harness")
+}
+
+/// What is written into has to have the form that agents read.
+fn check(file: &JsonText) -> Result<(), String> {
+    let whole = file.get(&[]).unwrap_or_default();
+    let Some(fields) = whole.as_object() else { return Err("it is not an object".to_owned()) };
+    let Some(hooks) = fields.get("hooks") else { return Ok(()) };
+    let Some(events) = hooks.as_object() else { return Err("hooks is not an object".to_owned()) };
+    match events.iter().find(|(_, groups)| !groups.is_array()) {
+        Some((event, _)) => Err(format!("hooks.{event} is not a list")),
+        None => Ok(()),
+    }
+}

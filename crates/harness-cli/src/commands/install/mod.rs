@@ -1,0 +1,371 @@
+//! `harness install`, and what `uninstall` shares with it: our entries in the settings of an agent.
+//!
+//! Owns which files those are. What is written is decided as text for all of them before the first
+//! is touched; everything in them that is not ours stays as it is, byte by byte.
+
+mod change;
+mod hooks;
+mod json_text;
+mod page;
+mod program;
+mod server;
+mod server_toml;
+
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use self::{change::Change, hooks::Wanted, json_text::JsonText, page::Reader, program::Program};
+use super::{Invocation, working_directory};
+use crate::{
+    environment::Environment,
+    exit::ExitCode,
+    failure::{Failure, Result},
+    render::{one_line, visible},
+    root::StateRoot,
+    store::warn,
+};
+
+/// Let an agent that you use yourself follow the ledger
+///
+/// Writes into the settings of Claude Code or Codex: hooks (the agent hears at the start of a session
+/// what is next, and does not stop while there is work), the command /harness ($harness in Codex), and
+/// the MCP server of harness. Of this project, or with --user of all projects. What is in those files
+/// already stays as it is; run again it changes nothing, and `harness uninstall` takes it out again.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  harness install claude
+  harness install codex --user
+  harness install claude --dry-run      # what would change, as a diff")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    target: Target,
+    /// What the files say to run, instead of `harness`
+    #[arg(long, value_name = "PROGRAM")]
+    program: Option<String>,
+}
+
+/// What `install` and `uninstall` are told alike.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Target {
+    /// Which agent
+    #[arg(value_enum)]
+    agent: Agent,
+    /// For all projects of this user, instead of this project
+    #[arg(long)]
+    user: bool,
+    /// Show what would change as a diff, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Answer with a JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Agent {
+    Claude,
+    Codex,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scope {
+    Project,
+    User,
+}
+
+/// A file, and what of ours is in it.
+#[derive(Debug)]
+struct Place {
+    path: PathBuf,
+    part: Part,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Part {
+    Hooks(&'static Wanted),
+    Server,
+    ServerToml,
+    Page(Reader),
+}
+
+/// Both are hooks of one event in one command: agents start the commands of an event together, and
+/// the second hook has to see what the first has left.
+const STOP: (&str, &str) = ("Stop", "stop self-reflect");
+
+const CLAUDE_HOOKS: &Wanted = &[
+    STOP,
+    ("SessionStart", "session-start"),
+    ("SubagentStop", "subagent-stop"),
+    ("TeammateIdle", "teammate-idle"),
+    ("PreCompact", "pre-compact"),
+];
+
+/// Codex has no teammates, and does not read what a hook says before a compaction; it starts the
+/// session anew after one.
+const CODEX_HOOKS: &Wanted =
+    &[STOP, ("SessionStart", "session-start"), ("SubagentStop", "subagent-stop")];
+
+pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
+    let scope = args.target.scope();
+    let Program { name, warning } = program::choose(&invocation.env, scope, args.program)?;
+    if let Some(warning) = warning {
+        warn(&warning);
+    }
+    let installation = Installation::of(&invocation.env, &args.target)?;
+    let changes = installation.changes(|part, text| part.with(text, &name))?;
+    for change in &changes {
+        let is_page = change.path.extension().is_some_and(|extension| extension == "md");
+        if is_page && change.before.as_deref().is_some_and(|text| !page::is_ours(text)) {
+            let path = change.path.display();
+            warn(&format!(
+                "{path} is not as harness wrote it, and stays; move it away for a new one"
+            ));
+        }
+    }
+    report(invocation, &args.target, &installation, &changes, Words::INSTALL)
+}
+
+/// Takes out what `run` has put in.
+pub(super) fn take_out(invocation: &mut Invocation, target: &Target) -> Result<ExitCode> {
+    let installation = Installation::of(&invocation.env, target)?;
+    let changes = installation.changes(Part::without)?;
+    report(invocation, target, &installation, &changes, Words::UNINSTALL)
+}
+
+impl Target {
+    fn scope(&self) -> Scope {
+        if self.user { Scope::User } else { Scope::Project }
+    }
+}
+
+/// The files of one agent, in a project or for a user.
+struct Installation {
+    /// The project, or the home.
+    base: PathBuf,
+    places: Vec<Place>,
+}
+
+impl Installation {
+    fn of(env: &Environment, target: &Target) -> Result<Self> {
+        let base = match target.scope() {
+            Scope::Project => project()?,
+            Scope::User => home(env)?,
+        };
+        let places = match (target.agent, target.scope()) {
+            (Agent::Claude, Scope::Project) => vec![
+                (base.join(".claude/settings.json"), Part::Hooks(CLAUDE_HOOKS)),
+                (base.join(".claude/commands/harness.md"), Part::Page(Reader::Claude)),
+                (base.join(".mcp.json"), Part::Server),
+            ],
+            (Agent::Claude, Scope::User) => {
+                // Where it is moved, the file beside it moves into it.
+                let moved = env.path("CLAUDE_CONFIG_DIR").map(Path::to_owned);
+                let own = moved.clone().unwrap_or_else(|| base.join(".claude"));
+                vec![
+                    (own.join("settings.json"), Part::Hooks(CLAUDE_HOOKS)),
+                    (own.join("commands/harness.md"), Part::Page(Reader::Claude)),
+                    (moved.unwrap_or_else(|| base.clone()).join(".claude.json"), Part::Server),
+                ]
+            }
+            (Agent::Codex, scope) => {
+                let moved = env.path("CODEX_HOME").filter(|_| scope == Scope::User);
+                let own = moved.map_or_else(|| base.join(".codex"), Path::to_owned);
+                let skill = base.join(".agents/skills/harness/SKILL.md");
+                vec![
+                    (own.join("hooks.json"), Part::Hooks(CODEX_HOOKS)),
+                    (own.join("config.toml"), Part::ServerToml),
+                    (skill, Part::Page(Reader::Codex)),
+                ]
+            }
+        };
+        let places = places.into_iter().map(|(path, part)| Place { path, part }).collect();
+        Ok(Self { base, places })
+    }
+
+    /// What becomes of each file. Whatever is wrong with any of them is found here.
+    fn changes(
+        &self,
+        edit: impl Fn(Part, Option<&str>) -> Result<Option<String>, String>,
+    ) -> Result<Vec<Change>> {
+        let change = |Place { path, part }: &Place| {
+            let before = change::read(path)?;
+            let after = edit(*part, before.as_deref()).map_err(|why| {
+                Failure::config(format!("{}: {why}", path.display()))
+                    .hint("nothing was changed; mend the file first, or move it away")
+            })?;
+            Ok(Change { path: path.clone(), before, after })
+        };
+        self.places.iter().map(change).collect()
+    }
+
+    fn name<'a>(&self, change: &'a Change) -> &'a Path {
+        change.path.strip_prefix(&self.base).unwrap_or(&change.path)
+    }
+}
+
+impl Part {
+    fn with(self, text: Option<&str>, program: &str) -> Result<Option<String>, String> {
+        let made = |file: JsonText| Some(marked(text, file.text()));
+        match self {
+            Part::Hooks(wanted) => hooks::with(parse(text)?, wanted, program).map(made),
+            Part::Server => server::with(parse(text)?, program).map(made),
+            Part::ServerToml => server_toml::with(text, program).map(Some),
+            // What somebody has edited is theirs.
+            Part::Page(reader) => Ok(Some(match text.filter(|text| !page::is_ours(text)) {
+                Some(theirs) => theirs.to_owned(),
+                None => page::of(reader),
+            })),
+        }
+    }
+
+    fn without(self, text: Option<&str>) -> Result<Option<String>, String> {
+        let Some(there) = text else { return Ok(None) };
+        let left = |file: Option<JsonText>| file.map(|file| marked(text, file.text()));
+        match (self, parse_of(self, there)?) {
+            (Part::Hooks(_), Some(file)) => hooks::without(file).map(left),
+            (Part::Server, Some(file)) => server::without(file).map(left),
+            (Part::ServerToml, _) => server_toml::without(there),
+            (Part::Page(_), _) if page::is_ours(there) => Ok(None),
+            _ => Ok(Some(there.to_owned())),
+        }
+    }
+}
+
+/// Some editors begin a file with it, and agents read over it.
+const MARK: char = '\u{feff}';
+
+fn parse(text: Option<&str>) -> Result<Option<JsonText>, String> {
+    let text = text.map(|text| text.strip_prefix(MARK).unwrap_or(text));
+    text.map(JsonText::parse).transpose().map_err(|why| format!("not readable as JSON: {why}"))
+}
+
+fn parse_of(part: Part, text: &str) -> Result<Option<JsonText>, String> {
+    match part {
+        Part::Hooks(_) | Part::Server => parse(Some(text)),
+        Part::ServerToml | Part::Page(_) => Ok(None),
+    }
+}
+
+fn marked(before: Option<&str>, text: &str) -> String {
+    match before.is_some_and(|before| before.starts_with(MARK)) {
+        true => format!("{MARK}{text}"),
+        false => text.to_owned(),
+    }
+}
+
+/// Where an agent is started that works on this ledger. A ledger elsewhere, to which a variable
+/// points, says nothing of that.
+fn project() -> Result<PathBuf> {
+    let (nowhere, here) = (Environment::default(), working_directory()?);
+    let found = StateRoot::discover(&nowhere, &here);
+    let root = found.or_else(|_| StateRoot::for_init(&nowhere, &here))?;
+    Ok(root.path().to_owned())
+}
+
+fn home(env: &Environment) -> Result<PathBuf> {
+    let home = env.path("HOME").filter(|home| home.is_absolute()).map(Path::to_owned);
+    home.ok_or_else(|| {
+        Failure::config("HOME is not set to an absolute path")
+            .hint("set HOME to your home directory")
+    })
+}
+
+/// What the two commands call what they do.
+struct Words {
+    did: &'static str,
+    already: &'static str,
+    is_install: bool,
+}
+
+impl Words {
+    const INSTALL: Self = Self { did: "installed", already: "already installed", is_install: true };
+    const UNINSTALL: Self =
+        Self { did: "uninstalled", already: "nothing is installed", is_install: false };
+}
+
+fn report(
+    invocation: &mut Invocation,
+    target: &Target,
+    installation: &Installation,
+    changes: &[Change],
+    words: Words,
+) -> Result<ExitCode> {
+    let diff: String = changes
+        .iter()
+        .filter(|change| change.action().is_some())
+        .map(|change| change.diff(installation.name(change)))
+        .collect();
+    if !target.dry_run {
+        changes.iter().try_for_each(|change| change.apply(&installation.base))?;
+    }
+    let out = &mut invocation.out;
+    let done: Vec<_> = changes.iter().filter_map(|c| Some((c.action()?, &c.path))).collect();
+    if target.json {
+        let files: Vec<_> =
+            done.iter().map(|(action, path)| json!({ "path": path, "action": action })).collect();
+        let name = clap::ValueEnum::to_possible_value(&target.agent);
+        let name = name.map(|name| name.get_name().to_owned());
+        out.document(&json!({
+            "agent": name,
+            "scope": if target.user { "user" } else { "project" },
+            "directory": installation.base,
+            "changes": files,
+            "dry_run": target.dry_run,
+            "diff": diff,
+        }))?;
+        return Ok(ExitCode::Done);
+    }
+    if target.dry_run {
+        out.raw(visible_diff(&diff).as_bytes())?;
+        return Ok(ExitCode::Done);
+    }
+    if done.is_empty() {
+        out.line(words.already)?;
+        return Ok(ExitCode::Done);
+    }
+    out.line(format_args!("{} in {}", words.did, one_line(&installation.base.to_string_lossy())))?;
+    for (action, path) in done {
+        let name = path.strip_prefix(&installation.base).unwrap_or(path);
+        out.line(format_args!("  {action} {}", one_line(&name.to_string_lossy())))?;
+    }
+    if words.is_install {
+        for note in target.notes() {
+            out.line(format_args!("{note}"))?;
+        }
+    }
+    Ok(ExitCode::Done)
+}
+
+/// Text of others on a terminal; a tab is none of what could do harm.
+fn visible_diff(diff: &str) -> String {
+    diff.split('\t').map(visible).collect::<Vec<_>>().join("\t")
+}
+
+impl Target {
+    /// What has to happen before it works.
+    fn notes(&self) -> &'static [&'static str] {
+        match (self.agent, self.scope()) {
+            (Agent::Claude, Scope::Project) => &[
+                "Claude Code asks once, at its next start, whether the server of .mcp.json may be used.",
+                "next: start `claude` here and type /harness",
+            ],
+            (Agent::Claude, Scope::User) => {
+                &["next: start `claude` in a project and type /harness"]
+            }
+            (Agent::Codex, Scope::Project) => &[
+                "Codex reads this once the project is trusted, and runs the hooks once you have looked \
+                 at them: /hooks in `codex`.",
+                "next: start `codex` here, say /hooks, then $harness",
+            ],
+            (Agent::Codex, Scope::User) => &[
+                "Codex runs the hooks once you have looked at them: /hooks in `codex`.",
+                "next: start `codex` in a project, say /hooks, then $harness",
+            ],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,36 @@
+//! The page that teaches an agent the protocol: `/harness` of Claude Code, `$harness` of Codex.
+//!
+//! Its last line is a seal over the rest. A page whose seal is broken was edited by somebody: it is
+//! theirs, and neither written over nor removed.
+
+use sha2::{Digest, Sha256};
+
+const PROTOCOL: &str = include_str!("protocol.md");
+const CLAUDE: &str = include_str!("head_claude.md");
+const CODEX: &str = include_str!("head_codex.md");
+const SEAL: &str = "<!-- written by `harness install`; edit it and it is yours: ";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reader {
+    Claude,
+    Codex,
+}
+
+pub(super) fn of(reader: Reader) -> String {
+    let head = match reader {
+        Reader::Claude => CLAUDE,
+        Reader::Codex => CODEX,
+    };
+    let page = format!("{head}{PROTOCOL}");
+    format!("{page}{SEAL}{} -->\n", seal(&page))
+}
+
+/// Whether we wrote it, in this version or another.
+pub(super) fn is_ours(text: &str) -> bool {
+    let Some((page, last)) = text.rsplit_once(SEAL) else { return false };
+    last.trim_end().strip_suffix(" -->") == Some(&*seal(page))
+}
+
+fn seal(page: &str) -> String {
+    Sha256::digest(page.as_bytes()).iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,48 @@
+//! What the files say to run.
+
+use std::{fs, os::unix::fs::MetadataExt, path::Path};
+
+use super::Scope;
+use crate::{
+    commands::doctor::find_program,
+    environment::Environment,
+    failure::{Failure, Result},
+};
+
+pub(super) struct Program {
+    pub(super) name: String,
+    /// What is to be known of it.
+    pub(super) warning: Option<String>,
+}
+
+/// A name that works wherever harness is installed, as files of a project are shared with others; for
+/// this user alone the path of this very program, where the name leads elsewhere.
+pub(super) fn choose(env: &Environment, scope: Scope, told: Option<String>) -> Result<Program> {
+    if let Some(name) = told {
+        return Ok(Program { name, warning: None });
+    }
+    let this = std::env::current_exe()
+        .map_err(|why| Failure::error(format!("can not tell which program this is: {why}")))?;
+    let plain = |warning| Ok(Program { name: "harness".to_owned(), warning });
+    let found = find_program(env, "harness");
+    let place = |path: &Path| fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));
+    if found.as_deref().and_then(place) == place(&this) {
+        return plain(None);
+    }
+    let shown = this.display();
+    let name = match this.to_str() {
+        Some(path) if scope == Scope::User => path.to_owned(),
+        _ => {
+            let what = match found {
+                None => "harness is not on the PATH".to_owned(),
+                Some(other) => format!("harness on the PATH is another one, {}", other.display()),
+            };
+            return plain(Some(format!(
+                "{what}; the files say `harness`, since they may be shared: put {shown} on the PATH, \
+                 or say --program {shown}"
+            )));
+        }
+    };
+    let warning = format!("`harness` on the PATH is not this program, so the files name {shown}");
+    Ok(Program { name, warning: Some(warning) })
+}

@@ -1,0 +1,62 @@
+//! The entry of our MCP server in the files where agents keep theirs.
+
+use serde_json::{Value, json};
+
+use super::{
+    hooks::is_harness,
+    json_text::{JsonText, Left, Step::Key},
+};
+
+const NAME: &str = "harness";
+
+/// `{"mcpServers": {"harness": {"command": …, "args": ["mcp"]}}}`, as Claude Code has it.
+pub(super) fn with(file: Option<JsonText>, program: &str) -> Result<JsonText, String> {
+    let entry = json!({ "command": program, "args": ["mcp"] });
+    let Some(mut file) = file else {
+        let made = json!({ "mcpServers": { NAME: entry } });
+        return JsonText::made(&made).map_err(|why| why.to_string());
+    };
+    let path = [Key("mcpServers"), Key(NAME)];
+    check(&file)?;
+    match (file.get(&path[..1]), file.get(&path)) {
+        (_, Some(there)) if !is_ours(&there) => return Err(taken(&there["command"])),
+        (_, Some(there)) if there["command"] != program => {
+            file.replace(&[path[0], path[1], Key("command")], program);
+        }
+        (_, Some(_)) => {}
+        (Some(_), None) => file.insert(&path[..1], NAME, &entry),
+        (None, None) => file.insert(&[], "mcpServers", &json!({ NAME: entry })),
+    }
+    Ok(file)
+}
+
+/// The file without our server; `None` where nothing else is in it.
+pub(super) fn without(mut file: JsonText) -> Result<Option<JsonText>, String> {
+    let path = [Key("mcpServers"), Key(NAME)];
+    check(&file)?;
+    let is_there = file.get(&path).is_some_and(|there| is_ours(&there));
+    if is_there && file.remove(&path) == Left::Nothing {
+        return Ok(None);
+    }
+    Ok(Some(file))
+}
+
+/// `harness mcp`, wherever that harness is.
+pub(super) fn is_ours(entry: &Value) -> bool {
+    entry["command"].as_str().is_some_and(is_harness) && entry["args"] == json!(["mcp"])
+}
+
+pub(super) fn taken(command: &Value) -> String {
+    format!("a server named {NAME} is there already, and it is not `harness mcp` ({command})")
+}
+
+fn check(file: &JsonText) -> Result<(), String> {
+    let whole = file.get(&[]).unwrap_or_default();
+    match whole.as_object().map(|fields| fields.get("mcpServers")) {
+        None => Err("it is not an object".to_owned()),
+        Some(Some(servers)) if !servers.is_object() => {
+            Err("mcpServers is not an object".to_owned())
+        }
+        Some(_) => Ok(()),
+    }
+}
