@@ -79,6 +79,7 @@ pub(crate) enum Command {
     Completions(commands::completions::Args),
     Hook(commands::hook::Args),
     Man(commands::man::Args),
+    Mcp(commands::mcp::Args),
 }
 
 /// The order in which `harness --help` lists the commands. A test holds that each is in one group.
@@ -88,7 +89,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Looking", &["status", "log", "report", "runs", "why", "verify"]),
     ("Talking with a run", &["questions", "reply", "send", "kick", "abort", "ask"]),
     ("The daemon", &["daemon", "ping", "get-state", "shutdown"]),
-    ("For scripts", &["hook", "worker-id", "completions", "man"]),
+    ("For scripts", &["mcp", "hook", "worker-id", "completions", "man"]),
 ];
 
 /// The whole command line as data, for parsing, completions and the manual.

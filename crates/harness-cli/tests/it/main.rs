@@ -21,6 +21,7 @@ mod init;
 mod killed;
 mod ledgers;
 mod log;
+mod mcp;
 mod objective;
 mod page;
 mod plan;

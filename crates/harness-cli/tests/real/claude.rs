@@ -14,7 +14,7 @@ const MODEL: &str = "claude-opus-5-5";
 /// What this version of Claude Code counts for a token of that model, in and out.
 const PRICE: (f64, f64) = (4e-6, 20e-6);
 
-fn set_up(env: TestEnvironment, url: &str) -> TestEnvironment {
+pub(crate) fn set_up(env: TestEnvironment, url: &str) -> TestEnvironment {
     env.write("harness.toml", format!("agent = 'claude'\n[agents.claude]\nmodel = '{MODEL}'\n"));
     env.git(["add", "harness.toml"]);
     env.git(["commit", "--quiet", "--message", "configuration"]);

@@ -8,4 +8,5 @@
 mod claude;
 #[path = "../it/environment.rs"]
 mod environment;
+mod mcp;
 mod world;

@@ -54,7 +54,8 @@ fn random_inputs(hook: Hook, cases: u32) {
     let root = directory.path().canonicalize().unwrap();
     let env = Environment::of(&[("HARNESS_DAEMON", "off"), ("HARNESS_LOCK_TIMEOUT_SECONDS", "0")]);
     let out = Out::new(ColorWhen::Never, &env);
-    let invocation = Invocation { out, env, plain: true };
+    let invocation =
+        Invocation { out, env, plain: true, interrupt: crate::interrupt::Interrupt::Signals };
     let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
     // A failing case is printed in full, which is all that its seed could tell.
     let ledger = prop::sample::select(LEDGERS.to_vec());

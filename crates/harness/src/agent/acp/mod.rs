@@ -15,7 +15,9 @@ use std::{ffi::OsString, path::Path};
 
 use harness_core::agent::{End, Usage};
 
-use super::{Agent, BadCommand, Execution, Prompt, command::split, supervise::converse};
+use super::{
+    Agent, BadCommand, Execution, Prompt, ToolServer, command::split, supervise::converse,
+};
 use crate::{
     clock::{Clock as _, SystemClock},
     error::Result,
@@ -84,6 +86,7 @@ pub struct AcpAgent {
     leave: Leave,
     allowed: Allowed,
     resumed: Option<Resumed>,
+    tools: Option<ToolServer>,
 }
 
 /// What it may do without a person.
@@ -111,6 +114,7 @@ impl AcpAgent {
             leave: Leave::WorkTree,
             allowed,
             resumed: None,
+            tools: None,
         })
     }
 
@@ -135,6 +139,13 @@ impl AcpAgent {
         self
     }
 
+    /// Gives it the harness's own tools.
+    #[must_use]
+    pub fn tools(mut self, server: Option<ToolServer>) -> AcpAgent {
+        self.tools = server;
+        self
+    }
+
     /// Whatever it asks for is allowed. Only for those who wrote that they want it.
     #[must_use]
     pub fn allowing_anything(mut self) -> AcpAgent {
@@ -151,6 +162,7 @@ impl AcpAgent {
     }
 
     fn session(&self, prompt: &Prompt) -> Session {
+        let environment = || self.allowed.filter(prompt.environment.iter().cloned());
         Session::new(Wanted {
             prompt: prompt.text.clone(),
             work_tree: prompt.work_tree.clone(),
@@ -161,6 +173,7 @@ impl AcpAgent {
                 Leave::Anything => Policy::Anything,
             },
             resumed: self.resumed.clone(),
+            tools: self.tools.as_ref().map(|tools| tools.for_acp(&environment())),
         })
     }
 
@@ -188,6 +201,10 @@ impl Agent for AcpAgent {
 
     fn kind(&self) -> Option<&str> {
         Some("acp")
+    }
+
+    fn has_tools(&self) -> bool {
+        self.tools.is_some()
     }
 
     async fn execute(&self, prompt: Prompt, execution: &mut Execution) -> Result<End> {

@@ -47,6 +47,8 @@ pub(super) struct Wanted {
     pub(super) window: Option<u64>,
     pub(super) policy: Policy,
     pub(super) resumed: Option<Resumed>,
+    /// An entry of `mcpServers`.
+    pub(super) tools: Option<Value>,
 }
 
 #[derive(Debug)]
@@ -135,7 +137,10 @@ impl Session {
             self.said = Some(Said::Strange(what));
             return;
         }
-        let mut params = json!({ "cwd": self.wanted.work_tree, "mcpServers": [] });
+        let mut params = json!({
+            "cwd": self.wanted.work_tree,
+            "mcpServers": self.wanted.tools.as_slice(),
+        });
         let method = match &self.wanted.resumed {
             None => "session/new",
             Some(_) if result["agentCapabilities"]["loadSession"] != json!(true) => {

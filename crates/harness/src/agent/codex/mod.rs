@@ -12,7 +12,7 @@ use std::{collections::BTreeMap, ffi::OsString, path::Path};
 use harness_core::agent::{AgentEvent, End, Usage};
 
 use super::{
-    Agent, BadCommand, Execution, Prompt,
+    Agent, BadCommand, Execution, Prompt, ToolServer,
     command::split,
     supervise::{Dialogue, FINAL_BYTES, Voice, converse},
 };
@@ -34,6 +34,7 @@ pub struct CodexAgent {
     sandbox: Sandbox,
     allowed: Allowed,
     resumed: Option<Resumed>,
+    tools: Option<ToolServer>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +60,7 @@ impl CodexAgent {
             sandbox: Sandbox::On,
             allowed,
             resumed: None,
+            tools: None,
         })
     }
 
@@ -73,6 +75,13 @@ impl CodexAgent {
     #[must_use]
     pub fn model(mut self, model: impl Into<String>) -> CodexAgent {
         self.model = Some(model.into());
+        self
+    }
+
+    /// Gives it the harness's own tools.
+    #[must_use]
+    pub fn tools(mut self, server: Option<ToolServer>) -> CodexAgent {
+        self.tools = server;
         self
     }
 
@@ -92,7 +101,7 @@ impl CodexAgent {
     }
 
     /// All words behind the program.
-    fn arguments(&self, work_tree: &Path) -> Vec<OsString> {
+    fn arguments(&self, work_tree: &Path, environment: &[(OsString, OsString)]) -> Vec<OsString> {
         let mut all: Vec<OsString> = self.words.iter().skip(1).map(OsString::from).collect();
         all.extend(["exec", "--json", "-s", "workspace-write", "-C"].map(OsString::from));
         all.push(work_tree.into());
@@ -101,6 +110,9 @@ impl CodexAgent {
         }
         if self.sandbox == Sandbox::Bypassed {
             all.push("--dangerously-bypass-approvals-and-sandbox".into());
+        }
+        if let Some(tools) = &self.tools {
+            all.extend(tools.for_codex(environment));
         }
         all.extend(self.args.iter().map(OsString::from));
         if let Some(resumed) = &self.resumed {
@@ -116,7 +128,7 @@ impl CodexAgent {
         environment.push(("HARNESS_PROMPT_FILE".into(), file.into()));
         Spec {
             program: self.words.first().map(OsString::from).unwrap_or_default(),
-            args: self.arguments(&prompt.work_tree),
+            args: self.arguments(&prompt.work_tree, &environment),
             directory: prompt.work_tree.clone(),
             environment,
             stdin: Stdin::Bytes(prompt.text.clone().into_bytes()),
@@ -133,6 +145,10 @@ impl Agent for CodexAgent {
 
     fn kind(&self) -> Option<&str> {
         Some("codex")
+    }
+
+    fn has_tools(&self) -> bool {
+        self.tools.is_some()
     }
 
     async fn execute(&self, prompt: Prompt, execution: &mut Execution) -> Result<End> {
@@ -225,7 +241,7 @@ mod tests {
     use super::*;
 
     fn line(agent: &CodexAgent) -> String {
-        let words = agent.arguments(Path::new("/tree"));
+        let words = agent.arguments(Path::new("/tree"), &[]);
         words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
     }
 
