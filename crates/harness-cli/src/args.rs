@@ -87,6 +87,7 @@ commands! {
     "install" => Install(install),
     "uninstall" => Uninstall(uninstall),
     "man" => Man(man),
+    "mcp" => Mcp(mcp),
 }
 
 /// The order in which `harness --help` lists the commands. A test holds that each is in one group.
@@ -96,7 +97,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Looking", &["status", "log", "report", "runs", "why", "verify"]),
     ("Talking with a run", &["questions", "reply", "send", "kick", "abort", "ask"]),
     ("The daemon", &["daemon", "ping", "get-state", "shutdown"]),
-    ("For scripts", &["hook", "worker-id", "completions", "man"]),
+    ("For scripts", &["mcp", "hook", "worker-id", "completions", "man"]),
 ];
 
 /// The whole command line as data, for help, completions and the manual.

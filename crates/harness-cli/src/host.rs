@@ -18,7 +18,8 @@ use serde_json::{Value, json};
 use crate::{
     commands::Invocation,
     environment::Environment,
-    failure::{Failure, Result},
+    failure::{Failure, Kind, Result},
+    interrupt::Interrupt,
     root::StateRoot,
     store::warn,
 };
@@ -100,7 +101,11 @@ impl Invocation {
     ) -> Result<Asked> {
         let Some(mut host) = self.host(root) else { return Ok(Asked::Nobody) };
         let request = addressed(root, request);
-        match host.ask(&request, within) {
+        let answer = match (within, &self.interrupt) {
+            (None, Interrupt::Request(stop)) => host.ask_until(&request, stop),
+            _ => host.ask(&request, within),
+        };
+        match answer {
             Ok(data) => Ok(Asked::Answered(data)),
             Err(why) if did_nothing(&request, &why) => Ok(Asked::Nobody),
             Err(why) => Err(self.failed(root, why)),
@@ -120,14 +125,14 @@ impl Invocation {
         }
         let request = addressed(root, request.clone());
         if let Some(mut host) = self.host(root) {
-            match patience.ask(&mut host, &request) {
+            match patience.ask(&mut host, &request, &self.interrupt) {
                 Ok(data) => return Ok(Asked::Answered(data)),
                 Err(why) if did_nothing(&request, &why) => {}
                 Err(why) => return Err(self.failed(root, why)),
             }
         }
         let mut host = self.start_daemon(root, Stay::WhileNeeded)?;
-        match patience.ask(&mut host, &request) {
+        match patience.ask(&mut host, &request, &self.interrupt) {
             Ok(data) => Ok(Asked::Answered(data)),
             Err(why) => Err(self.failed(root, why)),
         }
@@ -172,6 +177,7 @@ impl Invocation {
                 Failure::from(refused).hint("unset HARNESS_SOCKET, or set it to another path")
             }
             ClientError::Refused(refused) => refused.into(),
+            ClientError::Cancelled => Failure::new(Kind::Interrupted, why.to_string()),
             ClientError::Gone | ClientError::Silent => Failure::error(why.to_string())
                 .hint("`harness task list` shows whether it was done"),
             ClientError::TooLong { .. } | ClientError::Strange | ClientError::Io(_) => {
@@ -241,12 +247,20 @@ impl Invocation {
 }
 
 impl Patience {
-    fn ask(&self, host: &mut Client, request: &Value) -> Result<Value, ClientError> {
-        match self {
-            Self::Short => host.ask(request, Some(ANSWER_WITHIN)),
-            Self::Patient(words) => host.ask_patiently(request, SILENCE, || {
-                _ = writeln!(std::io::stderr(), "{words} …");
-            }),
+    fn ask(
+        &self,
+        host: &mut Client,
+        request: &Value,
+        interrupt: &Interrupt,
+    ) -> Result<Value, ClientError> {
+        match (self, interrupt) {
+            (Self::Short, _) => host.ask(request, Some(ANSWER_WITHIN)),
+            (Self::Patient(_), Interrupt::Request(stop)) => host.ask_until(request, stop),
+            (Self::Patient(words), Interrupt::Signals) => {
+                host.ask_patiently(request, SILENCE, || {
+                    _ = writeln!(std::io::stderr(), "{words} …");
+                })
+            }
         }
     }
 }

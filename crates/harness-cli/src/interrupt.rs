@@ -1,19 +1,53 @@
-//! Ctrl-C while a command of a task runs. It runs in a process group of its own, which the terminal
+//! Ctrl-C while a command of a task runs, or what stands for it where somebody else waits. It runs in a process group of its own, which the terminal
 //! does not reach: whoever starts one has to end it, or it goes on alone and without its time limit.
 
 use std::{
     fs,
     io::{self, Read},
     thread,
+    time::Duration,
 };
 
 use harness::shell::Cancel;
+use rustix::event::{PollFd, PollFlags, Timespec};
 use signal_hook::{
     consts::{SIGHUP, SIGINT, SIGTERM},
     low_level::pipe,
 };
 
-use crate::failure::Result;
+use crate::failure::{Failure, Kind, Result};
+
+/// Who may want a command to stop while it waits.
+pub(crate) enum Interrupt {
+    /// Whoever started this process.
+    Signals,
+    /// Whoever made this request: one of many that are answered side by side.
+    Request(Cancel),
+}
+
+impl Interrupt {
+    pub(crate) fn request(&self) -> Result<Cancel> {
+        match self {
+            Self::Signals => request(),
+            Self::Request(cancel) => Ok(cancel.clone()),
+        }
+    }
+
+    /// Lets time pass. Signals end the whole process meanwhile.
+    pub(crate) fn pause(&self, time: Duration) -> Result<()> {
+        let Self::Request(stop) = self else {
+            thread::sleep(time);
+            return Ok(());
+        };
+        let mut polled = [PollFd::new(stop, PollFlags::IN)];
+        // An interrupted poll is a short pause.
+        _ = rustix::event::poll(&mut polled, Timespec::try_from(time).ok().as_ref());
+        if stop.is_cancelled() {
+            return Err(Failure::new(Kind::Interrupted, "cancelled while it waited"));
+        }
+        Ok(())
+    }
+}
 
 /// A request to stop that is made once this process is asked to end. From now on that is all these
 /// signals do.

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The `--worker` of every command that acts as a worker (`#[command(flatten)]`).
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(crate) struct Choice {
     /// Act as this worker [default: HARNESS_WORKER_ID, else this terminal's own]
     #[arg(long, value_name = "WORKER")]

@@ -3,6 +3,7 @@
 //! It is data from an agent. It is shown to the next one and decides nothing, so reading it never
 //! fails: what is not valid is left out and named.
 
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::quote::{head, one_line, plain};
@@ -21,8 +22,8 @@ const FILES_MAX: usize = 50;
 /// A file can be wrong in as many places as it has entries; nobody reads that many warnings.
 const WARNINGS_MAX: usize = 10;
 
-/// What the last context wants the next one to know.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// What the last context wants the next one to know. As JSON it is what the file holds.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Handoff {
     /// Where in the work it is.
     pub phase: Option<String>,

@@ -143,6 +143,8 @@ mod drive;
 mod error;
 pub mod event;
 pub mod flows;
+mod folder;
+pub mod handoff;
 pub mod host;
 pub mod hub;
 pub mod process;

@@ -1,6 +1,9 @@
 //! `harness add`
 
-use harness_core::{Command, Reply, TaskId, command::Add};
+use harness_core::{
+    Command, Reply, TaskId,
+    command::{Add, Edit},
+};
 use serde_json::json;
 
 use super::{
@@ -38,26 +41,37 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
-    let root = invocation.root()?;
     let mut fields = args.fields;
     if !fields.any() && !args.json && Audience::of_this_process() == Audience::Person {
         ask_for(&mut fields)?;
     }
-    // The id is only needed where a task could depend on itself, which a new one can not: it is not
-    // known before the ledger is locked.
-    let placeholder = args.id.clone().unwrap_or_else(|| TaskId::numbered(0));
-    let fields = fields.edit(placeholder, None)?;
-    let command = Command::Add(Add { id: args.id, title: args.title, fields });
-    let id = match invocation.apply(&root, command)? {
-        Reply::Task(id) => id,
-        other => return Err(Failure::error(format!("unexpected answer: {other:?}"))),
-    };
+    let fields = fields.edit(placeholder(args.id.as_ref()), None)?;
+    let id = add(invocation, args.title, args.id, fields)?;
     if args.json {
         invocation.out.document(&json!({ "task_id": id }))?;
     } else {
         invocation.out.line(&id)?;
     }
     Ok(ExitCode::Done)
+}
+
+pub(crate) fn add(
+    invocation: &Invocation,
+    title: String,
+    id: Option<TaskId>,
+    fields: Edit,
+) -> Result<TaskId> {
+    let root = invocation.root()?;
+    match invocation.apply(&root, Command::Add(Add { id, title, fields }))? {
+        Reply::Task(id) => Ok(id),
+        other => Err(Failure::error(format!("unexpected answer: {other:?}"))),
+    }
+}
+
+/// The id is only needed where a task could depend on itself, which a new one can not: it is not
+/// known before the ledger is locked.
+pub(crate) fn placeholder(id: Option<&TaskId>) -> TaskId {
+    id.cloned().unwrap_or_else(|| TaskId::numbered(0))
 }
 
 fn ask_for(fields: &mut Fields) -> Result<()> {

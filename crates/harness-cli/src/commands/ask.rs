@@ -1,6 +1,6 @@
 //! `harness ask`
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Invocation;
 use crate::{
@@ -37,14 +37,32 @@ fn duration(text: &str) -> std::result::Result<Duration, String> {
 }
 
 pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
-    let root = invocation.root()?;
-    let seconds = args.timeout.map(|timeout| timeout.0.as_secs());
-    let request = json!({ "command": "ask", "question": args.question, "choices": args.choices,
-        "allow_text": args.allow_text, "timeout": seconds });
-    let data = invocation.ask_running(&root, request, None)?;
+    let question = Question {
+        question: args.question,
+        choices: args.choices,
+        allow_text: args.allow_text,
+        timeout_seconds: args.timeout.map(|timeout| timeout.0.as_secs()),
+    };
+    let data = ask(invocation, question)?;
     match data["content"].as_str() {
         Some(content) => invocation.out.line(content)?,
         None => return Err(Failure::error(format!("unexpected answer: {data}"))),
     }
     Ok(ExitCode::Done)
+}
+
+pub(crate) struct Question {
+    pub(crate) question: String,
+    pub(crate) choices: Vec<String>,
+    pub(crate) allow_text: bool,
+    pub(crate) timeout_seconds: Option<u64>,
+}
+
+/// The answer, as `content`.
+pub(crate) fn ask(invocation: &Invocation, question: Question) -> Result<Value> {
+    let Question { question, choices, allow_text, timeout_seconds } = question;
+    let root = invocation.root()?;
+    let request = json!({ "command": "ask", "question": question, "choices": choices,
+        "allow_text": allow_text, "timeout": timeout_seconds });
+    invocation.ask_running(&root, request, None)
 }

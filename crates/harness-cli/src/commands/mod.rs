@@ -16,6 +16,7 @@ pub(crate) mod install;
 pub(crate) mod kick;
 pub(crate) mod log;
 pub(crate) mod man;
+pub(crate) mod mcp;
 pub(crate) mod ping;
 pub(crate) mod plan;
 pub(crate) mod questions;
@@ -43,6 +44,7 @@ use crate::{
     environment::Environment,
     exit::ExitCode,
     failure::{Failure, Kind, Result},
+    interrupt::Interrupt,
     render::{ColorWhen, Out, Paint},
     root::StateRoot,
 };
@@ -53,6 +55,8 @@ pub(crate) struct Invocation {
     pub(crate) env: Environment,
     /// `--plain`: no live view.
     pub(crate) plain: bool,
+    /// What ends a wait before its time.
+    pub(crate) interrupt: Interrupt,
 }
 
 impl Invocation {
@@ -95,7 +99,8 @@ pub(crate) fn main() -> ExitCode {
     let when = cli.global.color_when();
     let paint = Paint::choose(when, &env, &io::stderr());
     let plain = cli.global.plain;
-    let mut invocation = Invocation { out: Out::new(when, &env), env, plain };
+    let interrupt = Interrupt::Signals;
+    let mut invocation = Invocation { out: Out::new(when, &env), env, plain, interrupt };
     let ended = dispatch(&mut invocation, cli).and_then(|code| {
         invocation.out.finish()?;
         Ok(code)
@@ -146,6 +151,7 @@ fn dispatch(invocation: &mut Invocation, cli: Cli) -> Result<ExitCode> {
         Command::Install(args) => install::run(invocation, args),
         Command::Uninstall(args) => uninstall::run(invocation, args),
         Command::Man(args) => man::run(invocation, args),
+        Command::Mcp(args) => mcp::run(invocation, args),
     }
 }
 

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use harness::research::{self, ResearchError};
+use harness::research::{self, Finalized, ResearchError};
 use harness_core::TaskId;
 
 use super::{Invocation, working_directory};
@@ -59,9 +59,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
 }
 
 fn finalize(invocation: &mut Invocation, args: &Finalize) -> Result<ExitCode> {
-    let root = invocation.root()?;
-    let place = work_tree(&root, &working_directory()?);
-    let done = research::finalize(&place, &args.task)?;
+    let done = take(invocation, &args.task)?;
     for stayed in &done.stayed {
         warn(&format!("{} stays: it {}", stayed.file, stayed.why));
     }
@@ -82,6 +80,13 @@ fn finalize(invocation: &mut Invocation, args: &Finalize) -> Result<ExitCode> {
         None => invocation.out.line("no source found in search_results/")?,
     }
     Ok(ExitCode::Done)
+}
+
+/// Takes the sources out of the inbox.
+pub(crate) fn take(invocation: &Invocation, task: &TaskId) -> Result<Finalized> {
+    let root = invocation.root()?;
+    let place = work_tree(&root, &working_directory()?);
+    Ok(research::finalize(&place, task)?)
 }
 
 /// Where the inbox is: in the linked work tree that a worker of this root is in, else in the root.

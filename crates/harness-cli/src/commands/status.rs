@@ -74,6 +74,12 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     Ok(ExitCode::Done)
 }
 
+/// The text, in at most `rows` lines.
+pub(crate) fn text(invocation: &Invocation, rows: usize) -> Result<String> {
+    let files = Files::look(&invocation.root()?)?;
+    Ok(files.seen()?.text(SystemClock.now(), Paint::Plain, Some(rows)))
+}
+
 /// The files at one moment.
 struct Files {
     root: String,

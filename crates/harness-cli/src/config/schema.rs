@@ -129,7 +129,7 @@ impl Default for Keep {
 }
 
 /// One agent
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Agent {
     /// How it is spoken to; a table with a built-in's name need not say, one that only has a
@@ -153,6 +153,26 @@ pub(crate) struct Agent {
     pub(crate) context_window: Option<u64>,
     /// This agent's own `stall_seconds`
     pub(crate) stall_seconds: Option<u64>,
+    /// Give it the tools of `harness mcp`; claude, codex and acp take them
+    pub(crate) mcp: bool,
+}
+
+impl Default for Agent {
+    fn default() -> Self {
+        Self {
+            kind: None,
+            command: None,
+            args: Vec::new(),
+            model: None,
+            env: Vec::new(),
+            price: None,
+            fallback: Vec::new(),
+            yolo: false,
+            context_window: None,
+            stall_seconds: None,
+            mcp: true,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

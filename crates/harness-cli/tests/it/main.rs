@@ -23,6 +23,7 @@ mod install;
 mod killed;
 mod ledgers;
 mod log;
+mod mcp;
 mod objective;
 mod page;
 mod plan;

@@ -11,5 +11,6 @@ mod codex;
 #[path = "../it/environment.rs"]
 mod environment;
 mod inside;
+mod mcp;
 mod scenarios;
 mod world;

@@ -36,6 +36,15 @@ impl Agent for CodingAgent {
         }
     }
 
+    fn has_tools(&self) -> bool {
+        match self {
+            Self::Claude(agent) => agent.has_tools(),
+            Self::Codex(agent) => agent.has_tools(),
+            Self::Acp(agent) => agent.has_tools(),
+            Self::Shell(_) | Self::Command(_) => false,
+        }
+    }
+
     async fn execute(&self, prompt: Prompt, execution: &mut Execution) -> Result<End> {
         match self {
             Self::Shell(agent) => agent.execute(prompt, execution).await,

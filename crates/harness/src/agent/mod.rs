@@ -12,6 +12,7 @@ mod prompt;
 mod reason;
 mod shell;
 mod supervise;
+mod tool_server;
 
 use std::{future::Future, sync::Arc};
 
@@ -32,6 +33,7 @@ pub use coding::CodingAgent;
 pub use command::{BadCommand, CommandAgent};
 pub use prompt::Prompt;
 pub use shell::ShellAgent;
+pub use tool_server::ToolServer;
 
 /// Something that can be executed.
 ///
@@ -60,6 +62,11 @@ pub trait Agent: Send + Sync + 'static {
         None
     }
 
+    /// Whether it is given the tools of a [`ToolServer`]: it is told of them then.
+    fn has_tools(&self) -> bool {
+        false
+    }
+
     /// Does it, once. Flows call [`Branch::execute`](crate::Branch::execute), which makes the
     /// `execution`. Executions of one agent may run side by side. Whatever is started outside of
     /// this future has to end when the execution is [cancelled](Execution::cancelled); the future
@@ -77,6 +84,10 @@ impl<A: Agent> Agent for Arc<A> {
 
     fn kind(&self) -> Option<&str> {
         A::kind(self)
+    }
+
+    fn has_tools(&self) -> bool {
+        A::has_tools(self)
     }
 
     async fn execute(&self, input: A::Input, execution: &mut Execution) -> Result<A::Output> {
@@ -180,6 +191,13 @@ pub struct Named<A> {
 /// Gives an agent its name.
 pub fn named<A: Agent>(name: &str, agent: A) -> Named<A> {
     Named { name: name.into(), agent: Arc::new(agent) }
+}
+
+impl<A: Agent> Named<A> {
+    /// Whether it is given the harness's tools.
+    pub fn has_tools(&self) -> bool {
+        self.agent.has_tools()
+    }
 }
 
 impl<A> Clone for Named<A> {

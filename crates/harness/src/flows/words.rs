@@ -12,7 +12,7 @@ use harness::{
         quote,
     },
     process::Limits,
-    prompts::{About, Again, TaskBrief, Why, artifacts},
+    prompts::{About, Again, Means, TaskBrief, Why, artifacts},
 };
 
 use super::{
@@ -34,7 +34,9 @@ where
         Errand::Objective { .. } => None,
         Errand::Task { task, after_step, .. } => Some(brief(doing, task, *after_step)),
     };
-    let about = about(doing, brief.as_ref())?;
+    let has_tools = branch.agents().agent(turn.agent).has_tools();
+    let means = if has_tools { Means::Tools } else { Means::CommandLine };
+    let about = about(doing, brief.as_ref(), means)?;
     let prompts = &doing.tools.looping.prompts;
     // What it was told at first it still knows.
     if turn.kept.is_some() {
@@ -55,7 +57,7 @@ where
     Ok(written.text)
 }
 
-fn about(doing: &Doing, brief: Option<&TaskBrief>) -> Result<About> {
+fn about(doing: &Doing, brief: Option<&TaskBrief>, means: Means) -> Result<About> {
     let phase = match brief {
         Some(_) => None,
         None => {
@@ -66,13 +68,14 @@ fn about(doing: &Doing, brief: Option<&TaskBrief>) -> Result<About> {
     };
     Ok(About {
         objective: match brief {
-            Some(brief) => brief.objective(),
+            Some(brief) => brief.objective(means),
             None => doing.run.objective.clone().unwrap_or_default(),
         },
         promise: doing.run.completion_promise.clone(),
         phase,
         artifacts: artifacts(&doing.tools.root),
         promise_match: doing.tools.looping.rules.promise_match,
+        means,
     })
 }
 

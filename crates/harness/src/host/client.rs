@@ -7,12 +7,17 @@ use std::{
     time::Duration,
 };
 
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    io::Errno,
+};
 use serde_json::Value;
 
 use super::{
     socket::{self, Places},
     wire::{LINE_BYTES_MAX, Refused},
 };
+use crate::shell::Cancel;
 
 /// How long an answer may take that waits for nobody.
 pub const ANSWER_WITHIN: Duration = Duration::from_secs(30);
@@ -35,6 +40,9 @@ pub enum ClientError {
     /// It holds the connection and says nothing.
     #[error("the harness that was asked does not answer")]
     Silent,
+    /// The asker was told to stop: whether it was done is not known.
+    #[error("cancelled before there was an answer")]
+    Cancelled,
     /// The request would not be read.
     #[error("the request has {length} bytes, more than {LINE_BYTES_MAX}")]
     TooLong {
@@ -91,6 +99,37 @@ impl Client {
             other => other?,
         }
         read(&answer)
+    }
+
+    /// The same until a stop is asked for. Who drops the client then has the host give up what only
+    /// waits.
+    pub fn ask_until(&mut self, request: &Value, stop: &Cancel) -> Result<Value, ClientError> {
+        self.send(request)?;
+        self.wait(stop)?;
+        let mut answer = Vec::new();
+        // It comes in one piece.
+        self.receive(&mut answer, Some(ANSWER_WITHIN))?;
+        read(&answer)
+    }
+
+    /// Until something comes.
+    fn wait(&self, stop: &Cancel) -> Result<(), ClientError> {
+        loop {
+            let mut polled = [
+                PollFd::new(self.stream.get_ref(), PollFlags::IN),
+                PollFd::new(stop, PollFlags::IN),
+            ];
+            match poll(&mut polled, None) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(why) => return Err(ClientError::Io(why.into())),
+            }
+            let [answer, stopped] = polled.map(|fd| !fd.revents().is_empty());
+            match (answer, stopped) {
+                (true, _) => return Ok(()),
+                (false, true) => return Err(ClientError::Cancelled),
+                (false, false) => {}
+            }
+        }
     }
 
     fn send(&mut self, request: &Value) -> Result<(), ClientError> {

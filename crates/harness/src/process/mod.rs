@@ -27,6 +27,7 @@ pub use environment::Allowed;
 pub use job::{Event, Exit, Finished, Job, Limits, Spec, StartError, State, Stdin, Warning};
 pub use lines::{Line, Lines};
 pub use pipes::{Chunk, Source};
+pub(crate) use redact::is_secret;
 pub use redact::{Redactor, Stream as RedactedStream};
 pub use transcript::{Transcript, Written};
 

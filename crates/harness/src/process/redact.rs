@@ -152,7 +152,7 @@ impl Known {
     }
 }
 
-fn is_secret(name: &str) -> bool {
+pub(crate) fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     SUFFIXES.iter().any(|suffix| name.ends_with(suffix))
 }

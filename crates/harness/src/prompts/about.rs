@@ -21,6 +21,39 @@ const CHECKPOINTS_MAX: usize = 20;
 const HANDOFF_KEYS: &str = "a JSON object with the keys `phase`, `completed` (a list), `next_step`, \
                             `critical_files` (a list of paths) and `memory_notes`";
 
+/// How an agent speaks with the harness.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Means {
+    /// It runs `harness …` in its shell.
+    #[default]
+    CommandLine,
+    /// It is given the tools of a [`ToolServer`](crate::agent::ToolServer).
+    Tools,
+}
+
+impl Means {
+    fn handoff(self) -> String {
+        match self {
+            Self::CommandLine => HANDOFF_KEYS.to_owned(),
+            Self::Tools => format!("with your tool `handoff_write`, or by hand: {HANDOFF_KEYS}"),
+        }
+    }
+
+    fn report(self) -> &'static str {
+        match self {
+            Self::CommandLine => {
+                "after each step of the work, run `harness task checkpoint --step N --total M \
+                 \"what is done\"`."
+            }
+            Self::Tools => {
+                "after each step of the work, call your tool `task_checkpoint` (of the MCP server \
+                 `harness`) with the step, the total and what is done. If only a person can \
+                 decide something, ask with `ask_user`."
+            }
+        }
+    }
+}
+
 /// What every prompt is about.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct About {
@@ -34,6 +67,8 @@ pub struct About {
     pub artifacts: Vec<String>,
     /// How the promise is looked for, which is how it has to be written.
     pub promise_match: Match,
+    /// How the agent reports.
+    pub means: Means,
 }
 
 /// What a later context is told of the one before.
@@ -130,7 +165,7 @@ impl About {
             promise_line => self.promise_line(),
             phase => self.phase.as_deref().map(one_line).filter(|phase| !phase.is_empty()),
             artifacts,
-            handoff_keys => HANDOFF_KEYS,
+            handoff_keys => self.means.handoff(),
         }
     }
 }
@@ -184,7 +219,7 @@ impl Again {
 impl TaskBrief {
     /// The task as an objective: what to do, how it is judged, how to report. It carries all that a
     /// later context of the same attempt has to know as well.
-    pub fn objective(&self) -> String {
+    pub fn objective(&self, means: Means) -> String {
         let mut text = format!("Task {}: {}\n", self.id, one_line(&self.title));
         if let Some(instructions) = filled(self.instructions.as_deref()) {
             text += &format!("\n{instructions}\n");
@@ -199,13 +234,12 @@ impl TaskBrief {
                 fenced("sh", check)
             );
         }
-        text + "\nHow to report: after each step of the work, run `harness task checkpoint --step \
-                N --total M \"what is done\"`.\n\nDo not commit: the harness commits what you \
-                leave when the check has passed."
+        text += &format!("\nHow to report: {}\n\n", means.report());
+        text + "Do not commit: the harness commits what you leave when the check has passed."
     }
 
     pub(super) fn values(&self, about: &About) -> Value {
-        let about = About { objective: self.objective(), ..about.clone() };
+        let about = About { objective: self.objective(about.means), ..about.clone() };
         let recent = self.checkpoints.len().saturating_sub(CHECKPOINTS_MAX);
         let steps = self.checkpoints[recent..].iter().map(|(step, total, done)| {
             format!("{step}/{total} {}", head(&one_line(done), STEP_BYTES))

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, path::Path};
 use harness_core::promise::Match;
 use minijinja::Value;
 
-use super::{About, Again, Kind, Prompts, TaskBrief, Why, render};
+use super::{About, Again, Kind, Means, Prompts, TaskBrief, Why, render};
 use crate::store::disk::RealDisk;
 
 const FOLDER: &str = "prompts";
@@ -76,6 +76,7 @@ fn about() -> About {
         phase: None,
         artifacts: Vec::new(),
         promise_match: Match::Token,
+        means: Means::CommandLine,
     }
 }
 

@@ -17,7 +17,7 @@ use std::path::Path;
 use harness_core::quote::one_line;
 use minijinja::{Environment, UndefinedBehavior, Value, syntax::SyntaxConfig};
 
-pub use about::{About, Again, TaskBrief, Why};
+pub use about::{About, Again, Means, TaskBrief, Why};
 pub use artifacts::artifacts;
 
 /// A rendered prompt is not longer; no model would read it.

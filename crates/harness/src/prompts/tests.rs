@@ -17,6 +17,7 @@ fn about() -> About {
         phase: None,
         artifacts: Vec::new(),
         promise_match: promise::Match::Token,
+        means: Means::CommandLine,
     }
 }
 
@@ -35,6 +36,21 @@ fn brief() -> TaskBrief {
         max_attempts: 3,
         ..TaskBrief::default()
     }
+}
+
+#[test]
+fn tools_are_named_to_those_who_have_them() {
+    let with = About { means: Means::Tools, ..about() };
+    for tool in ["`task_checkpoint`", "`ask_user`", "`handoff_write`"] {
+        for brief in [brief(), TaskBrief { attempt: 2, ..brief() }] {
+            assert!(Prompts::built_in().task(&with, &brief).text.contains(tool), "{tool}");
+            assert!(Prompts::built_in().retry(&with, &brief).text.contains(tool), "{tool}");
+            assert!(!Prompts::built_in().task(&about(), &brief).text.contains(tool), "{tool}");
+        }
+    }
+    assert!(Prompts::built_in().objective(&with).text.contains("`handoff_write`"));
+    let task = Prompts::built_in().task(&with, &brief()).text;
+    assert!(!task.contains("harness task checkpoint"), "{task}");
 }
 
 #[test]
@@ -329,7 +345,7 @@ fn a_retry_is_told_what_went_wrong() {
 
 #[test]
 fn a_task_is_continued_with_all_that_it_said() {
-    let about = About { objective: brief().objective(), ..about() };
+    let about = About { objective: brief().objective(Means::CommandLine), ..about() };
     let text = Prompts::built_in().continuation(&about, &again()).text;
     for part in ["Task task-002: Add", "POST /logout", "cargo test logout", "Do not commit"] {
         assert!(text.contains(part), "{text}");

@@ -5,8 +5,6 @@
 //! and only then the answers are moved away. Whoever dies in between has lost nothing, and doing it
 //! again adds nothing twice, because a source and an answer that are known are not new.
 
-mod folder;
-
 use std::{io, path::Path, time::Duration};
 
 use harness_core::{
@@ -16,8 +14,10 @@ use harness_core::{
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use crate::store::disk::Identity;
-use folder::{Folder, Found};
+use crate::{
+    folder::{Folder, Found},
+    store::disk::Identity,
+};
 
 /// A larger answer is not read.
 const ANSWER_BYTES_MAX: u64 = 32 * 1024 * 1024;

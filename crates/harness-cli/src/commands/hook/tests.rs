@@ -158,7 +158,8 @@ fn ten_thousand(hook: Hook) {
         let env = Environment::of(&set);
         let is_off = is_off(&env);
         let out = Out::new(ColorWhen::Never, &env);
-        let invocation = Invocation { out, env, plain: true };
+        let interrupt = crate::interrupt::Interrupt::Signals;
+        let invocation = Invocation { out, env, plain: true, interrupt };
         let (_, answer) = call(&invocation, hook, &Payload::read(&input), &place.root);
         if let Some(wrong) = wrong(hook, is_off, &answer) {
             let input = String::from_utf8_lossy(&input);

@@ -63,6 +63,27 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let text = source::read(&args.file)?;
     let plan = Plan::read(&text)?;
     source::warn_of(&plan);
+    let imported = import(invocation, &text, plan, args.mode())?;
+    if args.json {
+        invocation.out.document(&imported)?;
+        return Ok(ExitCode::Done);
+    }
+    let count = &imported["task_count"];
+    invocation.out.line(format_args!("Plan imported ({count} tasks)"))?;
+    if let Some(path) = imported["archive"].as_str() {
+        invocation.out.line(format_args!("Archived: {}", visible(path)))?;
+    }
+    Ok(ExitCode::Done)
+}
+
+/// Takes in the plan that was read from `text`, and says what it came to and where the tasks are
+/// kept that were there.
+pub(crate) fn import(
+    invocation: &Invocation,
+    text: &str,
+    plan: Plan,
+    mode: ImportMode,
+) -> Result<Value> {
     let start = working_directory()?;
     let (root, ledger) = match StateRoot::discover(&invocation.env, &start) {
         Ok(root) => (root, Found::Ledger),
@@ -72,30 +93,21 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
             (StateRoot::for_init(&invocation.env, &start)?, Found::Nothing)
         }
     };
-    let import = Command::Import(Import { plan, mode: args.mode() });
-    let request = json!({ "command": "plan_import", "content": text, "replace": args.replace,
-        "merge": args.merge });
+    let import = Command::Import(Import { plan, mode });
+    let request = json!({ "command": "plan_import", "content": text,
+        "replace": mode == ImportMode::Replace, "merge": mode == ImportMode::Merge });
     let asked = invocation.ask_or_start(&root, &request, &Patience::Short);
     let data = match asked.map_err(|failure| invocation.explained(&root, &import, failure))? {
         Asked::Answered(data) => data,
         Asked::Nobody => by_files(invocation, &root, import, ledger)?,
     };
-    let (task_count, archived) = (&data["task_count"], data["archive"].as_str());
-    if args.json {
-        invocation.out.document(&json!({
-            "goal": data["goal"],
-            "task_count": task_count,
-            "warnings": data.get("warnings").cloned().unwrap_or_else(|| json!([])),
-            "root": root.path().to_string_lossy(),
-            "archive": archived,
-        }))?;
-        return Ok(ExitCode::Done);
-    }
-    invocation.out.line(format_args!("Plan imported ({task_count} tasks)"))?;
-    if let Some(path) = archived {
-        invocation.out.line(format_args!("Archived: {}", visible(path)))?;
-    }
-    Ok(ExitCode::Done)
+    Ok(json!({
+        "goal": data["goal"],
+        "task_count": data["task_count"],
+        "warnings": data.get("warnings").cloned().unwrap_or_else(|| json!([])),
+        "root": root.path().to_string_lossy(),
+        "archive": data["archive"],
+    }))
 }
 
 /// What there was before.

@@ -2,7 +2,7 @@
 
 mod check;
 mod export;
-mod import;
+pub(crate) mod import;
 mod reset;
 mod source;
 mod template;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use harness::{
     agent::{
         AcpAgent, BadCommand, ClaudeAgent, ClaudeSettings, CodexAgent, CodingAgent, CommandAgent,
-        KnownAcpAgent, ShellAgent,
+        KnownAcpAgent, ShellAgent, ToolServer,
     },
     process::Allowed,
 };
@@ -87,6 +87,14 @@ fn named(config: &Config, name: &str) -> Result<CodingAgent> {
     }
 }
 
+/// This very program, wherever an agent would look for it by name.
+fn tools(table: &Agent) -> Result<Option<ToolServer>> {
+    if !table.mcp {
+        return Ok(None);
+    }
+    Ok(Some(ToolServer::new(std::env::current_exe()?, ["mcp"])))
+}
+
 fn bad(error: BadCommand) -> Failure {
     Failure::config(error.to_string())
 }
@@ -102,6 +110,7 @@ fn claude(configured: &Agent, context_threshold: f64) -> Result<CodingAgent> {
         context_threshold: Some(context_threshold),
         stall: configured.stall_seconds.map(Duration::from_secs),
         is_priced: configured.price.is_some(),
+        tools: tools(configured)?,
     });
     agent.map(CodingAgent::Claude).map_err(|e| Failure::config(e.to_string()))
 }
@@ -115,7 +124,10 @@ fn program(command: &str, table: &Agent) -> Result<CodingAgent> {
 fn codex(table: &Agent) -> Result<CodingAgent> {
     let command = table.command.as_deref().unwrap_or("codex");
     let allowed = Allowed::codex().and(table.env.clone());
-    let mut agent = CodexAgent::new(command, allowed).map_err(bad)?.args(table.args.clone());
+    let mut agent = CodexAgent::new(command, allowed)
+        .map_err(bad)?
+        .args(table.args.clone())
+        .tools(tools(table)?);
     if let Some(model) = &table.model {
         agent = agent.model(model);
     }
@@ -133,7 +145,8 @@ fn acp(name: &str, table: &Agent) -> Result<CodingAgent> {
     };
     let allowed = known.map_or_else(Allowed::base, KnownAcpAgent::allowed);
     let allowed = allowed.and(table.env.clone());
-    let mut agent = AcpAgent::new(command, allowed).map_err(bad)?.args(table.args.clone());
+    let mut agent =
+        AcpAgent::new(command, allowed).map_err(bad)?.args(table.args.clone()).tools(tools(table)?);
     if let Some(model) = &table.model {
         agent = agent.model(model);
     }

@@ -2,7 +2,11 @@
 
 use harness_core::{Command, command::AddCheckpoint};
 
-use super::{Invocation, holder::Claimed, renew::tell_lease};
+use super::{
+    Invocation,
+    holder::Claimed,
+    renew::{Lease, tell_lease},
+};
 use crate::{exit::ExitCode, failure::Result};
 
 /// Record how far the work came, and renew the lease
@@ -14,14 +18,8 @@ Examples:
   harness task checkpoint --step 2 --total 4 \"auth routes created, tests pending\"
   harness task checkpoint --id task-003 --step 1 --total 1 \"done but for the docs\"")]
 pub(super) struct Args {
-    /// What was done
-    description: String,
-    /// Which step it was, from 1
-    #[arg(long)]
-    step: u32,
-    /// Of how many
-    #[arg(long)]
-    total: u32,
+    #[command(flatten)]
+    done: Done,
     #[command(flatten)]
     claimed: Claimed,
     /// Answer with a JSON document
@@ -29,16 +27,33 @@ pub(super) struct Args {
     json: bool,
 }
 
+/// How far the work came.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Done {
+    /// What was done
+    pub(crate) description: String,
+    /// Which step it was, from 1
+    #[arg(long)]
+    pub(crate) step: u32,
+    /// Of how many
+    #[arg(long)]
+    pub(crate) total: u32,
+}
+
 pub(super) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
+    let lease = checkpoint(invocation, &args.claimed, args.done)?;
+    tell_lease(invocation, &lease, args.json)
+}
+
+pub(crate) fn checkpoint(invocation: &Invocation, claimed: &Claimed, done: Done) -> Result<Lease> {
     let root = invocation.root()?;
     let command = Command::Checkpoint(AddCheckpoint {
-        holder: args.claimed.holder(invocation, &root)?,
-        step: args.step,
-        total: args.total,
-        description: args.description,
+        holder: claimed.holder(invocation, &root)?,
+        step: done.step,
+        total: done.total,
+        description: done.description,
         tree: None,
         lease_seconds: invocation.lease_seconds()?,
     });
-    let reply = invocation.apply(&root, command)?;
-    tell_lease(invocation, reply, args.json)
+    invocation.apply(&root, command)?.try_into()
 }

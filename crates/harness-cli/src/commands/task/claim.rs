@@ -1,9 +1,6 @@
 //! `harness task claim`
 
-use std::{
-    thread,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use harness::{host::wire, workspace::glance};
 use harness_core::{
@@ -51,23 +48,32 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
+    let wait = args.wait.map(|seconds| seconds.map_or(FOR_EVER, Duration::from_secs));
+    let data = claim(invocation, &args.worker, args.role, wait)?;
+    invocation.out.json(&data)?;
+    Ok(ExitCode::Done)
+}
+
+/// The next task with its instructions; `"task": null` where none is ready within `wait`.
+pub(crate) fn claim(
+    invocation: &Invocation,
+    worker: &worker::Choice,
+    role: Option<String>,
+    wait: Option<Duration>,
+) -> Result<Value> {
     let root = invocation.root()?;
-    let worker = args.worker.id(&invocation.env, || Ok(root.clone()))?;
     let claim = Claim {
-        worker,
+        worker: worker.id(&invocation.env, || Ok(root.clone()))?,
         via: Via::Client,
-        role: args.role,
+        role,
         only: None,
         lease_seconds: invocation.lease_seconds()?,
         place: Place::default(),
     };
-    let wait = args.wait.map(|seconds| seconds.map_or(FOR_EVER, Duration::from_secs));
-    let data = match by_host(invocation, &root, &claim, wait)? {
-        Some(data) => data,
-        None => by_files(invocation, &root, claim, wait)?,
-    };
-    invocation.out.json(&data)?;
-    Ok(ExitCode::Done)
+    match by_host(invocation, &root, &claim, wait)? {
+        Some(data) => Ok(data),
+        None => by_files(invocation, &root, claim, wait),
+    }
 }
 
 fn by_host(
@@ -107,7 +113,7 @@ fn by_files(
         }
         let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
         match left.filter(|left| !left.is_zero()) {
-            Some(left) => thread::sleep(left.min(LOOK)),
+            Some(left) => invocation.interrupt.pause(left.min(LOOK))?,
             None => return Ok(wire::claimed(None)),
         }
     }

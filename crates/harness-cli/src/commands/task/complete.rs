@@ -39,11 +39,21 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
-    let root = invocation.root()?;
-    let holder = args.claimed.holder(invocation, &root)?;
     let authority = if args.force { Authority::Force } else { Authority::Holder };
+    let data = complete(invocation, &args.claimed, authority)?;
+    told(invocation, &data, args.json)
+}
+
+/// The answer has `"requested": true` where the check follows the end of the agent.
+pub(crate) fn complete(
+    invocation: &Invocation,
+    claimed: &Claimed,
+    authority: Authority,
+) -> Result<Value> {
+    let root = invocation.root()?;
+    let holder = claimed.holder(invocation, &root)?;
     if let Some(data) = by_host(invocation, &root, &holder, authority)? {
-        return told(invocation, &data, args.json);
+        return Ok(data);
     }
     let config = invocation.config(&root, Overrides::default())?;
     let clerk = ByFiles { invocation, root: &root };
@@ -57,8 +67,7 @@ pub(super) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         holder,
         authority,
     };
-    let task = completion.run()?;
-    told(invocation, &json!({ "task_id": task }), args.json)
+    Ok(json!({ "task_id": completion.run()? }))
 }
 
 /// What the host says, if one may be asked: it has the check run, by the rules of its own.

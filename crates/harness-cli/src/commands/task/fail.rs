@@ -1,10 +1,10 @@
 //! `harness task fail`
 
 use harness_core::{
-    Category, Command, Reply,
+    Category, Command, Reply, TaskId,
     command::{Attempts, Fail},
 };
-use serde_json::json;
+use serde::Serialize;
 
 use super::{Invocation, holder::Claimed};
 use crate::{
@@ -33,28 +33,45 @@ pub(super) struct Args {
     json: bool,
 }
 
-fn category(text: &str) -> std::result::Result<Category, String> {
+pub(crate) fn category(text: &str) -> std::result::Result<Category, String> {
     text.parse().map_err(|e: harness_core::category::UnknownCategory| e.to_string())
 }
 
 pub(super) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
+    let failed = fail(invocation, &args.claimed, args.category, args.message)?;
+    if args.json {
+        invocation.out.document(&failed)?;
+    } else {
+        let Failed { task_id, retryable } = failed;
+        let next = if retryable { "it will be tried again" } else { "it failed for good" };
+        invocation.out.line(format_args!("Task {task_id} failed; {next}"))?;
+    }
+    Ok(ExitCode::Done)
+}
+
+/// What became of the task.
+#[derive(Debug, Serialize)]
+pub(crate) struct Failed {
+    task_id: TaskId,
+    retryable: bool,
+}
+
+pub(crate) fn fail(
+    invocation: &Invocation,
+    claimed: &Claimed,
+    category: Category,
+    message: String,
+) -> Result<Failed> {
     let root = invocation.root()?;
     let command = Command::Fail(Fail {
-        holder: args.claimed.holder(invocation, &root)?,
-        category: args.category,
-        message: args.message,
+        holder: claimed.holder(invocation, &root)?,
+        category,
+        message,
         attempts: Attempts::One,
         rolled_back_to: None,
     });
-    let reply = invocation.apply(&root, command)?;
-    let Reply::Failed { task, retryable } = reply else {
-        return Err(Failure::error(format!("unexpected answer: {reply:?}")));
-    };
-    if args.json {
-        invocation.out.document(&json!({ "task_id": task, "retryable": retryable }))?;
-    } else {
-        let next = if retryable { "it will be tried again" } else { "it failed for good" };
-        invocation.out.line(format_args!("Task {task} failed; {next}"))?;
+    match invocation.apply(&root, command)? {
+        Reply::Failed { task, retryable } => Ok(Failed { task_id: task, retryable }),
+        other => Err(Failure::error(format!("unexpected answer: {other:?}"))),
     }
-    Ok(ExitCode::Done)
 }

@@ -4,14 +4,17 @@ use harness_core::{Epoch, Holder, TaskId};
 
 use super::Invocation;
 use crate::{
+    environment::Environment,
     failure::{Failure, Result},
     root::StateRoot,
     store::task_id,
     worker,
 };
 
-#[derive(Debug, clap::Args)]
-pub(super) struct Claimed {
+const TASK: &str = "HARNESS_TASK_ID";
+
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct Claimed {
     /// The task [default: HARNESS_TASK_ID]
     #[arg(long, value_name = "ID", value_parser = task_id)]
     id: Option<TaskId>,
@@ -23,22 +26,30 @@ pub(super) struct Claimed {
 }
 
 impl Claimed {
+    /// The rest is as the environment says.
+    pub(crate) fn of(id: Option<TaskId>) -> Self {
+        Self { id, ..Self::default() }
+    }
+
+    /// The task alone.
+    pub(crate) fn task(&self, env: &Environment) -> Result<TaskId> {
+        match (&self.id, env.text(TASK)?) {
+            (Some(id), _) => Ok(id.clone()),
+            (None, Some(named)) => {
+                TaskId::parse(named).map_err(|bad| Failure::config(format!("{TASK}: {bad}")))
+            }
+            (None, None) => Err(Failure::usage("no task named")
+                .hint("name it (--id, or `task_id` of the tool), or set HARNESS_TASK_ID")),
+        }
+    }
+
     pub(super) fn holder(&self, invocation: &Invocation, root: &StateRoot) -> Result<Holder> {
         let env = &invocation.env;
-        let named = env.text("HARNESS_TASK_ID")?;
-        let task = match (&self.id, named) {
-            (Some(id), _) => id.clone(),
-            (None, Some(named)) => TaskId::parse(named)
-                .map_err(|bad| Failure::config(format!("HARNESS_TASK_ID: {bad}")))?,
-            (None, None) => {
-                return Err(Failure::usage("no task named")
-                    .hint("name it with --id, or set HARNESS_TASK_ID"));
-            }
-        };
+        let task = self.task(env)?;
         let epoch = match (self.epoch, env.text("HARNESS_EPOCH")?) {
             (Some(epoch), _) => Some(epoch),
             // The variable is about the task of the variable.
-            (None, Some(text)) if named == Some(task.as_str()) => {
+            (None, Some(text)) if env.text(TASK)? == Some(task.as_str()) => {
                 let bad = || Failure::config(format!("HARNESS_EPOCH: {text:?} is not a number"));
                 Some(text.parse().map_err(|_| bad())?)
             }

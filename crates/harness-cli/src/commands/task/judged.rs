@@ -15,7 +15,6 @@ use harness_core::{Command, Reply, Task, TaskId};
 use super::Invocation;
 use crate::{
     failure::{Failure, Result},
-    interrupt,
     render::visible,
     root::StateRoot,
     store::warn,
@@ -77,7 +76,7 @@ impl Clerk for ByFiles<'_> {
     fn checking(&self, task: &Task) -> Result<Cancel> {
         let command = visible(task.check().unwrap_or_default());
         _ = writeln!(std::io::stderr(), "checking {}: {command}", task.id);
-        interrupt::request()
+        self.invocation.interrupt.request()
     }
 
     fn workspace(&self, directory: &Path) -> Result<GitWorkspace> {

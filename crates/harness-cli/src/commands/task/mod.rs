@@ -1,12 +1,12 @@
 //! `harness task …`
 
-mod checkpoint;
-mod claim;
-mod complete;
+pub(crate) mod checkpoint;
+pub(crate) mod claim;
+pub(crate) mod complete;
 mod edit;
-mod fail;
+pub(crate) mod fail;
 mod graph;
-mod holder;
+pub(crate) mod holder;
 mod judged;
 mod list;
 mod release;

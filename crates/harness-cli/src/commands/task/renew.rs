@@ -1,7 +1,7 @@
 //! `harness task renew`
 
-use harness_core::{Command, Reply, command::Renew};
-use serde_json::json;
+use harness_core::{Command, Reply, TaskId, Timestamp, command::Renew};
+use serde::Serialize;
 
 use super::{Invocation, holder::Claimed};
 use crate::{
@@ -28,21 +28,39 @@ pub(super) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let holder = args.claimed.holder(invocation, &root)?;
     let lease_seconds = invocation.lease_seconds()?;
     let reply = invocation.apply(&root, Command::Renew(Renew { holder, lease_seconds }))?;
-    tell_lease(invocation, reply, args.json)
+    tell_lease(invocation, &reply.try_into()?, args.json)
+}
+
+/// How long a claim lasts now.
+#[derive(Debug, Serialize)]
+pub(crate) struct Lease {
+    task_id: TaskId,
+    lease_expires_at: Timestamp,
+}
+
+impl TryFrom<Reply> for Lease {
+    type Error = Failure;
+
+    fn try_from(reply: Reply) -> Result<Self> {
+        match reply {
+            Reply::Lease { task, expires_at } => {
+                Ok(Self { task_id: task, lease_expires_at: expires_at })
+            }
+            other => Err(Failure::error(format!("unexpected answer: {other:?}"))),
+        }
+    }
 }
 
 pub(super) fn tell_lease(
     invocation: &mut Invocation,
-    reply: Reply,
+    lease: &Lease,
     json: bool,
 ) -> Result<ExitCode> {
-    let Reply::Lease { task, expires_at } = reply else {
-        return Err(Failure::error(format!("unexpected answer: {reply:?}")));
-    };
     if json {
-        invocation.out.document(&json!({ "task_id": task, "lease_expires_at": expires_at }))?;
+        invocation.out.document(lease)?;
     } else {
-        invocation.out.line(format_args!("Task {task} is yours until {expires_at}"))?;
+        let Lease { task_id, lease_expires_at } = lease;
+        invocation.out.line(format_args!("Task {task_id} is yours until {lease_expires_at}"))?;
     }
     Ok(ExitCode::Done)
 }

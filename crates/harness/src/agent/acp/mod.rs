@@ -15,7 +15,9 @@ use std::{ffi::OsString, path::Path};
 
 use harness_core::agent::End;
 
-use super::{Agent, BadCommand, Execution, Prompt, command::split, supervise::converse};
+use super::{
+    Agent, BadCommand, Execution, Prompt, ToolServer, command::split, supervise::converse,
+};
 use crate::{
     clock::{Clock as _, SystemClock},
     error::Result,
@@ -83,6 +85,7 @@ pub struct AcpAgent {
     window: Option<u64>,
     leave: Leave,
     allowed: Allowed,
+    tools: Option<ToolServer>,
 }
 
 /// What it may do without a person.
@@ -102,6 +105,7 @@ impl AcpAgent {
             window: None,
             leave: Leave::WorkTree,
             allowed,
+            tools: None,
         })
     }
 
@@ -126,6 +130,13 @@ impl AcpAgent {
         self
     }
 
+    /// Gives it the harness's own tools.
+    #[must_use]
+    pub fn tools(mut self, server: Option<ToolServer>) -> AcpAgent {
+        self.tools = server;
+        self
+    }
+
     /// Whatever it asks for is allowed. Only for those who wrote that they want it.
     #[must_use]
     pub fn allowing_anything(mut self) -> AcpAgent {
@@ -134,6 +145,7 @@ impl AcpAgent {
     }
 
     fn session(&self, prompt: &Prompt) -> Session {
+        let environment = || self.allowed.filter(prompt.environment.iter().cloned());
         Session::new(Wanted {
             prompt: prompt.text.clone(),
             work_tree: prompt.work_tree.clone(),
@@ -144,6 +156,7 @@ impl AcpAgent {
                 Leave::Anything => Policy::Anything,
             },
             kept: prompt.kept.clone(),
+            tools: self.tools.as_ref().map(|tools| tools.for_acp(&environment())),
         })
     }
 
@@ -171,6 +184,10 @@ impl Agent for AcpAgent {
 
     fn kind(&self) -> Option<&str> {
         Some("acp")
+    }
+
+    fn has_tools(&self) -> bool {
+        self.tools.is_some()
     }
 
     async fn execute(&self, prompt: Prompt, execution: &mut Execution) -> Result<End> {

@@ -46,6 +46,8 @@ pub(super) struct Wanted {
     pub(super) window: Option<u64>,
     pub(super) policy: Policy,
     pub(super) kept: Option<KeptContext>,
+    /// An entry of `mcpServers`.
+    pub(super) tools: Option<Value>,
 }
 
 #[derive(Debug)]
@@ -138,7 +140,10 @@ impl Session {
             return;
         }
         self.can_be_loaded = result["agentCapabilities"]["loadSession"] == json!(true);
-        let mut params = json!({ "cwd": self.wanted.work_tree, "mcpServers": [] });
+        let mut params = json!({
+            "cwd": self.wanted.work_tree,
+            "mcpServers": self.wanted.tools.as_slice(),
+        });
         let method = match &self.wanted.kept {
             None => "session/new",
             Some(_) if !self.can_be_loaded => {

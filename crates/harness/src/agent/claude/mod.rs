@@ -24,7 +24,7 @@ use std::{
 use harness_core::agent::{End, FailureKind};
 use serde_json::json;
 
-use super::{Agent, BadCommand, Execution, Prompt, supervise::converse};
+use super::{Agent, BadCommand, Execution, Prompt, ToolServer, supervise::converse};
 use crate::{
     error::Result,
     process::{Allowed, Limits, Spec, Stdin},
@@ -55,6 +55,8 @@ pub struct ClaudeSettings {
     pub stall: Option<Duration>,
     /// The user has a price for tokens: what Claude Code says of money is not told.
     pub is_priced: bool,
+    /// Gives it the harness's own tools.
+    pub tools: Option<ToolServer>,
 }
 
 /// The real thing, or whatever speaks like it.
@@ -73,6 +75,7 @@ pub struct ClaudeAgent {
     /// Tokens of the context; 0 while nobody said. An execution hears it with its result, the next
     /// one knows it from the start.
     window: Arc<AtomicU64>,
+    tools: Option<ToolServer>,
 }
 
 impl ClaudeAgent {
@@ -97,10 +100,11 @@ impl ClaudeAgent {
             costs: if settings.is_priced { Costs::Priced } else { Costs::Told },
             threshold: settings.context_threshold,
             window: Arc::new(AtomicU64::new(settings.context_window.unwrap_or_default())),
+            tools: settings.tools,
         })
     }
 
-    fn arguments(&self, prompt: &Prompt) -> Vec<OsString> {
+    fn arguments(&self, prompt: &Prompt, environment: &[(OsString, OsString)]) -> Vec<OsString> {
         let mut words: Vec<OsString> = self.words.iter().skip(1).map(Into::into).collect();
         let fixed = ["-p", "--output-format", "stream-json", "--verbose"];
         words.extend(fixed.map(Into::into));
@@ -116,6 +120,9 @@ impl ClaudeAgent {
         if let (Some(left), Costs::Told) = (prompt.cost_left_usd, self.costs) {
             words.extend(["--max-budget-usd".into(), format!("{left:.6}").into()]);
         }
+        if let Some(tools) = &self.tools {
+            words.extend(["--mcp-config".into(), tools.for_claude(environment).into()]);
+        }
         words.extend(self.args.iter().map(Into::into));
         words
     }
@@ -125,7 +132,7 @@ impl ClaudeAgent {
         environment.push(("HARNESS_PROMPT_FILE".into(), file.into()));
         Spec {
             program: self.words.first().map(Into::into).unwrap_or_default(),
-            args: self.arguments(prompt),
+            args: self.arguments(prompt, &environment),
             directory: prompt.work_tree.clone(),
             environment,
             stdin: Stdin::Open(format!("{}\n", user_message(&prompt.text)).into_bytes()),
@@ -149,6 +156,10 @@ impl Agent for ClaudeAgent {
 
     fn kind(&self) -> Option<&str> {
         Some("claude")
+    }
+
+    fn has_tools(&self) -> bool {
+        self.tools.is_some()
     }
 
     async fn execute(&self, mut prompt: Prompt, execution: &mut Execution) -> Result<End> {

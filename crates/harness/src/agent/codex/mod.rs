@@ -12,7 +12,7 @@ use std::{collections::BTreeMap, ffi::OsString, path::Path};
 use harness_core::agent::{AgentEvent, End};
 
 use super::{
-    Agent, BadCommand, Execution, Prompt,
+    Agent, BadCommand, Execution, Prompt, ToolServer,
     command::split,
     supervise::{Dialogue, FINAL_BYTES, Voice, converse},
 };
@@ -33,6 +33,7 @@ pub struct CodexAgent {
     model: Option<String>,
     sandbox: Sandbox,
     allowed: Allowed,
+    tools: Option<ToolServer>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +52,7 @@ impl CodexAgent {
             model: None,
             sandbox: Sandbox::On,
             allowed,
+            tools: None,
         })
     }
 
@@ -68,6 +70,13 @@ impl CodexAgent {
         self
     }
 
+    /// Gives it the harness's own tools.
+    #[must_use]
+    pub fn tools(mut self, server: Option<ToolServer>) -> CodexAgent {
+        self.tools = server;
+        self
+    }
+
     /// Without its sandbox, and without asking. Only for those who wrote that they want it.
     #[must_use]
     pub fn without_sandbox(mut self) -> CodexAgent {
@@ -76,7 +85,12 @@ impl CodexAgent {
     }
 
     /// All words behind the program.
-    fn arguments(&self, work_tree: &Path, thread: Option<&str>) -> Vec<OsString> {
+    fn arguments(
+        &self,
+        work_tree: &Path,
+        environment: &[(OsString, OsString)],
+        thread: Option<&str>,
+    ) -> Vec<OsString> {
         let mut all: Vec<OsString> = self.words.iter().skip(1).map(OsString::from).collect();
         all.extend(["exec", "--json", "-s", "workspace-write", "-C"].map(OsString::from));
         all.push(work_tree.into());
@@ -85,6 +99,9 @@ impl CodexAgent {
         }
         if self.sandbox == Sandbox::Bypassed {
             all.push("--dangerously-bypass-approvals-and-sandbox".into());
+        }
+        if let Some(tools) = &self.tools {
+            all.extend(tools.for_codex(environment));
         }
         all.extend(self.args.iter().map(OsString::from));
         if let Some(thread) = thread {
@@ -101,7 +118,7 @@ impl CodexAgent {
         environment.push(("HARNESS_PROMPT_FILE".into(), file.into()));
         Spec {
             program: self.words.first().map(OsString::from).unwrap_or_default(),
-            args: self.arguments(&prompt.work_tree, thread),
+            args: self.arguments(&prompt.work_tree, &environment, thread),
             directory: prompt.work_tree.clone(),
             environment,
             stdin: Stdin::Bytes(prompt.text.clone().into_bytes()),
@@ -118,6 +135,10 @@ impl Agent for CodexAgent {
 
     fn kind(&self) -> Option<&str> {
         Some("codex")
+    }
+
+    fn has_tools(&self) -> bool {
+        self.tools.is_some()
     }
 
     async fn execute(&self, prompt: Prompt, execution: &mut Execution) -> Result<End> {
@@ -210,7 +231,7 @@ mod tests {
     use super::*;
 
     fn line(agent: &CodexAgent, thread: Option<&str>) -> String {
-        let words = agent.arguments(Path::new("/tree"), thread);
+        let words = agent.arguments(Path::new("/tree"), &[], thread);
         words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
     }
 

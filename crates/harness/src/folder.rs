@@ -23,14 +23,14 @@ const NAMES_MAX: u32 = 10_000;
 /// What file systems allow for one name.
 const NAME_BYTES_MAX: usize = 255;
 
-pub(super) struct Folder {
+pub(crate) struct Folder {
     fd: OwnedFd,
     /// From the root, for messages; empty for the root itself.
     path: String,
 }
 
 /// What goes by a name.
-pub(super) enum Found {
+pub(crate) enum Found {
     Nothing,
     /// Its bytes, and what it was before the first of them was read.
     File(Vec<u8>, Identity),
@@ -40,12 +40,12 @@ pub(super) enum Found {
 }
 
 /// Held until it is dropped, or the process ends.
-pub(super) struct Alone {
+pub(crate) struct Alone {
     _locked: fs::File,
 }
 
 impl Folder {
-    pub(super) fn open(root: &Path) -> io::Result<Self> {
+    pub(crate) fn open(root: &Path) -> io::Result<Self> {
         let name = root.display().to_string();
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd = rustix::fs::open(root, flags, Mode::empty());
@@ -54,7 +54,7 @@ impl Folder {
 
     /// Keeps others out who do the same; `None` if one of them does not end. The lock is on the
     /// folder itself, so that it leaves no file behind.
-    pub(super) fn lock(&self, wait: Duration) -> io::Result<Option<Alone>> {
+    pub(crate) fn lock(&self, wait: Duration) -> io::Result<Option<Alone>> {
         let locked = fs::File::from(self.fd.try_clone()?);
         let start = Instant::now();
         loop {
@@ -68,12 +68,12 @@ impl Folder {
     }
 
     /// A name as messages have it.
-    pub(super) fn shown(&self, name: &str) -> String {
+    pub(crate) fn shown(&self, name: &str) -> String {
         if self.path.is_empty() { name.to_owned() } else { format!("{}/{name}", self.path) }
     }
 
     /// A folder in it; `None` if nothing is there.
-    pub(super) fn child(&self, name: &str) -> io::Result<Option<Self>> {
+    pub(crate) fn child(&self, name: &str) -> io::Result<Option<Self>> {
         let path = self.shown(name);
         if stat_at(&self.fd, name, &path)?.is_none() {
             return Ok(None);
@@ -82,7 +82,7 @@ impl Folder {
     }
 
     /// The same, made if need be.
-    pub(super) fn make(&self, name: &str) -> io::Result<Self> {
+    pub(crate) fn make(&self, name: &str) -> io::Result<Self> {
         let path = self.shown(name);
         match rustix::fs::mkdirat(&self.fd, name, Mode::from_raw_mode(0o777)) {
             Ok(()) => self.sync()?,
@@ -93,7 +93,7 @@ impl Folder {
     }
 
     /// What is in it. A name that is no UTF-8 is none that we look for.
-    pub(super) fn names(&self) -> io::Result<Vec<String>> {
+    pub(crate) fn names(&self) -> io::Result<Vec<String>> {
         let read = |e: Errno| failed(&self.path, "read", e.into());
         let mut names = Vec::new();
         for entry in Dir::read_from(&self.fd).map_err(read)? {
@@ -104,11 +104,11 @@ impl Folder {
     }
 
     /// The file of that name as it stands.
-    pub(super) fn identity(&self, name: &str) -> io::Result<Option<Identity>> {
+    pub(crate) fn identity(&self, name: &str) -> io::Result<Option<Identity>> {
         Ok(stat_at(&self.fd, name, &self.shown(name))?.map(|stat| identity_of_stat(&stat)))
     }
 
-    pub(super) fn read(&self, name: &str, bytes_max: u64) -> io::Result<Found> {
+    pub(crate) fn read(&self, name: &str, bytes_max: u64) -> io::Result<Found> {
         let shown = self.shown(name);
         let Some(stat) = stat_at(&self.fd, name, &shown)? else { return Ok(Found::Nothing) };
         if let Some(what) = intruder(stat.st_mode, FileType::RegularFile) {
@@ -136,7 +136,7 @@ impl Folder {
     }
 
     /// Makes or replaces a file, durable: whoever looks sees all of it or what was there before.
-    pub(super) fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let shown = self.shown(name);
         let there = stat_at(&self.fd, name, &shown)?;
         if let Some(what) = there.and_then(|stat| intruder(stat.st_mode, FileType::RegularFile)) {
@@ -166,7 +166,7 @@ impl Folder {
 
     /// Moves a file to another folder and says under which name; `None` if it is gone. What has
     /// that name there stays, and the file gets a number.
-    pub(super) fn hand_over(&self, name: &str, to: &Self) -> io::Result<Option<String>> {
+    pub(crate) fn hand_over(&self, name: &str, to: &Self) -> io::Result<Option<String>> {
         for number in 1..=NAMES_MAX {
             let other = numbered(name, number);
             match rename_noreplace(self.fd.as_fd(), name, to.fd.as_fd(), &other) {
@@ -180,7 +180,7 @@ impl Folder {
     }
 
     /// Makes the names in it durable.
-    pub(super) fn sync(&self) -> io::Result<()> {
+    pub(crate) fn sync(&self) -> io::Result<()> {
         rustix::fs::fsync(&self.fd).map_err(|e| failed(&self.shown("."), "sync", e.into()))
     }
 }

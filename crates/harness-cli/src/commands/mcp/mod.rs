@@ -1,0 +1,30 @@
+//! `harness mcp`: the commands of an agent as tools, by the Model Context Protocol.
+//!
+//! A tool is a schema and a call of what the command of the same purpose calls; nothing is decided
+//! here. [`server`] and [`wire`] alone know the crate that speaks the protocol.
+
+mod server;
+mod tool;
+mod tools;
+mod wire;
+
+use super::Invocation;
+use crate::{exit::ExitCode, failure::Result};
+
+/// Serve the harness's tools to an agent (MCP, stdio)
+///
+/// Agents start it, people need not: those that `harness run` starts are given it. Worker, task and
+/// state root come from the environment (HARNESS_WORKER_ID, HARNESS_TASK_ID, HARNESS_STATE_ROOT),
+/// as for every command. It ends when its standard input does.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  harness mcp < requests.jsonl
+  claude mcp add harness -- harness mcp
+  codex mcp add harness -- harness mcp")]
+pub(crate) struct Args {}
+
+pub(crate) fn run(invocation: &mut Invocation, Args {}: Args) -> Result<ExitCode> {
+    server::serve(&invocation.env)?;
+    Ok(ExitCode::Done)
+}

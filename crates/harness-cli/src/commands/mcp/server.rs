@@ -1,0 +1,200 @@
+//! Answers requests: what there is, and what came of a call. The one place beside [`wire`](super::wire)
+//! that knows `rmcp`.
+
+use std::{sync::Arc, time::Duration};
+
+use harness::shell::Cancel;
+use rmcp::{
+    ErrorData, RoleServer, ServerHandler,
+    model::{
+        CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest,
+        CustomResult, ErrorCode, Implementation, InitializeRequestParams, InitializeResult,
+        ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ServerCapabilities,
+        ServerConfig, ToolAnnotations,
+    },
+    service::{RequestContext, serve_directly_with_ct},
+};
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    task::spawn_blocking,
+    time::{Instant, interval_at},
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    tool::{Answer, Effect, Tool},
+    tools,
+    wire::Wire,
+};
+use crate::{
+    environment::Environment,
+    failure::{Failure, Result},
+};
+
+/// When a client that wants to know is first told that a tool waits, and how often then.
+const FIRST_WORD: Duration = Duration::from_secs(1);
+const PROGRESS: Duration = Duration::from_secs(5);
+/// How long a tool that was told to stop may take: a check is killed after five seconds.
+const FAREWELL: Duration = Duration::from_secs(7);
+/// Methods that are known, so that what is wrong must be their parameters.
+const METHODS: [&str; 3] = ["initialize", "tools/call", "tools/list"];
+
+const INSTRUCTIONS: &str = "The harness keeps a ledger of tasks and has them checked before they \
+    count as done. Worker and task are those of your environment. While you work on a task call \
+    task_checkpoint after each step, keep handoff_write up to date for your next context, and say \
+    task_complete when it is done; harness_status shows how far the work is.";
+
+/// Until standard input ends or somebody asks for the end; both are a proper one.
+pub(super) fn serve(env: &Environment) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let written = runtime.block_on(async {
+        let ending = CancellationToken::new();
+        let (wire, written) = Wire::open(&ending);
+        let server = Server { tools: Arc::new(tools::all()), env: env.clone() };
+        // Its own handshake would end the server at the first message that is out of order.
+        let serving = serve_directly_with_ct(server, wire, None, ending.clone());
+        let _signals = end_by_signal(ending)?;
+        serving.waiting().await.map_err(|why| Failure::error(why.to_string()))?;
+        Ok::<_, Failure>(written)
+    })?;
+    // Those who were told to stop; what they started has to end before we do.
+    runtime.shutdown_timeout(FAREWELL);
+    written.wait();
+    Ok(())
+}
+
+fn end_by_signal(ending: CancellationToken) -> Result<tokio::task::JoinHandle<()>> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut hang_up = signal(SignalKind::hangup())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    Ok(tokio::spawn(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = hang_up.recv() => {}
+            _ = terminate.recv() => {}
+        }
+        ending.cancel();
+    }))
+}
+
+struct Server {
+    tools: Arc<Vec<Tool>>,
+    env: Environment,
+}
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder().enable_tools().build();
+        ServerConfig::new(capabilities)
+            .with_server_info(Implementation::new("harness", env!("CARGO_PKG_VERSION")))
+            .with_instructions(INSTRUCTIONS)
+    }
+
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        let agreed = self.negotiate_initialize(&request)?;
+        // Later answers are in the version that was agreed on.
+        let mut peer = request;
+        peer.protocol_version = agreed.protocol_version.clone();
+        context.peer.set_peer_info(peer);
+        Ok(agreed)
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(self.tools.iter().map(described).collect()))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let Some(at) = self.tools.iter().position(|tool| tool.name == request.name) else {
+            let message = format!("Unknown tool: {}", request.name);
+            return Err(ErrorData::invalid_params(message, None));
+        };
+        let stop = Cancel::new().map_err(|why| ErrorData::internal_error(why.to_string(), None))?;
+        let mut working = {
+            let (tools, env, stop) = (Arc::clone(&self.tools), self.env.clone(), stop.clone());
+            let arguments = request.arguments.unwrap_or_default();
+            spawn_blocking(move || tools[at].call(&env, stop, arguments))
+        };
+        let progress = Progress::of(&context, self.tools[at].waits_for);
+        let mut tick = interval_at(progress.since + FIRST_WORD, PROGRESS);
+        loop {
+            tokio::select! {
+                done = &mut working => {
+                    let done = done.unwrap_or_else(|why| Err(Failure::error(why.to_string())));
+                    return Ok(told(done).into());
+                }
+                () = context.ct.cancelled(), if !stop.is_cancelled() => stop.cancel(),
+                _ = tick.tick() => progress.tell(&context).await,
+            }
+        }
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let method = request.method;
+        if METHODS.contains(&method.as_str()) {
+            let message = format!("{method}: the parameters are not those of the method");
+            return Err(ErrorData::invalid_params(message, None));
+        }
+        let message = format!("Method not found: {method}");
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None))
+    }
+}
+
+/// What a client is told of a call that takes long, if it wants to know.
+struct Progress {
+    token: Option<rmcp::model::ProgressToken>,
+    waits_for: Option<&'static str>,
+    since: Instant,
+}
+
+impl Progress {
+    fn of(context: &RequestContext<RoleServer>, waits_for: Option<&'static str>) -> Self {
+        Self { token: context.meta.get_progress_token(), waits_for, since: Instant::now() }
+    }
+
+    async fn tell(&self, context: &RequestContext<RoleServer>) {
+        let (Some(token), Some(waits_for)) = (&self.token, self.waits_for) else { return };
+        let seconds = self.since.elapsed().as_secs_f64().round();
+        let told = ProgressNotificationParam::new(token.clone(), seconds).with_message(waits_for);
+        // Who does not hear it does not miss it.
+        _ = context.peer.notify_progress(told).await;
+    }
+}
+
+fn described(tool: &Tool) -> rmcp::model::Tool {
+    let annotations = ToolAnnotations::new()
+        .read_only(tool.effect == Effect::Reads)
+        .destructive(tool.effect == Effect::Replaces)
+        .idempotent(matches!(tool.effect, Effect::Reads | Effect::Settles))
+        .open_world(false);
+    rmcp::model::Tool::new(tool.name, tool.description.clone(), Arc::new(tool.schema.clone()))
+        .with_annotations(annotations)
+}
+
+/// A refusal is an answer too: the agent reads what to do about it.
+fn told(done: Result<Answer>) -> CallToolResult {
+    match done {
+        Ok(Answer::Text(text)) => CallToolResult::success(vec![ContentBlock::text(text)]),
+        Ok(Answer::Data(data)) => CallToolResult::structured(data),
+        Err(failure) => {
+            let hints = failure.hints.iter().map(|hint| format!("\nHint: {hint}"));
+            let text = failure.error.clone() + &hints.collect::<String>();
+            CallToolResult::error(vec![ContentBlock::text(text)])
+        }
+    }
+}

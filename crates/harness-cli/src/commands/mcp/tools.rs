@@ -1,0 +1,367 @@
+//! The tools. What an agent reads of them are the doc comments.
+
+use std::time::Duration;
+
+use harness::handoff;
+use harness_core::{
+    TaskId,
+    command::{Authority, Edit, ImportMode},
+    plan::Plan,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::{
+    super::{
+        Invocation, add, ask,
+        plan::import,
+        research, status,
+        task::{
+            checkpoint::{self, Done},
+            claim, complete, fail,
+            holder::Claimed,
+        },
+    },
+    tool::{Answer, Call, Effect, Tool},
+};
+use crate::{
+    failure::{Failure, Result},
+    store::task_id,
+    worker,
+};
+
+/// An agent reads this much of a ledger, and no more.
+const STATUS_ROWS: usize = 60;
+
+pub(super) fn all() -> Vec<Tool> {
+    vec![
+        Tool::of::<Status>(),
+        Tool::of::<TaskClaim>(),
+        Tool::of::<TaskCheckpoint>(),
+        Tool::of::<TaskComplete>(),
+        Tool::of::<TaskFail>(),
+        Tool::of::<TaskAdd>(),
+        Tool::of::<PlanImport>(),
+        Tool::of::<HandoffWrite>(),
+        Tool::of::<FinalizeResearch>(),
+        Tool::of::<AskUser>(),
+    ]
+}
+
+fn parsed(id: &str) -> Result<TaskId> {
+    task_id(id).map_err(Failure::usage)
+}
+
+/// The task that is named, or that of the environment.
+fn claimed(task_id: Option<&str>) -> Result<Claimed> {
+    Ok(Claimed::of(task_id.map(parsed).transpose()?))
+}
+
+/// Show how far the work is: counts, the tasks with their states and holders, runs, and the last
+/// lines of the log. Use it to find out what is done, what is next and what failed. It changes
+/// nothing.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Status {}
+
+impl Call for Status {
+    const NAME: &'static str = "harness_status";
+    const EFFECT: Effect = Effect::Reads;
+
+    fn call(self, invocation: &Invocation) -> Result<Answer> {
+        Ok(Answer::Text(status::text(invocation, STATUS_ROWS)?))
+    }
+}
+
+/// Take the next task that is ready, as a worker. Answers with the task and its instructions, or
+/// with null when nothing is ready. Asked again it gives the task that you already hold. Not for an
+/// agent that `harness run` started: that one has its task.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct TaskClaim {
+    /// Only tasks of this role, or of none
+    #[serde(default)]
+    role: Option<String>,
+    /// Wait for this many seconds until one is ready
+    #[serde(default)]
+    wait_seconds: Option<u64>,
+}
+
+impl Call for TaskClaim {
+    const NAME: &'static str = "task_claim";
+    const EFFECT: Effect = Effect::Settles;
+    const WAITS_FOR: Option<&'static str> = Some("waiting for a task");
+
+    fn call(self, invocation: &Invocation) -> Result<Answer> {
+        let wait = self.wait_seconds.map(Duration::from_secs);
+        let worker = worker::Choice::default();
+        Ok(Answer::Data(claim::claim(invocation, &worker, self.role, wait)?))
+    }
+}
+
+/// Record how far the work on your task came, and renew its lease. Call it after each step: the
+/// steps are what is known of your work if your context ends.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct TaskCheckpoint {
+    /// Which step is done, from 1
+    step: u32,
+    /// Of how many steps
+    total: u32,
+    /// What was done, in a line
+    description: String,
+    /// The task, if it is not the one that you were started for
+    #[serde(default)]
+    task_id: Option<String>,
+}
+
+impl Call for TaskCheckpoint {
+    const NAME: &'static str = "task_checkpoint";
+    const EFFECT: Effect = Effect::Adds;
+
+    fn call(self, invocation: &Invocation) -> Result<Answer> {
+        let claimed = claimed(self.task_id.as_deref())?;
+        let Self { step, total, description, .. } = self;
+        let done = Done { description, step, total };
+        Answer::data(&checkpoint::checkpoint(invocation, &claimed, done)?)
+    }
+}
+
+/// Say that your task is done. Its check is run, and only if it passes does the task count as
+/// completed; if not you are shown the end of its output, and the task stays yours: mend it and call
+/// again. `"requested": true` means that the check is run as soon as you end your turn.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct TaskComplete {
+    /// The task, if it is not the one that you were started for
+    #[serde(default)]
+    task_id: Option<String>,
+}
+
+impl Call for TaskComplete {
+    const NAME: &'static str = "task_complete";
+    const EFFECT: Effect = Effect::Settles;
+    const WAITS_FOR: Option<&'static str> = Some("waiting for the check");
+
+    fn call(self, invocation: &Invocation) -> Result<Answer> {
+        let claimed = claimed(self.task_id.as_deref())?;
+        Ok(Answer::Data(complete::complete(invocation, &claimed, Authority::Holder)?))
+    }
+}
+
+/// Give your task up as failed. Only when you can not finish it: it counts an attempt, and another
+/// one may follow. What you changed is not taken back by this.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct TaskFail {
+    /// Why, for whoever tries next: what you did, and what stood in the way
+    message: String,
+    /// ENV_SETUP, CONFIG, TASK_EXEC, TEST_FAIL or TIMEOUT; TASK_EXEC if you do not say
+    #[serde(default)]
+    category: Option<String>,
+    /// The task, if it is not the one that you were started for
+    #[serde(default)]
+    task_id: Option<String>,
+}
+
+impl Call for TaskFail {
+    const NAME: &'static str = "task_fail";
+    const EFFECT: Effect = Effect::Adds;
+
+    fn call(self, invocation: &Invocation) -> Result<Answer> {
+        let claimed = claimed(self.task_id.as_deref())?;
+        let category = self.category.as_deref().unwrap_or("TASK_EXEC");
+        let category = fail::category(category).map_err(Failure::usage)?;
+        Answer::data(&fail::fail(invocation, &claimed, category, self.message)?)
+    }
+}
+
+/// Add a task to the ledger, for work that you found and that is not part of your own task. Give it a
+/// check, the command that proves that it is done: without one it is not worked on by `harness run`.
+/// Answers with its id.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct TaskAdd {
+    /// What is to be done, in a line
+    title: String,
+    /// The command that proves that it is done, run by `sh -c` in the work tree
+    #[serde(default)]
+    validate: Option<String>,
+    /// Everything that its agent has to know
+    #[serde(default)]
+    instructions: Option<String>,
+    /// P0 (first), P1 or P2
+    #[serde(default)]
+    priority: Option<String>,
+    /// Ids of the tasks that must be completed before
+    #[serde(default)]
+    depends_on: Vec<String>,
+    /// Only workers of this role (or of none) are given it
+    #[serde(default)]
+    role: Option<String>,
+    /// The phase that it belongs to
+    #[serde(default)]
+    phase: Option<String>,
+    /// How often it is tried
+    #[serde(default)]
+    max_attempts: Option<u32>,
+    /// An id of your own instead of task-NNN
+    #[serde(default)]
+    task_id: Option<String>,
+}
+
+impl Call for TaskAdd {
+    const NAME: &'static str = "task_add";
+    const EFFECT: Effect = Effect::Adds;
+
+    fn call(self, invocation: &Invocation) -> Result<Answer> {
+        let id = self.task_id.as_deref().map(parsed).transpose()?;
+        let depends_on: Result<Vec<TaskId>> = self.depends_on.iter().map(|id| parsed(id)).collect();
+        let fields = Edit {
+            task: add::placeholder(id.as_ref()),
+            title: None,
+            priority: self.priority,
+            depends_on: Some(depends_on?),
+            validation_command: self.validate,
+            validation_timeout_seconds: None,
+            attempt_timeout_seconds: None,
+            max_attempts: self.max_attempts,
+            cleanup: None,
+            instructions: self.instructions,
+            role: self.role,
+            phase: self.phase,
+        };
+        let id = add::add(invocation, self.title, id, fields)?;
+        Ok(Answer::Data(json!({ "task_id": id })))
+    }
+}
+
+/// Turn a plan into the tasks of the ledger; where there is no ledger yet it makes one. A plan is one
+/// JSON object in a fenced block of any text: ```json {"goal": "...", "tasks": {"ID": {"description":
+/// "...", "dependencies": ["ID"], "instructions": "...", "validation": {"command": "..."}}}} ```.
+/// Give each task a check (validation), and instructions that need nothing else of the plan.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct PlanImport {
+    /// The text that holds the plan, in a fenced block
+    content: String,
+    /// What becomes of the tasks that are there. if_finished: refuse if any is unfinished; merge:
+    /// keep them, and add those whose ids are new; replace: archive them
+    #[serde(default)]
+    mode: Mode,
+}
+
+#[derive(Default, Clone, Copy, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Mode {
+    #[default]
+    IfFinished,
+    Merge,
+    Replace,
+}
+
+impl Call for PlanImport {
+    const NAME: &'static str = "plan_import";
+    const EFFECT: Effect = Effect::Replaces;
+
+    fn call(self, invocation: &Invocation) -> Result<Answer> {
+        let mode = match self.mode {
+            Mode::IfFinished => ImportMode::IfFinished,
+            Mode::Merge => ImportMode::Merge,
+            Mode::Replace => ImportMode::Replace,
+        };
+        let plan = Plan::read(&self.content)?;
+        Ok(Answer::Data(import::import(invocation, &self.content, plan, mode)?))
+    }
+}
+
+/// Write down, in state/handoff.json, what your next context has to know: it will remember nothing
+/// else. Replaces what was there, so say all of it. Call it whenever something is done, and before
+/// your context is full.
+#[derive(Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct HandoffWrite {
+    /// Where in the work you are
+    #[serde(default)]
+    phase: Option<String>,
+    /// What is done, oldest first
+    #[serde(default)]
+    completed: Vec<String>,
+    /// What comes next
+    #[serde(default)]
+    next_step: Option<String>,
+    /// Files to look at first, relative to the work tree
+    #[serde(default)]
+    critical_files: Vec<String>,
+    /// Anything else: decisions, what did not work, wishes of the user
+    #[serde(default)]
+    memory_notes: Option<String>,
+}
+
+impl Call for HandoffWrite {
+    const NAME: &'static str = "handoff_write";
+    const EFFECT: Effect = Effect::Settles;
+
+    fn call(self, invocation: &Invocation) -> Result<Answer> {
+        let root = invocation.root()?;
+        match handoff::write(root.path(), &serde_json::to_value(&self)?)? {
+            Ok(written) => {
+                let handoff::Written { handoff, warnings } = written;
+                Ok(Answer::Data(json!({ "handoff": handoff, "warnings": warnings })))
+            }
+            Err(why) => Err(Failure::usage(why)),
+        }
+    }
+}
+
+/// Take the sources out of the answers of search tools that you saved as search_results/*.json, each
+/// once, into tasks/ID/research_overview.md. Call it when you have searched enough.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct FinalizeResearch {
+    /// Whose folder it goes to, if it is not the task that you were started for; no task need have
+    /// this id
+    #[serde(default)]
+    task_id: Option<String>,
+}
+
+impl Call for FinalizeResearch {
+    const NAME: &'static str = "finalize_research";
+    const EFFECT: Effect = Effect::Settles;
+
+    fn call(self, invocation: &Invocation) -> Result<Answer> {
+        let task = claimed(self.task_id.as_deref())?.task(&invocation.env)?;
+        Answer::data(&research::take(invocation, &task)?)
+    }
+}
+
+/// Ask the people behind the run, and wait for their answer, which may take long. Only for what they
+/// alone can decide, and only where nobody reads what you write: in a conversation, ask there.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct AskUser {
+    /// The question, with all that is needed to answer it
+    question: String,
+    /// The answers to choose from
+    #[serde(default)]
+    choices: Vec<String>,
+    /// Take other answers than the choices too
+    #[serde(default)]
+    allow_text: bool,
+    /// Give up after this long
+    #[serde(default)]
+    timeout_seconds: Option<u64>,
+}
+
+impl Call for AskUser {
+    const NAME: &'static str = "ask_user";
+    const EFFECT: Effect = Effect::Adds;
+    const WAITS_FOR: Option<&'static str> = Some("waiting for a person to answer");
+
+    fn call(self, invocation: &Invocation) -> Result<Answer> {
+        let Self { question, choices, allow_text, timeout_seconds } = self;
+        let question = ask::Question { question, choices, allow_text, timeout_seconds };
+        Ok(Answer::Data(ask::ask(invocation, question)?))
+    }
+}

@@ -1,0 +1,517 @@
+//! `harness mcp` as an agent meets it: lines of JSON-RPC on its standard streams.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Write},
+    path::{Path, PathBuf},
+    process::{Child, ChildStdin, Stdio},
+    sync::mpsc,
+    time::{Duration, Instant},
+};
+
+use insta::assert_snapshot;
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+use serde_json::{Value, json};
+
+use crate::environment::TestEnvironment;
+
+/// Longer than anything takes.
+const LONG: Duration = Duration::from_secs(60);
+
+/// A client of one server.
+struct Client {
+    server: Child,
+    stdin: Option<ChildStdin>,
+    said: mpsc::Receiver<Value>,
+    /// What came while something else was waited for.
+    kept: Vec<Value>,
+    asked: u64,
+}
+
+impl Client {
+    fn start(env: &TestEnvironment) -> Self {
+        Self::of(env.harness(["mcp"]))
+    }
+
+    /// Greeted and ready.
+    fn of(mut command: std::process::Command) -> Self {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut server = command.spawn().unwrap();
+        let stdin = server.stdin.take();
+        let out = BufReader::new(server.stdout.take().unwrap());
+        let (tell, said) = mpsc::channel();
+        std::thread::spawn(move || {
+            for line in out.lines() {
+                let line = line.unwrap();
+                let value = serde_json::from_str(&line);
+                let value =
+                    value.unwrap_or_else(|why| panic!("not of the protocol: {line}: {why}"));
+                _ = tell.send(value);
+            }
+        });
+        let mut client = Self { server, stdin, said, kept: Vec::new(), asked: 0 };
+        let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": {},
+            "clientInfo": { "name": "test", "version": "1" } });
+        let answer = client.request("initialize", hello);
+        assert_eq!(answer["result"]["serverInfo"]["name"], "harness", "{answer}");
+        client.say(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string());
+        client
+    }
+
+    fn say(&mut self, line: &str) {
+        writeln!(self.stdin.as_mut().unwrap(), "{line}").unwrap();
+    }
+
+    fn begin(&mut self, method: &str, params: Value) -> u64 {
+        self.asked += 1;
+        let id = self.asked;
+        self.say(
+            &json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string(),
+        );
+        id
+    }
+
+    fn begin_call(&mut self, tool: &str, arguments: Value) -> u64 {
+        self.begin("tools/call", json!({ "name": tool, "arguments": arguments }))
+    }
+
+    /// The first that fits, of what came and comes.
+    fn wait_for(&mut self, what: &str, fits: impl Fn(&Value) -> bool) -> Value {
+        if let Some(at) = self.kept.iter().position(&fits) {
+            return self.kept.remove(at);
+        }
+        let until = Instant::now() + LONG;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let said = self.said.recv_timeout(left);
+            let said = said.unwrap_or_else(|_| panic!("no {what}, only {:?}", self.kept));
+            if fits(&said) {
+                return said;
+            }
+            self.kept.push(said);
+        }
+    }
+
+    fn answer(&mut self, id: u64) -> Value {
+        self.wait_for(&format!("answer to {id}"), |said| said["id"] == id)
+    }
+
+    fn request(&mut self, method: &str, params: Value) -> Value {
+        let id = self.begin(method, params);
+        self.answer(id)
+    }
+
+    /// The result of a tool that did what was asked.
+    #[track_caller]
+    fn call(&mut self, tool: &str, arguments: Value) -> Value {
+        let id = self.begin_call(tool, arguments);
+        let answer = self.answer(id);
+        assert_eq!(answer["result"]["isError"], false, "{tool}: {answer}");
+        answer["result"]["structuredContent"].clone()
+    }
+
+    /// What a tool says that did not.
+    #[track_caller]
+    fn refused(&mut self, tool: &str, arguments: Value) -> String {
+        let id = self.begin_call(tool, arguments);
+        let answer = self.answer(id);
+        assert_eq!(answer["result"]["isError"], true, "{tool}: {answer}");
+        answer["result"]["content"][0]["text"].as_str().unwrap().to_owned()
+    }
+
+    /// Its exit code, when its standard input has ended.
+    fn end(mut self) -> Option<i32> {
+        drop(self.stdin.take());
+        self.server.wait().unwrap().code()
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        drop(self.stdin.take());
+        _ = self.server.kill();
+        _ = self.server.wait();
+    }
+}
+
+fn world() -> TestEnvironment {
+    let env = TestEnvironment::with_git().variable("HARNESS_WORKER_ID", "w");
+    env.run(["init"]).success();
+    env
+}
+
+fn task(env: &TestEnvironment, n: usize) -> Value {
+    let ledger: Value = serde_json::from_str(&env.read("harness-tasks.json")).unwrap();
+    ledger["tasks"][n].clone()
+}
+
+fn log(env: &TestEnvironment) -> String {
+    env.read("harness-progress.txt")
+}
+
+fn fifo(env: &TestEnvironment, name: &str) -> PathBuf {
+    let path = env.home().join(name);
+    assert!(env.program("mkfifo").arg(&path).status().unwrap().success());
+    path
+}
+
+/// Waits until somebody writes into it.
+fn heard(fifo: &Path) -> String {
+    fs::read_to_string(fifo).unwrap()
+}
+
+#[track_caller]
+fn eventually(what: &str, mut is_true: impl FnMut() -> bool) {
+    let until = Instant::now() + LONG;
+    while !is_true() {
+        assert!(Instant::now() < until, "never: {what}");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn the_tools_say_what_they_are_for() {
+    let env = TestEnvironment::new();
+    let mut client = Client::start(&env);
+    let tools = client.request("tools/list", json!({}))["result"]["tools"].clone();
+    let mut text = String::new();
+    for tool in tools.as_array().unwrap() {
+        let hints = &tool["annotations"];
+        let effect = ["readOnly", "destructive", "idempotent"]
+            .into_iter()
+            .filter(|hint| hints[format!("{hint}Hint")] == true)
+            .collect::<Vec<_>>();
+        text += &format!("{} [{}]\n", tool["name"].as_str().unwrap(), effect.join(" "));
+        assert!(tool["description"].as_str().unwrap().len() > 40, "{tool}");
+        let required: Vec<_> =
+            tool["inputSchema"]["required"].as_array().into_iter().flatten().collect();
+        for (name, field) in tool["inputSchema"]["properties"].as_object().unwrap() {
+            let needed = if required.contains(&&json!(name)) { "" } else { "?" };
+            text += &format!("  {name}{needed}: {}\n", field["type"].as_str().unwrap());
+            assert!(field["description"].is_string(), "{tool}");
+        }
+        assert_eq!(tool["inputSchema"]["additionalProperties"], false, "{tool}");
+    }
+    assert_snapshot!(text, @"
+    harness_status [readOnly idempotent]
+    task_claim [idempotent]
+      role?: string
+      wait_seconds?: integer
+    task_checkpoint []
+      step: integer
+      total: integer
+      description: string
+      task_id?: string
+    task_complete [idempotent]
+      task_id?: string
+    task_fail []
+      message: string
+      category?: string
+      task_id?: string
+    task_add []
+      title: string
+      validate?: string
+      instructions?: string
+      priority?: string
+      depends_on?: array
+      role?: string
+      phase?: string
+      max_attempts?: integer
+      task_id?: string
+    plan_import [destructive]
+      content: string
+      mode?: string
+    handoff_write [idempotent]
+      phase?: string
+      completed?: array
+      next_step?: string
+      critical_files?: array
+      memory_notes?: string
+    finalize_research [idempotent]
+      task_id?: string
+    ask_user []
+      question: string
+      choices?: array
+      allow_text?: boolean
+      timeout_seconds?: integer
+    ");
+    assert_eq!(client.end(), Some(0));
+}
+
+/// All that a worker does, seen in the ledger and the log. `env` says whether a daemon serves it.
+fn a_worker_works(env: &TestEnvironment) {
+    let mut client = Client::start(env);
+    let plan = json!({ "goal": "A shop", "tasks": {
+        "one": { "description": "First", "validation": { "command": "test -f one" } } } });
+    let imported =
+        client.call("plan_import", json!({ "content": format!("```json\n{plan}\n```") }));
+    assert_eq!((&imported["task_count"], &imported["goal"]), (&1.into(), &"A shop".into()));
+    let added = client.call(
+        "task_add",
+        json!({ "title": "Second", "depends_on": ["one"], "instructions": "-", "priority": "P0" }),
+    );
+    assert_eq!(added["task_id"], "task-001");
+    // What the command line would read from standard input is a text like any other here.
+    assert_eq!(task(env, 1)["instructions"], "-");
+    let claimed = client.call("task_claim", json!({}));
+    assert_eq!(claimed["task"]["id"], "one", "{claimed}");
+    let step = json!({ "task_id": "one", "step": 1, "total": 2, "description": "half of it" });
+    let lease = client.call("task_checkpoint", step);
+    assert_eq!(lease["task_id"], "one");
+    assert_eq!(task(env, 0)["checkpoints"][0]["description"], "half of it");
+    assert!(log(env).contains("half of it"), "{}", log(env));
+
+    let not_yet = client.refused("task_complete", json!({ "task_id": "one" }));
+    assert!(not_yet.contains("one") && !not_yet.is_empty(), "{not_yet}");
+    assert_eq!(task(env, 0)["status"], "in_progress");
+    env.write("one", "");
+    let done = client.call("task_complete", json!({ "task_id": "one" }));
+    assert_eq!(done, json!({ "task_id": "one" }));
+    assert!(log(env).contains("Completed [one]"), "{}", log(env));
+
+    assert_eq!(client.call("task_claim", json!({}))["task"]["id"], "task-001");
+    let gave_up =
+        json!({ "task_id": "task-001", "message": "no compiler", "category": "ENV_SETUP" });
+    assert_eq!(client.call("task_fail", gave_up)["task_id"], "task-001");
+    assert_eq!(task(env, 1)["error_log"][0], "[ENV_SETUP] no compiler");
+
+    let id = client.begin_call("harness_status", json!({}));
+    let text = client.answer(id)["result"]["content"][0]["text"].as_str().unwrap().to_owned();
+    assert!(text.contains("A shop") && text.contains("task-001"), "{text}");
+    assert_eq!(client.end(), Some(0));
+}
+
+#[test]
+fn a_worker_works_on_the_files() {
+    let env = world();
+    a_worker_works(&env);
+    assert!(!env.exists(".harness/socket"));
+}
+
+#[test]
+fn a_worker_works_with_a_daemon() {
+    let env = world().with_daemon();
+    env.run(["daemon", "start"]).success();
+    a_worker_works(&env);
+    env.run(["ping"]).success();
+}
+
+#[test]
+fn the_task_of_the_environment_is_meant() {
+    let env = world();
+    env.run(["add", "one", "--id", "one"]).success();
+    env.run(["task", "claim"]).success();
+    let mut command = env.harness(["mcp"]);
+    command.env("HARNESS_TASK_ID", "one").env("HARNESS_EPOCH", "1");
+    let mut client = Client::of(command);
+    let step = json!({ "step": 1, "total": 1, "description": "all" });
+    assert_eq!(client.call("task_checkpoint", step.clone())["task_id"], "one");
+    env.run(["task", "release", "one"]).success();
+    env.run(["task", "claim"]).success();
+    // The claim that it was started for is over.
+    client.refused("task_checkpoint", step.clone());
+    let mut without = Client::start(&env);
+    let said = without.refused("task_checkpoint", step);
+    assert_eq!(
+        said,
+        "no task named\nHint: name it (--id, or `task_id` of the tool), or set HARNESS_TASK_ID"
+    );
+}
+
+#[test]
+fn what_the_next_context_needs_is_written_down() {
+    let env = world();
+    let mut client = Client::start(&env);
+    let told = json!({ "phase": "build", "completed": ["a"], "next_step": "b",
+        "critical_files": ["src/x.rs", "/etc/passwd"] });
+    let written = client.call("handoff_write", told);
+    assert_eq!(written["handoff"]["critical_files"], json!(["src/x.rs"]));
+    assert!(written["warnings"].to_string().contains("/etc/passwd"), "{written}");
+    let file: Value = serde_json::from_str(&env.read("state/handoff.json")).unwrap();
+    assert_eq!((&file["phase"], &file["next_step"]), (&"build".into(), &"b".into()));
+    client.refused("handoff_write", json!({}));
+    assert!(env.read("state/handoff.json").contains("build"));
+
+    env.write("search_results/a.json", r#"[{"url":"https://example.com/a","title":"A"}]"#);
+    let done = client.call("finalize_research", json!({ "task_id": "survey" }));
+    assert_eq!((&done["added"], &done["task_id"]), (&1.into(), &"survey".into()));
+    assert!(env.exists("tasks/survey/research_overview.md"));
+}
+
+#[test]
+fn what_is_wrong_is_said_and_the_server_goes_on() {
+    let env = TestEnvironment::new();
+    let mut client = Client::start(&env);
+    for (line, code) in [
+        ("garbage", -32700),
+        ("{\"jsonrpc\":\"2.0\",\"id\":1,", -32700),
+        ("[1,2]", -32600),
+        ("{\"id\":null}", -32600),
+        ("\u{0}\u{1b}[2J", -32700),
+    ] {
+        client.say(line);
+        let said = client.wait_for("error", |said| said.get("error").is_some());
+        assert_eq!((&said["error"]["code"], &said["id"]), (&code.into(), &Value::Null), "{line}");
+    }
+    // No answer is wanted.
+    client.say("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/of_tomorrow\",\"params\":[]}");
+    for (method, params, code) in [
+        ("of/tomorrow", json!({}), -32601),
+        ("tools/call", json!({ "name": "rm" }), -32602),
+        ("tools/call", json!({ "name": 5 }), -32602),
+        ("tools/call", json!({ "name": "task_add", "arguments": "x" }), -32602),
+        ("tools/call", json!(null), -32602),
+    ] {
+        let answer = client.request(method, params.clone());
+        assert_eq!(answer["error"]["code"], code, "{method} {params}: {answer}");
+    }
+    // A model can mend these, so it is told.
+    for (tool, arguments, says) in [
+        ("task_add", json!({ "title": 5 }), "task_add: invalid type: integer `5`"),
+        ("task_add", json!({ "titel": "x" }), "unknown field `titel`"),
+        ("task_checkpoint", json!({ "step": 1 }), "missing field `total`"),
+        ("task_add", json!({ "title": "x", "depends_on": ["../x"] }), "../x"),
+        ("task_fail", json!({ "message": "x", "category": "BAD" }), "BAD"),
+        ("harness_status", json!({}), "Hint: make one with `harness init`"),
+        ("plan_import", json!({ "content": "no plan" }), "harness plan template"),
+        ("ask_user", json!({ "question": "?" }), "harness init"),
+    ] {
+        let said = client.refused(tool, arguments);
+        assert!(said.contains(says), "{tool}: {said}");
+    }
+    assert!(client.request("ping", json!({}))["result"].is_object());
+    assert_eq!(client.end(), Some(0));
+}
+
+#[test]
+fn nothing_but_an_end_of_input_is_an_end_too() {
+    let env = TestEnvironment::new();
+    env.run(["mcp"]).code(0).stdout("").stderr("");
+    env.run_with_input("garbage without end", ["mcp"]).code(0).stdout_contains("-32700");
+    // What was asked before the end is answered.
+    let asked = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}\n";
+    env.run_with_input(asked, ["mcp"]).code(0).stdout_contains("ask_user");
+    let client = Client::start(&env);
+    let pid = Pid::from_raw(i32::try_from(client.server.id()).unwrap());
+    kill(pid, Signal::SIGTERM).unwrap();
+    let mut client = client;
+    assert_eq!(client.server.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_check_holds_up_nobody_and_tells_that_it_runs() {
+    let env = world();
+    let [ready, go] = ["ready", "go"].map(|name| fifo(&env, name));
+    let check = format!("echo ready > {}; read go < {}", ready.display(), go.display());
+    env.run(["add", "one", "--id", "one", "--validate", &check]).success();
+    let mut client = Client::start(&env);
+    client.call("task_claim", json!({}));
+    let params = json!({ "name": "task_complete", "arguments": { "task_id": "one" },
+        "_meta": { "progressToken": "p" } });
+    let id = client.begin("tools/call", params);
+    assert_eq!(heard(&ready), "ready\n");
+    let step = json!({ "task_id": "one", "step": 1, "total": 1, "description": "checking" });
+    client.call("task_checkpoint", step);
+    let progress = client.wait_for("progress", |said| said["method"] == "notifications/progress");
+    assert_eq!(progress["params"]["progressToken"], "p");
+    assert_eq!(progress["params"]["message"], "waiting for the check");
+    fs::write(&go, "go\n").unwrap();
+    assert_eq!(client.answer(id)["result"]["isError"], false);
+    assert_eq!(task(&env, 0)["status"], "completed");
+}
+
+/// A check that runs until it is ended, and says both.
+fn endless_check(env: &TestEnvironment) -> (PathBuf, String) {
+    let ready = fifo(env, "ready");
+    let check = format!("echo $$ > {}; exec sleep 600", ready.display());
+    (ready, check)
+}
+
+fn is_running(pid: &str) -> bool {
+    Path::new("/proc").join(pid.trim()).exists()
+}
+
+#[test]
+fn a_check_that_nobody_waits_for_any_more_is_ended() {
+    for with_daemon in [false, true] {
+        let env = world();
+        let env = if with_daemon { env.with_daemon() } else { env };
+        let (ready, check) = endless_check(&env);
+        env.run(["add", "one", "--id", "one", "--validate", &check]).success();
+        let mut client = Client::start(&env);
+        client.call("task_claim", json!({}));
+        let id = client.begin_call("task_complete", json!({ "task_id": "one" }));
+        let pid = heard(&ready);
+        let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled",
+            "params": { "requestId": id, "reason": "the user pressed escape" } });
+        client.say(&cancel.to_string());
+        eventually("the check is ended", || !is_running(&pid));
+        assert_eq!(task(&env, 0)["status"], "in_progress");
+        // The same when the client is gone.
+        client.begin_call("task_complete", json!({ "task_id": "one" }));
+        let pid = heard(&ready);
+        assert_eq!(client.end(), Some(0));
+        eventually("the check is ended", || !is_running(&pid));
+        assert_eq!(task(&env, 0)["attempts"], 0);
+    }
+}
+
+#[test]
+fn a_person_is_asked_and_answers() {
+    let env = world().with_daemon();
+    env.run(["daemon", "start"]).success();
+    let mut client = Client::start(&env);
+    let question = json!({ "question": "Which database?", "choices": ["sqlite", "postgres"] });
+    let first = client.begin_call("ask_user", question.clone());
+    let open = || env.run(["questions"]).success().raw().to_owned();
+    eventually("it is asked", || open().contains(": Which database? [sqlite, postgres]"));
+    // Nobody waits for that.
+    client.call("task_add", json!({ "title": "meanwhile" }));
+    let id = open().split(':').next().unwrap().to_owned();
+    env.run(["reply", &id, "postgres"]).success();
+    let answer = client.answer(first);
+    assert_eq!(answer["result"]["structuredContent"]["content"], "postgres", "{answer}");
+
+    let second = client.begin_call("ask_user", question.clone());
+    eventually("it is asked again", || !open().is_empty());
+    let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled",
+        "params": { "requestId": second } });
+    client.say(&cancel.to_string());
+    eventually("the question is withdrawn", || open().is_empty());
+
+    client.begin_call("ask_user", question);
+    eventually("it is asked once more", || !open().is_empty());
+    assert_eq!(client.end(), Some(0));
+    eventually("the question goes with the agent", || open().is_empty());
+}
+
+#[test]
+fn two_workers_get_two_tasks() {
+    let env = world();
+    for title in ["one", "two"] {
+        env.run(["add", title]).success();
+    }
+    let mut ledger: Value = serde_json::from_str(&env.read("harness-tasks.json")).unwrap();
+    ledger["session_config"]["concurrency_mode"] = "concurrent".into();
+    env.write("harness-tasks.json", ledger.to_string());
+    let mut clients: Vec<_> = ["a", "b"]
+        .into_iter()
+        .map(|worker| {
+            let mut command = env.harness(["mcp"]);
+            command.env("HARNESS_WORKER_ID", worker);
+            Client::of(command)
+        })
+        .collect();
+    let asked: Vec<_> =
+        clients.iter_mut().map(|client| client.begin_call("task_claim", json!({}))).collect();
+    let mut given: Vec<_> = clients
+        .iter_mut()
+        .zip(asked)
+        .map(|(client, id)| client.answer(id)["result"]["structuredContent"]["task"]["id"].clone())
+        .collect();
+    given.sort_by_key(Value::to_string);
+    assert_eq!(given, ["task-001", "task-002"]);
+}

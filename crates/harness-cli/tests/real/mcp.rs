@@ -1,0 +1,91 @@
+//! The tools of `harness mcp`, called by the real agents that `harness run` starts.
+
+use harness_sim::model::{Call, Script, Step};
+use serde_json::{Value, json};
+
+use crate::{
+    claude,
+    environment::TestEnvironment,
+    world::{World, eventually},
+};
+
+fn tool(name: &str, input: Value) -> Step {
+    Step::call(Call::Named { name: format!("mcp__harness__{name}"), input })
+}
+
+/// A run answers its agents.
+fn set_up(env: TestEnvironment, url: &str) -> TestEnvironment {
+    claude::set_up(env, url).without_variable("HARNESS_DAEMON")
+}
+
+fn done() -> Step {
+    Step::text("All is done. TASK_COMPLETE")
+}
+
+fn task(world: &World) -> Value {
+    let ledger: Value = serde_json::from_str(&world.env.read("harness-tasks.json")).unwrap();
+    ledger["tasks"][0].clone()
+}
+
+fn checkpoint() -> Step {
+    tool("task_checkpoint", json!({ "step": 1, "total": 2, "description": "half of the work" }))
+}
+
+#[test]
+#[ignore = "needs the real agents: cargo xtask test --real-agents"]
+fn a_checkpoint_of_claude_is_in_the_log() {
+    let handoff = json!({ "phase": "build", "next_step": "write two" });
+    let steps = [
+        checkpoint(),
+        tool("handoff_write", handoff),
+        tool("task_add", json!({ "title": 5 })),
+        Step::shell("echo 1 > one"),
+        tool("task_complete", json!({})),
+        done(),
+    ];
+    let world = World::new(|_| Script::new(steps), set_up);
+    world.env.run(["add", "one", "--instructions", "Do it", "--validate", "grep 1 one"]).success();
+    world.env.run(["run"]).success();
+    let task = task(&world);
+    assert_eq!(task["status"], "completed", "{task}");
+    assert_eq!(task["checkpoints"][0]["description"], "half of the work");
+    let log = world.env.read("harness-progress.txt");
+    assert!(log.contains("half of the work"), "{log}");
+    assert!(world.env.read("state/handoff.json").contains("write two"));
+    let bodies = world.model.served().bodies;
+    // It was told of the tools, was not asked for leave, and was told what was wrong.
+    assert!(bodies[0].contains("your tool `task_checkpoint`"), "{}", bodies[0]);
+    assert!(bodies[0].contains("mcp__harness__ask_user"), "{}", bodies[0]);
+    assert!(bodies[3].contains("invalid type: integer"), "{}", bodies[3]);
+    assert!(bodies[5].contains("requested"), "{}", bodies[5]);
+}
+
+#[test]
+#[ignore = "needs the real agents: cargo xtask test --real-agents"]
+fn claude_asks_a_person_and_is_answered() {
+    let question = json!({ "question": "Which number?", "choices": ["one", "two"] });
+    let script = Script::new([tool("ask_user", question), done()]);
+    let world = World::new(|_| script, set_up);
+    let mut harness = world.start(&["run", "Do it"]);
+    let open = || world.env.run(["questions"]).raw().to_owned();
+    eventually("it is asked", || open().contains("Which number?"));
+    let id = open().split(':').next().unwrap().to_owned();
+    world.env.run(["reply", &id, "two"]).success();
+    assert!(harness.wait().unwrap().success());
+    let bodies = world.model.served().bodies;
+    assert!(bodies[1].contains("prompt_id"), "{}", bodies[1]);
+}
+
+#[test]
+#[ignore = "needs the real agents: cargo xtask test --real-agents"]
+fn who_wants_no_tools_gets_none() {
+    let world = World::new(|_| Script::new([Step::shell("echo 1 > one"), done()]), set_up);
+    let config = world.env.read("harness.toml");
+    world.env.write("harness.toml", format!("{config}mcp = false\n"));
+    world.env.git(["commit", "--quiet", "--all", "--message", "no tools"]);
+    world.env.run(["add", "one", "--instructions", "Do it", "--validate", "grep 1 one"]).success();
+    world.env.run(["run"]).success();
+    let bodies = world.model.served().bodies;
+    assert!(bodies[0].contains("harness task checkpoint"), "{}", bodies[0]);
+    assert!(bodies.iter().all(|body| !body.contains("mcp__harness__")));
+}
