@@ -102,3 +102,35 @@ fn an_agent_that_speaks_acp_works_a_task() {
         assert_eq!((&run["input_tokens"], &run["output_tokens"]), (&20.into(), &5.into()));
     }
 }
+
+/// What the program was told at its start, in whatever way its kind is told.
+fn told(agent: &str, text: &str, config: &str) -> String {
+    let env = world(agent, text);
+    env.write("harness.toml", config);
+    env.run(["run", "--agent", agent]).success();
+    std::fs::read_to_string(env.home().join("told")).unwrap()
+}
+
+#[test]
+fn agents_are_given_the_tools_of_this_very_program() {
+    let words = r#"#!/bin/sh
+printf '%s\n' "$@" > "$HOME/told""#;
+    let codex = CODEX.replace("FIRST", ":").replacen("#!/bin/sh", words, 1);
+    let lines = r#"read -r line; printf '%s\n' "$line" >> "$HOME/told"; echo"#;
+    let acp = ACP.replacen("read -r line; echo", lines, 1);
+    let program = env!("CARGO_BIN_EXE_harness");
+    let task = |text: &str| text.contains("HARNESS_TASK_ID") && text.contains("task-001");
+    for (agent, text, starts) in [
+        ("codex", &codex, format!("mcp_servers.harness.command=\"{program}\"")),
+        (
+            "gemini",
+            &acp,
+            format!("\"mcpServers\":[{{\"name\":\"harness\",\"command\":\"{program}\""),
+        ),
+    ] {
+        let given = told(agent, text, "");
+        assert!(given.contains(&starts) && task(&given), "{given}");
+        let off = told(agent, text, &format!("[agents.{agent}]\nmcp = false\n"));
+        assert!(!off.contains(program), "{off}");
+    }
+}
