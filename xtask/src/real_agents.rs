@@ -32,15 +32,16 @@ pub(crate) fn test() -> Done {
 fn install(folder: &Path, name: &str, package: &str) -> Done {
     let program = folder.join("node_modules/.bin").join(name);
     let version = package.rsplit('@').next().unwrap_or_default();
-    if is_version(&program, version) {
+    // Even to be asked for their version some of them write there.
+    let home = folder.join("home");
+    std::fs::create_dir_all(&home).map_err(|e| format!("{}: {e}", home.display()))?;
+    if is_version(&program, version, &home) {
         eprintln!("{package} is installed already");
         return Ok(());
     }
     if !answers(Command::new("npm").arg("--version")) {
         return Err(format!("npm is needed to install {package}, and it can not be run"));
     }
-    let home = folder.join("home");
-    std::fs::create_dir_all(&home).map_err(|e| format!("{}: {e}", home.display()))?;
     eprintln!("{package} is installed into {} by npm", folder.display());
     let mut npm = Command::new("npm");
     // A registry or a proxy of the user's holds, and nothing else in the home.
@@ -49,13 +50,13 @@ fn install(folder: &Path, name: &str, package: &str) -> Done {
     }
     let options = ["--no-audit", "--no-fund", "--no-save", "--no-update-notifier", "--prefix", "."];
     run(npm.current_dir(folder).env("HOME", &home).arg("install").args(options).arg(package))?;
-    match is_version(&program, version) {
+    match is_version(&program, version, &home) {
         true => Ok(()),
         false => Err(format!("{package} was installed, but {} does not work", program.display())),
     }
 }
 
-fn is_version(program: &Path, version: &str) -> bool {
-    let said = Command::new(program).arg("--version").env("HOME", "/nonexistent").output();
+fn is_version(program: &Path, version: &str, home: &Path) -> bool {
+    let said = Command::new(program).arg("--version").env("HOME", home).output();
     said.is_ok_and(|said| String::from_utf8_lossy(&said.stdout).contains(version))
 }
