@@ -32,6 +32,7 @@ pub(crate) fn test() -> Done {
 fn install(folder: &Path, name: &str, package: &str) -> Done {
     let program = folder.join("node_modules/.bin").join(name);
     let version = package.rsplit('@').next().unwrap_or_default();
+    // Even to be asked for their version some of them write there.
     let home = folder.join("home");
     std::fs::create_dir_all(&home).map_err(|e| format!("{}: {e}", home.display()))?;
     if is_version(&program, version, &home) {
@@ -55,7 +56,6 @@ fn install(folder: &Path, name: &str, package: &str) -> Done {
     }
 }
 
-/// Some make folders in their home for this already.
 fn is_version(program: &Path, version: &str, home: &Path) -> bool {
     let said = Command::new(program).arg("--version").env("HOME", home).output();
     said.is_ok_and(|said| String::from_utf8_lossy(&said.stdout).contains(version))

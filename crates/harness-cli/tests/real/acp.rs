@@ -1,7 +1,11 @@
 //! Real agents that speak ACP: one that the harness knows by name, and one that only a table names.
 
 mod qwen {
-    use crate::{environment::TestEnvironment, scenarios::Real, world::path_with};
+    use crate::{
+        environment::TestEnvironment,
+        scenarios::Real,
+        world::{configure, path_with},
+    };
 
     const KEY: &str = "sk-qwen-of-a-test-0123456789abcdef";
 
@@ -24,9 +28,7 @@ price = { input = 2.0, output = 8.0 }
     }"#;
 
     fn set_up(env: TestEnvironment, url: &str) -> TestEnvironment {
-        env.write("harness.toml", HARNESS);
-        env.git(["add", "harness.toml"]);
-        env.git(["commit", "--quiet", "--message", "configuration"]);
+        configure(&env, HARNESS);
         env.write(env.home().join(".qwen/settings.json"), SETTINGS);
         env.variable("PATH", path_with("qwen"))
             .variable("OPENAI_BASE_URL", format!("{url}/v1"))
@@ -47,7 +49,10 @@ price = { input = 2.0, output = 8.0 }
 
 mod codex_acp {
     use crate::{
-        codex::configuration, environment::TestEnvironment, scenarios::Real, world::path_with,
+        codex::configuration,
+        environment::TestEnvironment,
+        scenarios::Real,
+        world::{configure, path_with},
     };
 
     const KEY: &str = "sk-proj-of-another-test-0123456789";
@@ -70,9 +75,7 @@ price = { input = 1.25, output = 10.0 }
 ";
 
     fn set_up(env: TestEnvironment, url: &str) -> TestEnvironment {
-        env.write("harness.toml", HARNESS);
-        env.git(["add", "harness.toml"]);
-        env.git(["commit", "--quiet", "--message", "configuration"]);
+        configure(&env, HARNESS);
         env.write(env.home().join(".codex/config.toml"), configuration(url));
         env.variable("PATH", path_with("codex-acp")).variable("OPENAI_API_KEY", KEY)
     }

@@ -5,11 +5,14 @@ use harness_sim::model::{Call, Say, Script, Step, Tokens};
 use crate::{
     environment::TestEnvironment,
     scenarios::{Real, assert_ended, done, first_outcome, limit},
-    world::{World, path_with},
+    world::{World, configure, path_with},
 };
 
 const KEY: &str = "sk-ant-of-a-test-0123456789abcdef";
-const MODEL: &str = "claude-opus-5-5";
+const HARNESS: &str = "agent = 'claude'
+[agents.claude]
+model = 'claude-opus-5-5'
+";
 
 const CLAUDE: Real = Real {
     set_up,
@@ -20,9 +23,7 @@ const CLAUDE: Real = Real {
 };
 
 pub(crate) fn set_up(env: TestEnvironment, url: &str) -> TestEnvironment {
-    env.write("harness.toml", format!("agent = 'claude'\n[agents.claude]\nmodel = '{MODEL}'\n"));
-    env.git(["add", "harness.toml"]);
-    env.git(["commit", "--quiet", "--message", "configuration"]);
+    configure(&env, HARNESS);
     env.variable("PATH", path_with("claude"))
         .variable("ANTHROPIC_BASE_URL", url)
         .variable("ANTHROPIC_API_KEY", KEY)
@@ -54,8 +55,7 @@ crate::scenarios!(CLAUDE:
 fn with_settings(script: Script, settings: &str) -> World {
     let world = CLAUDE.world(script);
     let config = world.env.read("harness.toml");
-    world.env.write("harness.toml", format!("{config}{settings}\n"));
-    world.env.git(["commit", "--quiet", "--all", "--message", "settings"]);
+    configure(&world.env, &format!("{config}{settings}\n"));
     world
 }
 

@@ -1,6 +1,12 @@
 //! The real Codex.
 
-use crate::{environment::TestEnvironment, scenarios::Real, world::path_with};
+use harness_sim::model::Script;
+
+use crate::{
+    environment::TestEnvironment,
+    scenarios::Real,
+    world::{configure, path_with},
+};
 
 const KEY: &str = "sk-proj-of-a-test-0123456789abcdef";
 
@@ -19,9 +25,7 @@ price = { input = 1.25, output = 10.0 }
 ";
 
 fn set_up(env: TestEnvironment, url: &str) -> TestEnvironment {
-    env.write("harness.toml", HARNESS);
-    env.git(["add", "harness.toml"]);
-    env.git(["commit", "--quiet", "--message", "configuration"]);
+    configure(&env, HARNESS);
     env.write(env.home().join(".codex/config.toml"), configuration(url));
     env.variable("PATH", path_with("codex")).variable("OPENAI_API_KEY", KEY)
 }
@@ -60,3 +64,13 @@ crate::scenarios!(CODEX:
     three_tasks_are_worked_and_one_fails_first,
     no_secret_is_in_any_file_of_ours,
 );
+
+#[test]
+#[ignore = "needs the real agents: cargo xtask test --real-agents"]
+fn doctor_misses_no_login_where_none_is_needed() {
+    let world = CODEX.world(Script::default());
+    let line = "ok    agent          codex: codex-cli 0.166.0, signed in by OPENAI_API_KEY";
+    world.env.run(["doctor"]).stdout_contains(line);
+    let env = world.env.without_variable("OPENAI_API_KEY");
+    env.run(["doctor"]).stdout_contains("no sign of a login — set OPENAI_API_KEY, which its");
+}

@@ -71,6 +71,13 @@ impl World {
     }
 }
 
+/// `harness.toml`, committed: a run over the ledger wants a clean tree.
+pub(crate) fn configure(env: &TestEnvironment, text: &str) {
+    env.write("harness.toml", text);
+    env.git(["add", "harness.toml"]);
+    env.git(["commit", "--quiet", "--message", "configuration"]);
+}
+
 /// Processes whose environment has this variable, or whose command line has these words.
 pub(crate) fn processes_with(words: &str) -> Vec<String> {
     let of = |pid: &Path, file: &str| {
