@@ -24,7 +24,7 @@ model = 'gpt-5.5'
 price = { input = 1.25, output = 10.0 }
 ";
 
-fn set_up(env: TestEnvironment, url: &str) -> TestEnvironment {
+pub(crate) fn set_up(env: TestEnvironment, url: &str) -> TestEnvironment {
     configure(&env, HARNESS);
     env.write(env.home().join(".codex/config.toml"), configuration(url));
     env.variable("PATH", path_with("codex")).variable("OPENAI_API_KEY", KEY)

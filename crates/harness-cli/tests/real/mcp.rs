@@ -4,18 +4,13 @@ use harness_sim::model::{Call, Script, Step};
 use serde_json::{Value, json};
 
 use crate::{
-    claude,
+    claude, codex,
     environment::TestEnvironment,
     world::{World, eventually},
 };
 
 fn tool(name: &str, input: Value) -> Step {
     Step::call(Call::Named { name: format!("mcp__harness__{name}"), input })
-}
-
-/// A run answers its agents.
-fn set_up(env: TestEnvironment, url: &str) -> TestEnvironment {
-    claude::set_up(env, url).without_variable("HARNESS_DAEMON")
 }
 
 fn done() -> Step {
@@ -31,9 +26,7 @@ fn checkpoint() -> Step {
     tool("task_checkpoint", json!({ "step": 1, "total": 2, "description": "half of the work" }))
 }
 
-#[test]
-#[ignore = "needs the real agents: cargo xtask test --real-agents"]
-fn a_checkpoint_of_claude_is_in_the_log() {
+fn a_checkpoint_is_in_the_log(set_up: fn(TestEnvironment, &str) -> TestEnvironment) {
     let handoff = json!({ "phase": "build", "next_step": "write two" });
     let steps = [
         checkpoint(),
@@ -62,9 +55,23 @@ fn a_checkpoint_of_claude_is_in_the_log() {
 
 #[test]
 #[ignore = "needs the real agents: cargo xtask test --real-agents"]
+fn a_checkpoint_of_claude_is_in_the_log() {
+    a_checkpoint_is_in_the_log(claude::set_up);
+}
+
+#[test]
+#[ignore = "needs the real agents: cargo xtask test --real-agents"]
+fn a_checkpoint_of_codex_is_in_the_log() {
+    a_checkpoint_is_in_the_log(codex::set_up);
+}
+
+#[test]
+#[ignore = "needs the real agents: cargo xtask test --real-agents"]
 fn claude_asks_a_person_and_is_answered() {
     let question = json!({ "question": "Which number?", "choices": ["one", "two"] });
     let script = Script::new([tool("ask_user", question), done()]);
+    // Whoever answers from another terminal asks the run.
+    let set_up = |env, url: &str| claude::set_up(env, url).without_variable("HARNESS_DAEMON");
     let world = World::new(|_| script, set_up);
     let mut harness = world.start(&["run", "Do it"]);
     let open = || world.env.run(["questions"]).raw().to_owned();
@@ -79,7 +86,7 @@ fn claude_asks_a_person_and_is_answered() {
 #[test]
 #[ignore = "needs the real agents: cargo xtask test --real-agents"]
 fn who_wants_no_tools_gets_none() {
-    let world = World::new(|_| Script::new([Step::shell("echo 1 > one"), done()]), set_up);
+    let world = World::new(|_| Script::new([Step::shell("echo 1 > one"), done()]), claude::set_up);
     let config = world.env.read("harness.toml");
     world.env.write("harness.toml", format!("{config}mcp = false\n"));
     world.env.git(["commit", "--quiet", "--all", "--message", "no tools"]);

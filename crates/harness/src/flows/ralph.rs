@@ -278,6 +278,8 @@ impl Doing {
         environment.extend(own.map(|(name, value)| (name.into(), value.into())));
         environment.push(("HARNESS_ITERATION".into(), iteration.to_string().into()));
         if let Some(socket) = &self.tools.socket {
+            // `off` keeps the caller's commands from a daemon; the agent's have to reach this run.
+            environment.retain(|(name, _)| name != "HARNESS_DAEMON");
             environment.push(("HARNESS_SOCKET".into(), socket.into()));
         }
         environment
