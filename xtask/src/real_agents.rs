@@ -5,7 +5,12 @@ use std::{path::Path, process::Command};
 use crate::run::{Done, answers, cargo, root, run};
 
 /// Exactly these versions are what the adapters are known to understand.
-const PACKAGES: [(&str, &str); 1] = [("claude", "@anthropic-ai/claude-code@2.1.325")];
+const PACKAGES: [(&str, &str); 4] = [
+    ("claude", "@anthropic-ai/claude-code@2.1.325"),
+    ("codex", "@openai/codex@0.166.0"),
+    ("codex-acp", "@agentclientprotocol/codex-acp@2.6.0"),
+    ("qwen", "@qwen-code/qwen-code@0.24.4"),
+];
 
 /// Installs what is not there yet, below `target`, and runs the tests that need it. Nothing of the
 /// user's own agents is used: every test has a home of its own, a key that opens nothing and a model
@@ -37,15 +42,13 @@ fn install(folder: &Path, name: &str, package: &str) -> Done {
     let home = folder.join("home");
     std::fs::create_dir_all(&home).map_err(|e| format!("{}: {e}", home.display()))?;
     eprintln!("{package} is installed into {} by npm", folder.display());
-    run(Command::new("npm").current_dir(folder).env("HOME", &home).args([
-        "install",
-        "--no-audit",
-        "--no-fund",
-        "--no-save",
-        "--prefix",
-        ".",
-        package,
-    ]))?;
+    let mut npm = Command::new("npm");
+    // A registry or a proxy of the user's holds, and nothing else in the home.
+    if let Some(home) = std::env::home_dir() {
+        npm.env("NPM_CONFIG_USERCONFIG", home.join(".npmrc"));
+    }
+    let options = ["--no-audit", "--no-fund", "--no-save", "--no-update-notifier", "--prefix", "."];
+    run(npm.current_dir(folder).env("HOME", &home).arg("install").args(options).arg(package))?;
     match is_version(&program, version) {
         true => Ok(()),
         false => Err(format!("{package} was installed, but {} does not work", program.display())),

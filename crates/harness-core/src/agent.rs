@@ -42,7 +42,8 @@ pub enum AgentEvent {
         /// When it ends, where the agent says so.
         until: Option<Timestamp>,
     },
-    /// The agent's own name for its context, by which it can be resumed.
+    /// The agent's own name for its context, by which it can be resumed. One that can not be is not
+    /// told.
     Session(String),
     /// It says how far it came.
     Checkpoint {
@@ -162,4 +163,13 @@ pub enum StoppedBy {
     Budget,
     /// The claim was lost.
     Fenced,
+}
+
+/// A context that outlives its execution: the next one can go on in it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KeptContext {
+    /// The agent's own name for it.
+    pub session: String,
+    /// What was used in it so far, as the agent told. Some count by context and not by execution.
+    pub used: Usage,
 }

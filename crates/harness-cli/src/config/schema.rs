@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use harness::agent::KnownAcpAgent;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
@@ -204,6 +205,34 @@ impl Config {
     /// Agents that need no table.
     pub(crate) const BUILT_IN_AGENTS: [&str; 8] =
         ["claude", "codex", "gemini", "opencode", "qwen", "copilot", "command", "shell"];
+
+    /// What an agent is, by its table or by its name.
+    pub(crate) fn kind(&self, name: &str) -> Option<AgentKind> {
+        let table = self.agents.get(name);
+        if let Some(kind) = table.and_then(|table| table.kind) {
+            return Some(kind);
+        }
+        match name {
+            "shell" => Some(AgentKind::Shell),
+            "claude" => Some(AgentKind::Claude),
+            "codex" => Some(AgentKind::Codex),
+            "command" => Some(AgentKind::Command),
+            _ if KnownAcpAgent::named(name).is_some() => Some(AgentKind::Acp),
+            _ => table?.command.is_some().then_some(AgentKind::Command),
+        }
+    }
+
+    /// The program that it runs; none for scripts, or where nothing names one.
+    pub(crate) fn program(&self, name: &str) -> Option<&str> {
+        let command = self.agents.get(name).and_then(|table| table.command.as_deref());
+        let command = command.or_else(|| match self.kind(name)? {
+            AgentKind::Claude => Some("claude"),
+            AgentKind::Codex => Some("codex"),
+            AgentKind::Acp => KnownAcpAgent::named(name).map(|known| known.command),
+            AgentKind::Command | AgentKind::Shell => None,
+        });
+        command?.split_whitespace().next()
+    }
 
     /// What one value alone can not tell: the key and what is wrong with it.
     pub(super) fn contradiction(&self) -> Option<(String, String)> {

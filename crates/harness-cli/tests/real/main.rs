@@ -5,8 +5,11 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod acp;
 mod claude;
+mod codex;
 #[path = "../it/environment.rs"]
 mod environment;
 mod inside;
+mod scenarios;
 mod world;

@@ -21,7 +21,7 @@ pub use terms::{Brief, Effect, Ended, Outcome, Rules, Turn};
 use super::{Input, Machine, Next};
 use crate::{
     Command, CommitId, Refusal, Reply, Run, TaskId, Timestamp,
-    agent::{AgentEvent, End, StoppedBy, Usage},
+    agent::{AgentEvent, End, KeptContext, StoppedBy, Usage},
     command::{Note, OfRun, RunStep},
     ledger::Phase,
     run::{Owner, StopReason},
@@ -74,6 +74,8 @@ pub struct Iterate {
     promised: bool,
     /// When the execution under way started.
     started: Timestamp,
+    /// The context of the agent at work, where it can be resumed.
+    context: Option<KeptContext>,
     head: Option<CommitId>,
     mark: Option<String>,
     /// The mark is that of an iteration which a crash interrupted.
@@ -110,6 +112,7 @@ impl Iterate {
             used_tool: false,
             promised: false,
             started: Timestamp::default(),
+            context: None,
             head: None,
             mark: open.and_then(|open| open.mark_before.clone()),
             begins_again: open.is_some_and(|open| open.mark_before.is_some()),
@@ -155,7 +158,14 @@ impl Iterate {
         self.commit(State::Beginning, RunStep::Begin { number, head, mark, transcript })
     }
 
-    fn work(&mut self, now: Timestamp, nudge: bool) -> Step {
+    /// In a fresh context.
+    fn work(&mut self, now: Timestamp) -> Step {
+        self.context = None;
+        self.nudge(now)
+    }
+
+    /// Again in the context that is kept, if there is one.
+    fn nudge(&mut self, now: Timestamp) -> Step {
         // Not one agent is started on money that is gone.
         if self.purse.used_up(now).is_some() {
             return self.spent_up(now);
@@ -163,12 +173,17 @@ impl Iterate {
         if self.is_late(now) {
             return self.time_is_up();
         }
+        let before = self.agents.at_work();
         let Some(agent) = self.agents.free(now) else { return self.wait_for_limit(now) };
+        if agent != before {
+            // It knows nothing of another's.
+            self.context = None;
+        }
         (self.started, self.used_tool, self.promised) = (now, false, false);
         let turn = Turn {
             number: self.number,
             cause: self.cause.clone(),
-            nudge,
+            kept: self.context.clone(),
             agent,
             until: [self.purse.deadline, self.rules.until].into_iter().flatten().min(),
             last_text: self.last_text.clone(),
@@ -235,7 +250,7 @@ impl Iterate {
             return self.spent_up(now);
         }
         // Taken up again in the middle of a wait, the iteration is not begun in this process.
-        if self.started == Timestamp::default() { self.take_up(now) } else { self.work(now, false) }
+        if self.started == Timestamp::default() { self.take_up(now) } else { self.work(now) }
     }
 
     fn ended(&mut self, now: Timestamp, ended: Ended) -> Step {
@@ -276,7 +291,7 @@ impl Iterate {
         match self.state.clone() {
             State::Beginning => {
                 self.run.iteration_count = self.number;
-                self.work(now, false)
+                self.work(now)
             }
             State::Ending => match self.past.last.clone() {
                 Some((ending, said)) => self.after_end(now, ending, said.unwrap_or_default()),
@@ -327,10 +342,18 @@ impl Iterate {
     fn told(&mut self, event: AgentEvent) -> Step {
         match event {
             AgentEvent::Usage(usage) => {
+                if let Some(context) = &mut self.context {
+                    context.used += usage;
+                }
                 let usage = self.priced(usage);
                 self.aside(RunStep::Spend(usage))
             }
-            AgentEvent::Session(id) => self.aside(RunStep::Session(id)),
+            AgentEvent::Session(id) => {
+                let same = self.context.take().filter(|context| context.session == id);
+                let new = || KeptContext { session: id.clone(), used: Usage::default() };
+                self.context = Some(same.unwrap_or_else(new));
+                self.aside(RunStep::Session(id))
+            }
             AgentEvent::ToolStart { .. } => {
                 self.used_tool = true;
                 Next::Wait

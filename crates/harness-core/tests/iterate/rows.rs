@@ -157,19 +157,45 @@ fn the_next_context_hears_the_end_of_what_the_last_one_said() {
 fn a_blank_turn_is_overlooked_twice_in_a_row_and_then_counted() {
     for blank in ["", " \n\t"] {
         Loop::at_work(brief())
-            .tell(worked(finished(blank)), "work 0 first nudge")
-            .tell(worked(finished(blank)), "work 0 first nudge")
+            .tell(worked(finished(blank)), "work 0 first")
+            .tell(worked(finished(blank)), "work 0 first")
             .ends(finished(blank), "finished")
             .tell(ok(), "look")
             .begins(1, "no promise")
             // Counted from the beginning in the next context.
-            .tell(worked(finished(blank)), "work 1 no promise nudge")
+            .tell(worked(finished(blank)), "work 1 no promise")
             .tell(worked(finished("DONE")), "look");
     }
     // A script has nothing to say.
     Loop::at_work(brief_with(|b| b.rules.restarts = false))
         .ends(finished(""), "finished")
         .tell(ok(), "look");
+}
+
+#[test]
+fn a_blank_turn_goes_on_in_its_context_where_that_can_be_taken_up() {
+    let session = |id: &str| Input::Told(AgentEvent::Session(id.into()));
+    Loop::at_work(brief())
+        .tell(session("s-1"), "session s-1")
+        .tell(ok(), "wait")
+        .tell(used(30, None), "spend 30")
+        .tell(spent(30, None), "wait")
+        // Those who count by session have to know where it stood.
+        .tell(worked(finished("")), "work 0 first in s-1 after 30")
+        .tell(session("s-1"), "session s-1")
+        .tell(ok(), "wait")
+        .tell(used(12, None), "spend 12")
+        .tell(spent(42, None), "wait")
+        .tell(worked(finished("")), "work 0 first in s-1 after 42")
+        // The next iteration is a fresh one.
+        .ends(finished("half of it"), "finished")
+        .tell(ok(), "look")
+        .begins(1, "no promise");
+    // Another agent knows nothing of it.
+    Loop::at_work(brief_with(|b| b.rules.prices = vec![None, None]))
+        .tell(session("s-1"), "session s-1")
+        .tell(ok(), "wait")
+        .tell(worked(limited(None)), "work 0 first agent 1");
 }
 
 #[test]

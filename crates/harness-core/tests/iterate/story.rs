@@ -169,8 +169,8 @@ fn cause(cause: &Cause) -> String {
 
 fn turn(turn: &Turn) -> String {
     let mut said = format!("work {} {}", turn.number, cause(&turn.cause));
-    if turn.nudge {
-        said += " nudge";
+    if let Some(kept) = &turn.kept {
+        said += &format!(" in {} after {}", kept.session, kept.used.tokens());
     }
     if turn.agent > 0 {
         said += &format!(" agent {}", turn.agent);

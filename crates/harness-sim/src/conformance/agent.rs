@@ -62,6 +62,7 @@ impl Place {
             ],
             limits: Limits { timeout: None, stall: None, grace: Duration::from_millis(200) },
             cost_left_usd: None,
+            kept: None,
             run_id: "run-of-a-test".to_owned(),
             name: "execution-1".to_owned(),
             folder: self.path().join("state"),

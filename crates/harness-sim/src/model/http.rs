@@ -185,8 +185,9 @@ impl Responder {
     }
 
     /// One of them.
-    pub fn event(&mut self, name: &str, data: &Value) -> io::Result<()> {
-        let event = format!("event: {name}\ndata: {data}\n\n");
+    pub fn event(&mut self, name: Option<&str>, data: &str) -> io::Result<()> {
+        let name = name.map(|name| format!("event: {name}\n")).unwrap_or_default();
+        let event = format!("{name}data: {data}\n\n");
         self.stream.write_all(format!("{:x}\r\n{event}\r\n", event.len()).as_bytes())
     }
 

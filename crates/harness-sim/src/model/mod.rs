@@ -5,17 +5,26 @@
 //! |---|---|
 //! | [`script`] | what is answered, in which order, and what was served |
 //! | [`http`] | requests and answers; knows nothing of models |
-//! | [`anthropic`] | the Messages API, as Claude Code speaks it |
+//! | `dialect` | how a step becomes an answer, whatever the API |
+//! | `anthropic` | the Messages API, as Claude Code speaks it |
+//! | `chat` | OpenAI's Chat Completions, as Qwen Code speaks it |
+//! | `responses` | OpenAI's Responses API, as Codex speaks it |
 
-pub mod anthropic;
+mod anthropic;
+mod chat;
+mod dialect;
 pub mod http;
+mod responses;
 pub mod script;
 
 use std::{io, sync::Arc};
 
 pub use script::{Call, Say, Script, Served, Step, Tokens};
 
+use anthropic::Anthropic;
+use chat::Chat;
 use http::{Request, Responder, Server};
+use responses::Responses;
 use script::Stage;
 
 /// The server. Dropped, it is gone.
@@ -53,8 +62,10 @@ impl Model {
 
 fn answer(stage: &Stage, request: Request, responder: &mut Responder) -> io::Result<()> {
     match (request.method.as_str(), request.path()) {
-        ("POST", "/v1/messages") => anthropic::answer(stage, &request, responder),
+        ("POST", "/v1/messages") => dialect::answer::<Anthropic>(stage, &request, responder),
         ("POST", "/v1/messages/count_tokens") => anthropic::count(responder),
+        ("POST", "/v1/chat/completions") => dialect::answer::<Chat>(stage, &request, responder),
+        ("POST", "/v1/responses") => dialect::answer::<Responses>(stage, &request, responder),
         // Some look whether anybody is there.
         ("HEAD" | "GET", "/") => responder.json(200, &[], &serde_json::json!({})),
         (_, path) => {

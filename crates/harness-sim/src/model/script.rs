@@ -25,6 +25,8 @@ pub enum Step {
     Say(Say),
     /// An error of the API.
     Status { status: u16, message: String, headers: Vec<(&'static str, String)> },
+    /// What was asked is longer than the model can take.
+    TooLong,
     /// It begins to speak, and the connection breaks.
     Cut(Say),
     /// The request is taken, and that was it.
@@ -58,6 +60,10 @@ pub struct Tokens {
     pub input: u64,
     pub cached: u64,
     pub output: u64,
+}
+
+impl Tokens {
+    pub(super) const NONE: Tokens = Tokens { input: 0, cached: 0, output: 0 };
 }
 
 impl Default for Tokens {

@@ -66,3 +66,33 @@ fn lanes_are_chosen_by_what_is_asked() {
     }
     assert!(ask(&model, "/elsewhere", "{}").starts_with("HTTP/1.1 404"));
 }
+
+/// Whatever the API: words are streamed and counted, errors have a status, a cut has no end.
+#[test]
+fn every_dialect_tells_the_same_story() {
+    let asked = r#"{"stream":true,"tools":[{"type":"function","name":"t"}],"model":"m"}"#;
+    for (path, shell, last) in [
+        ("/v1/messages", r#"{\"command\":\"ls\"}"#, "message_stop"),
+        ("/v1/responses", r#"{\"cmd\":\"ls\"}"#, "response.completed"),
+        ("/v1/chat/completions", r#"{\"command\":\"ls\",\"is_background\":false}"#, "[DONE]"),
+    ] {
+        let steps = [Step::shell("ls"), Step::cut("Ha"), Step::TooLong, Step::text("Done.")];
+        let model = Model::start(Script::new(steps)).unwrap();
+        let tool = ask(&model, path, asked);
+        assert!(tool.contains(shell) && tool.contains(last), "{tool}");
+        let cut = ask(&model, path, asked);
+        assert!(cut.contains("Ha") && !cut.contains(last), "{cut}");
+        let long = ask(&model, path, asked);
+        assert!(long.starts_with("HTTP/1.1 400"), "{long}");
+        let whole = ask(&model, path, &asked.replace("true", "false"));
+        assert!(whole.contains(r#""Done.""#) && whole.contains(r#""model":"m""#), "{whole}");
+        let aside = ask(&model, path, r#"{"model":"m"}"#);
+        assert!(aside.contains(r#""ok""#), "{aside}");
+        assert_eq!(model.served().bodies.len(), 4);
+        let served = model.served();
+        let of_the_cut = if path == "/v1/messages" { (1000, 1) } else { (0, 0) };
+        // Twice by the script and once aside.
+        let expected = (3000 + of_the_cut.0, 150 + of_the_cut.1);
+        assert_eq!((served.input_tokens, served.output_tokens), expected, "{path}");
+    }
+}

@@ -8,11 +8,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use harness_core::agent::KeptContext;
 use tempfile::TempPath;
 
 use crate::process::Limits;
 
-/// One prompt in one fresh context.
+/// One prompt in one context, fresh or kept.
 #[derive(Debug, Clone)]
 pub struct Prompt {
     /// All that a model is told.
@@ -30,6 +31,9 @@ pub struct Prompt {
     pub limits: Limits,
     /// What this execution may cost, where that is limited.
     pub cost_left_usd: Option<f64>,
+    /// What an earlier execution of the same agent left: this one goes on in it, if the agent told of
+    /// a [session](harness_core::agent::AgentEvent::Session).
+    pub kept: Option<KeptContext>,
     /// The same for all executions of a run: `HARNESS_RUN_ID`.
     pub run_id: String,
     /// Names the files of this execution: no other of the same `.harness` has it.

@@ -69,12 +69,16 @@ pub(super) fn end(message: &str, now: Timestamp) -> End {
     let words = message.to_lowercase();
     let says = |known: &[&str]| known.iter().any(|one| words.contains(one));
     let failed = |kind| End::Failed { kind, detail: detail(message) };
+    let not_let_in = || End::Failed {
+        kind: FailureKind::Auth,
+        detail: format!("the agent is not let in: {}", detail(message)),
+    };
     // A full context comes as a bad request, so it goes before the number.
     if says(CONTEXT) {
         return End::OutOfContext;
     }
     match status(&words) {
-        Some(401 | 403) => return failed(FailureKind::Auth),
+        Some(401 | 403) => return not_let_in(),
         Some(429) => return End::Limited { until: until(message, now) },
         Some(404) => return failed(FailureKind::Config),
         Some(500..=599) => return failed(FailureKind::Network),
@@ -83,7 +87,7 @@ pub(super) fn end(message: &str, now: Timestamp) -> End {
     if says(LIMIT) {
         End::Limited { until: until(message, now) }
     } else if says(AUTH) {
-        failed(FailureKind::Auth)
+        not_let_in()
     } else if says(REFUSED) {
         End::Refused
     } else if says(CONFIG) {

@@ -244,6 +244,7 @@ impl Doing {
                 ..Limits::default()
             },
             cost_left_usd: turn.cost_left_usd,
+            kept: turn.kept.clone(),
             run_id: self.tools.run_id.clone(),
             name: self.free_name(turn.number),
             folder: self.tools.root.join(".harness"),

@@ -36,6 +36,10 @@ where
     };
     let about = about(doing, brief.as_ref())?;
     let prompts = &doing.tools.looping.prompts;
+    // What it was told at first it still knows.
+    if turn.kept.is_some() {
+        return Ok(prompts.nudge(&about));
+    }
     let written = match (&turn.cause, &brief) {
         (Cause::First, None) => prompts.objective(&about),
         (Cause::First, Some(brief)) if brief.attempt > 1 => prompts.retry(&about, brief),
@@ -146,6 +150,7 @@ where
         environment: doing.tools.environment.clone(),
         limits: Limits { timeout: Some(Duration::from_secs(SUMMARY_SECONDS)), ..Limits::default() },
         cost_left_usd: turn.cost_left_usd,
+        kept: None,
         run_id: doing.tools.run_id.clone(),
         name: format!("{}.{}.summary", doing.run.id, turn.number),
         folder: doing.tools.root.join(".harness"),

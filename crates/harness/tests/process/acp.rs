@@ -5,7 +5,7 @@ use std::{fs, os::unix::fs::PermissionsExt as _, path::Path};
 use harness::{
     Event,
     agent::AcpAgent,
-    core::agent::{End, FailureKind, StoppedBy, Usage},
+    core::agent::{End, FailureKind, KeptContext, StoppedBy, Usage},
     process::Allowed,
 };
 use harness_sim::conformance::agent::{Begun, Place, conforms, execute};
@@ -57,7 +57,12 @@ fn after(rest: &str) -> (End, Vec<String>, String) {
 }
 
 fn run(place: &Place, agent: AcpAgent) -> (End, Vec<String>, String) {
+    run_in(place, agent, None)
+}
+
+fn run_in(place: &Place, agent: AcpAgent, kept: Option<KeptContext>) -> (End, Vec<String>, String) {
     let mut prompt = place.prompt("Do \"it\"");
+    prompt.kept = kept;
     prompt.environment.push(("MY_API_KEY".into(), "very-secret-value".into()));
     let (end, events) = within(execute(agent, prompt, Begun::Nothing)).unwrap();
     let told = events.iter().filter_map(|told| show(&told.event)).collect();
@@ -213,7 +218,8 @@ pub(crate) fn a_session_of_acp_can_be_loaded_and_its_model_chosen() {
 update '{"sessionUpdate":"usage_update","used":1,"size":2,"cost":{"amount":0.75,"currency":"USD"}}'
 answer 4 '{"stopReason":"end_turn"}'
 "#;
-    let (end, told, asked) = run(&place, program(place.path(), rest).resuming("s-0", used));
+    let kept = Some(KeptContext { session: "s-0".to_owned(), used });
+    let (end, told, asked) = run_in(&place, program(place.path(), rest), kept);
     let usage = Usage { cost_usd: Some(0.5), ..Usage::default() };
     assert_eq!(end, End::Finished { final_text: String::new(), usage });
     // What was said before is not said again.

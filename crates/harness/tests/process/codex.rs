@@ -4,8 +4,8 @@ use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, sync::Arc};
 
 use harness::{
     Envelope, Event,
-    agent::CodexAgent,
-    core::agent::{End, FailureKind, Usage},
+    agent::{CodexAgent, Prompt},
+    core::agent::{End, FailureKind, KeptContext, Usage},
     process::Allowed,
 };
 use harness_sim::conformance::agent::{Begun, Place, conforms, execute};
@@ -168,8 +168,9 @@ echo "$@" > arguments
 echo '{"type":"turn.completed","usage":{"input_tokens":30,"output_tokens":4}}'
 "#;
     let used = Usage { input_tokens: 20, output_tokens: 1, cost_usd: None };
-    let agent = program(place.path(), text).resuming("thread-1", used);
-    let end = within(execute(agent, place.prompt("Go on"), Begun::Nothing)).unwrap().0;
+    let kept = Some(KeptContext { session: "thread-1".to_owned(), used });
+    let prompt = Prompt { kept, ..place.prompt("Go on") };
+    let end = within(execute(program(place.path(), text), prompt, Begun::Nothing)).unwrap().0;
     let usage = Usage { input_tokens: 10, output_tokens: 3, cost_usd: None };
     assert_eq!(end, End::Finished { final_text: String::new(), usage });
     let tree = place.path().join("tree");

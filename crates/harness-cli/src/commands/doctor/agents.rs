@@ -1,11 +1,11 @@
 //! The agents that could work here.
 
-use std::path::Path;
+use std::{collections::HashSet, path::Path};
 
 use harness::agent::KnownAcpAgent;
 
 use super::{
-    claude,
+    claude, codex,
     finding::Finding,
     login::{self, Login},
     programs::{find, version},
@@ -37,7 +37,9 @@ pub(super) fn check(env: &Environment, directory: &Path, config: Option<&Config>
         let program = find(env, known.name);
         findings.extend(program.map(|program| judge(env, config, directory, known.name, &program)));
     }
-    findings.extend(config.and_then(|config| chosen(env, config)));
+    if let Some(config) = config {
+        findings.extend(configured(config).into_iter().map(|name| look_for(env, config, name)));
+    }
     findings
 }
 
@@ -62,35 +64,50 @@ fn judge(
     if name == "claude" {
         return claude::look(env, config, &version);
     }
-    match login::of(env, name) {
+    let login = match name {
+        "codex" => codex::login(env, config),
+        _ => login::of(env, name),
+    };
+    match login {
         Login::Unknown => Finding::ok("agent", format!("{name}: {version}")),
         Login::By(what) => Finding::ok("agent", format!("{name}: {version}, signed in by {what}")),
+        Login::NotNeeded(provider) => {
+            let what = format!("{name}: {version}, provider {provider} needs no login");
+            Finding::ok("agent", what)
+        }
         Login::None { mend } => {
             Finding::warn("agent", format!("{name}: {version}, no sign of a login"), mend)
         }
     }
 }
 
-/// The agent that the configuration names. Its command may come with the repository, so it is only
-/// looked for, not run.
-fn chosen(env: &Environment, config: &Config) -> Option<Finding> {
-    let name = config.agent.as_deref()?;
-    let command = config.agents.get(name).and_then(|agent| agent.command.as_deref());
-    let program = match command {
-        Some(command) => command.split_whitespace().next().unwrap_or_default(),
-        None if matches!(name, "shell" | "command") => {
-            return Some(Finding::ok("agent", format!("{name} is configured")));
-        }
-        None => name,
+/// Everybody whom the configuration would let work: the agent, who takes over from it, and who
+/// writes summaries.
+fn configured(config: &Config) -> Vec<&str> {
+    let agent = config.agent.as_deref();
+    let table = agent.and_then(|name| config.agents.get(name));
+    let others = table.into_iter().flat_map(|table| &table.fallback).map(String::as_str);
+    let summarizer = config.summarizer.agent.as_deref();
+    let mut names: Vec<_> = agent.into_iter().chain(others).chain(summarizer).collect();
+    let mut seen = HashSet::new();
+    names.retain(|name| seen.insert(*name));
+    names
+}
+
+/// Whether its program is there. Its command may come with the repository, so it is only looked
+/// for, not run.
+fn look_for(env: &Environment, config: &Config, name: &str) -> Finding {
+    let Some(program) = config.program(name) else {
+        return Finding::ok("agent", format!("{name} is configured"));
     };
     let found = find(env, program).is_some();
     let looked_for = !program.contains('/') || program.starts_with('/');
-    Some(match found || !looked_for {
+    match found || !looked_for {
         true => Finding::ok("agent", format!("{name} is configured")),
         false => Finding::fail(
             "agent",
             format!("{name} is configured, but {program} is not found on PATH"),
             "install it, or choose another `agent`",
         ),
-    })
+    }
 }

@@ -10,8 +10,10 @@ pub(super) enum Login {
     /// The variable or file that holds it.
     By(String),
     None {
-        mend: &'static str,
+        mend: String,
     },
+    /// By the name of who is asked instead.
+    NotNeeded(String),
     /// Nothing is known of this agent.
     Unknown,
 }
@@ -68,11 +70,11 @@ pub(super) fn of(env: &Environment, name: &str) -> Login {
     let (variable, folder) = place.home;
     let own = env.path(variable).map(PathBuf::from);
     let Some(home) = own.or_else(|| Some(env.path("HOME")?.join(folder))) else {
-        return Login::None { mend: place.mend };
+        return Login::None { mend: place.mend.to_owned() };
     };
     match place.files.iter().map(|file| home.join(file)).find(|file| file.is_file()) {
         Some(file) => Login::By(file.display().to_string()),
-        None => Login::None { mend: place.mend },
+        None => Login::None { mend: place.mend.to_owned() },
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod agents;
 mod claude;
+mod codex;
 mod files;
 mod finding;
 mod login;

@@ -69,7 +69,7 @@ pub(super) fn choose(config: &Config, command: Option<&str>) -> Result<Agents> {
 /// A built-in, refined by the table of its name, or an agent that only has a table.
 fn named(config: &Config, name: &str) -> Result<CodingAgent> {
     let table = config.agents.get(name).cloned().unwrap_or_default();
-    match table.kind.or_else(|| kind_of(name, &table)) {
+    match config.kind(name) {
         Some(AgentKind::Shell) => Ok(CodingAgent::Shell(ShellAgent)),
         Some(AgentKind::Codex) => codex(&table),
         Some(AgentKind::Acp) => acp(name, &table),
@@ -84,18 +84,6 @@ fn named(config: &Config, name: &str) -> Result<CodingAgent> {
         Some(AgentKind::Claude) => claude(&table, config.context_threshold),
         None => Err(Failure::config(format!("there is no adapter for agent {name} yet"))
             .hint("shell, or a table [agents.NAME] with a `command` in harness.toml")),
-    }
-}
-
-/// What an agent is whose table does not say.
-fn kind_of(name: &str, table: &Agent) -> Option<AgentKind> {
-    match name {
-        "shell" => Some(AgentKind::Shell),
-        "claude" => Some(AgentKind::Claude),
-        "codex" => Some(AgentKind::Codex),
-        "command" => Some(AgentKind::Command),
-        _ if KnownAcpAgent::named(name).is_some() => Some(AgentKind::Acp),
-        _ => table.command.is_some().then_some(AgentKind::Command),
     }
 }
 

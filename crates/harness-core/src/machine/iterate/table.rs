@@ -32,11 +32,11 @@ impl Iterate {
             }
             End::Limited { until } => {
                 self.agents.limited(now, *until);
-                self.work(now, false)
+                self.work(now)
             }
             End::Finished { final_text, .. } if self.overlooks(now, final_text) => {
                 self.blanks += 1;
-                self.work(now, true)
+                self.nudge(now)
             }
             _ => {
                 self.agents.answered();

@@ -3,7 +3,7 @@
 use super::{Cause, Purse};
 use crate::{
     CommitId, Iteration, Run, Timestamp,
-    agent::End,
+    agent::{End, KeptContext},
     check::Verdict,
     ledger::Phase,
     machine::gate,
@@ -87,8 +87,9 @@ pub struct Turn {
     pub number: u32,
     /// What this context is told.
     pub cause: Cause,
-    /// Its last turn said nothing: it is told to go on.
-    pub nudge: bool,
+    /// Its last turn said nothing: in this context it is told to go on. Where there is none to go on
+    /// with, it is told all of it again.
+    pub kept: Option<KeptContext>,
     /// Which agent, from 0.
     pub agent: usize,
     /// It has to end by then.

@@ -66,7 +66,7 @@ fn stopped(session: &Session, ran: &Ran, why: &str) -> End {
 fn refused(what: &str, problem: &Problem, ran: &Ran, now: Timestamp) -> End {
     let words = ran.redactor.text(&problem.words()).into_owned();
     if problem.code == AUTH_REQUIRED {
-        let detail = reason::detail(&format!("it has to be signed in first: {words}"));
+        let detail = reason::detail(&format!("the agent is not let in: {words}"));
         return End::Failed { kind: FailureKind::Auth, detail };
     }
     match reason::end(&words, now) {

@@ -13,7 +13,7 @@ mod wire;
 
 use std::{ffi::OsString, path::Path};
 
-use harness_core::agent::{End, Usage};
+use harness_core::agent::End;
 
 use super::{Agent, BadCommand, Execution, Prompt, command::split, supervise::converse};
 use crate::{
@@ -83,7 +83,6 @@ pub struct AcpAgent {
     window: Option<u64>,
     leave: Leave,
     allowed: Allowed,
-    resumed: Option<Resumed>,
 }
 
 /// What it may do without a person.
@@ -91,13 +90,6 @@ pub struct AcpAgent {
 enum Leave {
     WorkTree,
     Anything,
-}
-
-/// A session to go on with.
-#[derive(Debug, Clone)]
-struct Resumed {
-    session: String,
-    used: Usage,
 }
 
 impl AcpAgent {
@@ -110,7 +102,6 @@ impl AcpAgent {
             window: None,
             leave: Leave::WorkTree,
             allowed,
-            resumed: None,
         })
     }
 
@@ -142,14 +133,6 @@ impl AcpAgent {
         self
     }
 
-    /// Goes on with a session of an earlier execution, which had `used` that much: its money is
-    /// counted by session.
-    #[must_use]
-    pub fn resuming(mut self, session: impl Into<String>, used: Usage) -> AcpAgent {
-        self.resumed = Some(Resumed { session: session.into(), used });
-        self
-    }
-
     fn session(&self, prompt: &Prompt) -> Session {
         Session::new(Wanted {
             prompt: prompt.text.clone(),
@@ -160,7 +143,7 @@ impl AcpAgent {
                 Leave::WorkTree => Policy::Within(prompt.work_tree.clone()),
                 Leave::Anything => Policy::Anything,
             },
-            resumed: self.resumed.clone(),
+            kept: prompt.kept.clone(),
         })
     }
 

@@ -2,11 +2,10 @@
 
 use std::path::PathBuf;
 
-use harness_core::agent::AgentEvent;
+use harness_core::agent::{AgentEvent, KeptContext};
 use serde_json::{Value, json};
 
 use super::{
-    Resumed,
     permission::{Decision, Policy, cancelled},
     tools::Tools,
     update::{self, Update},
@@ -46,13 +45,15 @@ pub(super) struct Wanted {
     /// Of the context, in tokens, where the agent does not say.
     pub(super) window: Option<u64>,
     pub(super) policy: Policy,
-    pub(super) resumed: Option<Resumed>,
+    pub(super) kept: Option<KeptContext>,
 }
 
 #[derive(Debug)]
 pub(super) struct Session {
     wanted: Wanted,
     id: Option<String>,
+    /// By a later process.
+    can_be_loaded: bool,
     /// Before that, what comes is history.
     is_prompted: bool,
     /// Whether it was asked to stop.
@@ -81,10 +82,11 @@ pub(super) struct Speech {
 
 impl Session {
     pub(super) fn new(wanted: Wanted) -> Session {
-        let before = wanted.resumed.as_ref().and_then(|resumed| resumed.used.cost_usd);
+        let before = wanted.kept.as_ref().and_then(|kept| kept.used.cost_usd);
         Session {
             wanted,
             id: None,
+            can_be_loaded: false,
             is_prompted: false,
             is_cancelled: false,
             said: None,
@@ -135,16 +137,17 @@ impl Session {
             self.said = Some(Said::Strange(what));
             return;
         }
+        self.can_be_loaded = result["agentCapabilities"]["loadSession"] == json!(true);
         let mut params = json!({ "cwd": self.wanted.work_tree, "mcpServers": [] });
-        let method = match &self.wanted.resumed {
+        let method = match &self.wanted.kept {
             None => "session/new",
-            Some(_) if result["agentCapabilities"]["loadSession"] != json!(true) => {
+            Some(_) if !self.can_be_loaded => {
                 let what = "it can not go on with an earlier session".to_owned();
                 self.said = Some(Said::Unable(what));
                 return;
             }
-            Some(resumed) => {
-                params["sessionId"] = json!(resumed.session);
+            Some(kept) => {
+                params["sessionId"] = json!(kept.session);
                 "session/load"
             }
         };
@@ -152,12 +155,14 @@ impl Session {
     }
 
     fn opened(&mut self, result: &Value, voice: &mut Voice<'_>) {
-        let resumed = self.wanted.resumed.as_ref().map(|resumed| resumed.session.clone());
-        let Some(id) = result["sessionId"].as_str().map(str::to_owned).or(resumed) else {
+        let kept = self.wanted.kept.as_ref().map(|kept| kept.session.clone());
+        let Some(id) = result["sessionId"].as_str().map(str::to_owned).or(kept) else {
             self.said = Some(Said::Strange("its session has no id".to_owned()));
             return;
         };
-        voice.tell(AgentEvent::Session(id.clone()));
+        if self.can_be_loaded {
+            voice.tell(AgentEvent::Session(id.clone()));
+        }
         self.id = Some(id.clone());
         let Some(model) = &self.wanted.model else { return self.prompt(voice) };
         let options = result["configOptions"].as_array().into_iter().flatten();

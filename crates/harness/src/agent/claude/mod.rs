@@ -1,6 +1,6 @@
 //! `claude`: Claude Code, by its `stream-json` on both sides.
 //!
-//! One process for one prompt. Its standard input stays open until the result has come, so that what
+//! One process for one prompt, in a session of its own or in one that is kept. Its standard input stays open until the result has come, so that what
 //! it asks (may it use this tool?) can be answered, and so that it can be interrupted in a way that
 //! still tells what it cost. What a line says is in `parse`, what the whole comes to in `end`, what
 //! it used in `usage`, what it may do in `permission`.
@@ -108,6 +108,9 @@ impl ClaudeAgent {
         words.extend(self.permission.arguments().into_iter().map(Into::into));
         if let Some(model) = &self.model {
             words.extend(["--model".into(), model.into()]);
+        }
+        if let Some(kept) = &prompt.kept {
+            words.extend(["--resume".into(), OsString::from(&kept.session)]);
         }
         // It tells what it cost only when it is done, so it has to keep to the budget by itself.
         if let (Some(left), Costs::Told) = (prompt.cost_left_usd, self.costs) {

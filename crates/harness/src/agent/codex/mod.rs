@@ -9,7 +9,7 @@ mod usage;
 
 use std::{collections::BTreeMap, ffi::OsString, path::Path};
 
-use harness_core::agent::{AgentEvent, End, Usage};
+use harness_core::agent::{AgentEvent, End};
 
 use super::{
     Agent, BadCommand, Execution, Prompt,
@@ -33,19 +33,12 @@ pub struct CodexAgent {
     model: Option<String>,
     sandbox: Sandbox,
     allowed: Allowed,
-    resumed: Option<Resumed>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sandbox {
     On,
     Bypassed,
-}
-
-#[derive(Debug, Clone)]
-struct Resumed {
-    thread: String,
-    used: Usage,
 }
 
 impl CodexAgent {
@@ -58,7 +51,6 @@ impl CodexAgent {
             model: None,
             sandbox: Sandbox::On,
             allowed,
-            resumed: None,
         })
     }
 
@@ -83,16 +75,8 @@ impl CodexAgent {
         self
     }
 
-    /// Goes on in a thread of an earlier execution, which had `used` that much: Codex counts by
-    /// thread.
-    #[must_use]
-    pub fn resuming(mut self, thread: impl Into<String>, used: Usage) -> CodexAgent {
-        self.resumed = Some(Resumed { thread: thread.into(), used });
-        self
-    }
-
     /// All words behind the program.
-    fn arguments(&self, work_tree: &Path) -> Vec<OsString> {
+    fn arguments(&self, work_tree: &Path, thread: Option<&str>) -> Vec<OsString> {
         let mut all: Vec<OsString> = self.words.iter().skip(1).map(OsString::from).collect();
         all.extend(["exec", "--json", "-s", "workspace-write", "-C"].map(OsString::from));
         all.push(work_tree.into());
@@ -103,8 +87,8 @@ impl CodexAgent {
             all.push("--dangerously-bypass-approvals-and-sandbox".into());
         }
         all.extend(self.args.iter().map(OsString::from));
-        if let Some(resumed) = &self.resumed {
-            all.extend(["resume".into(), OsString::from(&resumed.thread)]);
+        if let Some(thread) = thread {
+            all.extend(["resume", thread].map(OsString::from));
         }
         // The prompt is on standard input.
         all.push("-".into());
@@ -112,11 +96,12 @@ impl CodexAgent {
     }
 
     fn spec(&self, prompt: &Prompt, file: &Path) -> Spec {
+        let thread = prompt.kept.as_ref().map(|kept| kept.session.as_str());
         let mut environment = self.allowed.filter(prompt.environment.iter().cloned());
         environment.push(("HARNESS_PROMPT_FILE".into(), file.into()));
         Spec {
             program: self.words.first().map(OsString::from).unwrap_or_default(),
-            args: self.arguments(&prompt.work_tree),
+            args: self.arguments(&prompt.work_tree, thread),
             directory: prompt.work_tree.clone(),
             environment,
             stdin: Stdin::Bytes(prompt.text.clone().into_bytes()),
@@ -137,7 +122,7 @@ impl Agent for CodexAgent {
 
     async fn execute(&self, prompt: Prompt, execution: &mut Execution) -> Result<End> {
         let file = prompt.file("md", &prompt.text)?;
-        let before = self.resumed.as_ref().map(|resumed| resumed.used).unwrap_or_default();
+        let before = prompt.kept.as_ref().map(|kept| kept.used).unwrap_or_default();
         let mut turn = Turn { meter: Meter::new(before), ..Turn::default() };
         let spec = self.spec(&prompt, &file);
         Ok(match converse(spec, &prompt, execution, &mut turn).await? {
@@ -224,24 +209,20 @@ impl Turn {
 mod tests {
     use super::*;
 
-    fn line(agent: &CodexAgent) -> String {
-        let words = agent.arguments(Path::new("/tree"));
+    fn line(agent: &CodexAgent, thread: Option<&str>) -> String {
+        let words = agent.arguments(Path::new("/tree"), thread);
         words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
     }
 
     #[test]
     fn the_command_line_is_what_codex_takes() {
         let agent = CodexAgent::new("npx codex", Allowed::codex()).unwrap();
-        assert_eq!(line(&agent), "codex exec --json -s workspace-write -C /tree -");
+        assert_eq!(line(&agent, None), "codex exec --json -s workspace-write -C /tree -");
         let agent = CodexAgent::new("codex", Allowed::codex()).unwrap();
-        let full = agent
-            .clone()
-            .model("m")
-            .without_sandbox()
-            .args(["-c".to_owned(), "a=1".to_owned()])
-            .resuming("t-1", Usage::default());
+        let full =
+            agent.clone().model("m").without_sandbox().args(["-c".to_owned(), "a=1".to_owned()]);
         assert_eq!(
-            line(&full),
+            line(&full, Some("t-1")),
             "exec --json -s workspace-write -C /tree -m m \
              --dangerously-bypass-approvals-and-sandbox -c a=1 resume t-1 -"
         );
