@@ -18,7 +18,7 @@ model = 'gpt-5.5'
 price = { input = 1.25, output = 10.0 }
 ";
 
-fn set_up(env: TestEnvironment, url: &str) -> TestEnvironment {
+pub(crate) fn set_up(env: TestEnvironment, url: &str) -> TestEnvironment {
     env.write("harness.toml", HARNESS);
     env.git(["add", "harness.toml"]);
     env.git(["commit", "--quiet", "--message", "configuration"]);
