@@ -115,10 +115,10 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     }
     let installation = Installation::of(&invocation.env, &args.target)?;
     let changes = installation.changes(|part, text| part.with(text, &name))?;
-    for change in &changes {
-        let is_page = change.path.extension().is_some_and(|extension| extension == "md");
-        if is_page && change.before.as_deref().is_some_and(|text| !page::is_ours(text)) {
-            let path = change.path.display();
+    for (place, change) in installation.places.iter().zip(&changes) {
+        let is_theirs = change.before.as_deref().is_some_and(|text| !page::is_ours(text));
+        if matches!(place.part, Part::Page(_)) && is_theirs {
+            let path = place.path.display();
             warn(&format!(
                 "{path} is not as harness wrote it, and stays; move it away for a new one"
             ));
