@@ -270,5 +270,4 @@ impl Reader<'_> {
 }
 
 #[cfg(test)]
-#[path = "json_text_tests.rs"]
 pub(super) mod tests;
