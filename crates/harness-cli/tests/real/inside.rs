@@ -3,6 +3,7 @@
 
 use std::{
     ffi::OsString,
+    fs,
     path::Path,
     process::{Output, Stdio},
 };
@@ -10,20 +11,28 @@ use std::{
 use harness_sim::model::{Script, Step};
 use serde_json::Value;
 
-use crate::{claude, environment::TestEnvironment, world::World};
+use crate::{claude, codex, environment::TestEnvironment, world::World};
+
+/// How an agent is set up, by its own name.
+type SetUp = (&'static str, fn(TestEnvironment, &str) -> TestEnvironment);
+
+const CLAUDE: SetUp = ("claude", claude::set_up);
+const CODEX: SetUp = ("codex", codex::set_up);
 
 /// A project with a ledger of one task, and harness on the PATH.
-fn world(script: Script) -> World {
-    let set_up = |env: TestEnvironment, url: &str| with_harness(claude::set_up(env, url));
+fn world((agent, set_up): SetUp, script: Script) -> World {
+    let set_up = |env: TestEnvironment, url: &str| with_harness(agent, set_up(env, url));
     let world = World::new(|_| script, set_up);
     world.env.run(["add", "Write one", "--validate", "grep 1 one"]).success();
     world
 }
 
 /// The program under test beside the agent.
-fn with_harness(env: TestEnvironment) -> TestEnvironment {
-    let path = crate::world::path_with("claude");
+fn with_harness(agent: &str, env: TestEnvironment) -> TestEnvironment {
     let bin = Path::new(env!("CARGO_BIN_EXE_harness")).parent().unwrap().to_owned();
+    // Codex runs commands in a login shell, which makes a PATH of its own.
+    fs::write(env.home().join(".profile"), format!("PATH='{}':$PATH\n", bin.display())).unwrap();
+    let path = crate::world::path_with(agent);
     let path: Vec<_> = [bin].into_iter().chain(std::env::split_paths(&path)).collect();
     let path: OsString = std::env::join_paths(path).unwrap();
     env.variable("PATH", path).variable("REFLECT_MAX_ITERATIONS", "1")
@@ -31,29 +40,34 @@ fn with_harness(env: TestEnvironment) -> TestEnvironment {
 
 /// What a person types into a session that ends with its turn.
 fn session(env: &TestEnvironment, prompt: &str) -> String {
-    let mut command = env.program("claude");
-    command.args(["-p", prompt, "--output-format", "json", "--allowedTools", "Bash"]);
-    let output = command.stdin(Stdio::null()).output().unwrap();
-    let Output { status, stdout, stderr } = &output;
-    let said = String::from_utf8_lossy(stdout);
-    assert!(status.success(), "{said}\n{}", String::from_utf8_lossy(stderr));
+    let said =
+        said(env, "claude", &["-p", prompt, "--output-format", "json", "--allowedTools", "Bash"]);
     let result: Value = serde_json::from_str(&said).unwrap_or_else(|why| panic!("{why}: {said}"));
     result["result"].as_str().unwrap().to_owned()
 }
 
-#[test]
-#[ignore = "needs the real agents: cargo xtask test --real-agents"]
-fn claude_is_kept_going_until_the_ledger_is_done_and_then_let_go() {
-    let world = world(Script::new([
+fn said(env: &TestEnvironment, agent: &str, args: &[&str]) -> String {
+    let output = env.program(agent).args(args).stdin(Stdio::null()).output().unwrap();
+    let Output { status, stdout, stderr } = &output;
+    let said = String::from_utf8_lossy(stdout).into_owned();
+    assert!(status.success(), "{said}\n{}", String::from_utf8_lossy(stderr));
+    said
+}
+
+/// Stops twice before the task is done, and then has nothing to mend.
+fn one_that_stops_early() -> Script {
+    Script::new([
         Step::text("That should do."),
         Step::shell("harness task claim"),
         Step::text("I claimed it, that is enough."),
         Step::shell("echo 1 > one && harness task complete --id task-001"),
         Step::text("Done."),
         Step::text("Nothing to mend."),
-    ]));
-    world.env.run(["install", "claude"]).success();
-    assert_eq!(session(&world.env, "/harness run"), "Nothing to mend.");
+    ])
+}
+
+/// It was told at its start where the work stands, kept going until it was done, and let go.
+fn was_kept_going(world: &World, typed: &str) {
     let bodies = world.model.served().bodies;
     let asked = |at: usize, words: &str| {
         assert!(bodies[at].contains(words), "no {words:?} in {}", bodies[at]);
@@ -61,7 +75,7 @@ fn claude_is_kept_going_until_the_ledger_is_done_and_then_let_go() {
     assert_eq!(bodies.len(), 6);
     asked(0, "HARNESS: pending=1 total=1 next=task-001: Write one");
     asked(0, "# Working with harness");
-    asked(0, "The user typed: /harness run");
+    asked(0, typed);
     asked(1, "the ledger has work left, so do not stop yet");
     asked(3, "HARNESS: in progress: [task-001] Write one");
     asked(5, "[Self-Reflect] All tasks are done. Look back once more, 1/1");
@@ -74,8 +88,34 @@ fn claude_is_kept_going_until_the_ledger_is_done_and_then_let_go() {
 
 #[test]
 #[ignore = "needs the real agents: cargo xtask test --real-agents"]
+fn claude_is_kept_going_until_the_ledger_is_done_and_then_let_go() {
+    let world = world(CLAUDE, one_that_stops_early());
+    world.env.run(["install", "claude"]).success();
+    assert_eq!(session(&world.env, "/harness run"), "Nothing to mend.");
+    was_kept_going(&world, "The user typed: /harness run");
+}
+
+#[test]
+#[ignore = "needs the real agents: cargo xtask test --real-agents"]
+fn codex_is_kept_going_until_the_ledger_is_done_and_then_let_go() {
+    let world = world(CODEX, one_that_stops_early());
+    let env = &world.env;
+    env.run(["install", "codex"]).success();
+    // What a person says to Codex: that the project may be trusted, and (below) its hooks.
+    let config = env.home().join(".codex/config.toml");
+    let trust = format!("[projects.'{}']\ntrust_level = 'trusted'\n", env.root().display());
+    let config_text = fs::read_to_string(&config).unwrap();
+    fs::write(&config, format!("{config_text}{trust}")).unwrap();
+    let args = ["exec", "-s", "workspace-write", "--dangerously-bypass-hook-trust", "$harness run"];
+    let said = said(env, "codex", &args);
+    assert!(said.trim_end().ends_with("Nothing to mend."), "{said}");
+    was_kept_going(&world, "$harness run");
+}
+
+#[test]
+#[ignore = "needs the real agents: cargo xtask test --real-agents"]
 fn claude_is_let_go_where_hooks_are_off_or_gone() {
-    let world = world(Script::new([Step::text("No.")]).repeating());
+    let world = world(CLAUDE, Script::new([Step::text("No.")]).repeating());
     world.env.run(["install", "claude", "--user"]).success();
     let World { env, model } = world;
     let env = env.variable("HARNESS_HOOKS", "off");

@@ -95,7 +95,7 @@ fn items(message: &Message<'_>) -> Vec<Value> {
                 json!({ "type": "custom_tool_call", "name": "apply_patch",
                     "input": patch(path, content) })
             }
-            Call::Named { name, input } => function(name, input),
+            Call::Named { name, input } => named(name, input),
         };
         item["id"] = id.into();
         item["call_id"] = call_id.into();
@@ -103,6 +103,15 @@ fn items(message: &Message<'_>) -> Vec<Value> {
         item
     });
     text.into_iter().chain(calls).collect()
+}
+
+/// Tools of a server, `mcp__SERVER__TOOL`, are grouped by it.
+fn named(name: &str, input: &Value) -> Value {
+    let grouped = name.strip_prefix("mcp__").and_then(|name| name.split_once("__"));
+    let Some((server, tool)) = grouped else { return function(name, input) };
+    let mut call = function(tool, input);
+    call["namespace"] = format!("mcp__{server}").into();
+    call
 }
 
 fn function(name: &str, input: &Value) -> Value {
