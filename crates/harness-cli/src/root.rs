@@ -44,9 +44,7 @@ impl StateRoot {
             return Ok(Self(pinned_root(pinned)?));
         }
         let start = canonical(start)?;
-        // `.git` is a directory, or a file in a linked work tree and a submodule. Looking for it
-        // gives what `git rev-parse --show-toplevel` says, also where git is not installed.
-        let top = start.ancestors().find(|directory| directory.join(".git").exists());
+        let top = start.ancestors().find(|directory| is_work_tree(directory));
         Ok(Self(top.unwrap_or(&start).to_owned()))
     }
 
@@ -148,6 +146,13 @@ fn make_private(directory: &Path) -> Result<()> {
     }
 }
 
+/// Whether it is the top of a work tree: `.git` is a repository, or a file in a linked work tree and
+/// a submodule. That is what `git rev-parse --show-toplevel` says, also where git is not installed.
+pub(crate) fn is_work_tree(directory: &Path) -> bool {
+    let git = directory.join(".git");
+    git.is_file() || git.join("HEAD").symlink_metadata().is_ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -188,8 +193,13 @@ mod tests {
         fs::create_dir_all(top.join("a/b")).unwrap();
         let init = || StateRoot::for_init(&Environment::default(), &top.join("a/b")).unwrap();
         assert_eq!(init().path(), top.join("a/b"));
-        fs::write(top.join(".git"), "gitdir: elsewhere").unwrap();
+        // Sandboxes leave one without anything in it, in /tmp for example.
+        fs::create_dir(top.join(".git")).unwrap();
+        assert_eq!(init().path(), top.join("a/b"));
+        fs::write(top.join(".git/HEAD"), "ref: refs/heads/main").unwrap();
         assert_eq!(init().path(), top);
+        fs::write(top.join("a/.git"), "gitdir: elsewhere").unwrap();
+        assert_eq!(init().path(), top.join("a"));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::{
     failure::{Failure, Result},
     prompt::{Answer, Audience, confirm_or},
     render::one_line,
-    root::StateRoot,
+    root::{StateRoot, is_work_tree},
     store::warn,
     trust::Trust,
 };
@@ -208,7 +208,7 @@ fn write_ignore_rules(root: &Path, ignore: Ignore) -> Result<Option<String>> {
 }
 
 fn in_git(path: &Path) -> bool {
-    path.ancestors().any(|directory| directory.join(".git").exists())
+    path.ancestors().any(is_work_tree)
 }
 
 fn git(directory: &Path, args: &[&str]) -> Result<String> {

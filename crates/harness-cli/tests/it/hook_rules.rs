@@ -87,6 +87,33 @@ fn the_tasks_of_a_session_are_counted_at_the_end_of_the_log_and_alone() {
 }
 
 #[test]
+fn an_agent_that_no_run_started_has_no_session_to_use_up() {
+    let env = world("exclusive", &[]);
+    let document = |count: u32| {
+        json!({ "session_count": count, "session_config": { "max_tasks_per_session": 1 },
+                "tasks": [task("a", "pending", None)] })
+    };
+    let line = |n: u32, what: &str| format!("[2025-07-01T10:00:00Z] [SESSION-{n}] {what}\n");
+    ledger(&env, document(0));
+    env.write("harness-progress.txt", line(0, "Completed [x] (commit abc1234)"));
+    blocked(call(&env, "stop", &json!({})), &["next=a"]);
+    // A run was there, and is over.
+    ledger(&env, document(1));
+    let log = line(1, "Completed [x] (commit abc1234)") + &line(1, "LOCK released");
+    env.write("harness-progress.txt", log);
+    blocked(call(&env, "stop", &json!({})), &["next=a"]);
+}
+
+#[test]
+fn who_holds_a_task_in_progress_is_said_with_a_way_out() {
+    let mut of_a_worker = task("a", "in_progress", Some("worker-1"));
+    of_a_worker["lease_expires_at"] = "2025-07-01T10:30:00Z".into();
+    let env = world("exclusive", &[of_a_worker]);
+    let said = "in progress: [a] Title a (worker-1, until 2025-07-01T10:30:00Z)\n";
+    blocked(call(&env, "stop", &json!({})), &[said, "`harness task release ID`"]);
+}
+
+#[test]
 fn tasks_that_can_be_tried_again_are_work() {
     let failed =
         json!({ "id": "f", "title": "F", "status": "failed", "attempts": 1, "max_attempts": 3 });

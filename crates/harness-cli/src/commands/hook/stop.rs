@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use harness_core::{Ledger, Task, ledger::ConcurrencyMode};
+use harness_core::{Ledger, Task, ledger::ConcurrencyMode, log::escape, task::Via};
 
 use super::{
     Answer,
@@ -67,14 +67,23 @@ fn tasks_are_used_up(project: &Project<'_>, ledger: &Ledger) -> bool {
     if most == 0 || head.session_config.concurrency_mode == ConcurrencyMode::Concurrent {
         return false;
     }
+    // Sessions are those of `harness run`; agents that people started themselves have no number.
+    if head.session_count == 0 {
+        return false;
+    }
     let ids: HashSet<&str> = ledger.tasks().map(|task| task.id.as_str()).collect();
     let session = format!("] [SESSION-{}] ", head.session_count);
+    let log = project.log_tail();
+    let is_over = |line: &String| line.ends_with(&format!("{session}LOCK released"));
+    if log.iter().any(is_over) {
+        return false;
+    }
     let ended = |line: &&String| {
         let Some((_, fact)) = line.split_once(&session) else { return false };
         let failed = fact.strip_prefix("ERROR [").and_then(|rest| rest.split_once(']'));
         fact.starts_with("Completed [") || failed.is_some_and(|(id, _)| ids.contains(id))
     };
-    project.log_tail().iter().filter(ended).count() >= most
+    log.iter().filter(ended).count() >= most
 }
 
 fn allow(project: &Project<'_>) -> Answer {
@@ -131,12 +140,21 @@ fn reason(outlook: &Outlook<'_>, claimed: &[&Task]) -> String {
     let mut text = String::from("HARNESS: the ledger has work left, so do not stop yet.\n");
     text += &format!("HARNESS: {}\n", outlook.summary());
     for task in claimed.iter().take(NAMED_MAX) {
-        text += &format!("HARNESS: in progress: {}\n", outlook::named(task));
+        text += &format!("HARNESS: in progress: {}{}\n", outlook::named(task), holder(task));
     }
-    text + "Go on: finish what is in progress, then take the next task (`harness task claim`). Say \
-            how far you are with `harness task checkpoint`. `harness task complete` runs the task's \
-            check; a task counts as done only when that passes. Where you can not go on, say why \
-            with `harness task fail`."
+    text + "Go on: finish what you have in progress, then take the next task (`harness task claim`). \
+            Say how far you are with `harness task checkpoint`. `harness task complete` runs the \
+            task's check; a task counts as done only when that passes. Where you can not go on, say \
+            why with `harness task fail`. A task in progress that another worker holds is theirs; if \
+            that worker is gone, `harness task release ID` makes it free again."
+}
+
+/// ` (worker-1, until 2025-07-01T10:30:00Z)`
+fn holder(task: &Task) -> String {
+    let by = outlook::owner(task).map(|by| escape(by).into_owned());
+    let until = task.lease_expires_at.map(|until| format!("until {until}"));
+    let both: Vec<String> = by.into_iter().chain(until).collect();
+    if both.is_empty() { String::new() } else { format!(" ({})", both.join(", ")) }
 }
 
 fn unreadable(why: &str) -> String {

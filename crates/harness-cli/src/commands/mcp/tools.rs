@@ -111,7 +111,8 @@ struct TaskCheckpoint {
     total: u32,
     /// What was done, in a line
     description: String,
-    /// The task, if it is not the one that you were started for
+    /// The id that task_claim gave you. An agent that `harness run` started leaves it out: it has one
+    /// task
     #[serde(default)]
     task_id: Option<String>,
 }
@@ -134,7 +135,8 @@ impl Call for TaskCheckpoint {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct TaskComplete {
-    /// The task, if it is not the one that you were started for
+    /// The id that task_claim gave you. An agent that `harness run` started leaves it out: it has one
+    /// task
     #[serde(default)]
     task_id: Option<String>,
 }
@@ -160,7 +162,8 @@ struct TaskFail {
     /// ENV_SETUP, CONFIG, TASK_EXEC, TEST_FAIL or TIMEOUT; TASK_EXEC if you do not say
     #[serde(default)]
     category: Option<String>,
-    /// The task, if it is not the one that you were started for
+    /// The id that task_claim gave you. An agent that `harness run` started leaves it out: it has one
+    /// task
     #[serde(default)]
     task_id: Option<String>,
 }
