@@ -244,20 +244,111 @@ fn alone_a_session_claims_without_a_name() {
     assert_eq!(call(&env, "renew", &json!({})).code(0).json()["renewed"], false);
 }
 
+/// Holds the lock of the ledger as a session of this process would.
+struct Locked(String);
+
+impl Locked {
+    fn of(env: &TestEnvironment) -> Self {
+        let lock = format!("/tmp/harness-{}.lock", harness::store::lock::root_hash(env.root()));
+        fs::create_dir(&lock).unwrap();
+        fs::write(format!("{lock}/pid"), std::process::id().to_string()).unwrap();
+        Self(lock)
+    }
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        fs::remove_dir_all(&self.0).unwrap();
+    }
+}
+
+#[test]
+fn hooks_that_read_wait_for_no_lock() {
+    let env = world("exclusive", &[task("a", "pending", None)]);
+    let _locked = Locked::of(&env);
+    blocked(call(&env, "stop", &json!({})), &["next=a"]);
+    assert!(context(call(&env, "session-start", &json!({}))).contains("next=a"));
+    call(&env, "teammate-idle", &json!({})).code(2);
+    call(&env, "pre-compact", &json!({})).code(0);
+}
+
+#[test]
+fn without_its_marker_a_hook_is_silent() {
+    let env = world("exclusive", &[task("a", "in_progress", Some("w"))]);
+    fs::remove_file(env.root().join(".harness-active")).unwrap();
+    let payload = json!({ "session_id": "s", "agent_id": "w", "teammate_name": "w" });
+    for hook in NAMES.into_iter().filter(|hook| !matches!(*hook, "claim" | "renew")) {
+        silent(call(&env, hook, &payload));
+    }
+}
+
+#[test]
+fn the_pin_goes_before_the_project_and_that_before_the_place() {
+    let [pinned, project, place] =
+        ["p", "q", "r"].map(|id| world("exclusive", &[task(id, "pending", None)]));
+    let there = json!({ "cwd": place.root() });
+    blocked(call(&place, "stop", &there), &["next=r"]);
+    let env = place.variable("CLAUDE_PROJECT_DIR", project.root());
+    blocked(call(&env, "stop", &there), &["next=q"]);
+    let env = env.variable("HARNESS_STATE_ROOT", pinned.root());
+    blocked(call(&env, "stop", &there), &["next=p"]);
+    // Without a word of the agent it is the working directory, and what is above it.
+    let env = env.without_variable("HARNESS_STATE_ROOT").without_variable("CLAUDE_PROJECT_DIR");
+    env.write("d/d/d/x", "");
+    let below = env.run_with_input("{}", ["-C", "d/d/d", "hook", "stop"]);
+    blocked(below, &["next=r"]);
+}
+
+#[test]
+fn who_calls_is_known_by_the_environment_or_by_the_agents_word() {
+    let tasks = [task("a", "in_progress", Some("me")), task("b", "in_progress", Some("other"))];
+    let env = world("concurrent", &tasks).variable("HARNESS_WORKER_ID", "me");
+    blocked(call(&env, "stop", &json!({})), &["in progress: [a]"]);
+    blocked(call(&env, "subagent-stop", &json!({})), &["[a] Title a"]);
+    call(&env, "teammate-idle", &json!({})).code(2).stderr_contains("[a] Title a");
+    ledger(
+        &env,
+        json!({ "session_config": { "concurrency_mode": "concurrent" },
+                "tasks": [task("u", "in_progress", None)] }),
+    );
+    // What nobody owns is everybody's.
+    blocked(call(&env, "stop", &json!({})), &["in progress: [u]"]);
+    let env = world("concurrent", &tasks);
+    let named = json!({ "teammate_name": "me" });
+    blocked(call(&env, "subagent-stop", &named), &["[a] Title a"]);
+}
+
 #[test]
 fn claim_and_renew_ask_the_host_or_say_who_is_busy() {
     let env = world("concurrent", &[task("a", "pending", None)]).variable("HARNESS_WORKER_ID", "w");
     let answer =
         |env: &TestEnvironment, hook| call(env, hook, &json!({ "task_id": "a" })).code(0).json();
-    let hash = harness::store::lock::root_hash(env.root());
-    let lock = format!("/tmp/harness-{hash}.lock");
-    fs::create_dir(&lock).unwrap();
-    fs::write(format!("{lock}/pid"), std::process::id().to_string()).unwrap();
     let env = env.variable("HARNESS_LOCK_TIMEOUT_SECONDS", "0");
-    let busy = answer(&env, "claim");
-    fs::remove_dir_all(&lock).unwrap();
-    assert_eq!(busy["claimed"], false);
-    assert!(busy["error"].as_str().unwrap().contains("Another harness session"), "{busy}");
+    let locked = Locked::of(&env);
+    let held = task("a", "in_progress", Some("w"));
+    for (hook, done, state) in
+        [("claim", "claimed", task("a", "pending", None)), ("renew", "renewed", held)]
+    {
+        ledger(
+            &env,
+            json!({ "session_config": { "concurrency_mode": "concurrent" }, "tasks": [state] }),
+        );
+        let busy = answer(&env, hook);
+        assert_eq!(busy[done], false);
+        assert!(busy["error"].as_str().unwrap().contains("Another harness session"), "{busy}");
+    }
+    drop(locked);
+    env.write("harness-tasks.json", "{");
+    for (hook, done) in [("claim", "claimed"), ("renew", "renewed")] {
+        let broken = answer(&env, hook);
+        assert_eq!(broken[done], false);
+        assert!(broken["error"].as_str().unwrap().contains("harness-tasks.json"), "{broken}");
+    }
+    ledger(
+        &env,
+        json!({ "session_config": { "concurrency_mode": "concurrent" },
+                "tasks": [task("a", "pending", None)] }),
+    );
     let env = env.without_variable("HARNESS_LOCK_TIMEOUT_SECONDS").with_daemon();
     env.run(["daemon", "start"]).success();
     let claimed = answer(&env, "claim");

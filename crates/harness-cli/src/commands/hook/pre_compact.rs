@@ -26,7 +26,7 @@ pub(super) fn answer(env: &Environment, project: &Project<'_>) -> Answer {
     match project.ledger() {
         Ok(ledger) => text += &of_ledger(env, &ledger, run.as_ref()),
         Err(why) => {
-            text += &format!("HARNESS: CONFIG error: cannot read harness-tasks.json: {why}\n");
+            text += &format!("HARNESS: CONFIG error: {why}\n");
         }
     }
     if let Some(handoff) = handoff(project.path()) {

@@ -42,7 +42,7 @@ impl<'a> Project<'a> {
         self.root.path()
     }
 
-    /// The ledger as it stands, or why it can not be read, without naming the file again.
+    /// The ledger as it stands, or why it can not be read.
     pub(super) fn ledger(&self) -> Result<Ledger, String> {
         look(self.root)
     }
@@ -163,7 +163,8 @@ pub(super) fn look(root: &StateRoot) -> Result<Ledger, String> {
         let rest = text.strip_prefix(crate::root::LEDGER).unwrap_or(&text);
         let rest = rest.trim_start_matches([':', ' ']);
         let rest = rest.strip_prefix("is ").unwrap_or(rest);
-        shortened(&escape(rest), ERROR_CHARACTERS)
+        let rest = shortened(&escape(rest), ERROR_CHARACTERS);
+        format!("cannot read {}: {rest}", crate::root::LEDGER)
     })
 }
 

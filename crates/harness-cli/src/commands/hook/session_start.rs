@@ -21,7 +21,7 @@ pub(super) fn answer(project: &Project<'_>) -> Answer {
             }
             context
         }
-        Err(why) => format!("HARNESS: CONFIG error: cannot read harness-tasks.json: {why}"),
+        Err(why) => format!("HARNESS: CONFIG error: {why}"),
     };
     Answer::json(&json!({
         "hookSpecificOutput": {

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use harness_core::{Ledger, Task, ledger::ConcurrencyMode, log::escape, task::Via};
+use harness_core::{Ledger, Task, ledger::ConcurrencyMode, log::escape};
 
 use super::{
     Answer,
@@ -26,7 +26,7 @@ pub(super) fn answer(
     let ledger = match project.ledger() {
         Ok(ledger) => ledger,
         Err(why) if payload.is_kept_going() => {
-            return allow(project).warn(&format!("cannot read harness-tasks.json: {why}"));
+            return allow(project).warn(&why);
         }
         Err(why) => return Answer::block(&unreadable(&why)),
     };
@@ -159,7 +159,7 @@ fn holder(task: &Task) -> String {
 
 fn unreadable(why: &str) -> String {
     format!(
-        "HARNESS: CONFIG error: cannot read harness-tasks.json: {why}\n\
+        "HARNESS: CONFIG error: {why}\n\
          Do not stop yet: nobody can tell what is left. Look at harness-tasks.json and mend it; \
          harness-tasks.json.bak has the version before, and `harness doctor` says what is wrong."
     )
