@@ -9,7 +9,8 @@ use crate::{exit::ExitCode, failure::Result};
 /// Take what `harness install` wrote out of an agent's settings
 ///
 /// All else in those files stays as it is, byte by byte; files and directories that hold nothing else
-/// are removed. A page of the command that was edited by hand is left alone.
+/// are removed, but a link is kept and what it leads to emptied. A page of the command that was edited
+/// by hand is left alone.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -101,12 +101,12 @@ fn what_others_wrote_comes_back_byte_by_byte() {
     for agent in ["claude", "codex"] {
         env.run(["install", agent]).success();
         env.run(["install", agent]).success().stdout("already installed");
-        env.run(["install", agent, "--program", "/opt/new place/harness"]).success();
-        env.run(["install", agent, "--program", "/opt/new place/harness"])
-            .success()
-            .stdout("already installed");
+        for program in ["/opt/new place/harness", "/opt/new place/h2"] {
+            env.run(["install", agent, "--program", program]).success();
+            env.run(["install", agent, "--program", program]).success().stdout("already installed");
+        }
     }
-    assert!(env.read(".claude/settings.json").contains("'/opt/new place/harness' hook stop"));
+    assert!(env.read(".claude/settings.json").contains("'/opt/new place/h2' hook stop"));
     assert!(env.read(".claude/settings.json").contains("say done"));
     let kept = fs::metadata(env.root().join(".mcp.json")).unwrap().permissions();
     assert_eq!(kept.mode() & 0o777, 0o600);
@@ -155,7 +155,7 @@ fn a_file_that_makes_no_sense_is_named_and_nothing_is_changed() {
         ("claude", ".mcp.json", "{\n  \"a\": }\n", "line 2 column 8"),
         ("claude", ".claude/settings.json", "{ // why\n}", "line 1 column 3"),
         ("codex", ".codex/config.toml", "a = 1\nb\n", "line 2 column"),
-        ("codex", ".codex/hooks.json", "", "line 1 column 0"),
+        ("codex", ".codex/hooks.json", "{", "line 1 column 1"),
     ] {
         env.write(file, text);
         let before = files(env.root());
@@ -179,9 +179,127 @@ fn a_page_that_was_edited_is_left_alone() {
     env.write(".claude/commands/harness.md", &page);
     let ran = env.run(["install", "claude"]).success().stdout("already installed");
     ran.stderr_contains("commands/harness.md is not as harness wrote it");
-    env.run(["uninstall", "claude"]).success();
+    for said in ["uninstalled", "nothing is installed"] {
+        let ran = env.run(["uninstall", "claude"]).success().stdout_contains(said);
+        ran.stderr_contains("commands/harness.md is not as harness wrote it, and stays; remove it");
+    }
     assert_eq!(names(env.root()), [".claude", ".claude/commands", ".claude/commands/harness.md"]);
     assert_eq!(env.read(".claude/commands/harness.md"), page);
+}
+
+#[test]
+fn what_codex_adds_to_our_server_goes_with_it() {
+    let env = world();
+    let before = files(env.root());
+    env.run(["install", "codex"]).success();
+    let config = env.read(".codex/config.toml").replace("harness]\n", "harness] # mine\n");
+    let added = "tool_timeout_sec = 3600\n\n[mcp_servers.harness.env]\nA = \"1\"\n\n\
+        [mcp_servers.harness.tools.task_claim]\napproval_mode = \"approve\"\n";
+    env.write(".codex/config.toml", &format!("{config}{added}"));
+    env.run(["install", "codex"]).success().stdout("already installed");
+    env.run(["install", "codex", "--program", "/opt/h2"]).success();
+    let moved = env.read(".codex/config.toml");
+    assert!(moved.contains("command = \"/opt/h2\"\n") && moved.ends_with(added), "{moved}");
+    env.run(["uninstall", "codex"]).success();
+    assert_eq!(files(env.root()), before);
+}
+
+#[test]
+fn an_older_server_gets_its_variables() {
+    let env = world();
+    let older = "[mcp_servers.harness]\ncommand = \"harness\"\nargs = [\"mcp\"]\n";
+    env.write(".codex/config.toml", older);
+    env.run(["install", "codex"]).success().stdout_contains("changed .codex/config.toml");
+    let new = env.read(".codex/config.toml");
+    assert!(new.starts_with(&format!("{older}env_vars = [\"HARNESS_STATE_ROOT\",")), "{new}");
+}
+
+#[test]
+fn a_program_without_a_name_is_refused() {
+    let env = world();
+    let before = files(env.root());
+    for program in ["", " "] {
+        let ran = env.run(["install", "claude", "--program", program]).code(2);
+        ran.stderr_contains("--program is empty");
+    }
+    assert_eq!(files(env.root()), before);
+}
+
+#[test]
+fn blank_files_come_back() {
+    let env = world();
+    for (name, text) in [
+        (".claude/settings.json", ""),
+        (".mcp.json", "\n"),
+        (".codex/hooks.json", " "),
+        (".codex/config.toml", ""),
+    ] {
+        env.write(name, text);
+    }
+    let before = files(env.root());
+    for agent in ["claude", "codex"] {
+        env.run(["uninstall", agent]).success().stdout("nothing is installed");
+        env.run(["install", agent]).success();
+        env.run(["install", agent]).success().stdout("already installed");
+    }
+    let settings: Value = serde_json::from_str(&env.read(".claude/settings.json")).unwrap();
+    assert_eq!(settings["hooks"].as_object().unwrap().len(), 5);
+    for agent in ["claude", "codex"] {
+        env.run(["uninstall", agent]).success();
+    }
+    assert_eq!(files(env.root()), before);
+}
+
+#[test]
+fn a_diff_of_lines_as_windows_ends_them_can_be_applied() {
+    let env = world();
+    env.write(".mcp.json", "{\r\n  \"mcpServers\": {\r\n\t\"db\": {}\r\n  }\r\n}\r\n");
+    let ran = env.run(["install", "claude", "--dry-run"]).success();
+    let diff = env.home().join("the.diff");
+    fs::write(&diff, format!("{}\n", ran.raw())).unwrap();
+    env.git([Path::new("apply"), &diff]);
+    env.run(["install", "claude"]).success().stdout("already installed");
+}
+
+/// The skill can not be written here, which is known only when the rest is.
+#[test]
+fn a_write_that_fails_leaves_nothing_of_the_others() {
+    let env = world();
+    env.write(".codex/hooks.json", "{}\n");
+    let mode = |mode| fs::Permissions::from_mode(mode);
+    fs::set_permissions(env.root().join(".codex/hooks.json"), mode(0o600)).unwrap();
+    std::os::unix::fs::symlink("nowhere", env.root().join(".agents")).unwrap();
+    let before = files(env.root());
+    let ran = env.run(["install", "codex"]).code(1);
+    ran.stderr_contains("skills/harness/SKILL.md").stderr_contains("nothing was changed");
+    assert_eq!(files(env.root()), before);
+    let kept = fs::metadata(env.root().join(".codex/hooks.json")).unwrap().permissions();
+    assert_eq!(kept.mode() & 0o777, 0o600);
+}
+
+/// They were made by `install`, and moved to where somebody keeps such files.
+#[test]
+fn what_links_lead_to_is_emptied() {
+    let env = world();
+    for agent in ["claude", "codex"] {
+        env.run(["install", agent]).success();
+    }
+    let links =
+        [(".claude/settings.json", "{}\n"), (".mcp.json", "{}\n"), (".codex/config.toml", "")];
+    for (at, (name, _)) in links.into_iter().enumerate() {
+        let kept = env.home().join(format!("kept-{at}"));
+        fs::rename(env.root().join(name), &kept).unwrap();
+        std::os::unix::fs::symlink(&kept, env.root().join(name)).unwrap();
+    }
+    for agent in ["claude", "codex"] {
+        env.run(["uninstall", agent]).success();
+        env.run(["uninstall", agent]).success().stdout("nothing is installed");
+    }
+    for (name, text) in links {
+        assert!(env.root().join(name).is_symlink(), "{name}");
+        assert_eq!(env.read(name), text, "{name}");
+    }
+    assert!(!env.exists(".codex/hooks.json"));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::{self, Write},
-    os::unix::fs::DirBuilderExt,
+    os::unix::fs::{DirBuilderExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
@@ -17,9 +17,50 @@ pub(super) struct Change {
     pub(super) path: PathBuf,
     pub(super) before: Option<String>,
     pub(super) after: Option<String>,
+    mode: fs::Permissions,
+}
+
+/// Makes all changes, or none: what was done before one fails is taken back.
+pub(super) fn apply_all(changes: &[Change], base: &Path) -> Result<()> {
+    let mut done: Vec<&Change> = Vec::new();
+    for change in changes {
+        if let Err(failure) = change.apply(base) {
+            let back = done.iter().rev().map(|change| change.inverse().apply(base));
+            return Err(told(failure, back.filter_map(Result::err).collect()));
+        }
+        done.push(change);
+    }
+    Ok(())
+}
+
+/// With what could not be taken back.
+fn told(failure: Failure, stuck: Vec<Failure>) -> Failure {
+    if stuck.is_empty() {
+        return failure.hint("nothing was changed");
+    }
+    stuck.into_iter().fold(failure, |failure, stuck| {
+        failure.hint(format!("a change before it could not be taken back: {}", stuck.error))
+    })
 }
 
 impl Change {
+    /// Decides by the text of a file what it becomes.
+    pub(super) fn of(
+        path: &Path,
+        edit: impl FnOnce(Option<&str>) -> Result<Option<String>>,
+    ) -> Result<Self> {
+        let before = read(path)?;
+        let after = edit(before.as_deref())?;
+        let mode = fs::metadata(path).map(|file| file.permissions());
+        let mode = mode.unwrap_or_else(|_| fs::Permissions::from_mode(0o644));
+        Ok(Self { path: path.to_owned(), before, after, mode })
+    }
+
+    fn inverse(&self) -> Self {
+        let Self { path, before, after, mode } = self.clone();
+        Self { path, before: after, after: before, mode }
+    }
+
     /// What is done to the file; `None`: nothing.
     pub(super) fn action(&self) -> Option<&'static str> {
         match (&self.before, &self.after) {
@@ -47,23 +88,33 @@ impl Change {
         if self.action().is_none() {
             return Ok(());
         }
-        let unwritable = |why: io::Error| Failure::file("write", &self.path, &why);
         if read(&self.path)? != self.before {
             return Err(Failure::error(format!("{} changed meanwhile", self.path.display()))
                 .hint("run it again"));
         }
         match &self.after {
-            Some(text) => self.put(text).map_err(unwritable),
+            Some(text) => self.put(text).map_err(|why| {
+                self.remove_empty_above(base);
+                Failure::file("write", &self.path, &why)
+            }),
             None => {
                 fs::remove_file(&self.path)
                     .map_err(|why| Failure::file("remove", &self.path, &why))?;
-                let above = self.path.ancestors().skip(1);
-                let within = above.take_while(|path| *path != base && path.starts_with(base));
-                // The first one that is not empty ends it.
-                within.map(fs::remove_dir).take_while(io::Result::is_ok).for_each(drop);
+                self.remove_empty_above(base);
                 Ok(())
             }
         }
+    }
+
+    /// The first directory that is not empty ends it.
+    fn remove_empty_above(&self, base: &Path) {
+        let above = self.path.ancestors().skip(1);
+        let within = above.take_while(|path| *path != base && path.starts_with(base));
+        let is_gone = |removed: &io::Result<()>| match removed {
+            Ok(()) => true,
+            Err(why) => why.kind() == io::ErrorKind::NotFound,
+        };
+        within.map(fs::remove_dir).take_while(is_gone).for_each(drop);
     }
 
     /// A file that is a link is written where it leads, and keeps its mode.
@@ -74,11 +125,7 @@ impl Change {
         fs::DirBuilder::new().recursive(true).mode(0o755).create(directory)?;
         let mut made = tempfile::Builder::new().prefix(".harness-").tempfile_in(directory)?;
         made.write_all(text.as_bytes())?;
-        let mode = match is_there {
-            true => fs::metadata(&target)?.permissions(),
-            false => std::os::unix::fs::PermissionsExt::from_mode(0o644),
-        };
-        made.as_file().set_permissions(mode)?;
+        made.as_file().set_permissions(self.mode.clone())?;
         made.as_file().sync_all()?;
         made.persist(&target).map_err(|failed| failed.error)?;
         Ok(())
@@ -99,5 +146,48 @@ pub(super) fn read(path: &Path) -> Result<Option<String>> {
                 .hint("nothing was changed; remove the link, or make what it leads to")),
         },
         Err(why) => Err(Failure::file("read", path, &why)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn change(path: PathBuf, before: Option<&str>, after: Option<&str>) -> Change {
+        let text = |text: Option<&str>| text.map(str::to_owned);
+        let mode = fs::Permissions::from_mode(0o640);
+        Change { path, before: text(before), after: text(after), mode }
+    }
+
+    #[test]
+    fn what_was_done_before_a_failure_is_taken_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let (base, at) = (folder.path(), |name: &str| folder.path().join(name));
+        fs::write(at("removed"), "r").unwrap();
+        fs::write(at("changed"), "c").unwrap();
+        let changes = [
+            change(at("a/b/made"), None, Some("m")),
+            change(at("removed"), Some("r"), None),
+            change(at("changed"), Some("c"), Some("d")),
+            change(at("gone"), Some("g"), Some("h")),
+        ];
+        let failure = apply_all(&changes, base).unwrap_err();
+        assert!(failure.error.contains("gone changed meanwhile"), "{failure:?}");
+        assert!(failure.hints.iter().any(|hint| hint == "nothing was changed"), "{failure:?}");
+        assert_eq!(read(&at("removed")).unwrap().as_deref(), Some("r"));
+        assert_eq!(fs::metadata(at("removed")).unwrap().permissions().mode() & 0o777, 0o640);
+        assert_eq!(read(&at("changed")).unwrap().as_deref(), Some("c"));
+        assert!(!at("a").exists());
+    }
+
+    #[test]
+    fn what_can_not_be_taken_back_is_named() {
+        let stuck = Failure::error("a/file changed meanwhile");
+        let failure = told(Failure::error("no place"), vec![stuck]);
+        assert_eq!(failure.error, "no place");
+        assert_eq!(
+            failure.hints,
+            ["a change before it could not be taken back: a/file changed meanwhile"]
+        );
     }
 }

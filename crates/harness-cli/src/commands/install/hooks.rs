@@ -1,19 +1,21 @@
 //! The hooks in a settings file of Claude Code or Codex, which have one form:
 //! `{"hooks": {EVENT: [{"hooks": [{"type": "command", "command": …}]}]}}`.
 
-use std::path::Path;
-
 use serde_json::{Value, json};
 
-use super::json_text::{
-    JsonText, Left,
-    Step::{Index, Key},
+use super::{
+    call::Call,
+    json_text::{
+        JsonText, Left,
+        Step::{Index, Key},
+    },
 };
 
 /// An event of the agent, and the hooks of ours that it calls: `("Stop", "stop self-reflect")`.
 pub(super) type Wanted = [(&'static str, &'static str)];
 
-/// The file with our hooks, each of them once. What was changed beside their command stays.
+/// The file with our hooks, each of them once. What was changed beside their command stays, and so do
+/// variables that were put before it.
 pub(super) fn with(
     file: Option<JsonText>,
     wanted: &Wanted,
@@ -33,10 +35,12 @@ pub(super) fn with(
         }
     };
     check(&file)?;
+    let mut programs = programs(&file);
+    programs.push(program.to_owned());
     for (event, names) in wanted {
         let path = [Key("hooks"), Key(event)];
-        match (file.get(&path[..1]), file.get(&path), ours(&file, event).first()) {
-            (_, _, Some((group, handler))) => {
+        match (file.get(&path[..1]), file.get(&path), ours(&file, event, &programs).first()) {
+            (_, _, Some(((group, handler), there))) => {
                 let at = [
                     path[0],
                     path[1],
@@ -45,8 +49,8 @@ pub(super) fn with(
                     Index(*handler),
                     Key("command"),
                 ];
-                if file.get(&at) != Some(command(names).into()) {
-                    file.replace(&at, &command(names));
+                if let Some(new) = changed(there, &command(names)) {
+                    file.replace(&at, &new);
                 }
             }
             (None, ..) => file.insert(&[], "hooks", &json!({ *event: [group(names)] })),
@@ -57,7 +61,7 @@ pub(super) fn with(
     // What an older version wrote and this one does not want.
     let is_wanted = |event: &str| wanted.iter().any(|(name, _)| *name == event);
     for event in events(&file) {
-        _ = take_out(&mut file, &event, usize::from(is_wanted(&event)));
+        _ = take_out(&mut file, &event, &programs, usize::from(is_wanted(&event)));
     }
     Ok(file)
 }
@@ -65,8 +69,9 @@ pub(super) fn with(
 /// The file without any hook of ours; `None` where nothing else is in it.
 pub(super) fn without(mut file: JsonText) -> Result<Option<JsonText>, String> {
     check(&file)?;
+    let programs = programs(&file);
     for event in events(&file) {
-        if take_out(&mut file, &event, 0) == Left::Nothing {
+        if take_out(&mut file, &event, &programs, 0) == Left::Nothing {
             return Ok(None);
         }
     }
@@ -74,9 +79,9 @@ pub(super) fn without(mut file: JsonText) -> Result<Option<JsonText>, String> {
 }
 
 /// Takes all hooks of ours out of an event but the first so many.
-fn take_out(file: &mut JsonText, event: &str, keep: usize) -> Left {
+fn take_out(file: &mut JsonText, event: &str, programs: &[String], keep: usize) -> Left {
     // From the end, so that the places of the others stay.
-    for (group, handler) in ours(file, event).into_iter().skip(keep).rev() {
+    for ((group, handler), _) in ours(file, event, programs).into_iter().skip(keep).rev() {
         let path = [Key("hooks"), Key(event), Index(group), Key("hooks"), Index(handler)];
         let alone = file.get(&path[..4]).and_then(|all| Some(all.as_array()?.len())) == Some(1);
         // A group without hooks is none to the agent.
@@ -93,26 +98,48 @@ fn events(file: &JsonText) -> Vec<String> {
     events.map(|events| events.keys().cloned().collect()).unwrap_or_default()
 }
 
-/// Where our hooks are in an event: the group, and the place in it.
-fn ours(file: &JsonText, event: &str) -> Vec<(usize, usize)> {
+/// What harness is called in this file. A hook of another name is ours where a neighbour shows that
+/// its program is.
+fn programs(file: &JsonText) -> Vec<String> {
+    let events = events(file);
+    let commands = events.iter().flat_map(|event| commands(file, event));
+    let calls = commands.filter_map(|(_, command)| {
+        Call::parse(&command).filter(Call::gives_itself_away).map(|call| call.program)
+    });
+    calls.collect()
+}
+
+/// What our command becomes; `None` if it says the same already.
+fn changed(there: &str, wanted: &str) -> Option<String> {
+    match (Call::parse(there), Call::parse(wanted)) {
+        (Some(there), Some(wanted)) if there.does_as(&wanted) => None,
+        (Some(there), _) if !there.variables.is_empty() => {
+            Some(format!("{} {wanted}", there.variables))
+        }
+        _ => Some(wanted.to_owned()),
+    }
+}
+
+/// A group of an event, and a place in it.
+type At = (usize, usize);
+
+fn ours(file: &JsonText, event: &str, programs: &[String]) -> Vec<(At, String)> {
+    let is_ours =
+        |command: &str| Call::parse(command).is_some_and(|call| programs.contains(&call.program));
+    commands(file, event).into_iter().filter(|(_, command)| is_ours(command)).collect()
+}
+
+/// All commands of an event.
+fn commands(file: &JsonText, event: &str) -> Vec<(At, String)> {
     let groups = file.get(&[Key("hooks"), Key(event)]).unwrap_or_default();
     let mut found = Vec::new();
     for (at, group) in groups.as_array().into_iter().flatten().enumerate() {
         let handlers = group["hooks"].as_array().into_iter().flatten().enumerate();
-        let own = handlers.filter(|(_, handler)| handler["command"].as_str().is_some_and(is_ours));
-        found.extend(own.map(|(place, _)| (at, place)));
+        found.extend(handlers.filter_map(|(place, handler)| {
+            Some(((at, place), handler["command"].as_str()?.to_owned()))
+        }));
     }
     found
-}
-
-/// `harness hook …`, wherever that harness is.
-fn is_ours(command: &str) -> bool {
-    let words = shlex::split(command).unwrap_or_default();
-    matches!(&*words, [program, word, _, ..] if word == "hook" && is_harness(program))
-}
-
-pub(super) fn is_harness(program: &str) -> bool {
-    Path::new(program).file_name().is_some_and(|name| name == "harness")
 }
 
 /// What is written into has to have the form that agents read.

@@ -3,6 +3,7 @@
 //! Owns which files those are. What is written is decided as text for all of them before the first
 //! is touched; everything in them that is not ours stays as it is, byte by byte.
 
+mod call;
 mod change;
 mod hooks;
 mod json_text;
@@ -115,15 +116,6 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     }
     let installation = Installation::of(&invocation.env, &args.target)?;
     let changes = installation.changes(|part, text| part.with(text, &name))?;
-    for (place, change) in installation.places.iter().zip(&changes) {
-        let is_theirs = change.before.as_deref().is_some_and(|text| !page::is_ours(text));
-        if matches!(place.part, Part::Page(_)) && is_theirs {
-            let path = place.path.display();
-            warn(&format!(
-                "{path} is not as harness wrote it, and stays; move it away for a new one"
-            ));
-        }
-    }
     report(invocation, &args.target, &installation, &changes, Words::INSTALL)
 }
 
@@ -190,14 +182,28 @@ impl Installation {
         edit: impl Fn(Part, Option<&str>) -> Result<Option<String>, String>,
     ) -> Result<Vec<Change>> {
         let change = |Place { path, part }: &Place| {
-            let before = change::read(path)?;
-            let after = edit(*part, before.as_deref()).map_err(|why| {
-                Failure::config(format!("{}: {why}", path.display()))
-                    .hint("nothing was changed; mend the file first, or move it away")
-            })?;
-            Ok(Change { path: path.clone(), before, after })
+            Change::of(path, |before| {
+                let after = edit(*part, before).map_err(|why| {
+                    Failure::config(format!("{}: {why}", path.display()))
+                        .hint("nothing was changed; mend the file first, or move it away")
+                })?;
+                // To remove a link would leave our entries in the file that it leads to.
+                let stays = after.is_none() && before.is_some() && path.is_symlink();
+                let emptied = part.emptied().filter(|_| stays).map(str::to_owned);
+                Ok(after.or(emptied))
+            })
         };
         self.places.iter().map(change).collect()
+    }
+
+    fn warn_of_pages(&self, changes: &[Change], way_out: &str) {
+        for (place, change) in self.places.iter().zip(changes) {
+            let is_theirs = change.before.as_deref().is_some_and(|text| !page::is_ours(text));
+            if matches!(place.part, Part::Page(_)) && is_theirs {
+                let path = place.path.display();
+                warn(&format!("{path} is not as harness wrote it, and stays; {way_out}"));
+            }
+        }
     }
 
     fn name<'a>(&self, change: &'a Change) -> &'a Path {
@@ -207,22 +213,21 @@ impl Installation {
 
 impl Part {
     fn with(self, text: Option<&str>, program: &str) -> Result<Option<String>, String> {
-        let made = |file: JsonText| Some(marked(text, file.text()));
+        let made = |file: JsonText| Some(laid_into(text, file.text()));
         match self {
             Part::Hooks(wanted) => hooks::with(parse(text)?, wanted, program).map(made),
             Part::Server => server::with(parse(text)?, program).map(made),
             Part::ServerToml => server_toml::with(text, program).map(Some),
-            // What somebody has edited is theirs.
-            Part::Page(reader) => Ok(Some(match text.filter(|text| !page::is_ours(text)) {
-                Some(theirs) => theirs.to_owned(),
-                None => page::of(reader),
-            })),
+            Part::Page(reader) => Ok(Some(page::with(text, reader))),
         }
     }
 
     fn without(self, text: Option<&str>) -> Result<Option<String>, String> {
         let Some(there) = text else { return Ok(None) };
-        let left = |file: Option<JsonText>| file.map(|file| marked(text, file.text()));
+        let left = |file: Option<JsonText>| match file {
+            Some(file) => Some(laid_into(text, file.text())),
+            None => blank_before(there),
+        };
         match (self, parse_of(self, there)?) {
             (Part::Hooks(_), Some(file)) => hooks::without(file).map(left),
             (Part::Server, Some(file)) => server::without(file).map(left),
@@ -231,12 +236,23 @@ impl Part {
             _ => Ok(Some(there.to_owned())),
         }
     }
+
+    /// A file of this kind with nothing in it. A page has to go, and be it a link.
+    const fn emptied(self) -> Option<&'static str> {
+        match self {
+            Part::Hooks(_) | Part::Server => Some("{}\n"),
+            Part::ServerToml => Some(""),
+            Part::Page(_) => None,
+        }
+    }
 }
 
 /// Some editors begin a file with it, and agents read over it.
 const MARK: char = '\u{feff}';
 
+/// `None`: there is nothing in it. Agents start on a blank file as on one of `{}`.
 fn parse(text: Option<&str>) -> Result<Option<JsonText>, String> {
+    let text = text.filter(|text| !is_blank(text));
     let text = text.map(|text| text.strip_prefix(MARK).unwrap_or(text));
     text.map(JsonText::parse).transpose().map_err(|why| format!("not readable as JSON: {why}"))
 }
@@ -248,11 +264,24 @@ fn parse_of(part: Part, text: &str) -> Result<Option<JsonText>, String> {
     }
 }
 
-fn marked(before: Option<&str>, text: &str) -> String {
-    match before.is_some_and(|before| before.starts_with(MARK)) {
-        true => format!("{MARK}{text}"),
-        false => text.to_owned(),
+/// The new text of a file that was there, or not. A new line after what was blank tells
+/// `blank_before` of it.
+fn laid_into(before: Option<&str>, text: &str) -> String {
+    match before {
+        Some(blank) if is_blank(blank) => format!("{blank}\n{text}"),
+        Some(marked) if marked.starts_with(MARK) => format!("{MARK}{text}"),
+        _ => text.to_owned(),
     }
+}
+
+/// The blank file that our document was put into, if there was one.
+fn blank_before(text: &str) -> Option<String> {
+    let (before, _) = text.split_once('{')?;
+    before.strip_suffix('\n').map(str::to_owned)
+}
+
+fn is_blank(text: &str) -> bool {
+    text.strip_prefix(MARK).unwrap_or(text).trim().is_empty()
 }
 
 /// Where an agent is started that works on this ledger. A ledger elsewhere, to which a variable
@@ -276,13 +305,24 @@ fn home(env: &Environment) -> Result<PathBuf> {
 struct Words {
     did: &'static str,
     already: &'static str,
+    /// For whom wants an edited page to be what it would be without the edit.
+    way_out: &'static str,
     is_install: bool,
 }
 
 impl Words {
-    const INSTALL: Self = Self { did: "installed", already: "already installed", is_install: true };
-    const UNINSTALL: Self =
-        Self { did: "uninstalled", already: "nothing is installed", is_install: false };
+    const INSTALL: Self = Self {
+        did: "installed",
+        already: "already installed",
+        way_out: "move it away for a new one",
+        is_install: true,
+    };
+    const UNINSTALL: Self = Self {
+        did: "uninstalled",
+        already: "nothing is installed",
+        way_out: "remove it if you do not want it",
+        is_install: false,
+    };
 }
 
 fn report(
@@ -292,13 +332,14 @@ fn report(
     changes: &[Change],
     words: Words,
 ) -> Result<ExitCode> {
+    installation.warn_of_pages(changes, words.way_out);
     let diff: String = changes
         .iter()
         .filter(|change| change.action().is_some())
         .map(|change| change.diff(installation.name(change)))
         .collect();
     if !target.dry_run {
-        changes.iter().try_for_each(|change| change.apply(&installation.base))?;
+        change::apply_all(changes, &installation.base)?;
     }
     let out = &mut invocation.out;
     let done: Vec<_> = changes.iter().filter_map(|c| Some((c.action()?, &c.path))).collect();
@@ -318,7 +359,8 @@ fn report(
         return Ok(ExitCode::Done);
     }
     if target.dry_run {
-        out.raw(visible_diff(&diff).as_bytes())?;
+        let line_end = if out.is_terminal() { "\n" } else { "\r\n" };
+        out.raw(visible_diff(&diff, line_end).as_bytes())?;
         return Ok(ExitCode::Done);
     }
     if done.is_empty() {
@@ -338,9 +380,11 @@ fn report(
     Ok(ExitCode::Done)
 }
 
-/// Text of others on a terminal; a tab is none of what could do harm.
-fn visible_diff(diff: &str) -> String {
-    diff.split('\t').map(visible).collect::<Vec<_>>().join("\t")
+/// Text of others on a terminal; a tab is none of what could do harm, and neither is a line end. Where
+/// nobody looks, that of Windows stays what it is, for `git apply`.
+fn visible_diff(diff: &str, line_end: &str) -> String {
+    let line = |line: &str| line.split('\t').map(visible).collect::<Vec<_>>().join("\t");
+    diff.split(line_end).map(line).collect::<Vec<_>>().join(line_end)
 }
 
 impl Target {

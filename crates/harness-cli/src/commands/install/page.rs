@@ -25,10 +25,25 @@ pub(super) fn of(reader: Reader) -> String {
     format!("{page}{SEAL}{} -->\n", seal(&page))
 }
 
+/// What becomes of a page. What somebody has edited is theirs.
+pub(super) fn with(there: Option<&str>, reader: Reader) -> String {
+    let new = of(reader);
+    match there {
+        Some(text) if !is_ours(text) || with_plain_lines(text) == new => text.to_owned(),
+        _ => new,
+    }
+}
+
 /// Whether we wrote it, in this version or another.
 pub(super) fn is_ours(text: &str) -> bool {
+    let text = with_plain_lines(text);
     let Some((page, last)) = text.rsplit_once(SEAL) else { return false };
     last.trim_end().strip_suffix(" -->") == Some(&*seal(page))
+}
+
+/// Without the line ends of Windows, which git may put in and which nobody sees.
+fn with_plain_lines(text: &str) -> String {
+    text.replace("\r\n", "\n")
 }
 
 fn seal(page: &str) -> String {

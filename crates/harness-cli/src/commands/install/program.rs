@@ -19,6 +19,9 @@ pub(super) struct Program {
 /// this user alone the path of this very program, where the name leads elsewhere.
 pub(super) fn choose(env: &Environment, scope: Scope, told: Option<String>) -> Result<Program> {
     if let Some(name) = told {
+        if name.trim().is_empty() {
+            return Err(Failure::usage("--program is empty").hint("say what starts harness"));
+        }
         return Ok(Program { name, warning: None });
     }
     let this = std::env::current_exe()

@@ -2,10 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{
-    hooks::is_harness,
-    json_text::{JsonText, Left, Step::Key},
-};
+use super::json_text::{JsonText, Left, Step::Key};
 
 const NAME: &str = "harness";
 
@@ -41,9 +38,9 @@ pub(super) fn without(mut file: JsonText) -> Result<Option<JsonText>, String> {
     Ok(Some(file))
 }
 
-/// `harness mcp`, wherever that harness is.
+/// A server of our name that is called as ours is, whatever the program is called.
 pub(super) fn is_ours(entry: &Value) -> bool {
-    entry["command"].as_str().is_some_and(is_harness) && entry["args"] == json!(["mcp"])
+    entry["command"].is_string() && entry["args"] == json!(["mcp"])
 }
 
 pub(super) fn taken(command: &Value) -> String {

@@ -1,9 +1,12 @@
 //! The entry of our MCP server in Codex's config.toml: a table of its own at the end of the file.
 //!
-//! The text is cut by lines, which knows little of TOML; so what comes out is read again, and has to
-//! say what went in, with our table more or less. Every other byte stays what it was.
+//! The text is cut at the headers of its tables, and ours is changed or taken out as text, with the
+//! tables in it that Codex or somebody else has added. What comes out is read again, and has to say
+//! of all else what went in. Every other byte stays what it was.
 
-use toml::{Table, Value};
+use std::ops::Range;
+
+use toml::{Table, Value, de::DeTable};
 
 use super::server;
 
@@ -21,16 +24,30 @@ const VARIABLES: [&str; 8] = [
 ];
 
 pub(super) fn with(file: Option<&str>, program: &str) -> Result<String, String> {
-    let text = file.unwrap_or_default();
-    let before = read(text)?;
-    if let Some(there) = entry(&before) {
-        check_ours(there)?;
-        if there.get("command").and_then(Value::as_str) == Some(program) {
-            return Ok(text.to_owned());
+    let before = read(file.unwrap_or_default())?;
+    let (new, failed) = match (file, entry(&before)) {
+        (Some(text), Some(there)) => {
+            check_ours(there)?;
+            (updated(text, there, program), "changed")
         }
-    }
-    let rest = without(text)?.unwrap_or_default();
-    let line = if text.contains("\r\n") { "\r\n" } else { "\n" };
+        _ => (Some(added(file, program)), "added to"),
+    };
+    let is_right = |new: &String| {
+        let is_said = |there: &Value| {
+            there.get("command").and_then(Value::as_str) == Some(program)
+                && missing(there).is_none_or(|missing| missing.is_empty())
+        };
+        read(new).is_ok_and(|after| entry(&after).is_some_and(is_said) && same(&after, &before))
+    };
+    new.filter(is_right)
+        .ok_or_else(|| format!("mcp_servers is written in a way that {HEADER} can not be {failed}"))
+}
+
+/// A file that was there, and be it empty, gets a blank line before our table; one without a last
+/// line end stays one. So `without` can tell what to leave.
+fn added(file: Option<&str>, program: &str) -> String {
+    let text = file.unwrap_or_default();
+    let line = line_end(text);
     let table = [
         HEADER.to_owned(),
         format!("command = {}", Value::from(program)),
@@ -38,55 +55,127 @@ pub(super) fn with(file: Option<&str>, program: &str) -> Result<String, String> 
         format!("env_vars = {}", Value::from(VARIABLES.to_vec())),
     ]
     .join(line);
-    // A file without a last line end stays one, which tells `without` what to leave.
-    let new = match (rest.is_empty(), rest.ends_with('\n')) {
-        (true, _) => format!("{table}{line}"),
-        (false, true) => format!("{rest}{line}{table}{line}"),
-        (false, false) => format!("{rest}{line}{line}{table}"),
-    };
-    match read(&new) {
-        Ok(after) if entry(&after).is_some() && others(after.clone()) == others(before) => Ok(new),
-        _ => Err(format!("mcp_servers is written in a way that {HEADER} can not be added to")),
+    match (file.is_some(), text.is_empty() || text.ends_with('\n')) {
+        (false, _) => format!("{table}{line}"),
+        (true, true) => format!("{text}{line}{table}{line}"),
+        (true, false) => format!("{text}{line}{line}{table}"),
     }
 }
 
-/// The file without our table; `None` where nothing else is in it.
+/// With our table as this version has it, and what else is in it as it was.
+fn updated(text: &str, there: &Value, program: &str) -> Option<String> {
+    let mut new = text.to_owned();
+    let missing = missing(there).unwrap_or_default();
+    if !missing.is_empty() {
+        let listed = there.get("env_vars").and_then(Value::as_array).into_iter().flatten().cloned();
+        let all = Value::Array(listed.chain(missing.into_iter().map(Value::from)).collect());
+        match place_of(&new, "env_vars") {
+            Some(place) => new.replace_range(place, &all.to_string()),
+            None => {
+                let args = place_of(&new, "args")?.end;
+                let rest = new[args..].lines().next().unwrap_or_default().len();
+                let line = line_end(text);
+                new.insert_str(args + rest, &format!("{line}env_vars = {all}"));
+            }
+        }
+    }
+    if there.get("command").and_then(Value::as_str) != Some(program) {
+        let place = place_of(&new, "command")?;
+        new.replace_range(place, &Value::from(program).to_string());
+    }
+    Some(new)
+}
+
+/// Which of our variables are not named; `None` where they are written in a way we do not know.
+fn missing(entry: &Value) -> Option<Vec<&'static str>> {
+    let listed = match entry.get("env_vars") {
+        None => &[][..],
+        Some(listed) => listed.as_array()?,
+    };
+    let is_missing = |name: &&str| !listed.iter().any(|listed| listed.as_str() == Some(name));
+    Some(VARIABLES.into_iter().filter(is_missing).collect())
+}
+
+/// Where the value of a key of our table is.
+fn place_of(text: &str, key: &str) -> Option<Range<usize>> {
+    let mut start = 0;
+    for section in sections(text) {
+        if header(section).is_some_and(|table| table.is_empty()) {
+            let table = DeTable::parse(section).ok()?;
+            let entry = table.get_ref().get("mcp_servers")?.get_ref().get("harness")?;
+            let place = entry.get_ref().get(key)?.span();
+            return Some(start + place.start..start + place.end);
+        }
+        start += section.len();
+    }
+    None
+}
+
+/// The file without our table and those in it; `None` where nothing else was in it.
 pub(super) fn without(text: &str) -> Result<Option<String>, String> {
     let before = read(text)?;
-    let Some(there) = entry(&before) else { return Ok(Some(text.to_owned())) };
     // One of the same name that somebody else wrote stays.
-    if check_ours(there).is_err() {
+    if entry(&before).is_none_or(|there| check_ours(there).is_err()) {
         return Ok(Some(text.to_owned()));
     }
-    let by_hand = || format!("{HEADER} is written in a way that it can not be taken out");
-    let lines: Vec<&str> = text.split_inclusive('\n').collect();
-    let from = lines.iter().position(|line| line.trim() == HEADER).ok_or_else(by_hand)?;
-    let next = lines[from + 1..].iter().position(|line| line.trim_start().starts_with('['));
-    let to = next.map_or(lines.len(), |length| from + 1 + length);
-    // Blank lines and comments before the next table are the next table's.
-    let is_own = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
-    let to = lines[from..to].iter().rposition(is_own).map_or(to, |last| from + last + 1);
-    let is_blank = |line: &&str| line.trim().is_empty();
-    let start = from - usize::from(from > 0 && lines.get(from - 1).is_some_and(is_blank));
-    let mut new = lines[..start].concat() + &lines[to..].concat();
-    if !text.ends_with('\n') && to == lines.len() {
+    let mut new = String::new();
+    for section in sections(text) {
+        if header(section).is_none() {
+            new += section;
+            continue;
+        }
+        let line = new.strip_suffix('\n').map(|rest| rest.rfind('\n').map_or(0, |at| at + 1));
+        if let Some(start) = line.filter(|start| new[*start..].trim().is_empty()) {
+            new.truncate(start);
+        }
+        // Blank lines and comments before the next table are the next table's.
+        let is_own = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
+        let lines: Vec<&str> = section.split_inclusive('\n').collect();
+        let end = lines.iter().rposition(is_own).map_or(lines.len(), |last| last + 1);
+        new.extend(lines[end..].iter().copied());
+    }
+    if !text.ends_with('\n') {
         let line = new.strip_suffix('\n').map(|rest| rest.strip_suffix('\r').unwrap_or(rest));
         new.truncate(line.map_or(new.len(), str::len));
     }
     match read(&new) {
-        Ok(_) if new.is_empty() => Ok(None),
-        Ok(after) if entry(&after).is_none() && others(after.clone()) == others(before) => {
-            Ok(Some(new))
-        }
-        _ => Err(by_hand()),
+        Ok(_) if new.is_empty() && text.starts_with('[') => Ok(None),
+        Ok(after) if entry(&after).is_none() && same(&after, &before) => Ok(Some(new)),
+        _ => Err(format!("{HEADER} is written in a way that it can not be taken out")),
     }
+}
+
+/// The text in pieces, each but the first from the header of a table on. A line of a longer string or
+/// list may look like one; before it there is no whole piece.
+fn sections(text: &str) -> Vec<&str> {
+    let mut sections = Vec::new();
+    let (mut start, mut at) = (0, 0);
+    for line in text.split_inclusive('\n') {
+        if line.trim_start().starts_with('[') && read(&text[start..at]).is_ok() {
+            sections.push(&text[start..at]);
+            start = at;
+        }
+        at += line.len();
+    }
+    sections.push(&text[start..]);
+    sections
+}
+
+/// What the header of a piece says, if it is that of our table (then nothing) or of one in it.
+fn header(section: &str) -> Option<Table> {
+    let line = section.lines().next().filter(|line| line.trim_start().starts_with('['))?;
+    entry(&read(line).ok()?)?.as_table().cloned()
 }
 
 fn entry(file: &Table) -> Option<&Value> {
     file.get("mcp_servers")?.get("harness")
 }
 
-/// All that is not ours.
+/// Whether all that is not ours is the same.
+fn same(one: &Table, other: &Table) -> bool {
+    others(one.clone()) == others(other.clone())
+}
+
 fn others(mut file: Table) -> Table {
     if let Some(servers) = file.get_mut("mcp_servers").and_then(Value::as_table_mut) {
         servers.remove("harness");
@@ -95,6 +184,10 @@ fn others(mut file: Table) -> Table {
         }
     }
     file
+}
+
+fn line_end(text: &str) -> &'static str {
+    if text.contains("\r\n") { "\r\n" } else { "\n" }
 }
 
 fn check_ours(entry: &Value) -> Result<(), String> {
@@ -113,79 +206,4 @@ fn read(text: &str) -> Result<Table, String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    #[track_caller]
-    fn comes_back(file: &str) {
-        let once = with(Some(file), "harness").unwrap();
-        assert_eq!(with(Some(&once), "harness").unwrap(), once);
-        let other = with(Some(&once), "/opt/harness").unwrap();
-        assert_eq!(
-            read(&other).unwrap()["mcp_servers"]["harness"]["args"][0].as_str(),
-            Some("mcp")
-        );
-        for installed in [once, other] {
-            let left = without(&installed).unwrap();
-            assert_eq!(left.as_deref().unwrap_or(""), file, "{installed}");
-        }
-    }
-
-    #[test]
-    fn a_file_comes_back_byte_by_byte() {
-        for file in [
-            "",
-            "model = 'x'\n",
-            "model = 'x'",
-            "model = 'x'\n\n",
-            "\n",
-            "# only a comment\n",
-            "# a comment\r\nmodel = 'x' # why\r\n\r\n[projects.'/p']\r\ntrust_level = 'trusted'\r\n",
-            "[mcp_servers]\n",
-            "mcp_servers.other.command = 'x'\n",
-            "[mcp_servers.other]\ncommand = 'x'\n# the end",
-        ] {
-            comes_back(file);
-        }
-        assert_eq!(without(&with(None, "harness").unwrap()).unwrap(), None);
-    }
-
-    #[test]
-    fn what_follows_stays() {
-        let file = with(Some("a = 1\n"), "harness").unwrap() + "\n# of b\n[b]\nc = 2\n";
-        assert_eq!(without(&file).unwrap().unwrap(), "a = 1\n\n# of b\n[b]\nc = 2\n");
-    }
-
-    #[test]
-    fn what_is_not_ours_or_makes_no_sense_is_refused() {
-        let cases = [
-            ("a = \n", "at line 1 column"),
-            ("mcp_servers = { other = { command = 'x' } }\n", "can not be added to"),
-            ("[mcp_servers.harness]\ncommand = 'mine'\n", "already"),
-        ];
-        for (file, why) in cases {
-            let said = with(Some(file), "harness").unwrap_err();
-            assert!(said.contains(why), "{file}: {said}");
-        }
-        // Words that only look like our table are found out.
-        let once = with(Some("text = \"\"\"\n[mcp_servers.harness]\n\"\"\"\n"), "harness").unwrap();
-        assert!(without(&once).unwrap_err().contains("can not be taken out"));
-        let theirs = "[mcp_servers.harness]\ncommand = 'mine'\n";
-        assert_eq!(without(theirs).unwrap().as_deref(), Some(theirs));
-    }
-
-    proptest! {
-        #[test]
-        fn any_file_comes_back(
-            lines in prop::collection::vec("(k[a-z]{1,6} = ('[a-z \\[]*'|[0-9]{1,4})|# [a-z\\[\\]]*||\\[t[a-z]{1,6}\\]) {0,2}", 0..12),
-            end in "(\r?\n)?",
-            line in "\r?\n",
-        ) {
-            let file = lines.join(&line) + &end;
-            prop_assume!(read(&file).is_ok());
-            comes_back(&file);
-        }
-    }
-}
+mod tests;

@@ -15,7 +15,8 @@ fn value(text: &str) -> Value {
 fn comes_back(part: Part, before: Option<&str>) {
     let once = part.with(before, "harness").unwrap();
     assert_eq!(part.with(once.as_deref(), "harness").unwrap(), once);
-    let moved = part.with(once.as_deref(), "/opt/a b/harness").unwrap();
+    let moved = part.with(once.as_deref(), "/opt/a b/h2").unwrap();
+    assert_eq!(part.with(moved.as_deref(), "/opt/a b/h2").unwrap(), moved);
     assert_eq!(part.with(moved.as_deref(), "harness").unwrap(), once);
     for installed in [once, moved] {
         let left = part.without(installed.as_deref()).unwrap();
@@ -27,6 +28,9 @@ fn comes_back(part: Part, before: Option<&str>) {
 fn a_file_comes_back_byte_by_byte() {
     let files = [
         None,
+        Some(""),
+        Some(" \r\n\n"),
+        Some("\u{feff}"),
         Some("{}"),
         Some("{}\n"),
         Some("{\n}\n"),
@@ -83,6 +87,37 @@ fn an_older_installation_becomes_this_one() {
 }
 
 #[test]
+fn variables_before_our_command_stay() {
+    let settings = |start: &str| {
+        format!(
+            r#"{{"hooks":{{"Stop":[{{"hooks":[{{"type":"command","command":"A='b c' {start}"}}]}}]}}}}"#
+        )
+    };
+    let stop = |text: &str| {
+        let after = value(&HOOKS.with(Some(text), "harness").unwrap().unwrap());
+        assert_eq!(after["hooks"]["Stop"].as_array().unwrap().len(), 1);
+        after["hooks"]["Stop"][0]["hooks"][0]["command"].as_str().unwrap().to_owned()
+    };
+    // What does the same stays as it is written.
+    let same = " harness  hook stop  self-reflect";
+    assert_eq!(stop(&settings(same)), format!("A='b c' {same}"));
+    for older in ["harness hook stop", "/old/harness hook stop", "h2 hook stop self-reflect"] {
+        assert_eq!(stop(&settings(older)), "A='b c' harness hook stop self-reflect");
+        let left = HOOKS.without(Some(&settings(older))).unwrap().unwrap();
+        assert_eq!(left, r#"{"hooks":{"Stop":[]}}"#);
+    }
+}
+
+#[test]
+fn a_page_with_the_line_ends_of_windows_is_ours() {
+    let (part, page) = (Part::Page(Reader::Claude), page::of(Reader::Claude).replace('\n', "\r\n"));
+    assert_eq!(part.with(Some(&page), "harness").unwrap().as_deref(), Some(&*page));
+    assert_eq!(part.without(Some(&page)).unwrap(), None);
+    let edited = page.replace("small", "big");
+    assert_eq!(part.without(Some(&edited)).unwrap().as_deref(), Some(&*edited));
+}
+
+#[test]
 fn a_group_that_others_use_too_stays() {
     let shared = r#"{"hooks":{"Stop":[{"hooks":[{"type":"command","command":"harness hook stop"},{"type":"command","command":"x"}]}]}}"#;
     let left = HOOKS.without(Some(shared)).unwrap().unwrap();
@@ -93,7 +128,7 @@ fn a_group_that_others_use_too_stays() {
 fn what_has_another_form_is_refused() {
     let cases = [
         (HOOKS, "{\n  \"a\": }", "at line 2 column 8"),
-        (HOOKS, "", "EOF while parsing"),
+        (HOOKS, "{", "EOF while parsing"),
         (HOOKS, "[]", "it is not an object"),
         (HOOKS, r#"{"hooks":[]}"#, "hooks is not an object"),
         (HOOKS, r#"{"hooks":{"Stop":{}}}"#, "hooks.Stop is not a list"),
@@ -109,7 +144,7 @@ fn what_has_another_form_is_refused() {
 #[test]
 fn what_is_not_ours_is_not_taken_out() {
     let page = page::of(Reader::Codex).replace("small", "big");
-    let server = r#"{"mcpServers":{"harness":{"command":"npx","args":["mcp"]}}}"#;
+    let server = r#"{"mcpServers":{"harness":{"command":"npx","args":["mcp", "x"]}}}"#;
     let hook = r#"{"hooks":{"Stop":[{"hooks":[{"type":"command","command":"other/harness-like hook stop"}]}]}}"#;
     let mine = Part::Page(Reader::Codex).with(Some(&page), "harness").unwrap();
     assert_eq!(mine.as_deref(), Some(&*page));
