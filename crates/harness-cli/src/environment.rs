@@ -24,6 +24,13 @@ impl Environment {
         Self(set.map(|(name, value)| (name.into(), value.into())).collect())
     }
 
+    /// The same with one variable more, or another value of it.
+    pub(crate) fn with(&self, name: &str, value: &str) -> Self {
+        let mut all = self.0.clone();
+        all.insert(name.into(), value.into());
+        Self(all)
+    }
+
     pub(crate) fn get(&self, name: &str) -> Option<&OsStr> {
         self.0.get(OsStr::new(name)).map(OsString::as_os_str)
     }

@@ -6,7 +6,7 @@ use std::{ffi::OsStr, io::Write as _, time::Duration};
 use harness::{
     clock::{Clock as _, SystemClock},
     host::{
-        client::{ANSWER_WITHIN, Client, ClientError},
+        client::{ANSWER_WITHIN, Client, ClientError, Found},
         socket::{self, Bound, Places, SocketError},
         spawn, wire,
     },
@@ -32,6 +32,8 @@ const IDLE_SECONDS: &str = "1800";
 const BINDS: usize = 5;
 /// After this long without an answer a person is told what is being waited for.
 const SILENCE: Duration = Duration::from_secs(1);
+/// In the sandbox of an agent.
+const FORBIDDEN: &str = "the sandbox of this command does not let it reach the harness";
 
 pub(crate) fn places(env: &Environment) -> Places {
     Places {
@@ -85,11 +87,11 @@ impl Invocation {
         self.env.get("HARNESS_DAEMON").is_none_or(|value| value != "off")
     }
 
-    fn host(&self, root: &StateRoot) -> Option<Client> {
+    fn host(&self, root: &StateRoot) -> Found {
         if !self.asks_hosts() {
-            return None;
+            return Found::Nobody;
         }
-        Client::find(root.path(), &places(&self.env))
+        Found::of(root.path(), &places(&self.env))
     }
 
     /// One request to the host of `root`, if there is one.
@@ -99,7 +101,11 @@ impl Invocation {
         request: Value,
         within: Option<Duration>,
     ) -> Result<Asked> {
-        let Some(mut host) = self.host(root) else { return Ok(Asked::Nobody) };
+        let mut host = match self.host(root) {
+            Found::Host(host) => host,
+            Found::Nobody => return Ok(Asked::Nobody),
+            Found::Forbidden => return self.without_sockets(&request),
+        };
         let request = addressed(root, request);
         let answer = match (within, &self.interrupt) {
             (None, Interrupt::Request(stop)) => host.ask_until(&request, stop),
@@ -113,7 +119,7 @@ impl Invocation {
     }
 
     /// One request to the host of `root`, which is started if there is none. `Nobody` only where
-    /// hosts are not to be asked.
+    /// hosts are not to be asked, or can not be.
     pub(crate) fn ask_or_start(
         &self,
         root: &StateRoot,
@@ -124,17 +130,33 @@ impl Invocation {
             return Ok(Asked::Nobody);
         }
         let request = addressed(root, request.clone());
-        if let Some(mut host) = self.host(root) {
-            match patience.ask(&mut host, &request, &self.interrupt) {
+        match self.host(root) {
+            Found::Host(mut host) => match patience.ask(&mut host, &request, &self.interrupt) {
                 Ok(data) => return Ok(Asked::Answered(data)),
                 Err(why) if did_nothing(&request, &why) => {}
                 Err(why) => return Err(self.failed(root, why)),
+            },
+            Found::Nobody if socket::is_read_only(root.path(), &places(&self.env)) => {
+                return Ok(Asked::Nobody);
             }
+            Found::Nobody => {}
+            Found::Forbidden => return self.without_sockets(&request),
         }
         let mut host = self.start_daemon(root, Stay::WhileNeeded)?;
         match patience.ask(&mut host, &request, &self.interrupt) {
             Ok(data) => Ok(Asked::Answered(data)),
             Err(why) => Err(self.failed(root, why)),
+        }
+    }
+
+    /// In a sandbox the files are left. Not to the agent of a run: the run has them for itself, but
+    /// has given it tools, whose server is outside of the sandbox.
+    fn without_sockets(&self, request: &Value) -> Result<Asked> {
+        let of_a_run = self.env.get("HARNESS_RUN_ID").is_some();
+        match tool_for(request).filter(|_| of_a_run) {
+            Some(tool) => Err(Failure::error(FORBIDDEN)
+                .hint(format!("call your tool `{tool}` (of the MCP server `harness`) instead"))),
+            None => Ok(Asked::Nobody),
         }
     }
 
@@ -189,7 +211,8 @@ impl Invocation {
     /// What to say of a host that is of another version than this program.
     fn other_version(&self, root: &StateRoot) -> Option<String> {
         let ping = addressed(root, json!({ "command": "ping" }));
-        differs(&self.host(root)?.ask(&ping, Some(ANSWER_WITHIN)).ok()?)
+        let Found::Host(mut host) = self.host(root) else { return None };
+        differs(&host.ask(&ping, Some(ANSWER_WITHIN)).ok()?)
     }
 
     /// The same where only a host can help.
@@ -201,6 +224,9 @@ impl Invocation {
     ) -> Result<Value> {
         match self.ask_host(root, request, within)? {
             Asked::Answered(data) => Ok(data),
+            Asked::Nobody if matches!(self.host(root), Found::Forbidden) => {
+                Err(Failure::error(FORBIDDEN).hint("run it outside of the sandbox"))
+            }
             Asked::Nobody => {
                 let root = root.path().display();
                 Err(Failure::error(format!("no harness is running in {root}"))
@@ -275,6 +301,21 @@ fn starts_daemon(command: &Command) -> bool {
             | Command::Fail(_)
             | Command::Renew(_)
     )
+}
+
+/// The tool of `harness mcp` that does what a request asks for, of those that change something.
+fn tool_for(request: &Value) -> Option<&'static str> {
+    Some(match request["command"].as_str()? {
+        "ask" => "ask_user",
+        "plan_import" => "plan_import",
+        "task_add" => "task_add",
+        // A checkpoint renews the claim too.
+        "task_checkpoint" | "task_renew" => "task_checkpoint",
+        "task_claim" => "task_claim",
+        "task_complete" => "task_complete",
+        "task_fail" => "task_fail",
+        _ => return None,
+    })
 }
 
 /// Says which root is meant.

@@ -7,6 +7,7 @@ use std::{
 };
 
 use harness_core::WorkerId;
+use sha2::{Digest, Sha256};
 
 use crate::{
     environment::Environment,
@@ -17,14 +18,23 @@ use crate::{
 /// The `--worker` of every command that acts as a worker (`#[command(flatten)]`).
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Choice {
-    /// Act as this worker [default: HARNESS_WORKER_ID, else this terminal's own]
+    /// Act as this worker [default: HARNESS_WORKER_ID, else your agent's session or terminal]
     #[arg(long, value_name = "WORKER")]
     worker: Option<String>,
 }
 
+/// Of a made id.
+const BYTES: usize = 6;
+/// What agents set, for all that a session of theirs runs. Every command of theirs is a terminal
+/// session of its own, so that its file would be another worker each time. Codex comes first: started
+/// by Claude Code, its commands have both variables, while to our server it names its own thread.
+const SESSIONS: [&str; 2] = [CODEX_THREAD, "CLAUDE_CODE_SESSION_ID"];
+const CODEX_THREAD: &str = "CODEX_THREAD_ID";
+
 impl Choice {
-    /// The worker: as told, else HARNESS_WORKER_ID, else the one that is kept. The root is only
-    /// searched for where the id is kept in it.
+    /// The worker: as told, else HARNESS_WORKER_ID, else the one that HARNESS_WORKER_ID_FILE keeps,
+    /// else that of the agent's session, else that of the terminal. The root is only searched for
+    /// where the id is kept in it.
     pub(crate) fn id(
         &self,
         env: &Environment,
@@ -33,23 +43,37 @@ impl Choice {
         if let Some(told) = &self.worker {
             return WorkerId::parse(told).map_err(|bad| Failure::usage(bad.to_string()));
         }
-        if let Some(told) = env.text("HARNESS_WORKER_ID")? {
-            return WorkerId::parse(told)
-                .map_err(|bad| Failure::config(format!("HARNESS_WORKER_ID: {bad}")));
-        }
-        match env.path("HARNESS_WORKER_ID_FILE") {
-            Some(file) => kept(file),
-            None => kept(&terminal_file(&root()?.own_directory("workers")?)?),
-        }
+        let session = SESSIONS.iter().find_map(|name| env.text(name).transpose());
+        of_session(env, session.transpose()?, root)
     }
 }
 
-/// The id that is made once and kept, where nobody was told one.
-pub(crate) fn of_terminal(
+/// The same for whoever knows the agent's session by other means than its variables.
+pub(crate) fn of_session(
     env: &Environment,
+    session: Option<&str>,
     root: impl FnOnce() -> Result<StateRoot>,
 ) -> Result<WorkerId> {
-    Choice { worker: None }.id(env, root)
+    if let Some(told) = env.text("HARNESS_WORKER_ID")? {
+        return WorkerId::parse(told)
+            .map_err(|bad| Failure::config(format!("HARNESS_WORKER_ID: {bad}")));
+    }
+    if let Some(file) = env.path("HARNESS_WORKER_ID_FILE") {
+        return kept(file);
+    }
+    match session {
+        Some(session) => {
+            let hash = Sha256::digest(session.as_bytes());
+            WorkerId::parse(&named(&hash[..BYTES])).map_err(|bad| Failure::error(bad.to_string()))
+        }
+        None => kept(&terminal_file(&root()?.own_directory("workers")?)?),
+    }
+}
+
+/// What Codex's own commands would see. It gives a server no variable, but names the thread with
+/// each call.
+pub(crate) fn in_codex_thread(env: &Environment, thread: &str) -> Environment {
+    env.with(CODEX_THREAD, thread)
 }
 
 /// One file per terminal session, so that a dozen terminals are a dozen workers. A session's number
@@ -139,13 +163,17 @@ fn read(file: &Path) -> Result<Option<WorkerId>> {
 }
 
 fn new_id() -> Result<String> {
-    let mut random = [0; 6];
+    let mut random = [0; BYTES];
     let source = Path::new("/dev/urandom");
     File::open(source)
         .and_then(|mut source| source.read_exact(&mut random))
         .map_err(|why| Failure::file("read", source, &why))?;
-    let hex: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(format!("worker-{hex}"))
+    Ok(named(&random))
+}
+
+fn named(bytes: &[u8]) -> String {
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("worker-{hex}")
 }
 
 #[cfg(test)]
@@ -185,6 +213,26 @@ mod tests {
         let bad = Environment::of(&[("HARNESS_WORKER_ID", "a/b")]);
         let failure = Choice { worker: None }.id(&bad, nowhere).unwrap_err();
         assert!(failure.error.starts_with("HARNESS_WORKER_ID: "), "{failure}");
+    }
+
+    #[test]
+    fn a_session_is_one_worker_wherever_it_is_told() {
+        let nowhere = || -> Result<StateRoot> { panic!("searched for the root") };
+        let worker = |pairs: &[(&str, &str)]| {
+            Choice { worker: None }.id(&Environment::of(pairs), nowhere).unwrap()
+        };
+        let (claude, codex) = (("CLAUDE_CODE_SESSION_ID", "s"), ("CODEX_THREAD_ID", "t"));
+        let none = Environment::of(&[]);
+        assert_eq!(worker(&[claude]), of_session(&none, Some("s"), nowhere).unwrap());
+        assert_eq!(worker(&[claude]).as_str(), "worker-043a718774c5");
+        assert_ne!(worker(&[claude]), worker(&[codex]));
+        assert_eq!(worker(&[claude, codex]), worker(&[codex]), "as it tells our server");
+        let served = in_codex_thread(&Environment::of(&[claude]), "t");
+        assert_eq!(Choice { worker: None }.id(&served, nowhere).unwrap(), worker(&[codex]));
+        let told = ("HARNESS_WORKER_ID", "w");
+        assert_eq!(worker(&[claude, codex, told]).as_str(), "w");
+        let told = Environment::of(&[told]);
+        assert_eq!(of_session(&told, Some("s"), nowhere).unwrap().as_str(), "w");
     }
 
     #[test]

@@ -25,7 +25,9 @@ pub(crate) fn run(invocation: &mut Invocation, _: Args) -> Result<ExitCode> {
     match invocation.ask_or_start(&root, &ping, &Patience::Short)? {
         Asked::Answered(answer) => warn_of_version(&answer),
         Asked::Nobody => {
-            return Err(Failure::error("HARNESS_DAEMON is off: nobody is asked"));
+            return Err(Failure::error(
+                "nobody is asked: HARNESS_DAEMON is off, or a sandbox forbids it",
+            ));
         }
     }
     invocation.out.line("ok")?;

@@ -216,7 +216,8 @@ impl TestEnvironment {
         PID.replace_all(&text, "pid=[PID]").into_owned()
     }
 
-    fn ran(&self, output: Output) -> Ran {
+    /// What came of a command that was made with `harness` or `program`.
+    pub(crate) fn ran(&self, output: Output) -> Ran {
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("output is UTF-8");
         let (raw_stdout, raw_stderr) = (text(output.stdout), text(output.stderr));
         Ran {

@@ -32,6 +32,7 @@ mod report;
 mod research;
 mod run;
 mod runs;
+mod sandbox;
 mod status;
 mod task_read;
 mod tasks;

@@ -515,3 +515,26 @@ fn two_workers_get_two_tasks() {
     given.sort_by_key(Value::to_string);
     assert_eq!(given, ["task-001", "task-002"]);
 }
+
+/// Codex gives its servers no variable of the session, but names the thread with each call.
+#[test]
+fn a_thread_of_codex_is_the_same_worker_in_the_shell() {
+    let env = world().without_variable("HARNESS_WORKER_ID");
+    for title in ["one", "two"] {
+        env.run(["add", title]).success();
+    }
+    let mut client = Client::start(&env);
+    let mut call = |tool: &str, arguments: Value| {
+        let meta = json!({ "callId": "c", "threadId": "t",
+            "x-codex-turn-metadata": { "session_id": "s", "thread_id": "t", "turn_id": "u" } });
+        let call = json!({ "name": tool, "arguments": arguments, "_meta": meta });
+        let answer = client.request("tools/call", call);
+        assert_eq!(answer["result"]["isError"], false, "{answer}");
+        answer["result"]["structuredContent"].clone()
+    };
+    assert_eq!(call("task_claim", json!({}))["task"]["id"], "task-001");
+    let env = env.variable("CODEX_THREAD_ID", "t");
+    env.run(["task", "complete", "--id", "task-001"]).success();
+    env.run(["task", "claim"]).success().stdout_contains("task-002");
+    call("task_complete", json!({ "task_id": "task-002" }));
+}

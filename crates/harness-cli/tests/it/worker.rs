@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use crate::environment::TestEnvironment;
+use crate::environment::{Ran, TestEnvironment};
 
 #[test]
 fn one_terminal_is_one_worker_and_another_is_another() {
@@ -34,6 +34,47 @@ fn a_flag_beats_the_variable_beats_the_file() {
     env.run(["worker-id"]).success().stdout("from-variable");
     env.run(["worker-id", "--worker", "from-flag"]).success().stdout("from-flag");
     env.run(["worker-id", "--worker", "no/slash"]).code(2).stderr_contains("Error: ");
+}
+
+/// As agents run commands: each in a terminal session of its own.
+fn apart(env: &TestEnvironment, args: &[&str]) -> Ran {
+    let mut setsid = env.program("setsid");
+    env.ran(setsid.arg("--wait").arg(env!("CARGO_BIN_EXE_harness")).args(args).output().unwrap())
+}
+
+#[test]
+fn a_session_of_an_agent_is_one_worker_in_all_of_its_commands() {
+    for variable in ["CLAUDE_CODE_SESSION_ID", "CODEX_THREAD_ID"] {
+        let env = TestEnvironment::new().variable(variable, "one session");
+        env.run(["init"]).success();
+        env.run(["add", "one", "--validate", "true"]).success();
+        env.run(["add", "two"]).success();
+        apart(&env, &["task", "claim"]).success().stdout_contains("task-001");
+        let step =
+            ["task", "checkpoint", "--id", "task-001", "--step", "1", "--total", "2", "half"];
+        apart(&env, &step).success();
+        // A hook of the same session is told it in another way.
+        let hook = env.run_with_input(r#"{"session_id":"one session"}"#, ["hook", "claim"]);
+        assert_eq!(hook.success().json()["task_id"], "task-001");
+        let other = env.variable(variable, "another");
+        let complete = ["task", "complete", "--id", "task-001"];
+        apart(&other, &complete).code(1).stderr_contains("not claimed by");
+        let env = other.variable(variable, "one session");
+        apart(&env, &complete).success();
+        assert!(!env.exists(".harness/workers"));
+    }
+}
+
+#[test]
+fn what_a_person_chose_beats_the_session() {
+    let env = TestEnvironment::new().variable("CLAUDE_CODE_SESSION_ID", "s");
+    let of_session = env.run(["worker-id"]).success().raw().to_owned();
+    let env = env.variable("HARNESS_WORKER_ID_FILE", "kept");
+    let of_file = env.run(["worker-id"]).success().raw().to_owned();
+    assert_ne!(of_file, of_session);
+    assert_eq!(env.read("kept").trim_end(), of_file);
+    let env = env.variable("HARNESS_WORKER_ID", "w");
+    env.run(["worker-id"]).success().stdout("w");
 }
 
 #[test]

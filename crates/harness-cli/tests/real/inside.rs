@@ -9,9 +9,9 @@ use std::{
 };
 
 use harness_sim::model::{Script, Step};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::{claude, codex, environment::TestEnvironment, world::World};
+use crate::{claude, codex, environment::TestEnvironment, mcp::tool, world::World};
 
 /// How an agent is set up, by its own name.
 type SetUp = (&'static str, fn(TestEnvironment, &str) -> TestEnvironment);
@@ -35,15 +35,34 @@ fn with_harness(agent: &str, env: TestEnvironment) -> TestEnvironment {
     let path = crate::world::path_with(agent);
     let path: Vec<_> = [bin].into_iter().chain(std::env::split_paths(&path)).collect();
     let path: OsString = std::env::join_paths(path).unwrap();
+    // Nobody tells such a session who it is.
+    let env = env.without_variable("HARNESS_WORKER_ID");
     env.variable("PATH", path).variable("REFLECT_MAX_ITERATIONS", "1")
 }
 
 /// What a person types into a session that ends with its turn.
 fn session(env: &TestEnvironment, prompt: &str) -> String {
-    let said =
-        said(env, "claude", &["-p", prompt, "--output-format", "json", "--allowedTools", "Bash"]);
+    in_claude(env, prompt, &["--allowedTools", "Bash"])
+}
+
+fn in_claude(env: &TestEnvironment, prompt: &str, args: &[&str]) -> String {
+    let args = [&["-p", prompt, "--output-format", "json"], args].concat();
+    let said = said(env, "claude", &args);
     let result: Value = serde_json::from_str(&said).unwrap_or_else(|why| panic!("{why}: {said}"));
     result["result"].as_str().unwrap().to_owned()
+}
+
+/// In the sandbox that it has by itself.
+fn in_codex(env: &TestEnvironment, prompt: &str, args: &[&str]) -> String {
+    said(env, "codex", &[&["exec", "-s", "workspace-write"], args, &[prompt]].concat())
+}
+
+/// What a person says to Codex before it reads the files of a project.
+fn trust_in_codex(env: &TestEnvironment) {
+    let config = env.home().join(".codex/config.toml");
+    let trust = format!("[projects.'{}']\ntrust_level = 'trusted'\n", env.root().display());
+    let config_text = fs::read_to_string(&config).unwrap();
+    fs::write(&config, format!("{config_text}{trust}")).unwrap();
 }
 
 fn said(env: &TestEnvironment, agent: &str, args: &[&str]) -> String {
@@ -101,13 +120,8 @@ fn codex_is_kept_going_until_the_ledger_is_done_and_then_let_go() {
     let world = world(CODEX, one_that_stops_early());
     let env = &world.env;
     env.run(["install", "codex"]).success();
-    // What a person says to Codex: that the project may be trusted, and (below) its hooks.
-    let config = env.home().join(".codex/config.toml");
-    let trust = format!("[projects.'{}']\ntrust_level = 'trusted'\n", env.root().display());
-    let config_text = fs::read_to_string(&config).unwrap();
-    fs::write(&config, format!("{config_text}{trust}")).unwrap();
-    let args = ["exec", "-s", "workspace-write", "--dangerously-bypass-hook-trust", "$harness run"];
-    let said = said(env, "codex", &args);
+    trust_in_codex(env);
+    let said = in_codex(env, "$harness run", &["--dangerously-bypass-hook-trust"]);
     assert!(said.trim_end().ends_with("Nothing to mend."), "{said}");
     was_kept_going(&world, "$harness run");
 }
@@ -128,4 +142,70 @@ fn claude_is_let_go_where_hooks_are_off_or_gone() {
     env.run(["uninstall", "claude", "--user"]).success();
     assert_eq!(session(&env, "Do it"), "No.");
     assert_eq!(model.served().bodies.len(), 1 + 9 + 1);
+}
+
+/// Whatever it claims by, the same session completes it by the other.
+fn by_both_ways() -> [Script; 2] {
+    let write = "echo 1 > one";
+    let complete = format!("{write} && harness task complete --id task-001");
+    let done = json!({ "task_id": "task-001" });
+    [
+        vec![tool("task_claim", json!({})), Step::shell(&complete)],
+        vec![Step::shell("harness task claim"), Step::shell(write), tool("task_complete", done)],
+    ]
+    .map(|steps| Script::new(steps.into_iter().chain([Step::text("Done.")])))
+}
+
+fn is_completed(world: &World) {
+    let ledger: Value = serde_json::from_str(&world.env.read("harness-tasks.json")).unwrap();
+    let last = world.model.served().bodies.pop();
+    assert_eq!(ledger["tasks"][0]["status"], "completed", "{last:?}");
+}
+
+#[test]
+#[ignore = "needs the real agents: cargo xtask test --real-agents"]
+fn claude_is_one_worker_in_its_shell_and_by_its_tools() {
+    for script in by_both_ways() {
+        let world = world(CLAUDE, script);
+        world.env.run(["install", "claude"]).success();
+        let allowed = ["--mcp-config", ".mcp.json", "--allowedTools", "Bash,mcp__harness"];
+        let env = world.env.variable("HARNESS_HOOKS", "off");
+        assert_eq!(in_claude(&env, "Do it", &allowed), "Done.");
+        is_completed(&World { env, model: world.model });
+    }
+}
+
+#[test]
+#[ignore = "needs the real agents: cargo xtask test --real-agents"]
+fn codex_is_one_worker_in_its_shell_and_by_its_tools() {
+    for script in by_both_ways() {
+        let world = world(CODEX, script);
+        world.env.run(["install", "codex"]).success();
+        trust_in_codex(&world.env);
+        // In a conversation a person is asked whether a tool may be used.
+        let leave = "mcp_servers.harness.default_tools_approval_mode='approve'";
+        in_codex(&world.env, "Do it", &["-c", leave]);
+        is_completed(&world);
+    }
+}
+
+/// Its sandbox forbids sockets, to a daemon that is there and to one that would be started.
+#[test]
+#[ignore = "needs the real agents: cargo xtask test --real-agents"]
+fn codex_works_in_its_sandbox_with_a_daemon_outside_and_with_none() {
+    for with_daemon in [true, false] {
+        let work = [
+            Step::shell("harness task claim"),
+            Step::shell("harness task checkpoint --id task-001 --step 1 --total 2 half"),
+            Step::shell("echo 1 > one && harness task complete --id task-001"),
+            Step::text("Done."),
+        ];
+        let World { env, model } = world(CODEX, Script::new(work));
+        let env = env.with_daemon();
+        if with_daemon {
+            env.run(["daemon", "start"]).success();
+        }
+        in_codex(&env, "Do it", &[]);
+        is_completed(&World { env, model });
+    }
 }

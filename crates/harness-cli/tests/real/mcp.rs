@@ -9,7 +9,7 @@ use crate::{
     world::{World, eventually},
 };
 
-fn tool(name: &str, input: Value) -> Step {
+pub(crate) fn tool(name: &str, input: Value) -> Step {
     Step::call(Call::Named { name: format!("mcp__harness__{name}"), input })
 }
 
@@ -65,6 +65,21 @@ fn a_checkpoint_of_claude_is_in_the_log() {
 fn a_checkpoint_of_codex_is_in_the_log() {
     // Its model has to search for the tools of a server, and is told what it would find.
     a_checkpoint_is_in_the_log(codex::set_up, "- harness: The harness keeps a ledger of tasks");
+}
+
+/// Its sandbox lets its shell reach nobody; the server of the tools is outside of it.
+#[test]
+#[ignore = "needs the real agents: cargo xtask test --real-agents"]
+fn codex_is_told_of_its_tools_where_its_shell_can_not_report() {
+    let harness = env!("CARGO_BIN_EXE_harness");
+    let by_shell = format!("{harness} task checkpoint --step 1 --total 2 half");
+    let steps = [Step::shell(&by_shell), checkpoint(), Step::shell("echo 1 > one"), done()];
+    let world = World::new(|_| Script::new(steps), codex::set_up);
+    world.env.run(["add", "one", "--instructions", "Do it", "--validate", "grep 1 one"]).success();
+    world.env.run(["run"]).success();
+    assert_eq!(task(&world)["checkpoints"].as_array().unwrap().len(), 1);
+    let told = &world.model.served().bodies[1];
+    assert!(told.contains("call your tool `task_checkpoint`"), "{told}");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use std::{
 
 use rustix::{
     event::{PollFd, PollFlags, poll},
+    fs::{Access, access},
     io::Errno,
 };
 use serde_json::Value;
@@ -26,6 +27,42 @@ pub const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub struct Client {
     stream: BufReader<UnixStream>,
+}
+
+/// What came of looking for the host of a root.
+#[derive(Debug)]
+pub enum Found {
+    /// It listens.
+    Host(Client),
+    /// Nobody does, or not one of this user.
+    Nobody,
+    /// This process may not connect to anybody: it is in a sandbox. Who it starts may not either.
+    Forbidden,
+}
+
+impl Found {
+    /// Looks in all places.
+    pub fn of(root: &Path, places: &Places) -> Self {
+        let mut found = Self::Nobody;
+        for path in socket::candidates(root, places) {
+            match Client::connect(&path) {
+                Ok(client) => return Self::Host(client),
+                Err(why) if is_forbidden(&path, &why) => found = Self::Forbidden,
+                Err(_) => {}
+            }
+        }
+        found
+    }
+}
+
+/// Whether a rule about processes forbids it, and not the permissions of the file. The first is told
+/// by EPERM, which connecting knows no other reason for, or by EACCES on a file that is ours to use.
+fn is_forbidden(path: &Path, why: &io::Error) -> bool {
+    match Errno::from_io_error(why) {
+        Some(Errno::PERM) => true,
+        Some(Errno::ACCESS) => access(path, Access::READ_OK | Access::WRITE_OK).is_ok(),
+        _ => false,
+    }
 }
 
 /// Why there is no answer.
@@ -70,7 +107,10 @@ impl Client {
 
     /// To the host of `root`, if there is one.
     pub fn find(root: &Path, places: &Places) -> Option<Self> {
-        socket::candidates(root, places).iter().find_map(|path| Self::connect(path).ok())
+        match Found::of(root, places) {
+            Found::Host(client) => Some(client),
+            Found::Nobody | Found::Forbidden => None,
+        }
     }
 
     /// Sends one request and waits for its answer: the `data` of it. `None` waits for ever.
@@ -168,5 +208,25 @@ fn broken(why: io::Error) -> ClientError {
         io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => ClientError::Gone,
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => ClientError::Silent,
         _ => ClientError::Io(why),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    #[test]
+    fn a_sandbox_is_told_from_a_file_of_somebody_else() {
+        let ours = tempfile::NamedTempFile::new().unwrap();
+        let gone = Path::new("/gone/harness.sock");
+        let is = |path: &Path, why: Errno| is_forbidden(path, &why.into());
+        assert!(is(gone, Errno::PERM) && is(ours.path(), Errno::PERM));
+        assert!(is(ours.path(), Errno::ACCESS));
+        assert!(!is(gone, Errno::ACCESS) && !is(gone, Errno::NOENT));
+        assert!(!is(ours.path(), Errno::CONNREFUSED));
+        let another = io::Error::new(io::ErrorKind::PermissionDenied, "another user listens");
+        assert!(!is_forbidden(ours.path(), &another));
     }
 }

@@ -13,7 +13,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use rustix::fs::OFlags;
+use rustix::{
+    fs::{Access, OFlags, access},
+    io::Errno,
+};
 
 use super::instance::Instance;
 use crate::store::{
@@ -105,6 +108,14 @@ pub fn path(root: &Path, places: &Places) -> io::Result<PathBuf> {
     }
     let directory = runtime_dir(places).map_or_else(fallback, Path::to_owned);
     Ok(directory.join(file_name(root)))
+}
+
+/// Whether nobody can listen there because a sandbox shows this process the directory as read-only.
+/// Every other reason is an error that whoever tries to listen tells.
+pub fn is_read_only(root: &Path, places: &Places) -> bool {
+    let path = path(root, places).ok();
+    let directory = path.as_deref().and_then(Path::parent);
+    directory.is_some_and(|directory| access(directory, Access::WRITE_OK) == Err(Errno::ROFS))
 }
 
 /// Where a client looks, in order.

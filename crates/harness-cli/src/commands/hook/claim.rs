@@ -11,7 +11,6 @@ use harness_core::{
     task::Via,
 };
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
 use super::{Answer, outlook, payload::Payload, project};
 use crate::{commands::Invocation, host::Asked, root::StateRoot, worker};
@@ -75,18 +74,15 @@ fn worker_id(
     if let Some(told) = outlook::worker(&invocation.env) {
         return WorkerId::parse(told).map_err(|bad| format!("HARNESS_WORKER_ID: {bad}"));
     }
-    match (mode, payload.text("session_id")) {
-        (ConcurrencyMode::Concurrent, _) => Err("missing HARNESS_WORKER_ID".to_owned()),
-        (ConcurrencyMode::Exclusive, Some(session)) => {
-            let hash = Sha256::digest(session.as_bytes());
-            let hex: String = hash.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
-            WorkerId::parse(&format!("worker-{hex}")).map_err(|bad| bad.to_string())
-        }
-        (ConcurrencyMode::Exclusive, None) => {
-            let made = worker::of_terminal(&invocation.env, || Ok(root.clone()));
-            made.map_err(|failure| failure.error)
-        }
+    if mode == ConcurrencyMode::Concurrent {
+        return Err("missing HARNESS_WORKER_ID".to_owned());
     }
+    let here = || Ok(root.clone());
+    let made = match payload.text("session_id") {
+        Some(session) => worker::of_session(&invocation.env, Some(session), here),
+        None => worker::Choice::default().id(&invocation.env, here),
+    };
+    made.map_err(|failure| failure.error)
 }
 
 /// Whoever serves the root is asked; nobody is started for a hook.

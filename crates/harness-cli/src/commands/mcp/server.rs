@@ -29,6 +29,7 @@ use super::{
 use crate::{
     environment::Environment,
     failure::{Failure, Result},
+    worker,
 };
 
 /// When a client that wants to know is first told that a tool waits, and how often then.
@@ -122,7 +123,11 @@ impl ServerHandler for Server {
         };
         let stop = Cancel::new().map_err(|why| ErrorData::internal_error(why.to_string(), None))?;
         let mut working = {
-            let (tools, env, stop) = (Arc::clone(&self.tools), self.env.clone(), stop.clone());
+            let (tools, stop) = (Arc::clone(&self.tools), stop.clone());
+            let env = match codex_thread(&context) {
+                Some(thread) => worker::in_codex_thread(&self.env, thread),
+                None => self.env.clone(),
+            };
             let arguments = request.arguments.unwrap_or_default();
             spawn_blocking(move || tools[at].call(&env, stop, arguments))
         };
@@ -153,6 +158,13 @@ impl ServerHandler for Server {
         let message = format!("Method not found: {method}");
         Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None))
     }
+}
+
+/// Which of its threads calls, as Codex says with each call.
+fn codex_thread(context: &RequestContext<RoleServer>) -> Option<&str> {
+    let turn = context.meta.get("x-codex-turn-metadata");
+    let thread = turn.and_then(|turn| turn.get("thread_id")).or(context.meta.get("threadId"))?;
+    thread.as_str().filter(|thread| !thread.is_empty())
 }
 
 /// What a client is told of a call that takes long, if it wants to know.

@@ -1,0 +1,102 @@
+//! Commands in the sandbox of an agent, such as Codex's, which forbids sockets: the files are left.
+
+use std::{ffi::OsStr, os::unix::process::CommandExt as _};
+
+use nix::libc;
+use serde_json::Value;
+
+use crate::environment::{Ran, TestEnvironment};
+
+/// Runs the program where the kernel answers EPERM to whoever connects or listens.
+#[allow(unsafe_code, reason = "a filter of system calls is set between fork and exec")]
+fn sandboxed<A: AsRef<OsStr>>(env: &TestEnvironment, args: impl IntoIterator<Item = A>) -> Ran {
+    let mut command = env.harness(args);
+    // SAFETY: `forbid_sockets` is two system calls and allocates nothing.
+    unsafe { command.pre_exec(forbid_sockets) };
+    env.ran(command.output().unwrap())
+}
+
+#[allow(unsafe_code, reason = "nix knows no seccomp")]
+fn forbid_sockets() -> std::io::Result<()> {
+    const fn step(code: u32, jt: u8, jf: u8, k: u32) -> libc::sock_filter {
+        libc::sock_filter { code: code as u16, jt, jf, k }
+    }
+    const IS: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
+    const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
+    let mut filter = [
+        // The number of the call is the first field of what the filter sees.
+        step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
+        step(IS, 2, 0, libc::SYS_connect as u32),
+        step(IS, 1, 0, libc::SYS_bind as u32),
+        step(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW),
+        step(RETURN, 0, 0, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32),
+    ];
+    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+    // SAFETY: the program lives until the calls return, and the kernel copies it.
+    let set = unsafe {
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+            && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) == 0
+    };
+    if set { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+}
+
+fn world() -> TestEnvironment {
+    let env = TestEnvironment::with_git().with_daemon().variable("HARNESS_WORKER_ID", "w");
+    env.run(["init"]).success();
+    env.run(["add", "one", "--validate", "true"]).success();
+    env
+}
+
+fn task(env: &TestEnvironment) -> Value {
+    let ledger: Value = serde_json::from_str(&env.read("harness-tasks.json")).unwrap();
+    ledger["tasks"][0].clone()
+}
+
+#[test]
+fn a_worker_works_on_the_files_where_no_daemon_can_be_started() {
+    let env = world();
+    sandboxed(&env, ["task", "claim"]).success().stdout_contains("task-001");
+    let step = ["task", "checkpoint", "--id", "task-001", "--step", "1", "--total", "1", "done"];
+    sandboxed(&env, step).success();
+    sandboxed(&env, ["get-state"]).success().stdout_contains("running");
+    sandboxed(&env, ["task", "complete", "--id", "task-001"]).success();
+    assert_eq!(task(&env)["status"], "completed");
+    assert!(!env.exists(".harness/daemon.log"), "none was tried");
+    sandboxed(&env, ["ping"]).code(1).stderr_contains("a sandbox forbids it");
+}
+
+#[test]
+fn a_worker_works_beside_a_daemon_that_it_can_not_reach() {
+    let env = world();
+    env.run(["daemon", "start"]).success();
+    sandboxed(&env, ["task", "claim"]).success().stdout_contains("task-001");
+    let step = ["task", "checkpoint", "--id", "task-001", "--step", "1", "--total", "1", "done"];
+    env.run(step).success();
+    sandboxed(&env, ["task", "complete", "--id", "task-001"]).success();
+    env.run(["get-state"]).success().stdout_contains("completed");
+    sandboxed(&env, ["ask", "Which?"]).code(1).stderr_contains("the sandbox of this command");
+    env.run(["shutdown"]).success();
+}
+
+#[test]
+fn the_agent_of_a_run_is_told_of_its_tools() {
+    let env = world();
+    sandboxed(&env, ["task", "claim"]).success();
+    let before = env.read("harness-tasks.json");
+    let env = env.variable("HARNESS_RUN_ID", "r").variable("HARNESS_TASK_ID", "task-001");
+    let told = |args: &[&str], tool: &str| {
+        let words = format!("call your tool `{tool}` (of the MCP server `harness`) instead");
+        sandboxed(&env, args)
+            .code(1)
+            .stderr_contains("does not let it reach")
+            .stderr_contains(&words);
+    };
+    told(&["task", "checkpoint", "--step", "1", "--total", "1", "done"], "task_checkpoint");
+    told(&["task", "renew"], "task_checkpoint");
+    told(&["task", "complete"], "task_complete");
+    told(&["task", "fail", "too hard"], "task_fail");
+    told(&["add", "two"], "task_add");
+    told(&["ask", "Which?"], "ask_user");
+    assert_eq!(env.read("harness-tasks.json"), before);
+    sandboxed(&env, ["status"]).success();
+}
