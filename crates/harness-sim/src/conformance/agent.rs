@@ -199,6 +199,20 @@ where
     a_work_tree_that_is_not_there_is_said(agent()).await;
 }
 
+/// Further, for adapters that hear how a turn ends before its program does. The program under test
+/// stays after its last word as long as the file `stays` lies beside the work tree.
+pub async fn converses<A>(agent: A)
+where
+    A: Agent<Input = Prompt, Output = End>,
+{
+    let place = Place::new();
+    let prompt = place.prompt("touch ../stays");
+    let (end, _) = execute(agent, prompt, Begun::Nothing).await.unwrap();
+    let kept =
+        |end: &End| matches!(end, End::Finished { final_text, .. } if final_text.contains(PROMISE));
+    assert!(kept(&end), "says all and stays: {end:?}");
+}
+
 /// In a session of its own, reparented, deaf to TERM, with the output still open.
 const OUTLIVES: &str = "( setsid sh -c 'exec 9>\"$HARNESS_ROLL\"; trap \"\" TERM HUP; echo here >&9; \
                         exec sleep 100000' & )\n";

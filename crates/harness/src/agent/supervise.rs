@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-pub(super) use converse::{Asked, Dialogue, Voice, converse};
+pub(super) use converse::{Asked, Dialogue, Standing, Voice, converse};
 
 /// What is kept of standard output: the final text is its end.
 pub(super) const FINAL_BYTES: usize = 1024 * 1024;
@@ -24,6 +24,8 @@ const REASON_BYTES: usize = 2 * 1024;
 /// How the process ended and the end of what it wrote.
 pub(super) struct Ran {
     pub(super) finished: Finished,
+    /// It had said all and stayed: its exit is our doing and says nothing.
+    was_seen_off: bool,
     stdout: Tail,
     stderr: Tail,
     pub(super) redactor: Redactor,
@@ -78,7 +80,7 @@ pub(super) async fn supervise(
     let State::Finished(finished) = job.state().clone() else {
         return Err("a job that has no more events has not finished".into());
     };
-    Ok(Ok(Ran { finished, stdout, stderr, redactor }))
+    Ok(Ok(Ran { finished, was_seen_off: false, stdout, stderr, redactor }))
 }
 
 /// Something that an adapter does now and then beside the process.
@@ -112,6 +114,9 @@ impl Ran {
     pub(super) fn improper(&self) -> Option<End> {
         if let Some(by) = self.finished.stopped_by {
             return Some(End::Stopped { by });
+        }
+        if self.was_seen_off {
+            return None;
         }
         let how = match self.finished.exit {
             Exit::Code(0) => return None,

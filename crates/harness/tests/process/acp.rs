@@ -8,7 +8,7 @@ use harness::{
     core::agent::{End, FailureKind, KeptContext, StoppedBy, Usage},
     process::Allowed,
 };
-use harness_sim::conformance::agent::{Begun, Place, conforms, execute};
+use harness_sim::conformance::agent::{Begun, Place, conforms, converses, execute};
 
 use crate::{
     codex::{name, show},
@@ -39,6 +39,7 @@ code=$?
 echo
 say TASK_COMPLETE
 answer 4 '{"stopReason":"end_turn"}'
+[ ! -e ../stays ] || exec sleep 100000
 cat > /dev/null
 "#;
 
@@ -74,6 +75,7 @@ pub(crate) fn acp_conforms() {
     let folder = tempfile::tempdir().unwrap();
     let agent = program(folder.path(), RUNS_ITS_PROMPT);
     within(conforms(|| agent.clone()));
+    within(converses(agent));
 }
 
 pub(crate) fn a_turn_by_acp_is_told() {
@@ -163,6 +165,26 @@ answer 4 '{"stopReason":"REASON"}'
         if let End::Failed { detail, .. } = end {
             assert!(detail.contains("Write it"), "{detail}");
         }
+    }
+}
+
+/// What a question leaves out is what was told of its call before.
+pub(crate) fn acp_agents_are_taken_at_their_word() {
+    let question = r#"
+update '{"sessionUpdate":"tool_call","toolCallId":"t","title":"Edit it","status":"pending",CALL}'
+echo '{"jsonrpc":"2.0","id":"q","method":"session/request_permission","params":{"sessionId":"s-1","toolCall":{"toolCallId":"t","title":"Edit it"},"options":[{"optionId":"O","kind":"allow_once"},{"optionId":"N","kind":"reject_once"}]}}'
+hear
+answer 4 '{"stopReason":"end_turn"}'
+"#;
+    for (call, option) in [
+        (r#""kind":"edit","locations":[{"path":"hello.txt"}]"#, "O"),
+        (r#""kind":"edit","rawInput":{"file_path":"/etc/passwd"}"#, "N"),
+        (r#""kind":"edit","rawInput":{}"#, "N"),
+    ] {
+        let (_, _, asked) = after(&question.replace("CALL", call));
+        let answer: serde_json::Value =
+            serde_json::from_str(asked.lines().last().unwrap()).unwrap();
+        assert_eq!(answer["result"]["outcome"]["optionId"], option, "{call}");
     }
 }
 

@@ -7,7 +7,7 @@ use harness::{
     agent::{ClaudeAgent, ClaudeSettings, Prompt},
     core::agent::{End, FailureKind, StoppedBy, Usage},
 };
-use harness_sim::conformance::agent::{Begun, Place, conforms, execute};
+use harness_sim::conformance::agent::{Begun, Place, conforms, converses, execute};
 
 use crate::stage::within;
 
@@ -19,6 +19,7 @@ const OBEYS: &str = r#"
     [ $code = 0 ] || exit $code
     echo
     echo '{"type":"result","subtype":"success","is_error":false,"terminal_reason":"completed","result":"TASK_COMPLETE"}'
+    [ ! -e ../stays ] || exec sleep 100000
 "#;
 
 fn script(folder: &Path, text: &str) -> PathBuf {
@@ -42,6 +43,7 @@ pub(crate) fn claude_conforms() {
     let folder = tempfile::tempdir().unwrap();
     let path = script(folder.path(), OBEYS);
     within(conforms(|| agent(&path, ClaudeSettings::default())));
+    within(converses(agent(&path, ClaudeSettings::default())));
 }
 
 /// Its input stays open for answers, and ends with the result: else this program would never end.
@@ -115,6 +117,25 @@ pub(crate) fn claude_is_interrupted_before_it_is_killed() {
         _ => None,
     });
     assert_eq!(cost, Some(0.25));
+}
+
+/// Silence is asked about first, so that what it cost is heard here too.
+pub(crate) fn a_silent_claude_is_interrupted() {
+    let place = Place::new();
+    let text = r#"
+        read -r prompt
+        read -r request
+        case $request in *interrupt*) ;; *) exit 1;; esac
+        echo '{"type":"result","subtype":"error_during_execution","is_error":true,"terminal_reason":"aborted_streaming","total_cost_usd":0.25}'
+    "#;
+    let stall = Some(std::time::Duration::from_millis(100));
+    let more = ClaudeSettings { stall, ..ClaudeSettings::default() };
+    let mut prompt = place.prompt("work");
+    prompt.limits.grace = crate::stage::LONG;
+    let (end, events) = run(text, more, prompt, &place);
+    assert_eq!(end, End::Stopped { by: StoppedBy::Stall });
+    let is_cost = |event: &Event| matches!(event, Event::AgentUsage { cost_usd: Some(0.25), .. });
+    assert!(events.iter().any(is_cost), "{events:?}");
 }
 
 pub(crate) fn claude_sees_its_own_variables_and_no_others() {

@@ -8,7 +8,7 @@ use harness::{
     core::agent::{End, FailureKind, KeptContext, Usage},
     process::Allowed,
 };
-use harness_sim::conformance::agent::{Begun, Place, conforms, execute};
+use harness_sim::conformance::agent::{Begun, Place, conforms, converses, execute};
 
 use crate::stage::within;
 
@@ -24,6 +24,7 @@ code=$?
 echo
 echo '{"type":"item.completed","item":{"id":"item_0","type":"agent_message","text":"TASK_COMPLETE"}}'
 echo '{"type":"turn.completed","usage":{"input_tokens":10,"output_tokens":1}}'
+[ ! -e ../stays ] || exec sleep 100000
 "#;
 
 /// Prints its prompt, which is what Codex would have printed, and ends as `EXIT` says.
@@ -52,6 +53,7 @@ pub(crate) fn codex_conforms() {
     let folder = tempfile::tempdir().unwrap();
     let agent = program(folder.path(), RUNS_ITS_PROMPT);
     within(conforms(|| agent.clone()));
+    within(converses(agent));
 }
 
 pub(crate) fn a_turn_of_codex_is_told() {

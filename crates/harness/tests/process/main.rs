@@ -63,11 +63,13 @@ fn main() -> ExitCode {
             a_command_tells_events, a_command_says_why_it_ended, a_missing_program_is_said,
             the_final_text_is_the_end_of_the_output;
         acp: acp_conforms, a_turn_by_acp_is_told, acp_agents_are_allowed_what_they_need,
+            acp_agents_are_taken_at_their_word,
             acp_agents_say_why_they_ended, a_session_of_acp_can_be_loaded_and_its_model_chosen,
             an_acp_agent_is_asked_to_stop_in_its_words;
         codex: codex_conforms, a_turn_of_codex_is_told, codex_says_why_it_ended,
             a_thread_of_codex_can_be_resumed;
         claude: claude_conforms, claude_is_spoken_to, claude_is_interrupted_before_it_is_killed,
+            a_silent_claude_is_interrupted,
             claude_sees_its_own_variables_and_no_others, claude_does_not_bypass_permissions_as_root;
         flood: a_gibibyte_takes_no_memory;
         #[cfg(target_os = "linux")]

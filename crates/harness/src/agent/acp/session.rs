@@ -13,7 +13,7 @@ use super::{
     wire::{self, Message, Problem},
 };
 use crate::{
-    agent::supervise::{Asked, Dialogue, FINAL_BYTES, Voice},
+    agent::supervise::{Asked, Dialogue, FINAL_BYTES, Standing, Voice},
     process::RedactedStream,
 };
 
@@ -209,7 +209,8 @@ impl Session {
             voice.say(&wire::not_known(id, method));
             return;
         }
-        let answer = match self.wanted.policy.decide(params) {
+        let known = params["toolCall"]["toolCallId"].as_str().and_then(|id| self.tools.claim(id));
+        let answer = match self.wanted.policy.decide(params, known) {
             _ if self.is_cancelled => cancelled(),
             Decision::Allowed(answer) => answer,
             Decision::Rejected(answer) => {
@@ -302,8 +303,8 @@ impl Dialogue for Session {
         self.tools.are_running()
     }
 
-    fn is_over(&self) -> bool {
-        self.said.is_some()
+    fn standing(&self) -> Standing {
+        if self.said.is_some() { Standing::Over } else { Standing::Open }
     }
 
     fn ask_to_stop(&mut self, voice: &mut Voice<'_>) -> Asked {

@@ -14,7 +14,7 @@ use super::{
     usage::{Account, Costs},
     user_message,
 };
-use crate::agent::supervise::{Asked, Dialogue, Voice};
+use crate::agent::supervise::{Asked, Dialogue, Standing, Voice};
 
 /// Of the answer of a tool, told to whoever watches. All of it is in the transcript.
 const RESULT_BYTES_MAX: usize = 64 * 1024;
@@ -32,6 +32,10 @@ const NO_MODEL: &str = "<synthetic>";
 pub(super) struct Heard {
     pub(super) account: Account,
     outcome: Option<Box<Outcome>>,
+    /// What it was told and what no result has answered yet: the prompt first.
+    owed: u32,
+    /// It said something after its last result.
+    is_open: bool,
     pub(super) api_error: Option<String>,
     pub(super) limit_until: Option<Timestamp>,
     pub(super) noise_lines: u64,
@@ -54,6 +58,8 @@ impl Heard {
         Heard {
             account: Account::new(costs),
             outcome: None,
+            owed: 1,
+            is_open: true,
             api_error: None,
             limit_until: None,
             noise_lines: 0,
@@ -70,8 +76,16 @@ impl Heard {
     /// What it tells goes to `tell`; what has to be done about it comes back.
     fn take(&mut self, message: Message, mut tell: impl FnMut(AgentEvent)) -> Option<Reply> {
         match message {
-            Message::System(system) => self.system(system, tell),
-            Message::Assistant(assistant) => return self.assistant(assistant, tell),
+            Message::System(system) => {
+                // Each turn begins with one.
+                self.is_open |= system.subtype.as_deref() == Some("init");
+                self.system(system, tell);
+            }
+            Message::Assistant(assistant) => {
+                // A helper may work on behind a turn that is over.
+                self.is_open |= assistant.parent_tool_use_id.is_none();
+                return self.assistant(assistant, tell);
+            }
             Message::User(user) => {
                 for block in user.message.blocks() {
                     self.block(block, &mut tell);
@@ -138,6 +152,7 @@ impl Heard {
         let is_full = self.window > 0 && self.used_tokens as f64 >= threshold * self.window as f64;
         is_full.then(|| {
             self.threshold = None;
+            self.owed += 1;
             Reply::Say(user_message(HAND_OVER))
         })
     }
@@ -183,7 +198,10 @@ impl Heard {
             tell(AgentEvent::Context { used_tokens: self.used_tokens, window_tokens });
         }
         self.tools.clear();
-        if let Some(before) = self.outcome.replace(outcome) {
+        self.is_open = false;
+        self.owed = self.owed.saturating_sub(1);
+        // What was said on the way to an improper end promises nothing.
+        if let Some(before) = self.outcome.replace(outcome).filter(|before| before.is_proper()) {
             self.said.extend(before.result);
         }
     }
@@ -222,6 +240,15 @@ impl Dialogue for Heard {
 
     fn is_busy(&self) -> bool {
         !self.tools.is_empty()
+    }
+
+    /// It may have taken a message into the turn that it was in, or answer it in another one.
+    fn standing(&self) -> Standing {
+        match (self.is_open, self.owed) {
+            (true, _) => Standing::Open,
+            (false, 0) => Standing::Over,
+            (false, _) => Standing::Answered,
+        }
     }
 
     /// Interrupted, it can still say what it cost.

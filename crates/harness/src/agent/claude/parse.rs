@@ -208,6 +208,11 @@ impl Outcome {
         used
     }
 
+    /// Whether the turn came to the end that it was meant to.
+    pub(super) fn is_proper(&self) -> bool {
+        self.is_error != Some(true) && self.terminal_reason.as_deref() == Some("completed")
+    }
+
     /// How many tokens the context of `model` holds.
     pub(super) fn window(&self, model: &str) -> Option<u64> {
         self.model_usage.as_ref()?.get(model)?.context_window

@@ -239,6 +239,38 @@ fn it_is_asked_to_hand_over_once_before_its_context_is_full() {
     }
 }
 
+#[test]
+fn a_turn_is_over_when_nothing_is_owed() {
+    assert_eq!(hear(&[INIT, SAYS]).0.standing(), Standing::Open);
+    assert_eq!(hear(&[INIT, SAYS, DONE]).0.standing(), Standing::Over);
+    assert_eq!(
+        hear(&[DONE, &SAYS.replace("null,\"session_id", "\"t9\",\"session_id")]).0.standing(),
+        Standing::Over
+    );
+    // Asked to hand over in the middle of a turn, it answers in that turn or in the next.
+    let mut heard = Heard::new(Costs::Told, 124, Some(0.75));
+    let mut standing = |line: &str| {
+        heard.take(parse(line.as_bytes()).unwrap(), drop);
+        heard.standing()
+    };
+    for (line, expected) in [
+        (SAYS, Standing::Open),
+        (DONE, Standing::Answered),
+        (INIT, Standing::Open),
+        (DONE, Standing::Over),
+    ] {
+        assert_eq!(standing(line), expected, "{line}");
+    }
+}
+
+#[test]
+fn the_words_of_an_improper_turn_promise_nothing() {
+    let cut = r#"{"type":"result","subtype":"error_max_turns","is_error":true,"terminal_reason":"max_turns","result":"I will say TASK_COMPLETE when done"}"#;
+    let end = end_with(&[cut, DONE], 0, "");
+    let End::Finished { final_text, .. } = end else { panic!("{end:?}") };
+    assert_eq!(final_text, "All done.");
+}
+
 /// What it was told too late for its turn it answers in another one: a promise in either counts.
 #[test]
 fn the_final_text_is_that_of_all_turns() {

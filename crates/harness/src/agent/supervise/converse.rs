@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use harness_core::agent::{AgentEvent, End};
+use harness_core::agent::{AgentEvent, End, StoppedBy};
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
@@ -16,6 +16,8 @@ use crate::{
 
 /// A line may hold all that a tool printed. One that is longer is cut, and no JSON any more.
 const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// How long one that may have another answer to give can take to begin with it.
+const ANOTHER_ANSWER: Duration = Duration::from_secs(60);
 
 /// One side of a conversation with a program, without the program: lines in, lines out.
 pub(in crate::agent) trait Dialogue: Send {
@@ -25,10 +27,8 @@ pub(in crate::agent) trait Dialogue: Send {
     /// Whether a tool is known to run, so that silence means nothing.
     fn is_busy(&self) -> bool;
 
-    /// Whether all is said. The program may go then; one that stays is ended after a while.
-    fn is_over(&self) -> bool {
-        false
-    }
+    /// How far it is. One that has said all may go; one that stays is ended after a while.
+    fn standing(&self) -> Standing;
 
     /// Asks the program to stop, where there is a way to. It gets some time to do so.
     fn ask_to_stop(&mut self, _: &mut Voice<'_>) -> Asked {
@@ -37,6 +37,16 @@ pub(in crate::agent) trait Dialogue: Send {
 
     /// The program is gone.
     fn ended(&mut self, _: &mut Voice<'_>) {}
+}
+
+/// How far a conversation is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::agent) enum Standing {
+    Open,
+    /// It said how it ended, but something that it was told may still get an answer of its own.
+    Answered,
+    /// All is said.
+    Over,
 }
 
 /// Whether a program was asked to stop in its own words.
@@ -130,7 +140,7 @@ pub(in crate::agent) async fn converse(
             }
             () = at(talk.leave_at) => {
                 talk.leave_at = None;
-                job.request_stop(execution.stopped_by());
+                job.request_stop(talk.stopped_by(execution));
                 continue;
             }
         };
@@ -141,12 +151,14 @@ pub(in crate::agent) async fn converse(
             }
             Some(Event::Stalled { silent }) => {
                 tracing::warn!(seconds = silent.as_secs(), "the agent gives no sign of life");
+                talk.stalled(&mut job, execution, dialogue);
             }
             None => break,
         }
     }
     transcript.finish()?;
-    let Talk { lines, stderr, is_asked, is_closed, .. } = talk;
+    let asked = talk.asked(execution);
+    let Talk { lines, stderr, is_closed, .. } = talk;
     let mut voice = Voice::new(execution, &redactor);
     if let Some(last) = lines.finish() {
         dialogue.hear(&last.text(), &mut voice);
@@ -157,10 +169,10 @@ pub(in crate::agent) async fn converse(
     };
     // One that left because it was asked to was stopped too. One that had said all and had to be
     // shown the door was not.
-    let asked = is_asked.then(|| execution.stopped_by());
+    let was_seen_off = is_closed && finished.stopped_by.is_some();
     finished.stopped_by = if is_closed { asked } else { finished.stopped_by.or(asked) };
     // What it said is in the dialogue.
-    Ok(Ok(Ran { finished, stdout: Tail::new(0), stderr, redactor }))
+    Ok(Ok(Ran { finished, was_seen_off, stdout: Tail::new(0), stderr, redactor }))
 }
 
 /// Where a conversation stands.
@@ -171,8 +183,12 @@ struct Talk<'a> {
     stderr: Tail,
     /// Whether the execution was cancelled and the program knows.
     is_asked: bool,
+    /// Whether it was silent for too long and was asked to stop for that.
+    is_stalled: bool,
     is_busy: bool,
+    /// Whether it said how it ended: all that is left for it is to go.
     is_closed: bool,
+    standing: Standing,
     /// When a program that should go is ended.
     leave_at: Option<Instant>,
 }
@@ -185,8 +201,10 @@ impl<'a> Talk<'a> {
             lines: Lines::new(LINE_BYTES_MAX),
             stderr: Tail::new(REASON_BYTES),
             is_asked: false,
+            is_stalled: false,
             is_busy: false,
             is_closed: false,
+            standing: Standing::Open,
             leave_at: None,
         }
     }
@@ -218,9 +236,53 @@ impl<'a> Talk<'a> {
             self.is_busy = dialogue.is_busy();
             if self.is_busy { job.ignore_silence() } else { job.mind_silence() }
         }
-        if dialogue.is_over() && !self.is_closed {
-            self.is_closed = true;
+        let before = std::mem::replace(&mut self.standing, dialogue.standing());
+        if self.standing == before {
+            return;
+        }
+        self.is_closed = self.standing != Standing::Open;
+        let patience = match self.standing {
+            // It has begun with another answer.
+            Standing::Open => None,
+            Standing::Answered => Some(self.grace.max(ANOTHER_ANSWER)),
+            Standing::Over => Some(self.grace),
+        };
+        if let Some(patience) = patience {
             job.hang_up();
+            self.leave_at = Instant::now().checked_add(patience);
+        } else if !self.is_asked && !self.is_stalled {
+            self.leave_at = None;
+        }
+    }
+
+    /// Who or what ended it, if it was asked to.
+    fn asked(&self, execution: &Execution) -> Option<StoppedBy> {
+        match (self.is_asked, self.is_stalled) {
+            (true, _) => Some(execution.stopped_by()),
+            (false, true) => Some(StoppedBy::Stall),
+            (false, false) => None,
+        }
+    }
+
+    fn stopped_by(&self, execution: &Execution) -> StoppedBy {
+        self.asked(execution).unwrap_or_else(|| execution.stopped_by())
+    }
+
+    /// It is asked to stop, so that it can still tell what it used. One that can not be asked is
+    /// ended by its job, if it goes on in silence.
+    fn stalled(&mut self, job: &mut Job, execution: &Execution, dialogue: &mut impl Dialogue) {
+        if self.is_closed {
+            self.leave_at = Some(Instant::now());
+            return;
+        }
+        if self.is_asked || self.is_stalled {
+            return;
+        }
+        let mut voice = Voice::new(execution, self.redactor);
+        if dialogue.ask_to_stop(&mut voice) == Asked::InWords {
+            self.is_stalled = true;
+            voice.speak(job);
+            job.ignore_silence();
             self.leave_at = Instant::now().checked_add(self.grace);
         }
     }
