@@ -35,7 +35,7 @@ pub(super) struct Ran {
 pub(super) async fn supervise(
     spec: Spec,
     prompt: &Prompt,
-    execution: &Execution,
+    execution: &mut Execution,
     mut wake: impl Wake,
 ) -> Result<std::result::Result<Ran, End>> {
     let redactor = Redactor::from_environment(prompt.environment.iter().cloned());
@@ -53,9 +53,13 @@ pub(super) async fn supervise(
     loop {
         let event = tokio::select! {
             event = job.next() => event,
-            () = execution.cancelled().cancelled(), if !is_asked => {
+            () = execution.cancelled.cancelled(), if !is_asked => {
                 is_asked = true;
                 job.request_stop(execution.stopped_by());
+                continue;
+            }
+            Some(_) = execution.inbox.pop() => {
+                say_unheard();
                 continue;
             }
             () = wake.wait() => {
@@ -81,6 +85,11 @@ pub(super) async fn supervise(
         return Err("a job that has no more events has not finished".into());
     };
     Ok(Ok(Ran { finished, was_seen_off: false, stdout, stderr, redactor }))
+}
+
+/// Nothing that people say is lost without a word: it stays among the events of the run.
+fn say_unheard() {
+    tracing::warn!("a message did not reach the agent, which does not listen while it works");
 }
 
 /// Something that an adapter does now and then beside the process.

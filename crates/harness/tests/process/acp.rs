@@ -265,6 +265,55 @@ answer 4 '{"stopReason":"end_turn"}'
     assert!(chosen.contains("session/set_model") && chosen.contains("big"), "{chosen}");
 }
 
+/// What a person says is a prompt of its own, once the turn is over.
+pub(crate) fn acp_agents_hear_what_people_say() {
+    let place = Place::new();
+    let rest = r#"
+sh -c 'exec 9>"$HARNESS_ROLL"; echo here >&9'
+read -r line < ../told
+say TASK_COMPLETE
+answer 4 '{"stopReason":"end_turn","usage":{"inputTokens":30,"outputTokens":5}}'
+hear
+say 'Left alone.'
+answer 5 '{"stopReason":"end_turn","usage":{"inputTokens":7,"outputTokens":1}}'
+"#;
+    let agent = program(place.path(), rest);
+    let begun = place.say("leave the parser alone");
+    let (end, _) = within(execute(agent, place.prompt("x"), begun)).unwrap();
+    let usage = Usage { input_tokens: 37, output_tokens: 6, cost_usd: None };
+    assert_eq!(end, End::Finished { final_text: "TASK_COMPLETE\n\nLeft alone.".to_owned(), usage });
+    let asked = fs::read_to_string(place.path().join("asked")).unwrap();
+    let last: serde_json::Value = serde_json::from_str(asked.lines().last().unwrap()).unwrap();
+    assert_eq!(last["params"]["prompt"][0]["text"], "leave the parser alone");
+}
+
+/// Money of an agent that has a price is counted from its tokens alone, and helpers are others.
+pub(crate) fn what_is_not_ours_is_not_counted() {
+    let place = Place::new();
+    let rest = r#"
+update '{"sessionUpdate":"usage_update","used":1,"size":2,"cost":{"amount":0.75,"currency":"USD"}}'
+echo '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s-2","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"TASK_COMPLETE"}}}}'
+answer 4 '{"stopReason":"end_turn","usage":{"inputTokens":30,"outputTokens":5}}'
+"#;
+    let (end, ..) = run(&place, program(place.path(), rest).priced());
+    let usage = Usage { input_tokens: 30, output_tokens: 5, cost_usd: None };
+    assert_eq!(end, End::Finished { final_text: String::new(), usage });
+}
+
+/// The caller starts afresh then, with a whole prompt.
+pub(crate) fn a_session_of_acp_that_is_gone_is_named() {
+    let place = Place::new();
+    let agent = program(place.path(), "");
+    let gone = "echo '{\"id\":2,\"error\":{\"code\":-32602,\"message\":\"no such session\"}}'; cat > /dev/null";
+    let text = BEGINS.replace("answer 2 '{\"sessionId\":\"s-1\"}'", gone);
+    fs::write(place.path().join("agent"), text).unwrap();
+    let kept = KeptContext { session: "s-0".to_owned(), used: Usage::default() };
+    let (end, _, asked) = run_in(&place, agent, Some(kept));
+    let End::Failed { detail, .. } = end else { panic!("{end:?}") };
+    assert_eq!(detail, "session/load failed: no such session");
+    assert!(asked.lines().last().unwrap().contains("session/load"), "{asked}");
+}
+
 pub(crate) fn an_acp_agent_is_asked_to_stop_in_its_words() {
     let place = Place::new();
     let rest = r#"

@@ -36,6 +36,7 @@ fn end_with(lines: &[&str], exit: i32, stderr: &str) -> End {
         api_error: heard.api_error.as_deref(),
         limit_until: heard.limit_until,
         noise_lines: heard.noise_lines,
+        missed_lines: heard.missed_lines,
         exit: Exit::Code(exit),
         crash,
         usage: heard.account.all(),
@@ -55,6 +56,7 @@ fn a_turn_is_told_as_it_goes() {
     let expected = [
         AgentEvent::Session("s-1".to_owned()),
         AgentEvent::Usage(usage(123, 1, None)),
+        AgentEvent::Context { used_tokens: 124, window_tokens: 200_000 },
         AgentEvent::Text("I begin.".to_owned()),
         AgentEvent::ToolStart { name: name(), input },
         AgentEvent::ToolEnd { name: name(), result: Some(json!("done")), is_error: false },
@@ -172,6 +174,8 @@ fn the_reset_of_a_limit_is_kept() {
     let until = Some(Timestamp::from_seconds(1_893_553_445));
     assert_eq!(end_with(&[allowed, result], 1, ""), End::Limited { until: None });
     assert_eq!(end_with(&[limit, result], 1, ""), End::Limited { until });
+    let late = limit.replace("1893553445", "1893553445000");
+    assert_eq!(end_with(&[&late, result], 1, ""), End::Limited { until });
     let (_, told, _) = hear(&[allowed, limit]);
     assert_eq!(told, [AgentEvent::Limit { until }]);
     // A limit that was lifted by the time of the result is none.
@@ -236,6 +240,26 @@ fn it_is_asked_to_hand_over_once_before_its_context_is_full() {
         assert_eq!(asked.len(), replies, "{window}: {asked:?}");
         let words = |reply: &Reply| matches!(reply, Reply::Say(v) if v["type"] == "user");
         assert!(asked.iter().all(words), "{asked:?}");
+    }
+}
+
+#[test]
+fn a_context_of_unknown_size_is_as_large_as_is_usual() {
+    for (model, tokens, replies) in [
+        ("claude-x", "149000", 0),
+        ("claude-x", "150000", 1),
+        ("claude-x[1m]", "150000", 0),
+        ("claude-x[1m]", "750000", 1),
+    ] {
+        let mut heard = Heard::new(Costs::Told, 0, Some(0.75));
+        let init = INIT.replace("claude-x", model);
+        let says = SAYS.replace(":100,", &format!(":{tokens},"));
+        let mut asked = Vec::new();
+        for line in [init, says] {
+            asked.extend(heard.take(parse(line.as_bytes()).unwrap(), drop));
+        }
+        assert_eq!(asked.len(), replies, "{model} {tokens}");
+        assert_eq!(heard.window, 0, "it was not told");
     }
 }
 

@@ -7,10 +7,11 @@ use harness_core::agent::{AgentEvent, End, StoppedBy};
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
-use super::{REASON_BYTES, Ran, Tail, not_started};
+use super::{REASON_BYTES, Ran, Tail, not_started, say_unheard};
 use crate::{
     agent::{Execution, Prompt},
     error::Result,
+    hub::Message,
     process::{Chunk, Event, Job, Lines, Redactor, Source, Spec, State, Transcript},
 };
 
@@ -24,11 +25,19 @@ pub(in crate::agent) trait Dialogue: Send {
     /// Takes one line of standard output. Whatever it is: it is only a line.
     fn hear(&mut self, line: &str, voice: &mut Voice<'_>);
 
+    /// A line was longer than a message can be, and is lost.
+    fn miss(&mut self) {}
+
     /// Whether a tool is known to run, so that silence means nothing.
     fn is_busy(&self) -> bool;
 
     /// How far it is. One that has said all may go; one that stays is ended after a while.
     fn standing(&self) -> Standing;
+
+    /// Passes on what somebody says to it while it works. `false`: it does not listen.
+    fn told(&mut self, _words: &str, _: &mut Voice<'_>) -> bool {
+        false
+    }
 
     /// Asks the program to stop, where there is a way to. It gets some time to do so.
     fn ask_to_stop(&mut self, _: &mut Voice<'_>) -> Asked {
@@ -99,6 +108,23 @@ impl<'a> Voice<'a> {
         }
     }
 
+    /// An event without the secrets in its words.
+    pub(in crate::agent) fn event(&self, event: AgentEvent) -> AgentEvent {
+        match event {
+            AgentEvent::Text(text) => AgentEvent::Text(self.text(&text)),
+            AgentEvent::Thinking(text) => AgentEvent::Thinking(self.text(&text)),
+            AgentEvent::ToolStart { name, input } => {
+                let input = input.map(|input| self.value(&input));
+                AgentEvent::ToolStart { name: self.text(&name), input }
+            }
+            AgentEvent::ToolEnd { name, result, is_error } => {
+                let result = result.map(|result| self.value(&result));
+                AgentEvent::ToolEnd { name: self.text(&name), result, is_error }
+            }
+            other => other,
+        }
+    }
+
     /// Writes a line to the program's standard input.
     pub(in crate::agent) fn say(&mut self, message: &Value) {
         self.said.extend_from_slice(message.to_string().as_bytes());
@@ -115,7 +141,7 @@ impl<'a> Voice<'a> {
 pub(in crate::agent) async fn converse(
     spec: Spec,
     prompt: &Prompt,
-    execution: &Execution,
+    execution: &mut Execution,
     dialogue: &mut impl Dialogue,
 ) -> Result<std::result::Result<Ran, End>> {
     let known = prompt.environment.iter().chain(&spec.environment).cloned();
@@ -133,8 +159,13 @@ pub(in crate::agent) async fn converse(
     let mut talk = Talk::new(&redactor, grace);
     loop {
         let event = tokio::select! {
-            event = job.next() => event,
-            () = execution.cancelled().cancelled(), if !talk.is_asked => {
+            // What people said goes before what the program says next.
+            biased;
+            Some(message) = execution.inbox.pop() => {
+                talk.pass_on(&message, &mut job, execution, dialogue);
+                continue;
+            }
+            () = execution.cancelled.cancelled(), if !talk.is_asked => {
                 talk.stop(&mut job, execution, dialogue);
                 continue;
             }
@@ -143,6 +174,7 @@ pub(in crate::agent) async fn converse(
                 job.request_stop(talk.stopped_by(execution));
                 continue;
             }
+            event = job.next() => event,
         };
         match event {
             Some(Event::Output(chunk)) => {
@@ -160,8 +192,10 @@ pub(in crate::agent) async fn converse(
     let asked = talk.asked(execution);
     let Talk { lines, stderr, is_closed, .. } = talk;
     let mut voice = Voice::new(execution, &redactor);
-    if let Some(last) = lines.finish() {
-        dialogue.hear(&last.text(), &mut voice);
+    match lines.finish() {
+        Some(last) if last.cut_bytes > 0 => dialogue.miss(),
+        Some(last) => dialogue.hear(&last.text(), &mut voice),
+        None => {}
     }
     dialogue.ended(&mut voice);
     let State::Finished(mut finished) = job.state().clone() else {
@@ -222,12 +256,27 @@ impl<'a> Talk<'a> {
         let mut voice = Voice::new(execution, self.redactor);
         for line in self.lines.push(&chunk.bytes) {
             // What was cut is no message, whatever it began with.
-            if line.cut_bytes == 0 {
-                dialogue.hear(&String::from_utf8_lossy(&line.bytes), &mut voice);
+            match line.cut_bytes {
+                0 => dialogue.hear(&String::from_utf8_lossy(&line.bytes), &mut voice),
+                _ => dialogue.miss(),
             }
         }
         voice.speak(job);
         self.follow(job, dialogue);
+    }
+
+    fn pass_on(
+        &self,
+        message: &Message,
+        job: &mut Job,
+        execution: &Execution,
+        dialogue: &mut impl Dialogue,
+    ) {
+        let mut voice = Voice::new(execution, self.redactor);
+        if self.is_closed || self.is_asked || !dialogue.told(&message.content, &mut voice) {
+            return say_unheard();
+        }
+        voice.speak(job);
     }
 
     /// Silence counts while no tool runs; one who has said all is seen off.
