@@ -70,6 +70,8 @@ pub struct Iterate {
     last_text: Option<String>,
     blanks: u32,
     used_tool: bool,
+    /// The execution under way goes on in a context that was kept, and nothing came of it yet.
+    takes_up: bool,
     /// It said so by another road than its final text.
     promised: bool,
     /// When the execution under way started.
@@ -110,6 +112,7 @@ impl Iterate {
             last_text,
             blanks: 0,
             used_tool: false,
+            takes_up: false,
             promised: false,
             started: Timestamp::default(),
             context: None,
@@ -180,6 +183,7 @@ impl Iterate {
             self.context = None;
         }
         (self.started, self.used_tool, self.promised) = (now, false, false);
+        self.takes_up = self.context.is_some();
         let turn = Turn {
             number: self.number,
             cause: self.cause.clone(),
@@ -342,6 +346,7 @@ impl Iterate {
     fn told(&mut self, event: AgentEvent) -> Step {
         match event {
             AgentEvent::Usage(usage) => {
+                self.takes_up &= usage.tokens() == 0;
                 if let Some(context) = &mut self.context {
                     context.used += usage;
                 }
@@ -355,7 +360,7 @@ impl Iterate {
                 self.aside(RunStep::Session(id))
             }
             AgentEvent::ToolStart { .. } => {
-                self.used_tool = true;
+                (self.used_tool, self.takes_up) = (true, false);
                 Next::Wait
             }
             AgentEvent::Promised => {

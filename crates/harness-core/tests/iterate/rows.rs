@@ -199,6 +199,30 @@ fn a_blank_turn_goes_on_in_its_context_where_that_can_be_taken_up() {
 }
 
 #[test]
+fn a_context_that_is_gone_is_replaced_in_the_same_row() {
+    let session = |id: &str| Input::Told(AgentEvent::Session(id.into()));
+    let resumed = || {
+        Loop::at_work(brief())
+            .tell(session("s-1"), "session s-1")
+            .tell(ok(), "wait")
+            .tell(worked(finished("")), "work 0 first in s-1 after 0")
+    };
+    for kind in [FailureKind::Crashed, FailureKind::Protocol, FailureKind::Config] {
+        resumed()
+            .tell(worked(failed(kind)), "work 0 first")
+            // Once: a fresh one that fails has failed.
+            .tell(worked(failed(FailureKind::Crashed)), "look");
+    }
+    // One that began to work in it has failed by itself.
+    resumed()
+        .tell(used(12, None), "spend 12")
+        .tell(spent(12, None), "wait")
+        .tell(worked(failed(FailureKind::Crashed)), "look");
+    let tool = AgentEvent::ToolStart { name: "Write".into(), input: None };
+    resumed().tell(Input::Told(tool), "wait").tell(worked(failed(FailureKind::Crashed)), "look");
+}
+
+#[test]
 fn what_is_stored_of_an_iteration_is_what_was_seen() {
     use harness_core::{CommitId, command::RunStep, machine::iterate::Ended, run::Ending};
     let commit = |text: &str| CommitId::parse(text).ok();

@@ -37,7 +37,8 @@ impl Place {
         for part in ["tree", "state"] {
             fs::create_dir(folder.path().join(part)).unwrap();
         }
-        let made = Command::new("mkfifo").arg(folder.path().join("roll")).status().unwrap();
+        let pipes = ["roll", "told"].map(|name| folder.path().join(name));
+        let made = Command::new("mkfifo").args(pipes).status().unwrap();
         assert!(made.success());
         Place { folder }
     }
@@ -67,6 +68,12 @@ impl Place {
             name: "execution-1".to_owned(),
             folder: self.path().join("state"),
         }
+    }
+
+    /// Says something to the agent once somebody has written to the first pipe; the second one,
+    /// `told`, is written to when that was said.
+    pub fn say(&self, words: &'static str) -> Begun {
+        Begun::Say { begun: self.watch(), words, told: self.path().join("told") }
     }
 
     /// Tells once when somebody has opened the pipe and written to it, and once more when nobody
@@ -108,13 +115,20 @@ where
         .state(|(): &()| ())
         .run(async move |cx: &mut Cx<'_, (), One<A>>| {
             let begun = begun.lock().unwrap().take();
-            if let Some(Begun::Cancel(told)) = begun {
-                let token = cx.cancelled().clone();
-                thread::spawn(move || {
+            let (token, hub) = (cx.cancelled().clone(), cx.hub().clone());
+            thread::spawn(move || match begun {
+                Some(Begun::Cancel(told)) => {
                     told.recv_timeout(LONG).unwrap();
                     token.cancel();
-                });
-            }
+                }
+                Some(Begun::Say { begun, words, told }) => {
+                    begun.recv_timeout(LONG).unwrap();
+                    hub.send_to_run("run-0", words);
+                    // Waits for the one who reads it.
+                    let _ = fs::write(told, "\n");
+                }
+                Some(Begun::Nothing) | None => {}
+            });
             cx.execute(|one| &one.agent, prompt.clone()).await
         });
     let done = flow.create_in(Hub::new("session"), ()).run().await?;
@@ -125,6 +139,7 @@ where
 pub enum Begun {
     Nothing,
     Cancel(mpsc::Receiver<()>),
+    Say { begun: mpsc::Receiver<()>, words: &'static str, told: PathBuf },
 }
 
 /// A script, and whether it ended as it should.
@@ -197,6 +212,20 @@ where
     one_that_is_cancelled_says_so(agent()).await;
     one_that_is_dropped_is_gone(agent()).await;
     a_work_tree_that_is_not_there_is_said(agent()).await;
+}
+
+/// Further, for adapters that hear how a turn ends before its program does. The program under test
+/// stays after its last word as long as the file `stays` lies beside the work tree.
+pub async fn converses<A>(agent: A)
+where
+    A: Agent<Input = Prompt, Output = End>,
+{
+    let place = Place::new();
+    let prompt = place.prompt("touch ../stays");
+    let (end, _) = execute(agent, prompt, Begun::Nothing).await.unwrap();
+    let kept =
+        |end: &End| matches!(end, End::Finished { final_text, .. } if final_text.contains(PROMISE));
+    assert!(kept(&end), "says all and stays: {end:?}");
 }
 
 /// In a session of its own, reparented, deaf to TERM, with the output still open.

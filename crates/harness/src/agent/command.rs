@@ -6,7 +6,7 @@ use std::{ffi::OsString, path::Path};
 
 use harness_core::{
     agent::{End, FailureKind},
-    promise::without_echo,
+    promise::{Match, is_kept, without_echo},
 };
 
 use super::{Agent, Execution, Prompt, supervise::supervise};
@@ -100,12 +100,18 @@ impl Agent for CommandAgent {
         let (failed, limit) = (ran.finished.exit != Exit::Code(0), events.limit());
         Ok(match (ran.improper(), limit) {
             (Some(_), Some(until)) if failed => End::Limited { until },
-            (Some(end), _) => could_not_run(ran.finished.exit).unwrap_or(end),
+            (Some(end), _) => could_not_run(ran.finished.exit, end),
             (None, _) => {
                 // Whoever prints its prompt has not promised what the prompt asks for.
                 let said = ran.final_text();
                 let final_text = without_echo(&said, &prompt.text).into_owned();
-                End::Finished { final_text, usage: events.usage() }
+                match events.last_limit() {
+                    // Some think that to be stopped by a limit is a success.
+                    Some(until) if !is_kept(&final_text, &prompt.promise, Match::Token) => {
+                        End::Limited { until }
+                    }
+                    _ => End::Finished { final_text, usage: events.usage() },
+                }
             }
         })
     }
@@ -122,13 +128,15 @@ pub(super) fn split(command: &str) -> std::result::Result<Vec<String>, BadComman
 
 /// By what shells and launchers mean with these: no iteration is burnt on a program that is not
 /// there.
-fn could_not_run(exit: Exit) -> Option<End> {
-    let (kind, detail) = match exit {
-        Exit::Code(127) => (FailureKind::NotFound, "exit code 127: the program was not found"),
-        Exit::Code(126) => (FailureKind::Config, "exit code 126: the program can not be run"),
-        _ => return None,
+fn could_not_run(exit: Exit, end: End) -> End {
+    let (kind, what) = match exit {
+        Exit::Code(127) => (FailureKind::NotFound, "the program was not found"),
+        Exit::Code(126) => (FailureKind::Config, "the program can not be run"),
+        _ => return end,
     };
-    Some(End::Failed { kind, detail: detail.to_owned() })
+    // Which one is in what it wrote, behind its exit code.
+    let End::Failed { detail, .. } = end else { return end };
+    End::Failed { kind, detail: format!("{what}: {detail}") }
 }
 
 impl Reason {

@@ -47,7 +47,14 @@ const AUTH: &[&str] = &[
 ];
 const REFUSED: &[&str] =
     &["content_filter", "content filter", "content policy", "policy violation", "flagged"];
-const CONFIG: &[&str] = &["does not exist", "model_not_found", "not inside a trusted directory"];
+const CONFIG: &[&str] = &[
+    "does not exist",
+    "model_not_found",
+    "not inside a trusted directory",
+    "error loading config",
+    "failed to load config",
+    "invalid config",
+];
 const NETWORK: &[&str] = &[
     "stream disconnected",
     "high demand",

@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-pub(super) use converse::{Asked, Dialogue, Voice, converse};
+pub(super) use converse::{Asked, Dialogue, Standing, Voice, converse};
 
 /// What is kept of standard output: the final text is its end.
 pub(super) const FINAL_BYTES: usize = 1024 * 1024;
@@ -24,6 +24,8 @@ const REASON_BYTES: usize = 2 * 1024;
 /// How the process ended and the end of what it wrote.
 pub(super) struct Ran {
     pub(super) finished: Finished,
+    /// It had said all and stayed: its exit is our doing and says nothing.
+    was_seen_off: bool,
     stdout: Tail,
     stderr: Tail,
     pub(super) redactor: Redactor,
@@ -33,7 +35,7 @@ pub(super) struct Ran {
 pub(super) async fn supervise(
     spec: Spec,
     prompt: &Prompt,
-    execution: &Execution,
+    execution: &mut Execution,
     mut wake: impl Wake,
 ) -> Result<std::result::Result<Ran, End>> {
     let redactor = Redactor::from_environment(prompt.environment.iter().cloned());
@@ -51,9 +53,13 @@ pub(super) async fn supervise(
     loop {
         let event = tokio::select! {
             event = job.next() => event,
-            () = execution.cancelled().cancelled(), if !is_asked => {
+            () = execution.cancelled.cancelled(), if !is_asked => {
                 is_asked = true;
                 job.request_stop(execution.stopped_by());
+                continue;
+            }
+            Some(_) = execution.inbox.pop() => {
+                say_unheard();
                 continue;
             }
             () = wake.wait() => {
@@ -78,7 +84,12 @@ pub(super) async fn supervise(
     let State::Finished(finished) = job.state().clone() else {
         return Err("a job that has no more events has not finished".into());
     };
-    Ok(Ok(Ran { finished, stdout, stderr, redactor }))
+    Ok(Ok(Ran { finished, was_seen_off: false, stdout, stderr, redactor }))
+}
+
+/// Nothing that people say is lost without a word: it stays among the events of the run.
+fn say_unheard() {
+    tracing::warn!("a message did not reach the agent, which does not listen while it works");
 }
 
 /// Something that an adapter does now and then beside the process.
@@ -112,6 +123,9 @@ impl Ran {
     pub(super) fn improper(&self) -> Option<End> {
         if let Some(by) = self.finished.stopped_by {
             return Some(End::Stopped { by });
+        }
+        if self.was_seen_off {
+            return None;
         }
         let how = match self.finished.exit {
             Exit::Code(0) => return None,

@@ -8,7 +8,7 @@ use harness::{
     core::agent::{End, FailureKind, KeptContext, StoppedBy, Usage},
     process::Allowed,
 };
-use harness_sim::conformance::agent::{Begun, Place, conforms, execute};
+use harness_sim::conformance::agent::{Begun, Place, conforms, converses, execute};
 
 use crate::{
     codex::{name, show},
@@ -39,6 +39,7 @@ code=$?
 echo
 say TASK_COMPLETE
 answer 4 '{"stopReason":"end_turn"}'
+[ ! -e ../stays ] || exec sleep 100000
 cat > /dev/null
 "#;
 
@@ -74,6 +75,7 @@ pub(crate) fn acp_conforms() {
     let folder = tempfile::tempdir().unwrap();
     let agent = program(folder.path(), RUNS_ITS_PROMPT);
     within(conforms(|| agent.clone()));
+    within(converses(agent));
 }
 
 pub(crate) fn a_turn_by_acp_is_told() {
@@ -166,6 +168,26 @@ answer 4 '{"stopReason":"REASON"}'
     }
 }
 
+/// What a question leaves out is what was told of its call before.
+pub(crate) fn acp_agents_are_taken_at_their_word() {
+    let question = r#"
+update '{"sessionUpdate":"tool_call","toolCallId":"t","title":"Edit it","status":"pending",CALL}'
+echo '{"jsonrpc":"2.0","id":"q","method":"session/request_permission","params":{"sessionId":"s-1","toolCall":{"toolCallId":"t","title":"Edit it"},"options":[{"optionId":"O","kind":"allow_once"},{"optionId":"N","kind":"reject_once"}]}}'
+hear
+answer 4 '{"stopReason":"end_turn"}'
+"#;
+    for (call, option) in [
+        (r#""kind":"edit","locations":[{"path":"hello.txt"}]"#, "O"),
+        (r#""kind":"edit","rawInput":{"file_path":"/etc/passwd"}"#, "N"),
+        (r#""kind":"edit","rawInput":{}"#, "N"),
+    ] {
+        let (_, _, asked) = after(&question.replace("CALL", call));
+        let answer: serde_json::Value =
+            serde_json::from_str(asked.lines().last().unwrap()).unwrap();
+        assert_eq!(answer["result"]["outcome"]["optionId"], option, "{call}");
+    }
+}
+
 pub(crate) fn acp_agents_say_why_they_ended() {
     let refuses = |code: i32, message: &str| {
         format!(
@@ -241,6 +263,55 @@ answer 4 '{"stopReason":"end_turn"}'
     assert_eq!(name(&end), "Finished", "{end:?}");
     let chosen = asked.lines().nth(2).unwrap();
     assert!(chosen.contains("session/set_model") && chosen.contains("big"), "{chosen}");
+}
+
+/// What a person says is a prompt of its own, once the turn is over.
+pub(crate) fn acp_agents_hear_what_people_say() {
+    let place = Place::new();
+    let rest = r#"
+sh -c 'exec 9>"$HARNESS_ROLL"; echo here >&9'
+read -r line < ../told
+say TASK_COMPLETE
+answer 4 '{"stopReason":"end_turn","usage":{"inputTokens":30,"outputTokens":5}}'
+hear
+say 'Left alone.'
+answer 5 '{"stopReason":"end_turn","usage":{"inputTokens":7,"outputTokens":1}}'
+"#;
+    let agent = program(place.path(), rest);
+    let begun = place.say("leave the parser alone");
+    let (end, _) = within(execute(agent, place.prompt("x"), begun)).unwrap();
+    let usage = Usage { input_tokens: 37, output_tokens: 6, cost_usd: None };
+    assert_eq!(end, End::Finished { final_text: "TASK_COMPLETE\n\nLeft alone.".to_owned(), usage });
+    let asked = fs::read_to_string(place.path().join("asked")).unwrap();
+    let last: serde_json::Value = serde_json::from_str(asked.lines().last().unwrap()).unwrap();
+    assert_eq!(last["params"]["prompt"][0]["text"], "leave the parser alone");
+}
+
+/// Money of an agent that has a price is counted from its tokens alone, and helpers are others.
+pub(crate) fn what_is_not_ours_is_not_counted() {
+    let place = Place::new();
+    let rest = r#"
+update '{"sessionUpdate":"usage_update","used":1,"size":2,"cost":{"amount":0.75,"currency":"USD"}}'
+echo '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s-2","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"TASK_COMPLETE"}}}}'
+answer 4 '{"stopReason":"end_turn","usage":{"inputTokens":30,"outputTokens":5}}'
+"#;
+    let (end, ..) = run(&place, program(place.path(), rest).priced());
+    let usage = Usage { input_tokens: 30, output_tokens: 5, cost_usd: None };
+    assert_eq!(end, End::Finished { final_text: String::new(), usage });
+}
+
+/// The caller starts afresh then, with a whole prompt.
+pub(crate) fn a_session_of_acp_that_is_gone_is_named() {
+    let place = Place::new();
+    let agent = program(place.path(), "");
+    let gone = "echo '{\"id\":2,\"error\":{\"code\":-32602,\"message\":\"no such session\"}}'; cat > /dev/null";
+    let text = BEGINS.replace("answer 2 '{\"sessionId\":\"s-1\"}'", gone);
+    fs::write(place.path().join("agent"), text).unwrap();
+    let kept = KeptContext { session: "s-0".to_owned(), used: Usage::default() };
+    let (end, _, asked) = run_in(&place, agent, Some(kept));
+    let End::Failed { detail, .. } = end else { panic!("{end:?}") };
+    assert_eq!(detail, "session/load failed: no such session");
+    assert!(asked.lines().last().unwrap().contains("session/load"), "{asked}");
 }
 
 pub(crate) fn an_acp_agent_is_asked_to_stop_in_its_words() {

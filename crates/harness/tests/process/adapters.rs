@@ -95,6 +95,7 @@ pub(crate) fn a_command_tells_events() {
         tell '{"type":"checkpoint","step":1,"total":2,"description":"half"}'
         tell '{"type":"text","text":"hello"}'
         tell '{"type":"limit"}'
+        tell '{"type":"text","text":"on"}'
         printf '{"type":"usage","input_tokens":1}' >> "$HARNESS_EVENTS"
     "#;
     let prompt = place.prompt(script);
@@ -110,7 +111,7 @@ pub(crate) fn a_command_tells_events() {
             _ => None,
         })
         .collect();
-    assert_eq!(told, ["10", "hello", "1"]);
+    assert_eq!(told, ["10", "hello", "on", "1"]);
 }
 
 pub(crate) fn a_command_says_why_it_ended() {
@@ -119,6 +120,7 @@ pub(crate) fn a_command_says_why_it_ended() {
         (r#"{"type":"end","reason":"out_of_context"}"#, 0, End::OutOfContext),
         (r#"{"type":"end","reason":"refused"}"#, 1, End::Refused),
         (r#"{"type":"limit"}"#, 1, End::Limited { until: None }),
+        (r#"{"type":"limit"}"#, 0, End::Limited { until: None }),
         (
             r#"{"type":"limit","until":"2030-01-02T03:04:05Z"}"#,
             1,
@@ -138,11 +140,31 @@ pub(crate) fn a_command_says_why_it_ended() {
     }
 }
 
+pub(crate) fn commands_and_scripts_work_on_whatever_people_say() {
+    let script = r#"exec 9>"$HARNESS_ROLL"; echo here >&9; exec 9>&-; read -r line < ../told; echo TASK_COMPLETE"#;
+    let is_finished = |end: &End| matches!(end, End::Finished { .. });
+    let place = Place::new();
+    let begun = place.say("hurry");
+    let (end, _) =
+        within(execute(command("sh {prompt_file}"), place.prompt(script), begun)).unwrap();
+    assert!(is_finished(&end), "{end:?}");
+    let place = Place::new();
+    let begun = place.say("hurry");
+    let (end, _) = within(execute(ShellAgent, place.prompt(script), begun)).unwrap();
+    assert!(is_finished(&end), "{end:?}");
+}
+
 pub(crate) fn a_missing_program_is_said() {
     let place = Place::new();
     let end = end_of("no-such-agent --now", place.prompt("x"));
     let End::Failed { kind: FailureKind::NotFound, detail } = end else { panic!("{end:?}") };
     assert!(detail.contains("no-such-agent"), "{detail}");
+    let end = end_of("sh -c 'echo there is no nowhere >&2; exit 127'", place.prompt("x"));
+    let End::Failed { kind: FailureKind::NotFound, detail } = end else { panic!("{end:?}") };
+    assert!(detail.ends_with("exit code 127: there is no nowhere"), "{detail}");
+    // A promise that is kept goes before a limit.
+    let script = r#"echo '{"type":"limit"}' >> "$HARNESS_EVENTS"; echo TASK_COMPLETE"#;
+    assert_eq!(said("sh {prompt_file}", place.prompt(script)), "TASK_COMPLETE\n");
 }
 
 pub(crate) fn the_final_text_is_the_end_of_the_output() {

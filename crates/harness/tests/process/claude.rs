@@ -7,7 +7,7 @@ use harness::{
     agent::{ClaudeAgent, ClaudeSettings, Prompt},
     core::agent::{End, FailureKind, StoppedBy, Usage},
 };
-use harness_sim::conformance::agent::{Begun, Place, conforms, execute};
+use harness_sim::conformance::agent::{Begun, Place, conforms, converses, execute};
 
 use crate::stage::within;
 
@@ -19,6 +19,7 @@ const OBEYS: &str = r#"
     [ $code = 0 ] || exit $code
     echo
     echo '{"type":"result","subtype":"success","is_error":false,"terminal_reason":"completed","result":"TASK_COMPLETE"}'
+    [ ! -e ../stays ] || exec sleep 100000
 "#;
 
 fn script(folder: &Path, text: &str) -> PathBuf {
@@ -42,6 +43,7 @@ pub(crate) fn claude_conforms() {
     let folder = tempfile::tempdir().unwrap();
     let path = script(folder.path(), OBEYS);
     within(conforms(|| agent(&path, ClaudeSettings::default())));
+    within(converses(agent(&path, ClaudeSettings::default())));
 }
 
 /// Its input stays open for answers, and ends with the result: else this program would never end.
@@ -117,6 +119,51 @@ pub(crate) fn claude_is_interrupted_before_it_is_killed() {
     assert_eq!(cost, Some(0.25));
 }
 
+/// What a person says reaches it in its turn, and has to be answered before the turn is over.
+pub(crate) fn claude_hears_what_people_say() {
+    let place = Place::new();
+    let path = script(
+        place.path(),
+        r#"
+        read -r prompt
+        sh -c 'exec 9>"$HARNESS_ROLL"; echo here >&9'
+        read -r message
+        read -r line < ../told
+        printf '%s\n' "$message" > ../said
+        echo '{"type":"result","subtype":"success","is_error":false,"terminal_reason":"completed","result":"first"}'
+        cat
+        echo '{"type":"system","subtype":"init","session_id":"s"}'
+        echo '{"type":"result","subtype":"success","is_error":false,"terminal_reason":"completed","result":"second"}'
+        "#,
+    );
+    let begun = place.say("leave the parser alone");
+    let agent = agent(&path, ClaudeSettings::default());
+    let (end, _) = within(execute(agent, place.prompt("work"), begun)).unwrap();
+    let End::Finished { final_text, .. } = end else { panic!("{end:?}") };
+    assert_eq!(final_text, "first\n\nsecond");
+    let said = std::fs::read_to_string(place.path().join("said")).unwrap();
+    assert!(said.contains(r#""text":"leave the parser alone""#), "{said}");
+}
+
+/// Silence is asked about first, so that what it cost is heard here too.
+pub(crate) fn a_silent_claude_is_interrupted() {
+    let place = Place::new();
+    let text = r#"
+        read -r prompt
+        read -r request
+        case $request in *interrupt*) ;; *) exit 1;; esac
+        echo '{"type":"result","subtype":"error_during_execution","is_error":true,"terminal_reason":"aborted_streaming","total_cost_usd":0.25}'
+    "#;
+    let stall = Some(std::time::Duration::from_millis(100));
+    let more = ClaudeSettings { stall, ..ClaudeSettings::default() };
+    let mut prompt = place.prompt("work");
+    prompt.limits.grace = crate::stage::LONG;
+    let (end, events) = run(text, more, prompt, &place);
+    assert_eq!(end, End::Stopped { by: StoppedBy::Stall });
+    let is_cost = |event: &Event| matches!(event, Event::AgentUsage { cost_usd: Some(0.25), .. });
+    assert!(events.iter().any(is_cost), "{events:?}");
+}
+
 pub(crate) fn claude_sees_its_own_variables_and_no_others() {
     let place = Place::new();
     let mut prompt = place.prompt("env > ../seen");
@@ -143,6 +190,31 @@ pub(crate) fn claude_sees_its_own_variables_and_no_others() {
     let transcript = place.path().join("state/transcripts/execution-1.log");
     let transcript = std::fs::read_to_string(transcript).unwrap();
     assert!(transcript.starts_with("[redacted:OWN_TOKEN] [redacted:ANTHROPIC_API_KEY]\n"));
+}
+
+/// A secret that is a word of the protocol hides nothing of it.
+pub(crate) fn secrets_do_not_break_the_protocol_of_claude() {
+    let place = Place::new();
+    let mut prompt = place.prompt("x");
+    prompt.environment.push(("X_PASSWORD".into(), "completed".into()));
+    let text = r#"
+        echo '{"type":"assistant","message":{"id":"m","model":"x","content":[{"type":"text","text":"It is completed."}]}}'
+        echo '{"type":"result","subtype":"success","is_error":false,"terminal_reason":"completed","result":"TASK_COMPLETE, completed"}'
+    "#;
+    let (end, events) = run(text, ClaudeSettings::default(), prompt, &place);
+    let End::Finished { final_text, .. } = end else { panic!("{end:?}") };
+    assert_eq!(final_text, "TASK_COMPLETE, [redacted:X_PASSWORD]");
+    let said = |event: &Event| matches!(event, Event::AgentText { content, .. } if content == "It is [redacted:X_PASSWORD].");
+    assert!(events.iter().any(said), "{events:?}");
+}
+
+/// A result that is too long to be read is missed, and that is said.
+pub(crate) fn what_claude_says_at_too_great_length_is_named() {
+    let place = Place::new();
+    let text = r#"printf '{"type":"result","result":"'; head -c 17000000 /dev/zero | tr '\0' x; echo '"}'"#;
+    let (end, _) = run(text, ClaudeSettings::default(), place.prompt("x"), &place);
+    let End::Failed { kind: FailureKind::Protocol, detail } = end else { panic!("{end:?}") };
+    assert!(detail.contains("1 lines were longer than 16 MiB"), "{detail}");
 }
 
 pub(crate) fn claude_does_not_bypass_permissions_as_root() {

@@ -8,7 +8,7 @@ use harness::{
     core::agent::{End, FailureKind, KeptContext, Usage},
     process::Allowed,
 };
-use harness_sim::conformance::agent::{Begun, Place, conforms, execute};
+use harness_sim::conformance::agent::{Begun, Place, conforms, converses, execute};
 
 use crate::stage::within;
 
@@ -24,6 +24,7 @@ code=$?
 echo
 echo '{"type":"item.completed","item":{"id":"item_0","type":"agent_message","text":"TASK_COMPLETE"}}'
 echo '{"type":"turn.completed","usage":{"input_tokens":10,"output_tokens":1}}'
+[ ! -e ../stays ] || exec sleep 100000
 "#;
 
 /// Prints its prompt, which is what Codex would have printed, and ends as `EXIT` says.
@@ -52,6 +53,7 @@ pub(crate) fn codex_conforms() {
     let folder = tempfile::tempdir().unwrap();
     let agent = program(folder.path(), RUNS_ITS_PROMPT);
     within(conforms(|| agent.clone()));
+    within(converses(agent));
 }
 
 pub(crate) fn a_turn_of_codex_is_told() {
@@ -140,6 +142,7 @@ pub(crate) fn codex_says_why_it_ended() {
         (r#"{"type":"turn.started"}"#.to_owned(), "0", "Protocol"),
         (String::new(), "2", "Config"),
         (String::new(), "127", "NotFound"),
+        (failed("Error loading config.toml: TOML parse error at line 1"), "1", "Config"),
         // A turn that it completed, and then it went wrong.
         (r#"{"type":"turn.completed","usage":{}}"#.to_owned(), "1", "Crashed"),
         (r#"{"type":"turn.completed","usage":{}}"#.to_owned(), "0", "Finished"),
@@ -158,6 +161,16 @@ pub(crate) fn name(end: &End) -> String {
         End::Failed { kind, .. } => format!("{kind:?}"),
         other => format!("{other:?}").split([' ', '{']).next().unwrap().to_owned(),
     }
+}
+
+/// It does not listen while it works, and is not hindered by what people say.
+pub(crate) fn codex_works_on_whatever_people_say() {
+    let place = Place::new();
+    let script = r#"exec 9>"$HARNESS_ROLL"; echo here >&9; exec 9>&-; read -r line < ../told"#;
+    let begun = place.say("hurry");
+    let agent = program(place.path(), RUNS_ITS_PROMPT);
+    let (end, _) = within(execute(agent, place.prompt(script), begun)).unwrap();
+    assert_eq!(name(&end), "Finished");
 }
 
 pub(crate) fn a_thread_of_codex_can_be_resumed() {

@@ -61,14 +61,21 @@ fn main() -> ExitCode {
         adapters: shell_conforms, command_conforms, a_script_needs_instructions,
             a_command_gets_its_prompt, a_command_sees_no_more_than_it_may,
             a_command_tells_events, a_command_says_why_it_ended, a_missing_program_is_said,
+            commands_and_scripts_work_on_whatever_people_say,
             the_final_text_is_the_end_of_the_output;
         acp: acp_conforms, a_turn_by_acp_is_told, acp_agents_are_allowed_what_they_need,
+            acp_agents_are_taken_at_their_word,
             acp_agents_say_why_they_ended, a_session_of_acp_can_be_loaded_and_its_model_chosen,
-            an_acp_agent_is_asked_to_stop_in_its_words;
+            an_acp_agent_is_asked_to_stop_in_its_words,
+            acp_agents_hear_what_people_say, what_is_not_ours_is_not_counted,
+            a_session_of_acp_that_is_gone_is_named;
         codex: codex_conforms, a_turn_of_codex_is_told, codex_says_why_it_ended,
-            a_thread_of_codex_can_be_resumed;
-        claude: claude_conforms, claude_is_spoken_to, claude_is_interrupted_before_it_is_killed,
-            claude_sees_its_own_variables_and_no_others, claude_does_not_bypass_permissions_as_root;
+            a_thread_of_codex_can_be_resumed, codex_works_on_whatever_people_say;
+        claude: claude_conforms, claude_is_spoken_to, claude_hears_what_people_say, claude_is_interrupted_before_it_is_killed,
+            a_silent_claude_is_interrupted,
+            claude_sees_its_own_variables_and_no_others, claude_does_not_bypass_permissions_as_root,
+            secrets_do_not_break_the_protocol_of_claude,
+            what_claude_says_at_too_great_length_is_named;
         flood: a_gibibyte_takes_no_memory;
         #[cfg(target_os = "linux")]
         trees: children_that_outlive_the_agent_are_ended, one_that_holds_the_output_open_does_not_hang_us,

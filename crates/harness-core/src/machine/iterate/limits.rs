@@ -7,6 +7,9 @@ const FIRST_SECONDS: u64 = 60;
 /// No wait of our own is longer.
 const LONGEST_SECONDS: u64 = 30 * 60;
 
+/// No limit lasts longer: a month, and a bit for zones and clocks.
+const BELIEVED_SECONDS: u64 = 35 * 24 * 60 * 60;
+
 /// Who pays, and what is left.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Purse {
@@ -65,9 +68,11 @@ impl Agents {
         self.at_work
     }
 
-    /// The one at work is limited until then. A time that has passed already is no answer.
+    /// The one at work is limited until then. A time that has passed already is no answer, nor one
+    /// that nobody would wait for.
     pub(super) fn limited(&mut self, now: Timestamp, until: Option<Timestamp>) {
-        let until = until.filter(|until| *until > now).unwrap_or_else(|| {
+        let believed = |until: &Timestamp| *until > now && until.since(now) <= BELIEVED_SECONDS;
+        let until = until.filter(believed).unwrap_or_else(|| {
             let longest = FIRST_SECONDS << self.in_a_row.min(10);
             let longest = longest.min(LONGEST_SECONDS);
             // Between half of it and all of it.
@@ -125,6 +130,9 @@ mod tests {
         assert!(agents.next_free(at(0)).since(at(0)) <= FIRST_SECONDS);
         agents.limited(at(0), Some(at(9000)));
         assert_eq!(agents.next_free(at(0)), at(9000));
+        agents.answered();
+        agents.limited(at(0), Some(at(253_402_300_799)));
+        assert!(agents.next_free(at(0)).since(at(0)) <= FIRST_SECONDS);
     }
 
     #[test]

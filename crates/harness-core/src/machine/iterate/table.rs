@@ -27,6 +27,8 @@ impl Iterate {
             End::Failed { kind: FailureKind::NotFound | FailureKind::Auth, detail } => {
                 self.stop(StopReason::EnvSetup, detail.clone())
             }
+            // What it was to go on in is gone: it gets a whole prompt, in the same row.
+            End::Failed { .. } if self.takes_up => self.work(now),
             End::Failed { kind: FailureKind::Config, detail } => {
                 self.stop(StopReason::Config, detail.clone())
             }

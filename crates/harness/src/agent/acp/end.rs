@@ -42,7 +42,7 @@ fn stopped(session: &Session, ran: &Ran, why: &str) -> End {
     match why {
         "max_turn_requests" => End::CutShort { detail: "as many turns as it may take".to_owned() },
         "end_turn" => {
-            let final_text = ran.redactor.text(&session.message.text).into_owned();
+            let final_text = ran.redactor.text(&session.final_text()).into_owned();
             End::Finished { final_text, usage: session.meter.used() }
         }
         "max_tokens" => End::OutOfContext,

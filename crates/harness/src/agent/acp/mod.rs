@@ -83,6 +83,7 @@ pub struct AcpAgent {
     words: Vec<String>,
     model: Option<String>,
     window: Option<u64>,
+    is_priced: bool,
     leave: Leave,
     allowed: Allowed,
     tools: Option<ToolServer>,
@@ -103,6 +104,7 @@ impl AcpAgent {
             words: split(command)?,
             model: None,
             window: None,
+            is_priced: false,
             leave: Leave::WorkTree,
             allowed,
             tools: None,
@@ -130,6 +132,13 @@ impl AcpAgent {
         self
     }
 
+    /// The user has a price for tokens: what the agent says of money is not told.
+    #[must_use]
+    pub fn priced(mut self) -> AcpAgent {
+        self.is_priced = true;
+        self
+    }
+
     /// Gives it the harness's own tools.
     #[must_use]
     pub fn tools(mut self, server: Option<ToolServer>) -> AcpAgent {
@@ -151,6 +160,7 @@ impl AcpAgent {
             work_tree: prompt.work_tree.clone(),
             model: self.model.clone(),
             window: self.window,
+            is_priced: self.is_priced,
             policy: match self.leave {
                 Leave::WorkTree => Policy::Within(prompt.work_tree.clone()),
                 Leave::Anything => Policy::Anything,

@@ -26,8 +26,9 @@ pub(super) enum Decision {
 impl Policy {
     /// Picks by kind among the options of a `session/request_permission`: what allows least, or
     /// what rejects least.
-    pub(super) fn decide(&self, params: &Value) -> Decision {
-        if self.allows(&params["toolCall"])
+    /// `known` is what was told before of the same call.
+    pub(super) fn decide(&self, params: &Value, known: Option<&Claim>) -> Decision {
+        if self.allows(&params["toolCall"], known)
             && let Some(answer) = select(params, &["allow_once", "allow_always"])
         {
             return Decision::Allowed(answer);
@@ -36,19 +37,57 @@ impl Policy {
         Decision::Rejected(answer.unwrap_or_else(cancelled))
     }
 
-    fn allows(&self, tool_call: &Value) -> bool {
+    fn allows(&self, tool_call: &Value, known: Option<&Claim>) -> bool {
         let tree = match self {
             Policy::Anything => return true,
             Policy::Within(tree) => tree,
         };
-        match tool_call["kind"].as_str() {
+        let is_known = known.is_some();
+        let claim = Claim::read(tool_call).or(known);
+        let stays_within = || claim.paths.iter().all(|path| is_within(tree, Path::new(path)));
+        match claim.kind.as_deref() {
             Some("switch_mode") => false,
-            Some("edit" | "delete" | "move") => {
-                paths(tool_call).all(|path| is_within(tree, Path::new(path)))
-            }
-            _ => true,
+            // One that does not say what it changes may change anything.
+            Some("edit" | "delete" | "move") => !claim.paths.is_empty() && stays_within(),
+            Some(_) => true,
+            None => is_known && stays_within(),
         }
     }
+}
+
+/// What a call of a tool says that it does, as far as its leave depends on that.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Claim {
+    kind: Option<String>,
+    /// All files that it says it touches.
+    paths: Vec<String>,
+}
+
+impl Claim {
+    pub(super) fn read(tool_call: &Value) -> Claim {
+        let listed = |key: &str| tool_call[key].as_array().into_iter().flatten();
+        let places = listed("locations").chain(listed("content")).map(|place| &place["path"]);
+        let input = tool_call["rawInput"].as_object().into_iter().flatten();
+        let inputs = input.filter(|(key, _)| names_a_file(key)).map(|(_, value)| value);
+        let paths = places.chain(inputs).filter_map(Value::as_str).map(str::to_owned);
+        Claim { kind: tool_call["kind"].as_str().map(str::to_owned), paths: paths.collect() }
+    }
+
+    /// With what was told before, where this says nothing.
+    pub(super) fn or(self, before: Option<&Claim>) -> Claim {
+        let Some(before) = before else { return self };
+        Claim {
+            kind: self.kind.or_else(|| before.kind.clone()),
+            paths: if self.paths.is_empty() { before.paths.clone() } else { self.paths },
+        }
+    }
+}
+
+/// Agents spell it in many ways: `file_path`, `filePath`, `abs_path`.
+fn names_a_file(key: &str) -> bool {
+    let key = key.replace('_', "").to_ascii_lowercase();
+    ["path", "filepath", "filename", "abspath", "absolutepath", "notebookpath"]
+        .contains(&key.as_str())
 }
 
 /// The answer to a question that nobody answers any more.
@@ -62,12 +101,6 @@ fn select(params: &Value, kinds: &[&str]) -> Option<Value> {
     let option = kinds.iter().find_map(|kind| of_kind(kind))?;
     let id = option["optionId"].as_str()?;
     Some(json!({ "outcome": { "outcome": "selected", "optionId": id } }))
-}
-
-/// All files that a call says it touches.
-fn paths(tool_call: &Value) -> impl Iterator<Item = &str> {
-    let listed = |key: &str| tool_call[key].as_array().into_iter().flatten();
-    listed("locations").chain(listed("content")).filter_map(|place| place["path"].as_str())
 }
 
 /// Links are followed as far as there is something.
@@ -117,7 +150,11 @@ mod tests {
     }
 
     fn chosen(policy: &Policy, params: &Value) -> String {
-        let (Decision::Allowed(answer) | Decision::Rejected(answer)) = policy.decide(params);
+        after(policy, params, None)
+    }
+
+    fn after(policy: &Policy, params: &Value, known: Option<&Claim>) -> String {
+        let (Decision::Allowed(answer) | Decision::Rejected(answer)) = policy.decide(params, known);
         let outcome = &answer["outcome"];
         outcome["optionId"].as_str().or(outcome["outcome"].as_str()).unwrap().to_owned()
     }
@@ -150,5 +187,39 @@ mod tests {
         assert_eq!(chosen(&policy, &diff), "cancelled");
         assert_eq!(chosen(&Policy::Anything, &diff), "always");
         assert_eq!(chosen(&policy, &json!(null)), "cancelled");
+    }
+
+    #[test]
+    fn what_does_not_say_what_it_changes_is_rejected() {
+        let folder = tempfile::tempdir().unwrap();
+        let policy = Policy::Within(folder.path().to_owned());
+        let options = json!([{"optionId": "yes", "kind": "allow_once"},
+            {"optionId": "no", "kind": "reject_once"}]);
+        let asks = |call: Value, known: Option<Value>| {
+            let known = known.map(|known| Claim::read(&known));
+            let params = json!({"toolCall": call, "options": options});
+            after(&policy, &params, known.as_ref())
+        };
+        let inside = json!({"kind": "edit", "locations": [{"path": "file"}]});
+        for (call, known, expected) in [
+            (json!({"kind": "edit", "title": "Edit /etc/passwd"}), None, "no"),
+            (json!({"kind": "edit", "rawInput": {"file_path": "/etc/passwd"}}), None, "no"),
+            (json!({"kind": "edit", "rawInput": {"fileName": "file"}}), None, "yes"),
+            (
+                json!({"kind": "edit", "rawInput": {"abs_path": "/x"}, "locations": [{"path": "file"}]}),
+                None,
+                "no",
+            ),
+            (json!({"kind": "delete", "rawInput": {"command": "rm"}}), None, "no"),
+            (json!({"title": "anything"}), None, "no"),
+            (json!({"title": "the same"}), Some(inside.clone()), "yes"),
+            (json!({"rawInput": {"path": "/x"}}), Some(inside), "no"),
+            (json!({}), Some(json!({"kind": "edit"})), "no"),
+            (json!({}), Some(json!({"kind": "execute"})), "yes"),
+            (json!({}), Some(json!({"rawInput": {"path": "/x"}})), "no"),
+            (json!({}), Some(json!({})), "yes"),
+        ] {
+            assert_eq!(asks(call.clone(), known.clone()), expected, "{call} {known:?}");
+        }
     }
 }

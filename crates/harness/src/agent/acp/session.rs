@@ -1,6 +1,6 @@
 //! Our side of one session: what is asked, what is answered, and what is known at its end.
 
-use std::path::PathBuf;
+use std::{collections::VecDeque, path::PathBuf};
 
 use harness_core::agent::{AgentEvent, KeptContext};
 use serde_json::{Value, json};
@@ -13,11 +13,11 @@ use super::{
     wire::{self, Message, Problem},
 };
 use crate::{
-    agent::supervise::{Asked, Dialogue, FINAL_BYTES, Voice},
+    agent::supervise::{Asked, Dialogue, FINAL_BYTES, Standing, Voice},
     process::RedactedStream,
 };
 
-/// The numbers of our requests; there is one of each.
+/// The numbers of our requests; there is one of each, and further prompts count on.
 const INITIALIZE: u64 = 1;
 const OPEN: u64 = 2;
 const MODEL: u64 = 3;
@@ -44,6 +44,8 @@ pub(super) struct Wanted {
     pub(super) model: Option<String>,
     /// Of the context, in tokens, where the agent does not say.
     pub(super) window: Option<u64>,
+    /// The user has a price for tokens: what the agent says of money is not told.
+    pub(super) is_priced: bool,
     pub(super) policy: Policy,
     pub(super) kept: Option<KeptContext>,
     /// An entry of `mcpServers`.
@@ -54,6 +56,12 @@ pub(super) struct Wanted {
 pub(super) struct Session {
     wanted: Wanted,
     id: Option<String>,
+    /// How the session was opened.
+    opening: &'static str,
+    /// What people said to it meanwhile: each gets a turn of its own.
+    waiting: VecDeque<String>,
+    /// The final texts of the turns before this one.
+    earlier: Vec<String>,
     /// By a later process.
     can_be_loaded: bool,
     /// Before that, what comes is history.
@@ -88,6 +96,9 @@ impl Session {
         Session {
             wanted,
             id: None,
+            opening: "session/new",
+            waiting: VecDeque::new(),
+            earlier: Vec::new(),
             can_be_loaded: false,
             is_prompted: false,
             is_cancelled: false,
@@ -117,19 +128,23 @@ impl Session {
     fn answered(&mut self, id: u64, result: Result<Value, Problem>, voice: &mut Voice<'_>) {
         let what = match id {
             INITIALIZE => "initialize",
-            OPEN => "session/new",
+            OPEN => self.opening,
             MODEL => "the choice of the model",
-            PROMPT => "session/prompt",
+            _ if id == self.turn() => "session/prompt",
             _ => return,
         };
         match (id, result) {
             (_, Err(problem)) => self.said = Some(Said::Refused(what, problem)),
             (INITIALIZE, Ok(result)) => self.open(&result, voice),
             (OPEN, Ok(result)) => self.opened(&result, voice),
-            (MODEL, Ok(_)) => self.prompt(voice),
-            (PROMPT, Ok(result)) => self.stopped(&result, voice),
-            (_, Ok(_)) => {}
+            (MODEL, Ok(_)) => self.begin(voice),
+            (_, Ok(result)) => self.stopped(&result, voice),
         }
+    }
+
+    /// The number of the prompt that it works on.
+    fn turn(&self) -> u64 {
+        (self.earlier.len() as u64).saturating_add(PROMPT)
     }
 
     fn open(&mut self, result: &Value, voice: &mut Voice<'_>) {
@@ -144,8 +159,8 @@ impl Session {
             "cwd": self.wanted.work_tree,
             "mcpServers": self.wanted.tools.as_slice(),
         });
-        let method = match &self.wanted.kept {
-            None => "session/new",
+        match &self.wanted.kept {
+            None => {}
             Some(_) if !self.can_be_loaded => {
                 let what = "it can not go on with an earlier session".to_owned();
                 self.said = Some(Said::Unable(what));
@@ -153,10 +168,10 @@ impl Session {
             }
             Some(kept) => {
                 params["sessionId"] = json!(kept.session);
-                "session/load"
+                self.opening = "session/load";
             }
-        };
-        voice.say(&wire::request(OPEN, method, params));
+        }
+        voice.say(&wire::request(OPEN, self.opening, params));
     }
 
     fn opened(&mut self, result: &Value, voice: &mut Voice<'_>) {
@@ -169,7 +184,7 @@ impl Session {
             voice.tell(AgentEvent::Session(id.clone()));
         }
         self.id = Some(id.clone());
-        let Some(model) = &self.wanted.model else { return self.prompt(voice) };
+        let Some(model) = &self.wanted.model else { return self.begin(voice) };
         let options = result["configOptions"].as_array().into_iter().flatten();
         let mut options =
             options.filter(|option| option["category"] == "model" || option["id"] == "model");
@@ -185,23 +200,49 @@ impl Session {
         }
     }
 
-    fn prompt(&mut self, voice: &mut Voice<'_>) {
+    fn begin(&mut self, voice: &mut Voice<'_>) {
         self.is_prompted = true;
-        let text = json!([{ "type": "text", "text": self.wanted.prompt }]);
-        let params = json!({ "sessionId": self.id, "prompt": text });
-        voice.say(&wire::request(PROMPT, "session/prompt", params));
+        self.prompt(&self.wanted.prompt, voice);
     }
 
-    fn stopped(&mut self, result: &Value, voice: &Voice<'_>) {
+    fn prompt(&self, text: &str, voice: &mut Voice<'_>) {
+        let text = json!([{ "type": "text", "text": text }]);
+        let params = json!({ "sessionId": self.id, "prompt": text });
+        voice.say(&wire::request(self.turn(), "session/prompt", params));
+    }
+
+    fn stopped(&mut self, result: &Value, voice: &mut Voice<'_>) {
         self.flush(voice);
         let rest = Tokens::of_turn(result).and_then(|tokens| self.meter.turn(tokens));
         if let Some(usage) = rest {
             voice.tell(AgentEvent::Usage(usage));
         }
-        self.said = Some(match result["stopReason"].as_str() {
+        let reason = result["stopReason"].as_str();
+        let goes_on = reason == Some("end_turn") && !self.is_broken && !self.is_cancelled;
+        if goes_on && let Some(words) = self.waiting.pop_front() {
+            self.earlier.push(std::mem::take(&mut self.message).text);
+            self.meter.begin_turn();
+            return self.prompt(&words, voice);
+        }
+        if !self.waiting.is_empty() {
+            let count = self.waiting.len();
+            tracing::warn!(count, "the turn ended before the agent could be told all messages");
+        }
+        self.said = Some(match reason {
             Some(reason) => Said::Stopped(reason.to_owned()),
             None => Said::Strange("its turn ended without a reason".to_owned()),
         });
+    }
+
+    /// What it said last, in all of its turns: a promise in any counts.
+    pub(super) fn final_text(&self) -> String {
+        let texts = self.earlier.iter().chain([&self.message.text]).map(String::as_str);
+        texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n")
+    }
+
+    /// Some speak of several sessions on one connection, of their helpers for one.
+    fn is_ours(&self, params: &Value) -> bool {
+        params["sessionId"].as_str().is_none_or(|id| self.id.as_deref() == Some(id))
     }
 
     fn asked(&mut self, id: Value, method: &str, params: &Value, voice: &mut Voice<'_>) {
@@ -209,7 +250,8 @@ impl Session {
             voice.say(&wire::not_known(id, method));
             return;
         }
-        let answer = match self.wanted.policy.decide(params) {
+        let known = params["toolCall"]["toolCallId"].as_str().and_then(|id| self.tools.claim(id));
+        let answer = match self.wanted.policy.decide(params, known) {
             _ if self.is_cancelled => cancelled(),
             Decision::Allowed(answer) => answer,
             Decision::Rejected(answer) => {
@@ -248,6 +290,7 @@ impl Session {
             }
             Update::Context { used, size, cost_usd } => {
                 self.tell_context(used, size, voice);
+                let cost_usd = cost_usd.filter(|_| !self.wanted.is_priced);
                 if let Some(usage) = cost_usd.and_then(|cost| self.meter.cost(cost)) {
                     voice.tell(AgentEvent::Usage(usage));
                 }
@@ -290,7 +333,10 @@ impl Dialogue for Session {
                 self.asked(id, &method, &params, voice);
             }
             Some(Message::Notification { method, params })
-                if method == "session/update" && self.is_prompted && self.said.is_none() =>
+                if method == "session/update"
+                    && self.is_prompted
+                    && self.said.is_none()
+                    && self.is_ours(&params) =>
             {
                 self.updated(&params, voice);
             }
@@ -302,8 +348,13 @@ impl Dialogue for Session {
         self.tools.are_running()
     }
 
-    fn is_over(&self) -> bool {
-        self.said.is_some()
+    fn standing(&self) -> Standing {
+        if self.said.is_some() { Standing::Over } else { Standing::Open }
+    }
+
+    fn told(&mut self, words: &str, _: &mut Voice<'_>) -> bool {
+        self.waiting.push_back(words.to_owned());
+        true
     }
 
     fn ask_to_stop(&mut self, voice: &mut Voice<'_>) -> Asked {

@@ -5,7 +5,10 @@ use std::collections::{BTreeMap, VecDeque};
 use harness_core::agent::AgentEvent;
 use serde_json::{Value, json};
 
-use super::update::{Status, ToolCall};
+use super::{
+    permission::Claim,
+    update::{Status, ToolCall},
+};
 use crate::agent::supervise::Voice;
 
 /// More calls at once are no work.
@@ -25,12 +28,18 @@ struct Call {
     title: Option<String>,
     input: Option<Value>,
     output: Option<Value>,
+    claim: Claim,
     is_told: bool,
 }
 
 impl Tools {
     pub(super) fn are_running(&self) -> bool {
         !self.open.is_empty()
+    }
+
+    /// What was told of a call that runs.
+    pub(super) fn claim(&self, id: &str) -> Option<&Claim> {
+        self.open.get(id).map(|call| &call.claim)
     }
 
     pub(super) fn take(&mut self, piece: ToolCall, voice: &Voice<'_>) {
@@ -67,6 +76,7 @@ impl Call {
         self.title = piece.title.or(self.title.take());
         self.input = piece.input.or(self.input.take());
         self.output = piece.output.or(self.output.take());
+        self.claim = piece.claim.or(Some(&self.claim));
     }
 
     fn name(&self) -> String {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::usage::Tokens;
+use super::{permission::Claim, usage::Tokens};
 
 /// The updates that mean something here. Plans, modes and lists of commands do not.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,6 +40,7 @@ pub(super) struct ToolCall {
     pub(super) input: Option<Value>,
     pub(super) output: Option<Value>,
     pub(super) status: Option<Status>,
+    pub(super) claim: Claim,
     /// A call that begins, not more of one.
     pub(super) is_new: bool,
 }
@@ -112,6 +113,7 @@ fn tool_call(update: &Value) -> ToolCall {
             Some("failed") => Some(Status::Failed),
             _ => None,
         },
+        claim: Claim::read(update),
         is_new: false,
     }
 }
@@ -182,6 +184,7 @@ mod tests {
         let begun = of(json!({"sessionUpdate": "tool_call", "toolCallId": "t", "kind": "execute",
             "title": "Terminal", "rawInput": {}, "content": [], "status": "pending"}));
         let expected = ToolCall {
+            claim: Claim::read(&json!({"kind": "execute"})),
             id: "t".to_owned(),
             name: Some("execute".to_owned()),
             title: Some("Terminal".to_owned()),

@@ -36,12 +36,14 @@ pub(super) struct Meter {
     /// Of the session, when money was told last.
     told_usd: Option<f64>,
     used: Usage,
+    /// Of the turns before this one.
+    before: Usage,
 }
 
 impl Meter {
     /// `before` is what earlier executions of the same session cost.
     pub(super) fn new(before_usd: Option<f64>) -> Meter {
-        Meter { told_usd: before_usd, used: Usage::default() }
+        Meter { told_usd: before_usd, ..Meter::default() }
     }
 
     /// More tokens.
@@ -53,11 +55,16 @@ impl Meter {
         })
     }
 
+    pub(super) fn begin_turn(&mut self) {
+        self.before = self.used;
+    }
+
     /// The tokens of the whole turn: what was not told before, if anything.
     pub(super) fn turn(&mut self, tokens: Tokens) -> Option<Usage> {
         let rest = Tokens {
-            input: tokens.input.saturating_sub(self.used.input_tokens),
-            output: tokens.output.saturating_sub(self.used.output_tokens),
+            input: (self.before.input_tokens + tokens.input).saturating_sub(self.used.input_tokens),
+            output: (self.before.output_tokens + tokens.output)
+                .saturating_sub(self.used.output_tokens),
         };
         (rest != Tokens::default()).then(|| self.add(rest))
     }
@@ -116,6 +123,10 @@ mod tests {
         assert_eq!(meter.turn(Tokens { input: 30, output: 3 }), None);
         let rest = meter.turn(Tokens { input: 35, output: 3 }).unwrap();
         assert_eq!((rest.input_tokens, rest.output_tokens), (5, 0));
+        let mut next = meter;
+        next.begin_turn();
+        let turn = next.turn(Tokens { input: 6, output: 1 }).unwrap();
+        assert_eq!((turn.input_tokens, turn.output_tokens), (6, 1));
         assert_eq!(meter.cost(0.5).unwrap().cost_usd, Some(0.25));
         assert_eq!(meter.cost(0.5), None);
         // A session that forgot what it cost counts from zero.

@@ -20,6 +20,8 @@ pub(super) struct Signs<'a> {
     pub(super) limit_until: Option<Timestamp>,
     /// Lines that were no lines of the protocol.
     pub(super) noise_lines: u64,
+    /// Lines that were too long to be read.
+    pub(super) missed_lines: u64,
     pub(super) exit: Exit,
     /// The end by its exit alone: `None` for 0.
     pub(super) crash: Option<End>,
@@ -111,11 +113,13 @@ impl Signs<'_> {
             }
             (_, Some(crash)) => crash,
             (_, None) => {
-                let noise = match self.noise_lines {
-                    0 => String::new(),
-                    count => format!("{count} lines were no lines of stream-json"),
-                };
-                failed(FailureKind::Protocol, "it ended without a result", &noise)
+                let noise = [
+                    (self.noise_lines, "lines were no lines of stream-json"),
+                    (self.missed_lines, "lines were longer than 16 MiB and not read"),
+                ];
+                let noise = noise.iter().filter(|(count, _)| *count > 0);
+                let noise: Vec<_> = noise.map(|(count, what)| format!("{count} {what}")).collect();
+                failed(FailureKind::Protocol, "it ended without a result", &noise.join("; "))
             }
         }
     }

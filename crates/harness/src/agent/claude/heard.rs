@@ -12,9 +12,9 @@ use super::{
     parse::{Assistant, Block, ControlRequest, Message, Outcome, Question, System, parse},
     permission,
     usage::{Account, Costs},
-    user_message,
+    user_message, usual_window,
 };
-use crate::agent::supervise::{Asked, Dialogue, Voice};
+use crate::agent::supervise::{Asked, Dialogue, Standing, Voice};
 
 /// Of the answer of a tool, told to whoever watches. All of it is in the transcript.
 const RESULT_BYTES_MAX: usize = 64 * 1024;
@@ -32,11 +32,19 @@ const NO_MODEL: &str = "<synthetic>";
 pub(super) struct Heard {
     pub(super) account: Account,
     outcome: Option<Box<Outcome>>,
+    /// What it was told and what no result has answered yet: the prompt first.
+    owed: u32,
+    /// It said something after its last result.
+    is_open: bool,
     pub(super) api_error: Option<String>,
     pub(super) limit_until: Option<Timestamp>,
     pub(super) noise_lines: u64,
-    /// Tokens of the context; 0 where that is not known.
+    /// Lines that were too long to be read.
+    pub(super) missed_lines: u64,
+    /// Tokens of the context; 0 until that is told.
     pub(super) window: u64,
+    /// The model that it works with, as it is asked for: with the size of its context.
+    named: Option<String>,
     session: Option<String>,
     model: Option<String>,
     used_tokens: u64,
@@ -54,10 +62,14 @@ impl Heard {
         Heard {
             account: Account::new(costs),
             outcome: None,
+            owed: 1,
+            is_open: true,
             api_error: None,
             limit_until: None,
             noise_lines: 0,
+            missed_lines: 0,
             window,
+            named: None,
             session: None,
             model: None,
             used_tokens: 0,
@@ -70,8 +82,16 @@ impl Heard {
     /// What it tells goes to `tell`; what has to be done about it comes back.
     fn take(&mut self, message: Message, mut tell: impl FnMut(AgentEvent)) -> Option<Reply> {
         match message {
-            Message::System(system) => self.system(system, tell),
-            Message::Assistant(assistant) => return self.assistant(assistant, tell),
+            Message::System(system) => {
+                // Each turn begins with one.
+                self.is_open |= system.subtype.as_deref() == Some("init");
+                self.system(system, tell);
+            }
+            Message::Assistant(assistant) => {
+                // A helper may work on behind a turn that is over.
+                self.is_open |= assistant.parent_tool_use_id.is_none();
+                return self.assistant(assistant, tell);
+            }
             Message::User(user) => {
                 for block in user.message.blocks() {
                     self.block(block, &mut tell);
@@ -81,7 +101,7 @@ impl Heard {
             Message::RateLimitEvent(limit) => {
                 let info = limit.rate_limit_info;
                 if info.status.as_deref() == Some("rejected") {
-                    self.limit_until = info.resets_at.map(Timestamp::from_seconds);
+                    self.limit_until = info.resets_at();
                     tell(AgentEvent::Limit { until: self.limit_until });
                 }
             }
@@ -96,6 +116,7 @@ impl Heard {
     }
 
     fn system(&mut self, system: System, mut tell: impl FnMut(AgentEvent)) {
+        self.named = system.model.or(self.named.take());
         match system.subtype.as_deref() {
             Some("init") if system.session_id.is_some() && self.session != system.session_id => {
                 self.session.clone_from(&system.session_id);
@@ -135,19 +156,29 @@ impl Heard {
     /// Before the context overflows, not after, and once.
     fn hand_over(&mut self) -> Option<Reply> {
         let threshold = self.threshold?;
-        let is_full = self.window > 0 && self.used_tokens as f64 >= threshold * self.window as f64;
+        let is_full = self.used_tokens as f64 >= threshold * self.window() as f64;
         is_full.then(|| {
             self.threshold = None;
+            self.owed += 1;
             Reply::Say(user_message(HAND_OVER))
         })
     }
 
     fn context(&mut self, usage: Usage, mut tell: impl FnMut(AgentEvent)) {
         let used_tokens = usage.tokens();
-        if self.window > 0 && used_tokens > 0 && used_tokens != self.used_tokens {
-            tell(AgentEvent::Context { used_tokens, window_tokens: self.window });
+        if used_tokens > 0 && used_tokens != self.used_tokens {
+            tell(AgentEvent::Context { used_tokens, window_tokens: self.window() });
         }
         self.used_tokens = used_tokens;
+    }
+
+    /// As told, else as is usual: it tells only with its result, and the first context can be full
+    /// before that.
+    fn window(&self) -> u64 {
+        match self.window {
+            0 => usual_window(self.named.as_deref()),
+            told => told,
+        }
     }
 
     fn block(&mut self, block: Block, mut tell: impl FnMut(AgentEvent)) {
@@ -166,7 +197,7 @@ impl Heard {
                 // The answer to a tool that nobody saw begin belongs to a helper.
                 if let Some(name) = self.tools.remove(&tool_use_id) {
                     let is_error = is_error.unwrap_or_default();
-                    tell(AgentEvent::ToolEnd { name, result: content.map(shortened), is_error });
+                    tell(AgentEvent::ToolEnd { name, result: content, is_error });
                 }
             }
             Block::Text { .. } | Block::Thinking { .. } | Block::Other => {}
@@ -183,7 +214,10 @@ impl Heard {
             tell(AgentEvent::Context { used_tokens: self.used_tokens, window_tokens });
         }
         self.tools.clear();
-        if let Some(before) = self.outcome.replace(outcome) {
+        self.is_open = false;
+        self.owed = self.owed.saturating_sub(1);
+        // What was said on the way to an improper end promises nothing.
+        if let Some(before) = self.outcome.replace(outcome).filter(|before| before.is_proper()) {
             self.said.extend(before.result);
         }
     }
@@ -207,12 +241,13 @@ enum Reply {
 
 impl Dialogue for Heard {
     fn hear(&mut self, line: &str, voice: &mut Voice<'_>) {
-        let line = voice.text(line);
+        // Secrets are hidden in what is told on: in the line, one that is a word of the protocol
+        // would hide the protocol.
         let Some(message) = parse(line.as_bytes()) else {
             self.noise_lines += u64::from(!line.trim().is_empty());
             return;
         };
-        match self.take(message, |event| voice.tell(event)) {
+        match self.take(message, |event| voice.tell(shortened_event(voice.event(event)))) {
             Some(Reply::Say(value)) => voice.say(&value),
             // It may have another turn to finish, so it is not shown the door.
             Some(Reply::HangUp) => voice.hang_up(),
@@ -220,8 +255,31 @@ impl Dialogue for Heard {
         }
     }
 
+    fn miss(&mut self) {
+        self.missed_lines += 1;
+    }
+
     fn is_busy(&self) -> bool {
         !self.tools.is_empty()
+    }
+
+    /// Its input is open until the first result.
+    fn told(&mut self, words: &str, voice: &mut Voice<'_>) -> bool {
+        let listens = self.outcome.is_none();
+        if listens {
+            self.owed += 1;
+            voice.say(&user_message(words));
+        }
+        listens
+    }
+
+    /// It may have taken a message into the turn that it was in, or answer it in another one.
+    fn standing(&self) -> Standing {
+        match (self.is_open, self.owed) {
+            (true, _) => Standing::Open,
+            (false, 0) => Standing::Over,
+            (false, _) => Standing::Answered,
+        }
     }
 
     /// Interrupted, it can still say what it cost.
@@ -250,6 +308,15 @@ fn answer(request: ControlRequest) -> Value {
         }),
     };
     json!({ "type": "control_response", "response": response })
+}
+
+fn shortened_event(event: AgentEvent) -> AgentEvent {
+    match event {
+        AgentEvent::ToolEnd { name, result, is_error } => {
+            AgentEvent::ToolEnd { name, result: result.map(shortened), is_error }
+        }
+        other => other,
+    }
 }
 
 fn shortened(content: Value) -> Value {

@@ -89,6 +89,8 @@ impl ClaudeAgent {
             set.iter().filter_map(|entry| entry.split_once('=')).collect();
         let set_names = variables.iter().map(|(name, _)| *name);
         let allowed = Allowed::claude().and(names.iter().map(|n| n.as_str()).chain(set_names));
+        let asked = settings.model.as_deref().filter(|model| model.ends_with(parse::LARGE));
+        let window = settings.context_window.or_else(|| asked.map(|_| usual_window(asked)));
         Ok(ClaudeAgent {
             words,
             allowed,
@@ -99,7 +101,7 @@ impl ClaudeAgent {
             stall: settings.stall,
             costs: if settings.is_priced { Costs::Priced } else { Costs::Told },
             threshold: settings.context_threshold,
-            window: Arc::new(AtomicU64::new(settings.context_window.unwrap_or_default())),
+            window: Arc::new(AtomicU64::new(window.unwrap_or_default())),
             tools: settings.tools,
         })
     }
@@ -167,7 +169,8 @@ impl Agent for ClaudeAgent {
         prompt.environment.extend(self.variables.iter().cloned());
         if self.refuses_bypass(&prompt) {
             let detail = "Claude Code does not bypass permissions (`yolo = true`) as root: run the \
-                          harness as another user, or take `yolo` out of [agents.claude]";
+                          harness as another user, or take `yolo` out of the agent's table in the \
+                          configuration";
             return Ok(End::Failed { kind: FailureKind::Config, detail: detail.to_owned() });
         }
         let file = prompt.file("md", &prompt.text)?;
@@ -184,17 +187,26 @@ impl Agent for ClaudeAgent {
             return Ok(End::Stopped { by });
         }
         let outcome = heard.outcome();
+        let outcome =
+            outcome.map(|outcome| outcome.in_words(|text| ran.redactor.text(text).into()));
         let signs = Signs {
             outcome: outcome.as_ref(),
             api_error: heard.api_error.as_deref(),
             limit_until: heard.limit_until,
             noise_lines: heard.noise_lines,
+            missed_lines: heard.missed_lines,
             exit: ran.finished.exit,
             crash: ran.improper(),
             usage: heard.account.all(),
         };
         Ok(signs.end())
     }
+}
+
+/// Tokens of the context of a model, where nobody has told.
+fn usual_window(model: Option<&str>) -> u64 {
+    let is_large = model.is_some_and(|model| model.ends_with(parse::LARGE));
+    if is_large { 1_000_000 } else { 200_000 }
 }
 
 fn user_message(text: &str) -> serde_json::Value {

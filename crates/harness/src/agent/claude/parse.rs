@@ -5,9 +5,12 @@
 
 use std::collections::BTreeMap;
 
-use harness_core::agent::Usage;
+use harness_core::{Timestamp, agent::Usage};
 use serde::Deserialize;
 use serde_json::Value;
+
+/// Behind the name of a model: asked for with a context of a million tokens.
+pub(super) const LARGE: &str = "[1m]";
 
 /// What a line says.
 #[derive(Debug, Clone, Deserialize)]
@@ -35,6 +38,8 @@ pub(super) enum Message {
 pub(super) struct System {
     pub(super) subtype: Option<String>,
     pub(super) session_id: Option<String>,
+    /// Of `init`.
+    pub(super) model: Option<String>,
     /// Of `api_retry`.
     pub(super) error_status: Option<u16>,
 }
@@ -125,8 +130,21 @@ pub(super) struct RateLimit {
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct RateLimitInfo {
     pub(super) status: Option<String>,
-    /// Seconds since 1970.
-    pub(super) resets_at: Option<i64>,
+    /// Since 1970, in seconds.
+    resets_at: Option<i64>,
+}
+
+/// No time in seconds is as late as this.
+const MILLISECONDS_MIN: i64 = 100_000_000_000;
+
+impl RateLimitInfo {
+    /// Some say it in milliseconds.
+    pub(super) fn resets_at(&self) -> Option<Timestamp> {
+        self.resets_at.map(|time| match time {
+            MILLISECONDS_MIN.. => Timestamp::from_seconds(time / 1000),
+            _ => Timestamp::from_seconds(time),
+        })
+    }
 }
 
 /// As the API counts them. What was read from or written to its cache is not in `input_tokens`.
@@ -208,9 +226,25 @@ impl Outcome {
         used
     }
 
+    /// Whether the turn came to the end that it was meant to.
+    pub(super) fn is_proper(&self) -> bool {
+        self.is_error != Some(true) && self.terminal_reason.as_deref() == Some("completed")
+    }
+
     /// How many tokens the context of `model` holds.
     pub(super) fn window(&self, model: &str) -> Option<u64> {
-        self.model_usage.as_ref()?.get(model)?.context_window
+        let by_model = self.model_usage.as_ref()?;
+        let large = || by_model.get(&format!("{model}{LARGE}"));
+        by_model.get(model).or_else(large)?.context_window
+    }
+
+    /// With other words for its own.
+    pub(super) fn in_words(mut self, words: impl Fn(&str) -> String) -> Outcome {
+        self.result = self.result.map(|text| words(&text));
+        for error in self.errors.iter_mut().flatten() {
+            *error = words(error);
+        }
+        self
     }
 
     /// What it says of its end: the final text, or what went wrong.

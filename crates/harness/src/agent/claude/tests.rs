@@ -36,6 +36,7 @@ fn end_with(lines: &[&str], exit: i32, stderr: &str) -> End {
         api_error: heard.api_error.as_deref(),
         limit_until: heard.limit_until,
         noise_lines: heard.noise_lines,
+        missed_lines: heard.missed_lines,
         exit: Exit::Code(exit),
         crash,
         usage: heard.account.all(),
@@ -55,6 +56,7 @@ fn a_turn_is_told_as_it_goes() {
     let expected = [
         AgentEvent::Session("s-1".to_owned()),
         AgentEvent::Usage(usage(123, 1, None)),
+        AgentEvent::Context { used_tokens: 124, window_tokens: 200_000 },
         AgentEvent::Text("I begin.".to_owned()),
         AgentEvent::ToolStart { name: name(), input },
         AgentEvent::ToolEnd { name: name(), result: Some(json!("done")), is_error: false },
@@ -172,6 +174,8 @@ fn the_reset_of_a_limit_is_kept() {
     let until = Some(Timestamp::from_seconds(1_893_553_445));
     assert_eq!(end_with(&[allowed, result], 1, ""), End::Limited { until: None });
     assert_eq!(end_with(&[limit, result], 1, ""), End::Limited { until });
+    let late = limit.replace("1893553445", "1893553445000");
+    assert_eq!(end_with(&[&late, result], 1, ""), End::Limited { until });
     let (_, told, _) = hear(&[allowed, limit]);
     assert_eq!(told, [AgentEvent::Limit { until }]);
     // A limit that was lifted by the time of the result is none.
@@ -237,6 +241,58 @@ fn it_is_asked_to_hand_over_once_before_its_context_is_full() {
         let words = |reply: &Reply| matches!(reply, Reply::Say(v) if v["type"] == "user");
         assert!(asked.iter().all(words), "{asked:?}");
     }
+}
+
+#[test]
+fn a_context_of_unknown_size_is_as_large_as_is_usual() {
+    for (model, tokens, replies) in [
+        ("claude-x", "149000", 0),
+        ("claude-x", "150000", 1),
+        ("claude-x[1m]", "150000", 0),
+        ("claude-x[1m]", "750000", 1),
+    ] {
+        let mut heard = Heard::new(Costs::Told, 0, Some(0.75));
+        let init = INIT.replace("claude-x", model);
+        let says = SAYS.replace(":100,", &format!(":{tokens},"));
+        let mut asked = Vec::new();
+        for line in [init, says] {
+            asked.extend(heard.take(parse(line.as_bytes()).unwrap(), drop));
+        }
+        assert_eq!(asked.len(), replies, "{model} {tokens}");
+        assert_eq!(heard.window, 0, "it was not told");
+    }
+}
+
+#[test]
+fn a_turn_is_over_when_nothing_is_owed() {
+    assert_eq!(hear(&[INIT, SAYS]).0.standing(), Standing::Open);
+    assert_eq!(hear(&[INIT, SAYS, DONE]).0.standing(), Standing::Over);
+    assert_eq!(
+        hear(&[DONE, &SAYS.replace("null,\"session_id", "\"t9\",\"session_id")]).0.standing(),
+        Standing::Over
+    );
+    // Asked to hand over in the middle of a turn, it answers in that turn or in the next.
+    let mut heard = Heard::new(Costs::Told, 124, Some(0.75));
+    let mut standing = |line: &str| {
+        heard.take(parse(line.as_bytes()).unwrap(), drop);
+        heard.standing()
+    };
+    for (line, expected) in [
+        (SAYS, Standing::Open),
+        (DONE, Standing::Answered),
+        (INIT, Standing::Open),
+        (DONE, Standing::Over),
+    ] {
+        assert_eq!(standing(line), expected, "{line}");
+    }
+}
+
+#[test]
+fn the_words_of_an_improper_turn_promise_nothing() {
+    let cut = r#"{"type":"result","subtype":"error_max_turns","is_error":true,"terminal_reason":"max_turns","result":"I will say TASK_COMPLETE when done"}"#;
+    let end = end_with(&[cut, DONE], 0, "");
+    let End::Finished { final_text, .. } = end else { panic!("{end:?}") };
+    assert_eq!(final_text, "All done.");
 }
 
 /// What it was told too late for its turn it answers in another one: a promise in either counts.

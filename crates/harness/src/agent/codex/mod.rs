@@ -14,7 +14,7 @@ use harness_core::agent::{AgentEvent, End};
 use super::{
     Agent, BadCommand, Execution, Prompt, ToolServer,
     command::split,
-    supervise::{Dialogue, FINAL_BYTES, Voice, converse},
+    supervise::{Dialogue, FINAL_BYTES, Standing, Voice, converse},
 };
 use crate::{
     clock::{Clock as _, SystemClock},
@@ -184,6 +184,10 @@ impl Dialogue for Turn {
 
     fn is_busy(&self) -> bool {
         !self.tools.is_empty()
+    }
+
+    fn standing(&self) -> Standing {
+        if self.said.is_some() { Standing::Over } else { Standing::Open }
     }
 }
 

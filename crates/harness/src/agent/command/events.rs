@@ -69,6 +69,8 @@ pub(super) struct Events {
     look: Interval,
     usage: Usage,
     limit: Option<Option<Timestamp>>,
+    /// Nothing was used or said since that limit.
+    limit_is_last: bool,
     reason: Option<Reason>,
     warned: bool,
 }
@@ -85,6 +87,7 @@ impl Events {
             look,
             usage: Usage::default(),
             limit: None,
+            limit_is_last: false,
             reason: None,
             warned: false,
         })
@@ -103,6 +106,11 @@ impl Events {
         self.limit
     }
 
+    /// The same, if it did not go on after it.
+    pub(super) fn last_limit(&self) -> Option<Option<Timestamp>> {
+        self.limit.filter(|_| self.limit_is_last)
+    }
+
     pub(super) fn reason(&self) -> Option<Reason> {
         self.reason
     }
@@ -116,6 +124,11 @@ impl Events {
                 }
                 return None;
             }
+        };
+        self.limit_is_last = match told {
+            Told::Limit { .. } => true,
+            Told::Usage { .. } | Told::Text { .. } => false,
+            Told::Checkpoint { .. } | Told::End { .. } => self.limit_is_last,
         };
         Some(match told {
             Told::Usage { input_tokens, output_tokens, cost_usd } => {

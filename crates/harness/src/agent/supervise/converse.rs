@@ -3,30 +3,39 @@
 
 use std::time::Duration;
 
-use harness_core::agent::{AgentEvent, End};
+use harness_core::agent::{AgentEvent, End, StoppedBy};
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
-use super::{REASON_BYTES, Ran, Tail, not_started};
+use super::{REASON_BYTES, Ran, Tail, not_started, say_unheard};
 use crate::{
     agent::{Execution, Prompt},
     error::Result,
+    hub::Message,
     process::{Chunk, Event, Job, Lines, Redactor, Source, Spec, State, Transcript},
 };
 
 /// A line may hold all that a tool printed. One that is longer is cut, and no JSON any more.
 const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// How long one that may have another answer to give can take to begin with it.
+const ANOTHER_ANSWER: Duration = Duration::from_secs(60);
 
 /// One side of a conversation with a program, without the program: lines in, lines out.
 pub(in crate::agent) trait Dialogue: Send {
     /// Takes one line of standard output. Whatever it is: it is only a line.
     fn hear(&mut self, line: &str, voice: &mut Voice<'_>);
 
+    /// A line was longer than a message can be, and is lost.
+    fn miss(&mut self) {}
+
     /// Whether a tool is known to run, so that silence means nothing.
     fn is_busy(&self) -> bool;
 
-    /// Whether all is said. The program may go then; one that stays is ended after a while.
-    fn is_over(&self) -> bool {
+    /// How far it is. One that has said all may go; one that stays is ended after a while.
+    fn standing(&self) -> Standing;
+
+    /// Passes on what somebody says to it while it works. `false`: it does not listen.
+    fn told(&mut self, _words: &str, _: &mut Voice<'_>) -> bool {
         false
     }
 
@@ -37,6 +46,16 @@ pub(in crate::agent) trait Dialogue: Send {
 
     /// The program is gone.
     fn ended(&mut self, _: &mut Voice<'_>) {}
+}
+
+/// How far a conversation is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::agent) enum Standing {
+    Open,
+    /// It said how it ended, but something that it was told may still get an answer of its own.
+    Answered,
+    /// All is said.
+    Over,
 }
 
 /// Whether a program was asked to stop in its own words.
@@ -89,6 +108,23 @@ impl<'a> Voice<'a> {
         }
     }
 
+    /// An event without the secrets in its words.
+    pub(in crate::agent) fn event(&self, event: AgentEvent) -> AgentEvent {
+        match event {
+            AgentEvent::Text(text) => AgentEvent::Text(self.text(&text)),
+            AgentEvent::Thinking(text) => AgentEvent::Thinking(self.text(&text)),
+            AgentEvent::ToolStart { name, input } => {
+                let input = input.map(|input| self.value(&input));
+                AgentEvent::ToolStart { name: self.text(&name), input }
+            }
+            AgentEvent::ToolEnd { name, result, is_error } => {
+                let result = result.map(|result| self.value(&result));
+                AgentEvent::ToolEnd { name: self.text(&name), result, is_error }
+            }
+            other => other,
+        }
+    }
+
     /// Writes a line to the program's standard input.
     pub(in crate::agent) fn say(&mut self, message: &Value) {
         self.said.extend_from_slice(message.to_string().as_bytes());
@@ -105,7 +141,7 @@ impl<'a> Voice<'a> {
 pub(in crate::agent) async fn converse(
     spec: Spec,
     prompt: &Prompt,
-    execution: &Execution,
+    execution: &mut Execution,
     dialogue: &mut impl Dialogue,
 ) -> Result<std::result::Result<Ran, End>> {
     let known = prompt.environment.iter().chain(&spec.environment).cloned();
@@ -123,16 +159,22 @@ pub(in crate::agent) async fn converse(
     let mut talk = Talk::new(&redactor, grace);
     loop {
         let event = tokio::select! {
-            event = job.next() => event,
-            () = execution.cancelled().cancelled(), if !talk.is_asked => {
+            // What people said goes before what the program says next.
+            biased;
+            Some(message) = execution.inbox.pop() => {
+                talk.pass_on(&message, &mut job, execution, dialogue);
+                continue;
+            }
+            () = execution.cancelled.cancelled(), if !talk.is_asked => {
                 talk.stop(&mut job, execution, dialogue);
                 continue;
             }
             () = at(talk.leave_at) => {
                 talk.leave_at = None;
-                job.request_stop(execution.stopped_by());
+                job.request_stop(talk.stopped_by(execution));
                 continue;
             }
+            event = job.next() => event,
         };
         match event {
             Some(Event::Output(chunk)) => {
@@ -141,15 +183,19 @@ pub(in crate::agent) async fn converse(
             }
             Some(Event::Stalled { silent }) => {
                 tracing::warn!(seconds = silent.as_secs(), "the agent gives no sign of life");
+                talk.stalled(&mut job, execution, dialogue);
             }
             None => break,
         }
     }
     transcript.finish()?;
-    let Talk { lines, stderr, is_asked, is_closed, .. } = talk;
+    let asked = talk.asked(execution);
+    let Talk { lines, stderr, is_closed, .. } = talk;
     let mut voice = Voice::new(execution, &redactor);
-    if let Some(last) = lines.finish() {
-        dialogue.hear(&last.text(), &mut voice);
+    match lines.finish() {
+        Some(last) if last.cut_bytes > 0 => dialogue.miss(),
+        Some(last) => dialogue.hear(&last.text(), &mut voice),
+        None => {}
     }
     dialogue.ended(&mut voice);
     let State::Finished(mut finished) = job.state().clone() else {
@@ -157,10 +203,10 @@ pub(in crate::agent) async fn converse(
     };
     // One that left because it was asked to was stopped too. One that had said all and had to be
     // shown the door was not.
-    let asked = is_asked.then(|| execution.stopped_by());
+    let was_seen_off = is_closed && finished.stopped_by.is_some();
     finished.stopped_by = if is_closed { asked } else { finished.stopped_by.or(asked) };
     // What it said is in the dialogue.
-    Ok(Ok(Ran { finished, stdout: Tail::new(0), stderr, redactor }))
+    Ok(Ok(Ran { finished, was_seen_off, stdout: Tail::new(0), stderr, redactor }))
 }
 
 /// Where a conversation stands.
@@ -171,8 +217,12 @@ struct Talk<'a> {
     stderr: Tail,
     /// Whether the execution was cancelled and the program knows.
     is_asked: bool,
+    /// Whether it was silent for too long and was asked to stop for that.
+    is_stalled: bool,
     is_busy: bool,
+    /// Whether it said how it ended: all that is left for it is to go.
     is_closed: bool,
+    standing: Standing,
     /// When a program that should go is ended.
     leave_at: Option<Instant>,
 }
@@ -185,8 +235,10 @@ impl<'a> Talk<'a> {
             lines: Lines::new(LINE_BYTES_MAX),
             stderr: Tail::new(REASON_BYTES),
             is_asked: false,
+            is_stalled: false,
             is_busy: false,
             is_closed: false,
+            standing: Standing::Open,
             leave_at: None,
         }
     }
@@ -204,12 +256,27 @@ impl<'a> Talk<'a> {
         let mut voice = Voice::new(execution, self.redactor);
         for line in self.lines.push(&chunk.bytes) {
             // What was cut is no message, whatever it began with.
-            if line.cut_bytes == 0 {
-                dialogue.hear(&String::from_utf8_lossy(&line.bytes), &mut voice);
+            match line.cut_bytes {
+                0 => dialogue.hear(&String::from_utf8_lossy(&line.bytes), &mut voice),
+                _ => dialogue.miss(),
             }
         }
         voice.speak(job);
         self.follow(job, dialogue);
+    }
+
+    fn pass_on(
+        &self,
+        message: &Message,
+        job: &mut Job,
+        execution: &Execution,
+        dialogue: &mut impl Dialogue,
+    ) {
+        let mut voice = Voice::new(execution, self.redactor);
+        if self.is_closed || self.is_asked || !dialogue.told(&message.content, &mut voice) {
+            return say_unheard();
+        }
+        voice.speak(job);
     }
 
     /// Silence counts while no tool runs; one who has said all is seen off.
@@ -218,9 +285,53 @@ impl<'a> Talk<'a> {
             self.is_busy = dialogue.is_busy();
             if self.is_busy { job.ignore_silence() } else { job.mind_silence() }
         }
-        if dialogue.is_over() && !self.is_closed {
-            self.is_closed = true;
+        let before = std::mem::replace(&mut self.standing, dialogue.standing());
+        if self.standing == before {
+            return;
+        }
+        self.is_closed = self.standing != Standing::Open;
+        let patience = match self.standing {
+            // It has begun with another answer.
+            Standing::Open => None,
+            Standing::Answered => Some(self.grace.max(ANOTHER_ANSWER)),
+            Standing::Over => Some(self.grace),
+        };
+        if let Some(patience) = patience {
             job.hang_up();
+            self.leave_at = Instant::now().checked_add(patience);
+        } else if !self.is_asked && !self.is_stalled {
+            self.leave_at = None;
+        }
+    }
+
+    /// Who or what ended it, if it was asked to.
+    fn asked(&self, execution: &Execution) -> Option<StoppedBy> {
+        match (self.is_asked, self.is_stalled) {
+            (true, _) => Some(execution.stopped_by()),
+            (false, true) => Some(StoppedBy::Stall),
+            (false, false) => None,
+        }
+    }
+
+    fn stopped_by(&self, execution: &Execution) -> StoppedBy {
+        self.asked(execution).unwrap_or_else(|| execution.stopped_by())
+    }
+
+    /// It is asked to stop, so that it can still tell what it used. One that can not be asked is
+    /// ended by its job, if it goes on in silence.
+    fn stalled(&mut self, job: &mut Job, execution: &Execution, dialogue: &mut impl Dialogue) {
+        if self.is_closed {
+            self.leave_at = Some(Instant::now());
+            return;
+        }
+        if self.is_asked || self.is_stalled {
+            return;
+        }
+        let mut voice = Voice::new(execution, self.redactor);
+        if dialogue.ask_to_stop(&mut voice) == Asked::InWords {
+            self.is_stalled = true;
+            voice.speak(job);
+            job.ignore_silence();
             self.leave_at = Instant::now().checked_add(self.grace);
         }
     }
