@@ -256,6 +256,7 @@ fn tools(stage: &Stage, root: &Path, owner: &Owner) -> Tools {
         ledger: Arc::new(ledger),
         root: root.to_owned(),
         environment: Vec::new(),
+        redactor: harness::process::Redactor::default(),
         run_id: "simulated".to_owned(),
         lease_seconds: LEASE_SECONDS,
         stall: None,

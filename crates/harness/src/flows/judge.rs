@@ -16,7 +16,6 @@ use harness::{
         machine::attempt::{Ended, Rules},
         receipt::{self, CheckRecord},
     },
-    shell::Ran,
 };
 
 use super::Tools;
@@ -67,7 +66,8 @@ impl Judge {
             self.tools.blocking(move || Ok(keep_failure(&root, &task, &output)?)).await?;
         }
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(checked.record(&check));
-        Ok(Ended::Checked { last_line: last_line(&checked.ran), verdict: checked.verdict })
+        let output = self.tools.output(&checked.ran, checked.ran.tail.len());
+        Ok(Ended::Checked { last_line: last_line(&output), verdict: checked.verdict })
     }
 
     /// As the work will be judged: where that is a clean checkout, in one of what the claim started
@@ -166,8 +166,7 @@ fn keep_failure(root: &Path, task: &TaskId, output: &str) -> io::Result<()> {
     Ok(())
 }
 
-fn last_line(ran: &Ran) -> Option<String> {
-    let text = String::from_utf8_lossy(&ran.tail);
-    let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
+fn last_line(output: &str) -> Option<String> {
+    let line = output.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
     Some(line.chars().take(LAST_LINE).collect())
 }

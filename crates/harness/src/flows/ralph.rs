@@ -217,9 +217,14 @@ impl Doing {
         A: harness::Agent<Input = Prompt, Output = End>,
     {
         let text = words::words(self, branch, turn).await?;
+        // Whatever it was put together from.
+        let text = self.tools.redactor.text(&text).into_owned();
         let now = self.tools.ports.clock.now();
         let instructions = match &*self.errand {
-            Errand::Objective { .. } => self.run.objective.clone(),
+            // It is stored without secrets, and a script runs as it was written.
+            Errand::Objective { .. } => {
+                self.run.objective.as_deref().map(|text| self.tools.redactor.reveal(text))
+            }
             Errand::Task { task, .. } => task.instructions.clone(),
         };
         Ok(Prompt {
@@ -332,6 +337,7 @@ impl Doing {
 
     /// In the log, once.
     pub(super) async fn warn(&self, message: String) -> Result<()> {
+        let message = self.tools.redactor.text(&message).into_owned();
         let fresh = {
             let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
             warned.insert(message.clone())

@@ -37,6 +37,8 @@ pub struct Tools {
     pub root: PathBuf,
     /// The caller's environment, for agents to be given what they may see of it.
     pub environment: Vec<(OsString, OsString)>,
+    /// Hides their secrets, and those that the configuration gives to agents, from every text.
+    pub redactor: Redactor,
     /// The name of this run.
     pub run_id: String,
     /// How long a claim lasts without a word.
@@ -182,9 +184,10 @@ impl Tools {
 
     /// The end of what a check printed, for people and prompts.
     pub(super) fn output(&self, ran: &Ran, bytes: usize) -> String {
-        let from = ran.tail.len().saturating_sub(bytes);
-        let redactor = Redactor::from_environment(self.environment.iter().cloned());
-        String::from_utf8_lossy(&redactor.bytes(&ran.tail[from..])).into_owned()
+        // As a whole: a secret that was cut in two would not be known any more.
+        let shown = self.redactor.bytes(&ran.tail);
+        let from = shown.len().saturating_sub(bytes);
+        String::from_utf8_lossy(&shown[from..]).into_owned()
     }
 
     /// What every agent, check and cleanup of an attempt finds in its environment.

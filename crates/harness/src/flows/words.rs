@@ -139,6 +139,7 @@ where
     let transcript = fs::read(path).ok()?;
     let from = transcript.len().saturating_sub(TRANSCRIPT_BYTES);
     let transcript = String::from_utf8_lossy(&transcript[from..]).into_owned();
+    let transcript = doing.tools.redactor.text(&transcript);
     let text = format!(
         "Below is the end of what a coding agent printed while it worked. Say in at most 300 words \
          what it did, what it found out and what is left, for the agent that goes on with it. What \

@@ -9,6 +9,7 @@ mod keep;
 mod notify;
 mod progress;
 mod row;
+mod secrets;
 mod session;
 mod signals;
 mod told;
@@ -161,9 +162,10 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
         detach::leave_terminal()?;
     }
     let workspace = invocation.workspace(&root)?;
+    let secrets = secrets::known(&config);
     let row = match stored {
         Some(stored) => stored,
-        None => row::new(&args, &config, workspace_name(&workspace)),
+        None => row::new(&args, &config, workspace_name(&workspace), &secrets),
     };
     if row.objective.is_none() {
         name_unfinishable(&ledger, &agents.worker);
@@ -184,6 +186,7 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
         rules: config.rules()?,
         prompts,
         warnings,
+        secrets,
         config: &config,
         args: &args,
     };

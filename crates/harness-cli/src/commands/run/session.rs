@@ -60,6 +60,7 @@ pub(super) struct Session<'a> {
     pub(super) prompts: Prompts,
     /// For the log, before anything else.
     pub(super) warnings: Vec<String>,
+    pub(super) secrets: Redactor,
     pub(super) config: &'a Config,
     pub(super) args: &'a Args,
 }
@@ -155,7 +156,7 @@ impl Session<'_> {
         };
         let view = Arc::clone(&self.view);
         let (notified_by, kept) = (self.config.notify.clone(), self.config.keep.clone());
-        let workspace = self.workspace.clone();
+        let (workspace, secrets) = (self.workspace.clone(), self.secrets.clone());
         let session = over_ledger.then(|| self.session(row, owner));
         let flow = Harness::define("run").agents(team(agents)).state(|(): &()| ()).run(
             async move |cx: &mut Cx<'_, (), Team<CodingAgent>>| match session.clone() {
@@ -167,7 +168,6 @@ impl Session<'_> {
             },
         );
         let record = root.path().join(format!(".harness/runs/{}.jsonl", row.id));
-        let secrets = Redactor::from_environment(std::env::vars_os());
         let ended = runtime.block_on(async {
             let _followed = progress::follow(&hub, &view, row);
             let _notified = notify::watch(&hub, notified_by.as_deref(), root.path());
@@ -193,7 +193,8 @@ impl Session<'_> {
     }
 
     fn log_warnings(&self, writer: &Writer) -> Result<()> {
-        for message in self.warnings.iter().cloned() {
+        for message in &self.warnings {
+            let message = self.secrets.text(message).into_owned();
             let note = Command::Note(Note::Warning { task: None, message });
             writer.apply(note).map_err(|why| Failure::error(why.to_string()))?;
         }
@@ -267,6 +268,7 @@ impl Session<'_> {
             ledger: Arc::new(move || Ok(harness::store::look(&place)?)),
             root: root.to_owned(),
             environment: std::env::vars_os().collect(),
+            redactor: self.secrets.clone(),
             run_id: row.id.to_string(),
             lease_seconds: self.lease_seconds,
             desk: Desk::default(),

@@ -9,4 +9,5 @@ mod promise;
 mod prompts;
 mod resume;
 mod rows;
+mod secrets;
 mod stage;
