@@ -348,6 +348,7 @@ impl Iterate {
                 let usage = self.priced(usage);
                 self.aside(RunStep::Spend(usage))
             }
+            AgentEvent::Helped(usage) => self.aside(RunStep::Spend(usage)),
             AgentEvent::Session(id) => {
                 let same = self.context.take().filter(|context| context.session == id);
                 let new = || KeptContext { session: id.clone(), used: Usage::default() };

@@ -174,6 +174,13 @@ fn tokens_are_priced_by_the_list_of_the_agent_at_work() {
         .tell(worked(limited(Some(5000))), "work 0 first agent 1")
         .tell(used(250_000, None), "spend 250000 for 1")
         .tell(spent(750_000, Some(1.75)), "cancel Budget");
+    // Who works for it has a price of its own, or none.
+    let helped = |cost| Input::Told(AgentEvent::Helped(usage(250_000, cost)));
+    Loop::at_work(priced())
+        .tell(helped(None), "spend 250000")
+        .tell(spent(250_000, None), "wait")
+        .tell(helped(Some(2.0)), "spend 250000 for 2")
+        .tell(spent(500_000, Some(2.0)), "cancel Budget");
 }
 
 #[test]

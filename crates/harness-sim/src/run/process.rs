@@ -314,6 +314,7 @@ fn looping(stage: &Stage, owner: &Owner) -> Looping {
             until: None,
             transcripts: String::new(),
         },
+        summarizer_price: None,
         prompts: Arc::new(Prompts::built_in()),
     }
 }

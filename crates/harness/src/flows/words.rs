@@ -159,7 +159,8 @@ where
         name: format!("{}.{}.summary", doing.run.id, turn.number),
         folder: doing.tools.root.join(".harness"),
     };
-    match branch.execute(|team| team.summarizer.as_ref().unwrap_or(&team.worker), prompt).await {
+    let helper = branch.helper(doing.tools.looping.summarizer_price);
+    match helper.execute(|team| team.summarizer.as_ref().unwrap_or(&team.worker), prompt).await {
         Ok(End::Finished { final_text, .. }) if !final_text.trim().is_empty() => Some(final_text),
         other => {
             let why = match other {

@@ -246,6 +246,7 @@ impl Session<'_> {
             by: Some(owner.clone()),
             new_id: Arc::new(row::new_id),
             rules,
+            summarizer_price: agents.summarizer_price,
             prompts: Arc::new(self.prompts.clone()),
         }
     }

@@ -167,3 +167,27 @@ fn the_last_turn_of_a_context_is_what_is_summarized() {
     let told = env.read(env.home().join("to-summarize"));
     assert!(told.contains("the second turn"), "{told}");
 }
+
+#[test]
+fn a_summarizer_is_paid_by_its_own_price_and_is_not_taken_for_the_worker() {
+    let env = stage();
+    let tells = |input: u32| {
+        format!(
+            "echo '{{\"type\":\"usage\",\"input_tokens\":{input},\"output_tokens\":0}}' >> $HARNESS_EVENTS"
+        )
+    };
+    let short = bare_agent(&env, &format!("cat > /dev/null; {}; echo short", tells(1_000_000)));
+    let worker = agent(
+        &env,
+        &format!("{}; if [ $n = 1 ]; then echo TASK_COMPLETE; else echo no; fi", tells(1_000_000)),
+    );
+    let toml = format!(
+        "agent = \"mine\"\n[summarizer]\nagent = \"short\"\n\
+         [agents.short]\ncommand = \"{short}\"\nprice = {{ input = 1.0, output = 1.0 }}\n\
+         [agents.mine]\ncommand = \"{worker}\"\nprice = {{ input = 10.0, output = 10.0 }}\n"
+    );
+    env.write("harness.toml", toml);
+    came_to(env.run(["run", "write it", "--json"]), 0, "complete", 1);
+    assert_eq!(run_row(&env)["input_tokens"], 3_000_000);
+    assert_eq!(run_row(&env)["cost_usd"], 21.0);
+}
