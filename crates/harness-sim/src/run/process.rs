@@ -310,6 +310,7 @@ fn looping(stage: &Stage, owner: &Owner) -> Looping {
             waits: !state.fate.no_wait,
             restarts: true,
             prices: state.books.prices.clone(),
+            names: Vec::new(),
             lease_seconds: LEASE_SECONDS,
             until: None,
             transcripts: String::new(),

@@ -30,6 +30,7 @@ pub(super) struct Agents {
     pub(super) summarizer: Option<CodingAgent>,
     pub(super) summarizer_price: Option<Price>,
     /// Of the worker and the others.
+    pub(super) names: Vec<String>,
     pub(super) prices: Vec<Option<Price>>,
 }
 
@@ -45,8 +46,9 @@ pub(super) fn choose(config: &Config, command: Option<&str>) -> Result<Agents> {
     let summarizer = summarizer.map(|name| named(config, name)).transpose()?;
     if let Some(command) = command {
         let worker = program(command, &Agent::default())?;
+        let names = vec![command.split_whitespace().next().unwrap_or("command").to_owned()];
         let (others, prices) = (Vec::new(), vec![None]);
-        return Ok(Agents { worker, others, summarizer, summarizer_price, prices });
+        return Ok(Agents { worker, others, summarizer, summarizer_price, names, prices });
     }
     let Some(name) = &config.agent else {
         return Err(Failure::config("no agent is chosen, and neither claude nor codex is on PATH")
@@ -60,10 +62,11 @@ pub(super) fn choose(config: &Config, command: Option<&str>) -> Result<Agents> {
     let others = fallback.into_iter().filter(|other| other != name);
     let others: Result<Vec<_>> = others.map(|n| Ok((n.clone(), named(config, &n)?))).collect();
     let others = others?;
-    let names = [name.as_str()].into_iter().chain(others.iter().map(|(name, _)| name.as_str()));
-    let prices = names.map(|name| price(config, name)).collect();
+    let names = [name].into_iter().chain(others.iter().map(|(name, _)| name));
+    let names: Vec<String> = names.cloned().collect();
+    let prices = names.iter().map(|name| price(config, name)).collect();
     let worker = named(config, name)?;
-    Ok(Agents { worker, others, summarizer, summarizer_price, prices })
+    Ok(Agents { worker, others, summarizer, summarizer_price, names, prices })
 }
 
 fn price(config: &Config, name: &str) -> Option<Price> {

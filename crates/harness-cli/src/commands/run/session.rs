@@ -236,6 +236,7 @@ impl Session<'_> {
             waits: !self.args.no_wait,
             restarts: !matches!(agents.worker, CodingAgent::Shell(_)),
             prices: agents.prices.clone(),
+            names: agents.names.clone(),
             lease_seconds: row::LEASE_SECONDS,
             until: None,
             transcripts: String::new(),
