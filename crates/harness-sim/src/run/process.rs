@@ -259,7 +259,7 @@ fn tools(stage: &Stage, root: &Path, owner: &Owner) -> Tools {
         redactor: harness::process::Redactor::default(),
         run_id: "simulated".to_owned(),
         lease_seconds: LEASE_SECONDS,
-        stall: None,
+        stalls: Vec::new(),
         desk: Desk::default(),
         socket: None,
         // Receipts are files of their own, beside the disk that is simulated.

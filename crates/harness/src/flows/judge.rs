@@ -84,13 +84,14 @@ impl Judge {
         branch: &Branch<A>,
         commit: Option<CommitId>,
     ) -> Result<(Check, Checked)> {
-        let root_variable = [self.tools.root_variable()].into_iter();
+        let (runs, task) = (Arc::clone(&self.tools.looping.runs), self.task.id.clone());
+        let epoch = self.task.epoch.unwrap_or_default();
+        let row = self.tools.blocking(move || Ok(runs.attempt(&task, epoch)?)).await?;
+        let iteration = row.map_or(0, |row| row.iteration_count);
         let check = Check {
             command: self.task.check().unwrap_or_default().to_owned(),
             timeout_seconds: self.task.validation.timeout_seconds,
-            environment: root_variable
-                .chain(self.tools.variables(&self.task, &self.holder))
-                .collect(),
+            environment: self.tools.variables(Some((&self.task, &self.holder)), Some(iteration)),
         };
         let (tools, ran) = (self.tools.clone(), check.clone());
         let checked = self.tools.until_cancelled(branch, move |cancel| {

@@ -151,7 +151,7 @@ where
         instructions: None,
         promise: String::new(),
         work_tree: doing.tools.workspace.top_level().to_owned(),
-        environment: doing.tools.environment.clone(),
+        environment: doing.environment(turn.number),
         limits: Limits { timeout: Some(Duration::from_secs(SUMMARY_SECONDS)), ..Limits::default() },
         cost_left_usd: turn.cost_left_usd,
         kept: None,

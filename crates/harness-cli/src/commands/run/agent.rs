@@ -46,7 +46,7 @@ pub(super) fn choose(config: &Config, command: Option<&str>) -> Result<Agents> {
     let summarizer = summarizer.map(|name| named(config, name)).transpose()?;
     if let Some(command) = command {
         let worker = program(command, &Agent::default())?;
-        let names = vec![command.split_whitespace().next().unwrap_or("command").to_owned()];
+        let names = vec![format!("command: {command}")];
         let (others, prices) = (Vec::new(), vec![None]);
         return Ok(Agents { worker, others, summarizer, summarizer_price, names, prices });
     }

@@ -1,6 +1,10 @@
 //! Puts the library's parts together and lets the flow run.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use harness::{
     Cx, Harness, Hub, Ports,
@@ -20,7 +24,7 @@ use harness::{
     },
     host::{Desk, Duty, Host, serve, socket, tell_facts},
     named,
-    process::Redactor,
+    process::{Redactor, leftovers},
     prompts::Prompts,
     recorder,
     shell::SystemShell,
@@ -156,6 +160,7 @@ impl Session<'_> {
         };
         let view = Arc::clone(&self.view);
         let (notified_by, kept) = (self.config.notify.clone(), self.config.keep.clone());
+        let (processes, tick) = (processes(root.path()), tools.ports.tick);
         let (workspace, secrets) = (self.workspace.clone(), self.secrets.clone());
         let session = over_ledger.then(|| self.session(row, owner));
         let flow = Harness::define("run").agents(team(agents)).state(|(): &()| ()).run(
@@ -173,6 +178,7 @@ impl Session<'_> {
             let _notified = notify::watch(&hub, notified_by.as_deref(), root.path());
             let _signals = signals::interrupt(&hub)?;
             let server = serve(bound, host)?;
+            tokio::spawn(leftovers::keep_sweeping(processes, tick));
             let run = flow.create_in(hub.clone(), ()).attach(recorder(&record, secrets));
             let done = run.run().await;
             view.end();
@@ -252,12 +258,19 @@ impl Session<'_> {
         }
     }
 
+    /// How long the agent of this name may be silent.
+    fn stall(&self, name: &str) -> Option<Duration> {
+        let own = self.config.agents.get(name).and_then(|agent| agent.stall_seconds);
+        let seconds = own.unwrap_or(self.config.stall_seconds);
+        (seconds > 0).then(|| Duration::from_secs(seconds))
+    }
+
     fn tools(&self, root: &Path, writer: Arc<Writer>, row: &Run, looping: Looping) -> Tools {
+        let names = &looping.rules.names;
         let [place, kept] = [root.to_owned(), root.to_owned()];
         let clock = Arc::new(SystemClock);
         let runs = Arc::clone(&looping.runs);
-        let own = self.config.agents.get(&row.agent).and_then(|agent| agent.stall_seconds);
-        let stall = own.unwrap_or(self.config.stall_seconds);
+        let stalls = names.iter().map(|name| self.stall(name)).collect();
         Tools {
             ports: Ports {
                 commit: Arc::new(Stores { ledger: writer, runs, clock: clock.clone() }),
@@ -281,7 +294,7 @@ impl Session<'_> {
                 record: Arc::new(move |receipt| Ok(harness::store::record(&kept, receipt)?)),
             },
             looping,
-            stall: (stall > 0).then(|| Duration::from_secs(stall)),
+            stalls,
         }
     }
 }
@@ -309,9 +322,13 @@ fn close(runs: &dyn Runs, row: &Run, owner: Owner, reason: StopReason) -> Result
     stored(row)
 }
 
+fn processes(root: &Path) -> PathBuf {
+    root.join(".harness/processes")
+}
+
 /// Processes of a harness that was killed could still write into the work tree.
 fn end_leftovers(root: &Path) -> Result<()> {
-    let swept = harness::process::leftovers::sweep(&root.join(".harness/processes"))?;
+    let swept = leftovers::sweep(&processes(root))?;
     for ended in &swept.ended {
         warn(&format!("ended what a killed run left: pid={}", ended.pid));
     }

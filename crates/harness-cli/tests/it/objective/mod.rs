@@ -10,4 +10,4 @@ mod prompts;
 mod resume;
 mod rows;
 mod secrets;
-mod stage;
+pub(crate) mod stage;
