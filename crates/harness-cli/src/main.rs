@@ -17,6 +17,7 @@ mod root;
 mod store;
 mod task_line;
 mod trust;
+mod warnings;
 mod watch;
 mod worker;
 mod would_run;

@@ -30,6 +30,8 @@ pub enum AgentEvent {
     },
     /// An increment, not a total.
     Usage(Usage),
+    /// What somebody who works for it used, at that one's own price: no part of its context.
+    Helped(Usage),
     /// How full the context is, where the agent says so.
     Context {
         /// In the context now.

@@ -2,7 +2,7 @@
 
 use std::{ops::Deref, sync::Arc};
 
-use harness_core::agent::StoppedBy;
+use harness_core::{agent::StoppedBy, run::Price};
 use serde::Serialize;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -344,6 +344,16 @@ impl<A> Branch<A> {
         bound.stop = Stop::default();
         bound.told = Some(told);
         bound
+    }
+
+    /// A branch for whoever works for the agent of this one, such as a summarizer: the machine that
+    /// [drives](Branch::drive) it hears what is used there, at this price where no money is told,
+    /// and nothing else.
+    #[must_use]
+    pub fn helper(&self, price: Option<Price>) -> Self {
+        let mut helper = self.clone();
+        helper.told = helper.told.map(|told| told.of_helper(price));
+        helper
     }
 
     /// The way to the machine that [drives](Branch::drive) this branch, for whoever hears from its

@@ -11,6 +11,7 @@ use harness_core::{
     Command, Refusal, Reply,
     agent::{AgentEvent, StoppedBy, Usage},
     machine::{Input, Machine, Next},
+    run::Price,
 };
 use tokio::{
     sync::mpsc,
@@ -220,16 +221,42 @@ pub struct Told {
     /// What was used and did not fit in: money is never lost, it is only told later.
     overflow: Arc<Mutex<Usage>>,
     around: Option<Arc<Told>>,
+    of: TellsOf,
+}
+
+/// Whose words they are.
+#[derive(Debug, Clone, Copy)]
+enum TellsOf {
+    TheAgent,
+    Helper(Option<Price>),
 }
 
 impl Told {
     fn new(events: mpsc::Sender<AgentEvent>, around: Option<Told>) -> Self {
-        Self { events, overflow: Arc::default(), around: around.map(Arc::new) }
+        let around = around.map(Arc::new);
+        Self { events, overflow: Arc::default(), around, of: TellsOf::TheAgent }
+    }
+
+    /// For somebody who works for the agent: the machine hears what that one uses and nothing else.
+    /// Its session, its tools and its limits would be taken for the agent's.
+    pub(crate) fn of_helper(self, price: Option<Price>) -> Self {
+        Self { of: TellsOf::Helper(price), ..self }
     }
 
     /// Never waits: an agent is not held up by whoever decides. What is only for the eye is not
     /// told here at all.
     pub fn tell(&self, event: &AgentEvent) {
+        match (self.of, event) {
+            (TellsOf::TheAgent, event) => self.pass_on(event),
+            (TellsOf::Helper(price), AgentEvent::Usage(usage)) => {
+                let usage = price.map_or(*usage, |price| price.fill_in(*usage));
+                self.pass_on(&AgentEvent::Helped(usage));
+            }
+            (TellsOf::Helper(_), _) => {}
+        }
+    }
+
+    fn pass_on(&self, event: &AgentEvent) {
         if matches!(event, AgentEvent::Text(_) | AgentEvent::Thinking(_)) {
             return;
         }
@@ -238,7 +265,7 @@ impl Told {
         }
         match (self.events.try_send(event.clone()), event) {
             (Ok(()), _) => {}
-            (Err(_), AgentEvent::Usage(usage)) => {
+            (Err(_), AgentEvent::Usage(usage) | AgentEvent::Helped(usage)) => {
                 *self.overflow.lock().unwrap_or_else(PoisonError::into_inner) += *usage;
             }
             (Err(_), event) => {

@@ -22,6 +22,7 @@ mod init;
 mod install;
 mod killed;
 mod ledgers;
+mod leftovers;
 mod log;
 mod mcp;
 mod objective;

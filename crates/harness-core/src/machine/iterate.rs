@@ -36,6 +36,8 @@ enum State {
     Begun,
     Looking,
     Beginning,
+    /// A line in the log says whose work it takes over.
+    TakingOver(Turn),
     Working,
     LookingAfter(End),
     Ending,
@@ -139,7 +141,7 @@ impl Iterate {
 
     fn begin(&mut self, now: Timestamp) -> Step {
         match self.run.wake_at {
-            Some(until) if until > now && self.rules.waits => self.sleep(until),
+            Some(until) if until > now && self.rules.waits => self.tell_of_wait(until),
             Some(until) if until > now => self.limit_holds(until),
             // It is over, and the row has to say so before anybody works.
             Some(until) => self.woke(until, false),
@@ -193,7 +195,25 @@ impl Iterate {
             last_text: self.last_text.clone(),
             cost_left_usd: self.purse.cost_left_usd(),
         };
-        self.start(State::Working, Effect::Work(turn))
+        match self.agents.limited_until(before, now) {
+            Some(until) if agent != before => {
+                let [limited, other] = [before, agent].map(|agent| self.name(agent));
+                let message = format!("usage limit of {limited} until {until}: {other} takes over");
+                self.warn(State::TakingOver(turn), message)
+            }
+            _ => self.start(State::Working, Effect::Work(turn)),
+        }
+    }
+
+    fn name(&self, agent: usize) -> String {
+        let name = self.rules.names.get(agent).cloned();
+        name.unwrap_or_else(|| format!("agent {}", agent + 1))
+    }
+
+    fn warn(&mut self, state: State, message: String) -> Step {
+        self.state = state;
+        let note = Note::Warning { task: self.task.clone(), message };
+        Next::Commit(Box::new(Command::Note(note)))
     }
 
     fn stop(&mut self, reason: StopReason, detail: impl Into<String>) -> Step {
@@ -222,6 +242,10 @@ impl Iterate {
             return self.limit_holds(until);
         }
         self.commit(State::Storing(until), RunStep::WaitUntil(Some(until)))
+    }
+
+    fn tell_of_wait(&mut self, until: Timestamp) -> Step {
+        self.warn(State::Telling(until), format!("usage limit: waiting until {until}"))
     }
 
     fn limit_holds(&mut self, until: Timestamp) -> Step {
@@ -301,12 +325,8 @@ impl Iterate {
                 Some((ending, said)) => self.after_end(now, ending, said.unwrap_or_default()),
                 None => unreachable!("an iteration that ended is past"),
             },
-            State::Storing(until) => {
-                self.state = State::Telling(until);
-                let message = format!("usage limit: waiting until {until}");
-                let note = Note::Warning { task: self.task.clone(), message };
-                Next::Commit(Box::new(Command::Note(note)))
-            }
+            State::Storing(until) => self.tell_of_wait(until),
+            State::TakingOver(turn) => self.start(State::Working, Effect::Work(turn)),
             State::Telling(until) => self.sleep(until),
             State::Waking => self.waked(now),
             State::Stopping(outcome) => Next::Done(outcome),
@@ -353,6 +373,7 @@ impl Iterate {
                 let usage = self.priced(usage);
                 self.aside(RunStep::Spend(usage))
             }
+            AgentEvent::Helped(usage) => self.aside(RunStep::Spend(usage)),
             AgentEvent::Session(id) => {
                 let same = self.context.take().filter(|context| context.session == id);
                 let new = || KeptContext { session: id.clone(), used: Usage::default() };

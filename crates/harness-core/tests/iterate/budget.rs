@@ -171,9 +171,20 @@ fn tokens_are_priced_by_the_list_of_the_agent_at_work() {
         // What the agent says itself goes before the list.
         .tell(used(250_000, Some(0.25)), "spend 250000 for 0.25")
         .tell(spent(500_000, Some(0.75)), "wait")
-        .tell(worked(limited(Some(5000))), "work 0 first agent 1")
+        .tell(
+            worked(limited(Some(5000))),
+            "warn: usage limit of claude until 1970-01-01T01:23:20Z: codex takes over",
+        )
+        .tell(ok(), "work 0 first agent 1")
         .tell(used(250_000, None), "spend 250000 for 1")
         .tell(spent(750_000, Some(1.75)), "cancel Budget");
+    // Who works for it has a price of its own, or none.
+    let helped = |cost| Input::Told(AgentEvent::Helped(usage(250_000, cost)));
+    Loop::at_work(priced())
+        .tell(helped(None), "spend 250000")
+        .tell(spent(250_000, None), "wait")
+        .tell(helped(Some(2.0)), "spend 250000 for 2")
+        .tell(spent(500_000, Some(2.0)), "cancel Budget");
 }
 
 #[test]

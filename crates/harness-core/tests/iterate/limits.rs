@@ -83,7 +83,11 @@ fn whoever_does_not_want_to_wait_is_stopped_by_it() {
 fn another_agent_takes_over_while_the_first_is_limited() {
     let two = || brief_with(|b| b.rules.prices = vec![None, None]);
     Loop::at_work(two())
-        .tell(worked(limited(Some(5000))), "work 0 first agent 1")
+        .tell(
+            worked(limited(Some(5000))),
+            "warn: usage limit of claude until 1970-01-01T01:23:20Z: codex takes over",
+        )
+        .tell(ok(), "work 0 first agent 1")
         .ends(finished("not yet"), "finished")
         .tell(ok(), "look")
         .begins(1, "no promise agent 1")
@@ -105,7 +109,11 @@ fn another_agent_takes_over_while_the_first_is_limited() {
         b.rules.waits = false;
     });
     Loop::at_work(hurried)
-        .tell(worked(limited(None)), "work 0 first agent 1")
+        .tell(
+            worked(limited(Some(5000))),
+            "warn: usage limit of claude until 1970-01-01T01:23:20Z: codex takes over",
+        )
+        .tell(ok(), "work 0 first agent 1")
         .tell(worked(limited(Some(5000))), "stop limit");
 }
 
@@ -113,7 +121,11 @@ fn another_agent_takes_over_while_the_first_is_limited() {
 fn a_kick_ends_the_wait_and_no_limit_is_believed() {
     let two = brief_with(|b| b.rules.prices = vec![None, None]);
     Loop::at_work(two)
-        .tell(worked(limited(Some(9000))), "work 0 first agent 1")
+        .tell(
+            worked(limited(Some(9000))),
+            "warn: usage limit of claude until 1970-01-01T02:30:00Z: codex takes over",
+        )
+        .tell(ok(), "work 0 first agent 1")
         .tell(worked(limited(Some(5000))), "wait until 5000")
         .tell(ok(), WARNING)
         .tell(ok(), "sleep until 5000")
@@ -144,12 +156,16 @@ fn a_wait_that_was_stored_is_gone_on_with() {
         })
     };
     Loop::new(resumed())
-        .tell(Input::Begin, "sleep until 5000")
+        .tell(Input::Begin, WARNING)
+        .tell(ok(), "sleep until 5000")
         .after(4000)
         .tell(woke(false), "wake")
         .tell(ok(), "look")
         .begins(1, "no promise");
-    Loop::new(resumed()).tell(Input::Begin, "sleep until 5000").tell(woke(true), "wake");
+    Loop::new(resumed())
+        .tell(Input::Begin, WARNING)
+        .tell(ok(), "sleep until 5000")
+        .tell(woke(true), "wake");
     // It has lifted in the meantime.
     Loop::new(resumed())
         .after(4000)

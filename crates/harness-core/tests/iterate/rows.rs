@@ -195,7 +195,11 @@ fn a_blank_turn_goes_on_in_its_context_where_that_can_be_taken_up() {
     Loop::at_work(brief_with(|b| b.rules.prices = vec![None, None]))
         .tell(session("s-1"), "session s-1")
         .tell(ok(), "wait")
-        .tell(worked(limited(None)), "work 0 first agent 1");
+        .tell(
+            worked(limited(Some(5000))),
+            "warn: usage limit of claude until 1970-01-01T01:23:20Z: codex takes over",
+        )
+        .tell(ok(), "work 0 first agent 1");
 }
 
 #[test]

@@ -49,6 +49,7 @@ pub(crate) fn brief() -> Brief {
             waits: true,
             restarts: true,
             prices: vec![None],
+            names: vec!["claude".into(), "codex".into()],
             lease_seconds: 300,
             until: None,
             transcripts: "t".into(),

@@ -256,9 +256,10 @@ fn tools(stage: &Stage, root: &Path, owner: &Owner) -> Tools {
         ledger: Arc::new(ledger),
         root: root.to_owned(),
         environment: Vec::new(),
+        redactor: harness::process::Redactor::default(),
         run_id: "simulated".to_owned(),
         lease_seconds: LEASE_SECONDS,
-        stall: None,
+        stalls: Vec::new(),
         desk: Desk::default(),
         socket: None,
         // Receipts are files of their own, beside the disk that is simulated.
@@ -309,10 +310,12 @@ fn looping(stage: &Stage, owner: &Owner) -> Looping {
             waits: !state.fate.no_wait,
             restarts: true,
             prices: state.books.prices.clone(),
+            names: Vec::new(),
             lease_seconds: LEASE_SECONDS,
             until: None,
             transcripts: String::new(),
         },
+        summarizer_price: None,
         prompts: Arc::new(Prompts::built_in()),
     }
 }

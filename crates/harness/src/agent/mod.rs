@@ -173,6 +173,7 @@ impl Execution {
             },
             // Decisions need these; people see what follows from them.
             AgentEvent::Limit { .. }
+            | AgentEvent::Helped(_)
             | AgentEvent::Session(_)
             | AgentEvent::Checkpoint { .. }
             | AgentEvent::Promised

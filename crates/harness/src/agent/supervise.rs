@@ -38,7 +38,8 @@ pub(super) async fn supervise(
     execution: &mut Execution,
     mut wake: impl Wake,
 ) -> Result<std::result::Result<Ran, End>> {
-    let redactor = Redactor::from_environment(prompt.environment.iter().cloned());
+    let known = prompt.environment.iter().chain(&spec.environment).cloned();
+    let redactor = Redactor::from_environment(known);
     let (folder, limit) = (prompt.transcripts(), Transcript::BYTES_MAX);
     let mut transcript = Transcript::create(&folder, &prompt.name, &redactor, limit)?;
     let mut job = match Job::start(spec).await {

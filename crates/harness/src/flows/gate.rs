@@ -47,8 +47,7 @@ async fn check<A>(
     gate: ledger::Gate,
     until: Option<Timestamp>,
 ) -> Result<Ended> {
-    let mut environment = vec![tools.root_variable()];
-    environment.extend(tools.run_variables());
+    let environment = tools.variables(None, tools.iteration().await?);
     let timeout_seconds = gate.timeout_seconds.unwrap_or(GATE_SECONDS);
     let timeout_seconds = timeout_seconds.min(tools.seconds_until(until));
     let check = Check { command: gate.command, timeout_seconds, environment };

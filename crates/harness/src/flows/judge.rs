@@ -16,7 +16,6 @@ use harness::{
         machine::attempt::{Ended, Rules},
         receipt::{self, CheckRecord},
     },
-    shell::Ran,
 };
 
 use super::Tools;
@@ -67,7 +66,8 @@ impl Judge {
             self.tools.blocking(move || Ok(keep_failure(&root, &task, &output)?)).await?;
         }
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(checked.record(&check));
-        Ok(Ended::Checked { last_line: last_line(&checked.ran), verdict: checked.verdict })
+        let output = self.tools.output(&checked.ran, checked.ran.tail.len());
+        Ok(Ended::Checked { last_line: last_line(&output), verdict: checked.verdict })
     }
 
     /// As the work will be judged: where that is a clean checkout, in one of what the claim started
@@ -84,13 +84,14 @@ impl Judge {
         branch: &Branch<A>,
         commit: Option<CommitId>,
     ) -> Result<(Check, Checked)> {
-        let root_variable = [self.tools.root_variable()].into_iter();
+        let (runs, task) = (Arc::clone(&self.tools.looping.runs), self.task.id.clone());
+        let epoch = self.task.epoch.unwrap_or_default();
+        let row = self.tools.blocking(move || Ok(runs.attempt(&task, epoch)?)).await?;
+        let iteration = row.map_or(0, |row| row.iteration_count);
         let check = Check {
             command: self.task.check().unwrap_or_default().to_owned(),
             timeout_seconds: self.task.validation.timeout_seconds,
-            environment: root_variable
-                .chain(self.tools.variables(&self.task, &self.holder))
-                .collect(),
+            environment: self.tools.variables(Some((&self.task, &self.holder)), Some(iteration)),
         };
         let (tools, ran) = (self.tools.clone(), check.clone());
         let checked = self.tools.until_cancelled(branch, move |cancel| {
@@ -166,8 +167,7 @@ fn keep_failure(root: &Path, task: &TaskId, output: &str) -> io::Result<()> {
     Ok(())
 }
 
-fn last_line(ran: &Ran) -> Option<String> {
-    let text = String::from_utf8_lossy(&ran.tail);
-    let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
+fn last_line(output: &str) -> Option<String> {
+    let line = output.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
     Some(line.chars().take(LAST_LINE).collect())
 }

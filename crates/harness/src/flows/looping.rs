@@ -7,7 +7,7 @@ use harness::{
     core::{
         Run, RunId,
         machine::iterate::{Purse, Rules},
-        run::Owner,
+        run::{Owner, Price},
     },
     prompts::Prompts,
     store::Runs,
@@ -49,6 +49,8 @@ pub struct Looping {
     pub new_id: Arc<dyn Fn() -> RunId + Send + Sync>,
     /// `until` and `transcripts` are filled in for each loop.
     pub rules: Rules,
+    /// What a summarizer costs that tells no money.
+    pub summarizer_price: Option<Price>,
     /// What agents are told.
     pub prompts: Arc<Prompts>,
 }

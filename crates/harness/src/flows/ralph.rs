@@ -217,9 +217,14 @@ impl Doing {
         A: harness::Agent<Input = Prompt, Output = End>,
     {
         let text = words::words(self, branch, turn).await?;
+        // Whatever it was put together from.
+        let text = self.tools.redactor.text(&text).into_owned();
         let now = self.tools.ports.clock.now();
         let instructions = match &*self.errand {
-            Errand::Objective { .. } => self.run.objective.clone(),
+            // It is stored without secrets, and a script runs as it was written.
+            Errand::Objective { .. } => {
+                self.run.objective.as_deref().map(|text| self.tools.redactor.reveal(text))
+            }
             Errand::Task { task, .. } => task.instructions.clone(),
         };
         Ok(Prompt {
@@ -230,7 +235,7 @@ impl Doing {
             environment: self.environment(turn.number),
             limits: Limits {
                 timeout: turn.until.map(|until| Duration::from_secs(until.since(now).max(1))),
-                stall: self.tools.stall,
+                stall: self.tools.stalls.get(turn.agent).copied().flatten(),
                 ..Limits::default()
             },
             cost_left_usd: turn.cost_left_usd,
@@ -264,24 +269,22 @@ impl Doing {
         self.executions(number.checked_sub(1)?).last()
     }
 
-    fn environment(&self, iteration: u32) -> Vec<(OsString, OsString)> {
+    pub(super) fn environment(&self, iteration: u32) -> Vec<(OsString, OsString)> {
         let mut environment = self.tools.environment.clone();
-        let own = match &*self.errand {
-            Errand::Task { task, holder, .. } => self.tools.variables(task, holder).to_vec(),
+        let about = match &*self.errand {
+            Errand::Task { task, holder, .. } => Some((&**task, holder)),
             Errand::Objective { .. } => {
                 let of_a_task = ["HARNESS_TASK_ID", "HARNESS_EPOCH", "HARNESS_ATTEMPT"];
                 environment.retain(|(name, _)| of_a_task.iter().all(|n| name != n));
-                self.tools.run_variables().to_vec()
+                None
             }
         };
-        let own = [self.tools.root_variable()].into_iter().chain(own);
-        environment.extend(own.map(|(name, value)| (name.into(), value.into())));
-        environment.push(("HARNESS_ITERATION".into(), iteration.to_string().into()));
-        if let Some(socket) = &self.tools.socket {
+        if self.tools.socket.is_some() {
             // `off` keeps the caller's commands from a daemon; the agent's have to reach this run.
             environment.retain(|(name, _)| name != "HARNESS_DAEMON");
-            environment.push(("HARNESS_SOCKET".into(), socket.into()));
         }
+        let own = self.tools.variables(about, Some(iteration)).into_iter();
+        environment.extend(own.map(|(name, value)| (name.into(), value.into())));
         environment
     }
 
@@ -301,8 +304,7 @@ impl Doing {
         command: String,
         until: Option<Timestamp>,
     ) -> Result<Ended> {
-        let mut environment = vec![self.tools.root_variable()];
-        environment.extend(self.tools.run_variables());
+        let environment = self.tools.variables(None, self.tools.iteration().await?);
         let timeout_seconds = self.tools.seconds_until(until).min(VERIFY_SECONDS);
         let check = Check { command, timeout_seconds, environment };
         let tools = self.tools.clone();
@@ -332,6 +334,7 @@ impl Doing {
 
     /// In the log, once.
     pub(super) async fn warn(&self, message: String) -> Result<()> {
+        let message = self.tools.redactor.text(&message).into_owned();
         let fresh = {
             let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
             warned.insert(message.clone())

@@ -37,12 +37,14 @@ pub struct Tools {
     pub root: PathBuf,
     /// The caller's environment, for agents to be given what they may see of it.
     pub environment: Vec<(OsString, OsString)>,
+    /// Hides their secrets, and those that the configuration gives to agents, from every text.
+    pub redactor: Redactor,
     /// The name of this run.
     pub run_id: String,
     /// How long a claim lasts without a word.
     pub lease_seconds: u64,
-    /// How long an agent may be silent.
-    pub stall: Option<Duration>,
+    /// How long each of the agents may be silent, by preference as in [`Team`](super::Team).
+    pub stalls: Vec<Option<Duration>>,
     /// Where agents that are at work can be reached.
     pub desk: Desk,
     /// What they ask their host on, if there is one.
@@ -90,15 +92,11 @@ impl Tools {
         seconds: u64,
         about: Option<(&Task, &Holder)>,
     ) -> Script {
-        let mut environment = vec![self.root_variable()];
-        if let Some((task, holder)) = about {
-            environment.extend(self.variables(task, holder));
-        }
         Script {
             command: command.to_owned(),
             directory: directory.to_owned(),
             timeout: Duration::from_secs(seconds.max(1)),
-            environment,
+            environment: self.variables(about, None),
         }
     }
 
@@ -182,33 +180,41 @@ impl Tools {
 
     /// The end of what a check printed, for people and prompts.
     pub(super) fn output(&self, ran: &Ran, bytes: usize) -> String {
-        let from = ran.tail.len().saturating_sub(bytes);
-        let redactor = Redactor::from_environment(self.environment.iter().cloned());
-        String::from_utf8_lossy(&redactor.bytes(&ran.tail[from..])).into_owned()
+        // As a whole: a secret that was cut in two would not be known any more.
+        let shown = self.redactor.bytes(&ran.tail);
+        let from = shown.len().saturating_sub(bytes);
+        String::from_utf8_lossy(&shown[from..]).into_owned()
     }
 
-    /// What every agent, check and cleanup of an attempt finds in its environment.
-    pub(super) fn variables(&self, task: &Task, holder: &Holder) -> [(String, String); 6] {
-        let [run, session] = self.run_variables();
-        let own = [
-            ("HARNESS_TASK_ID", task.id.to_string()),
-            ("HARNESS_EPOCH", task.epoch.unwrap_or_default().to_string()),
-            ("HARNESS_ATTEMPT", (task.attempts + 1).to_string()),
-            ("HARNESS_WORKER_ID", holder.worker.to_string()),
-        ];
-        let [id, epoch, attempt, worker] = own.map(|(name, value)| (name.to_owned(), value));
-        [id, epoch, attempt, worker, session, run]
-    }
-
-    /// What is known outside of an attempt too.
-    pub(super) fn run_variables(&self) -> [(String, String); 2] {
+    /// What every agent, check, cleanup and summarizer finds in its environment, as far as it is
+    /// known there. Where a prompt is, only its own agent is told: the file goes with the execution.
+    pub(super) fn variables(
+        &self,
+        about: Option<(&Task, &Holder)>,
+        iteration: Option<u32>,
+    ) -> Vec<(String, String)> {
         // As the log counts: it is only for the eye, so a ledger that can not be read is no matter.
         let session = (self.ledger)().map_or(0, |ledger| ledger.head().session_count);
-        [("HARNESS_RUN_ID", self.run_id.clone()), ("HARNESS_SESSION", session.to_string())]
-            .map(|(name, value)| (name.to_owned(), value))
+        let mut all = vec![
+            ("HARNESS_STATE_ROOT", self.root.display().to_string()),
+            ("HARNESS_RUN_ID", self.run_id.clone()),
+            ("HARNESS_SESSION", session.to_string()),
+        ];
+        let socket = self.socket.as_ref();
+        all.extend(socket.map(|path| ("HARNESS_SOCKET", path.display().to_string())));
+        if let Some((task, holder)) = about {
+            all.push(("HARNESS_TASK_ID", task.id.to_string()));
+            all.push(("HARNESS_EPOCH", task.epoch.unwrap_or_default().to_string()));
+            all.push(("HARNESS_ATTEMPT", (task.attempts + 1).to_string()));
+            all.push(("HARNESS_WORKER_ID", holder.worker.to_string()));
+        }
+        all.extend(iteration.map(|number| ("HARNESS_ITERATION", number.to_string())));
+        all.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
-    pub(super) fn root_variable(&self) -> (String, String) {
-        ("HARNESS_STATE_ROOT".to_owned(), self.root.display().to_string())
+    /// For the checks of an objective; `None` in a run over the ledger.
+    pub(super) async fn iteration(&self) -> Result<Option<u32>> {
+        let row = self.run_row(&self.looping.run).await?;
+        Ok(row.objective.is_some().then_some(row.iteration_count))
     }
 }

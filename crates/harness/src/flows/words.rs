@@ -139,6 +139,7 @@ where
     let transcript = fs::read(path).ok()?;
     let from = transcript.len().saturating_sub(TRANSCRIPT_BYTES);
     let transcript = String::from_utf8_lossy(&transcript[from..]).into_owned();
+    let transcript = doing.tools.redactor.text(&transcript);
     let text = format!(
         "Below is the end of what a coding agent printed while it worked. Say in at most 300 words \
          what it did, what it found out and what is left, for the agent that goes on with it. What \
@@ -150,7 +151,7 @@ where
         instructions: None,
         promise: String::new(),
         work_tree: doing.tools.workspace.top_level().to_owned(),
-        environment: doing.tools.environment.clone(),
+        environment: doing.environment(turn.number),
         limits: Limits { timeout: Some(Duration::from_secs(SUMMARY_SECONDS)), ..Limits::default() },
         cost_left_usd: turn.cost_left_usd,
         kept: None,
@@ -158,7 +159,8 @@ where
         name: format!("{}.{}.summary", doing.run.id, turn.number),
         folder: doing.tools.root.join(".harness"),
     };
-    match branch.execute(|team| team.summarizer.as_ref().unwrap_or(&team.worker), prompt).await {
+    let helper = branch.helper(doing.tools.looping.summarizer_price);
+    match helper.execute(|team| team.summarizer.as_ref().unwrap_or(&team.worker), prompt).await {
         Ok(End::Finished { final_text, .. }) if !final_text.trim().is_empty() => Some(final_text),
         other => {
             let why = match other {

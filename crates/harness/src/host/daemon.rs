@@ -21,7 +21,7 @@ use super::{
     socket::Bound,
     wire::Refused,
 };
-use crate::{clock::Clock, store::lock::Wait, workspace::Filters};
+use crate::{clock::Clock, process::leftovers, store::lock::Wait, workspace::Filters};
 
 /// How often it looks whether it can still be found: a host without a socket is of no use.
 const LOOK: Duration = Duration::from_secs(10);
@@ -165,7 +165,10 @@ pub async fn serve_alone(
     idle: Option<Duration>,
     asked: impl Future<Output = ()>,
 ) -> io::Result<Ended> {
+    let left = host.root.join(".harness/processes");
+    let every = Duration::from_secs((host.lease_seconds / 3).max(1));
     let server = serve(bound, host)?;
+    let sweeping = tokio::spawn(leftovers::keep_sweeping(left, every));
     let ended = tokio::select! {
         () = daemon.leaving.cancelled() => Ended::Asked,
         () = asked => Ended::Asked,
@@ -174,6 +177,7 @@ pub async fn serve_alone(
     };
     daemon.close();
     daemon.leaving.cancel();
+    sweeping.abort();
     server.end().await;
     Ok(ended)
 }

@@ -163,6 +163,27 @@ pub fn sweep(folder: &Path) -> io::Result<Swept> {
     Ok(swept)
 }
 
+/// Sweeps at once and then every so often, on a thread that may block, and warns of what it ended.
+/// Inside a tokio runtime, until it is dropped.
+pub async fn keep_sweeping(folder: PathBuf, every: Duration) {
+    let mut ticker = tokio::time::interval(every);
+    ticker.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        ticker.tick().await;
+        let folder = folder.clone();
+        match tokio::task::spawn_blocking(move || sweep(&folder)).await {
+            Ok(Ok(swept)) => {
+                for Leftover { pid, .. } in swept.ended {
+                    tracing::warn!("ended what a killed run left: pid={pid}");
+                }
+            }
+            Ok(Err(why)) => tracing::warn!(%why, "what a killed run left could not be looked for"),
+            // Only when the runtime ends.
+            Err(_) => return,
+        }
+    }
+}
+
 fn sweep_one(path: &Path, record: &Record, swept: &mut Swept) -> io::Result<()> {
     if record.is_elsewhere() {
         return Ok(());

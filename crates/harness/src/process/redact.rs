@@ -23,6 +23,8 @@ struct Known {
     /// By number of the pattern.
     replacements: Vec<Vec<u8>>,
     longest: usize,
+    /// Whole values, by what stands for them.
+    values: Vec<(String, String)>,
 }
 
 impl Redactor {
@@ -37,14 +39,16 @@ impl Redactor {
         let mut patterns: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
         for (name, value) in &named {
             for form in forms(value.as_bytes()) {
-                let replacement = format!("[redacted:{name}]").into_bytes();
-                patterns.entry(form).or_insert(replacement);
+                patterns.entry(form).or_insert_with(|| mark(name).into_bytes());
             }
         }
-        Redactor::new(patterns)
+        let text = |value: OsString| value.into_string().ok();
+        let values =
+            named.into_iter().filter_map(|(name, value)| Some((mark(&name), text(value)?)));
+        Redactor::new(patterns, values.collect())
     }
 
-    fn new(patterns: BTreeMap<Vec<u8>, Vec<u8>>) -> Redactor {
+    fn new(patterns: BTreeMap<Vec<u8>, Vec<u8>>, values: Vec<(String, String)>) -> Redactor {
         let Some(longest) = patterns.keys().map(Vec::len).max() else {
             return Redactor { known: None };
         };
@@ -54,7 +58,7 @@ impl Redactor {
         // It can only be built of less than 4 GiB of secrets, more than any environment holds.
         let known = search.ok().map(|search| {
             let replacements = patterns.into_values().collect();
-            Arc::new(Known { search, replacements, longest })
+            Arc::new(Known { search, replacements, longest, values })
         });
         Redactor { known }
     }
@@ -70,6 +74,14 @@ impl Redactor {
             }
             Some(_) | None => Cow::Borrowed(text),
         }
+    }
+
+    /// Puts whole values back for what [`text`](Redactor::text) wrote in their place: what was kept
+    /// without secrets and has to run with them.
+    #[must_use]
+    pub fn reveal(&self, text: &str) -> String {
+        let known = self.known.iter().flat_map(|known| &known.values);
+        known.fold(text.to_owned(), |text, (mark, value)| text.replace(mark, value))
     }
 
     /// Of bytes that are complete; pieces need [`Redactor::stream`].
@@ -152,6 +164,10 @@ impl Known {
     }
 }
 
+fn mark(name: &str) -> String {
+    format!("[redacted:{name}]")
+}
+
 pub(crate) fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     SUFFIXES.iter().any(|suffix| name.ends_with(suffix))
@@ -209,6 +225,8 @@ mod tests {
             assert_eq!(redactor.bytes(text.as_bytes()), expected.as_bytes());
         }
         assert!(matches!(redactor.text("plain"), Cow::Borrowed(_)));
+        let script = "login sk-12345678 hunter2hunter2 short";
+        assert_eq!(redactor.reveal(&redactor.text(script)), script);
         assert_eq!(Redactor::default().bytes(b"x"), b"x");
     }
 

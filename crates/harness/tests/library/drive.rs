@@ -178,3 +178,40 @@ async fn what_an_agent_tells_reaches_the_machine_before_its_end() {
     assert_eq!(flow.create(()).run().await.unwrap().result, "fine");
     assert_eq!(*heard.lock().unwrap(), ["begin", "usage 1", "usage 2", "ended: spent"]);
 }
+
+#[tokio::test]
+async fn of_a_helper_the_machine_hears_only_what_it_used_at_its_own_price() {
+    struct Helper;
+    impl harness::Agent for Helper {
+        type Input = ();
+        type Output = String;
+        async fn execute(&self, (): (), execution: &mut harness::Execution) -> Result<String> {
+            execution.tell(AgentEvent::Session("of the helper".into()));
+            execution.tell(AgentEvent::ToolStart { name: "read".into(), input: None });
+            execution.tell(AgentEvent::Limit { until: None });
+            execution.tell(AgentEvent::Usage(Usage { input_tokens: 500_000, ..Usage::default() }));
+            Ok("helped".to_owned())
+        }
+    }
+    struct Team {
+        helper: harness::Named<Helper>,
+    }
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let into = Arc::clone(&heard);
+    let flow = Harness::define("helped")
+        .agents(Team { helper: harness::named("helper", Helper) })
+        .state(|(): &()| ())
+        .run(async move |cx: &mut Cx<'_, (), Team>| {
+            let script = vec![Next::Start(""), Next::Wait, Next::Done("fine")];
+            let machine = Scripted { script: script.into_iter(), heard: Arc::clone(&into) };
+            cx.drive(&ports(), machine, |branch, _| async move {
+                let price = harness::core::run::Price { input: 2.0, output: 2.0 };
+                branch.helper(Some(price)).execute(|t: &Team| &t.helper, ()).await
+            })
+            .await
+        });
+    assert_eq!(flow.create(()).run().await.unwrap().result, "fine");
+    let used = Usage { input_tokens: 500_000, output_tokens: 0, cost_usd: Some(1.0) };
+    let used = format!("told {:?}", AgentEvent::Helped(used));
+    assert_eq!(*heard.lock().unwrap(), ["begin", used.as_str(), "ended: helped"]);
+}

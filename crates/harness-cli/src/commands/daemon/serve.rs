@@ -17,6 +17,7 @@ use harness::{
         spawn, tell_facts,
         wire::Refused,
     },
+    process::Redactor,
     store::{FileStore, Locking, Writer},
     telemetry::Telemetry,
 };
@@ -49,6 +50,7 @@ pub(super) fn serve(
         rustix::process::setsid().map_err(io::Error::from)?;
     }
     let config = invocation.config(&root, Overrides::default())?;
+    crate::warnings::tell(Redactor::from_environment(std::env::vars_os()), warn);
     let places = Places { socket: Some(socket.to_owned()), runtime_dir: None };
     let bound = socket::bind(root.path(), &places)?;
     let telemetry = match invocation.env.get("HARNESS_ACP") {

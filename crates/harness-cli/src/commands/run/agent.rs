@@ -28,7 +28,9 @@ pub(super) struct Agents {
     /// Who take over while it is limited, by name.
     pub(super) others: Vec<(String, CodingAgent)>,
     pub(super) summarizer: Option<CodingAgent>,
+    pub(super) summarizer_price: Option<Price>,
     /// Of the worker and the others.
+    pub(super) names: Vec<String>,
     pub(super) prices: Vec<Option<Price>>,
 }
 
@@ -40,10 +42,13 @@ pub(super) fn installed(env: &Environment) -> Option<&'static str> {
 /// The agents that the flags, the configuration or the `PATH` name.
 pub(super) fn choose(config: &Config, command: Option<&str>) -> Result<Agents> {
     let summarizer = config.summarizer.agent.as_deref();
+    let summarizer_price = summarizer.and_then(|name| price(config, name));
     let summarizer = summarizer.map(|name| named(config, name)).transpose()?;
     if let Some(command) = command {
         let worker = program(command, &Agent::default())?;
-        return Ok(Agents { worker, others: Vec::new(), summarizer, prices: vec![None] });
+        let names = vec![format!("command: {command}")];
+        let (others, prices) = (Vec::new(), vec![None]);
+        return Ok(Agents { worker, others, summarizer, summarizer_price, names, prices });
     }
     let Some(name) = &config.agent else {
         return Err(Failure::config("no agent is chosen, and neither claude nor codex is on PATH")
@@ -57,13 +62,16 @@ pub(super) fn choose(config: &Config, command: Option<&str>) -> Result<Agents> {
     let others = fallback.into_iter().filter(|other| other != name);
     let others: Result<Vec<_>> = others.map(|n| Ok((n.clone(), named(config, &n)?))).collect();
     let others = others?;
-    let price = |name: &str| {
-        let price = config.agents.get(name).and_then(|agent| agent.price);
-        price.map(|price| Price { input: price.input, output: price.output })
-    };
-    let names = [name.as_str()].into_iter().chain(others.iter().map(|(name, _)| name.as_str()));
-    let prices = names.map(price).collect();
-    Ok(Agents { worker: named(config, name)?, others, summarizer, prices })
+    let names = [name].into_iter().chain(others.iter().map(|(name, _)| name));
+    let names: Vec<String> = names.cloned().collect();
+    let prices = names.iter().map(|name| price(config, name)).collect();
+    let worker = named(config, name)?;
+    Ok(Agents { worker, others, summarizer, summarizer_price, names, prices })
+}
+
+fn price(config: &Config, name: &str) -> Option<Price> {
+    let price = config.agents.get(name)?.price?;
+    Some(Price { input: price.input, output: price.output })
 }
 
 /// A built-in, refined by the table of its name, or an agent that only has a table.

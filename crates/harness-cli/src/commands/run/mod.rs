@@ -9,6 +9,7 @@ mod keep;
 mod notify;
 mod progress;
 mod row;
+mod secrets;
 mod session;
 mod signals;
 mod told;
@@ -161,9 +162,10 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
         detach::leave_terminal()?;
     }
     let workspace = invocation.workspace(&root)?;
+    let secrets = secrets::known(&config);
     let row = match stored {
         Some(stored) => stored,
-        None => row::new(&args, &config, workspace_name(&workspace)),
+        None => row::new(&args, &config, workspace_name(&workspace), &secrets),
     };
     if row.objective.is_none() {
         name_unfinishable(&ledger, &agents.worker);
@@ -171,6 +173,9 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
     say_what_it_may_cost(&row, &args, &agents);
     let (prompts, warnings) = Prompts::load(root.path());
     let most = args.max_tasks_per_session.map(i64::from);
+    let view = Arc::new(if invocation.is_watched() { View::live() } else { View::Lines });
+    let shown = Arc::clone(&view);
+    crate::warnings::tell(secrets.clone(), move |text| shown.warning(text));
     let session = session::Session {
         worker: args.worker.id(&invocation.env, || Ok(root.clone()))?,
         workspace,
@@ -179,11 +184,12 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
         max_sessions: args.max_sessions.map(i64::from),
         runs: if args.once { Runs::Once } else { Runs::On },
         dirty: if args.allow_dirty { Dirty::SetAside } else { Dirty::Refuse },
-        view: Arc::new(if invocation.is_watched() { View::live() } else { View::Lines }),
+        view,
         places: crate::host::places(&invocation.env),
         rules: config.rules()?,
         prompts,
         warnings,
+        secrets,
         config: &config,
         args: &args,
     };

@@ -8,6 +8,7 @@ use harness::{
         run::{Owner, RunLimits, RunStatus, StopReason},
         task::Status,
     },
+    process::Redactor,
     store::{RunStore, Runs, is_gone},
 };
 
@@ -106,10 +107,10 @@ pub(super) fn close_stale(store: &RunStore, ledger: &Ledger, row: &Run) -> Resul
 }
 
 /// A row that is about to be opened.
-pub(super) fn new(args: &Args, config: &Config, workspace: String) -> Run {
+pub(super) fn new(args: &Args, config: &Config, workspace: String, secrets: &Redactor) -> Run {
     let promise = args.completion_promise.as_deref().unwrap_or(Run::PROMISE);
     Run {
-        objective: args.objective.clone(),
+        objective: args.objective.as_deref().map(|text| secrets.text(text).into_owned()),
         agent: super::agent_name(config, args.agent_command.as_deref()),
         agent_command: args.agent_command.clone(),
         verify: args.verify.clone(),

@@ -1,6 +1,10 @@
 //! Puts the library's parts together and lets the flow run.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use harness::{
     Cx, Harness, Hub, Ports,
@@ -20,7 +24,7 @@ use harness::{
     },
     host::{Desk, Duty, Host, serve, socket, tell_facts},
     named,
-    process::Redactor,
+    process::{Redactor, leftovers},
     prompts::Prompts,
     recorder,
     shell::SystemShell,
@@ -60,6 +64,7 @@ pub(super) struct Session<'a> {
     pub(super) prompts: Prompts,
     /// For the log, before anything else.
     pub(super) warnings: Vec<String>,
+    pub(super) secrets: Redactor,
     pub(super) config: &'a Config,
     pub(super) args: &'a Args,
 }
@@ -155,7 +160,8 @@ impl Session<'_> {
         };
         let view = Arc::clone(&self.view);
         let (notified_by, kept) = (self.config.notify.clone(), self.config.keep.clone());
-        let workspace = self.workspace.clone();
+        let (processes, tick) = (processes(root.path()), tools.ports.tick);
+        let (workspace, secrets) = (self.workspace.clone(), self.secrets.clone());
         let session = over_ledger.then(|| self.session(row, owner));
         let flow = Harness::define("run").agents(team(agents)).state(|(): &()| ()).run(
             async move |cx: &mut Cx<'_, (), Team<CodingAgent>>| match session.clone() {
@@ -167,12 +173,12 @@ impl Session<'_> {
             },
         );
         let record = root.path().join(format!(".harness/runs/{}.jsonl", row.id));
-        let secrets = Redactor::from_environment(std::env::vars_os());
         let ended = runtime.block_on(async {
             let _followed = progress::follow(&hub, &view, row);
             let _notified = notify::watch(&hub, notified_by.as_deref(), root.path());
             let _signals = signals::interrupt(&hub)?;
             let server = serve(bound, host)?;
+            tokio::spawn(leftovers::keep_sweeping(processes, tick));
             let run = flow.create_in(hub.clone(), ()).attach(recorder(&record, secrets));
             let done = run.run().await;
             view.end();
@@ -193,7 +199,8 @@ impl Session<'_> {
     }
 
     fn log_warnings(&self, writer: &Writer) -> Result<()> {
-        for message in self.warnings.iter().cloned() {
+        for message in &self.warnings {
+            let message = self.secrets.text(message).into_owned();
             let note = Command::Note(Note::Warning { task: None, message });
             writer.apply(note).map_err(|why| Failure::error(why.to_string()))?;
         }
@@ -235,6 +242,7 @@ impl Session<'_> {
             waits: !self.args.no_wait,
             restarts: !matches!(agents.worker, CodingAgent::Shell(_)),
             prices: agents.prices.clone(),
+            names: agents.names.clone(),
             lease_seconds: row::LEASE_SECONDS,
             until: None,
             transcripts: String::new(),
@@ -245,16 +253,24 @@ impl Session<'_> {
             by: Some(owner.clone()),
             new_id: Arc::new(row::new_id),
             rules,
+            summarizer_price: agents.summarizer_price,
             prompts: Arc::new(self.prompts.clone()),
         }
     }
 
+    /// How long the agent of this name may be silent.
+    fn stall(&self, name: &str) -> Option<Duration> {
+        let own = self.config.agents.get(name).and_then(|agent| agent.stall_seconds);
+        let seconds = own.unwrap_or(self.config.stall_seconds);
+        (seconds > 0).then(|| Duration::from_secs(seconds))
+    }
+
     fn tools(&self, root: &Path, writer: Arc<Writer>, row: &Run, looping: Looping) -> Tools {
+        let names = &looping.rules.names;
         let [place, kept] = [root.to_owned(), root.to_owned()];
         let clock = Arc::new(SystemClock);
         let runs = Arc::clone(&looping.runs);
-        let own = self.config.agents.get(&row.agent).and_then(|agent| agent.stall_seconds);
-        let stall = own.unwrap_or(self.config.stall_seconds);
+        let stalls = names.iter().map(|name| self.stall(name)).collect();
         Tools {
             ports: Ports {
                 commit: Arc::new(Stores { ledger: writer, runs, clock: clock.clone() }),
@@ -267,6 +283,7 @@ impl Session<'_> {
             ledger: Arc::new(move || Ok(harness::store::look(&place)?)),
             root: root.to_owned(),
             environment: std::env::vars_os().collect(),
+            redactor: self.secrets.clone(),
             run_id: row.id.to_string(),
             lease_seconds: self.lease_seconds,
             desk: Desk::default(),
@@ -277,7 +294,7 @@ impl Session<'_> {
                 record: Arc::new(move |receipt| Ok(harness::store::record(&kept, receipt)?)),
             },
             looping,
-            stall: (stall > 0).then(|| Duration::from_secs(stall)),
+            stalls,
         }
     }
 }
@@ -305,9 +322,13 @@ fn close(runs: &dyn Runs, row: &Run, owner: Owner, reason: StopReason) -> Result
     stored(row)
 }
 
+fn processes(root: &Path) -> PathBuf {
+    root.join(".harness/processes")
+}
+
 /// Processes of a harness that was killed could still write into the work tree.
 fn end_leftovers(root: &Path) -> Result<()> {
-    let swept = harness::process::leftovers::sweep(&root.join(".harness/processes"))?;
+    let swept = leftovers::sweep(&processes(root))?;
     for ended in &swept.ended {
         warn(&format!("ended what a killed run left: pid={}", ended.pid));
     }

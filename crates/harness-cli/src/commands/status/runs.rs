@@ -105,8 +105,10 @@ impl RunSeen {
         }
         line += &format!(" ({}, {}{})", self.agent, Span(now.since(self.created_at)), self.spent());
         line += &match (self.driven, self.status, self.wake_at) {
-            (false, _, _) => {
-                format!(" — cut off: `harness run --resume --run-id {}`", self.run_id)
+            (false, _, wake_at) => {
+                let waits = wake_at.filter(|until| *until > now);
+                let waits = waits.map(|until| format!(", waits until {until}")).unwrap_or_default();
+                format!(" — cut off{waits}: `harness run --resume --run-id {}`", self.run_id)
             }
             (true, RunStatus::WaitingForHuman, _) => {
                 " — waits for a person: `harness questions`".to_owned()

@@ -83,6 +83,15 @@ fn a_killed_wait_is_gone_on_with() {
     came_to(env.run(["run", "--resume", "--no-wait", "--json"]), 3, "limit", 0);
     assert_eq!(env.read("work.txt"), "0\n");
     came_to(env.run(["run", "--resume", "--json"]), 0, "complete", 0);
+    // Whoever waits on is told so, and meanwhile the status knows until when.
+    let env = stage();
+    let command = agent(&env, &limited(LATER));
+    for args in [&["run", "write it", "--agent-command", &command][..], &["run", "--resume"]] {
+        let mut run = Going::start(&env, args);
+        run.until("usage limit: waiting until");
+        run.kill();
+        env.run(["status"]).success().stdout_contains("cut off, waits until ");
+    }
     // A kick makes it forget the wait.
     let env = stage();
     let command = agent(&env, &limited(LATER));
@@ -128,6 +137,8 @@ fn another_agent_takes_over_meanwhile() {
         ),
     );
     let document = came_to(env.run(["run", "write it", "--json"]), 0, "complete", 1);
+    let told = format!("usage limit of first until {LATER}: second takes over");
+    assert_eq!(log(&env).matches(&told).count(), 1, "{}", log(&env));
     assert_eq!(env.read(env.home().join("who")), "first\nsecond\nsecond\n");
     assert_eq!(document["cost_usd"], json!(6.0), "by its own list");
 }

@@ -9,4 +9,5 @@ mod promise;
 mod prompts;
 mod resume;
 mod rows;
-mod stage;
+mod secrets;
+pub(crate) mod stage;

@@ -167,3 +167,54 @@ fn the_last_turn_of_a_context_is_what_is_summarized() {
     let told = env.read(env.home().join("to-summarize"));
     assert!(told.contains("the second turn"), "{told}");
 }
+
+#[test]
+fn checks_and_summarizers_know_the_run_its_socket_and_the_iteration() {
+    let env = stage();
+    let known = "test -S \"$HARNESS_SOCKET\" && test -n \"$HARNESS_RUN_ID\" && test -n \"$HARNESS_SESSION\"";
+    let short = bare_agent(
+        &env,
+        &format!("cat > /dev/null; {known} && echo $HARNESS_ITERATION > \"$HOME/summed\"; echo s"),
+    );
+    env.write(
+        "harness.toml",
+        format!("[summarizer]\nagent = \"short\"\n[agents.short]\ncommand = \"{short}\"\n"),
+    );
+    let verify = format!(
+        "{known} && echo $HARNESS_ITERATION >> \"$HOME/verified\" && test $HARNESS_ITERATION = 1"
+    );
+    came_to(go(&env, "echo TASK_COMPLETE", &["--verify", &verify]), 0, "complete", 1);
+    assert_eq!(env.read(env.home().join("verified")), "0\n1\n");
+    assert_eq!(env.read(env.home().join("summed")), "1\n");
+    // A task's too.
+    let env = stage();
+    let check =
+        format!("{known} && test $HARNESS_ITERATION = 1 && test $HARNESS_TASK_ID = task-001");
+    env.run(["add", "a", "--instructions", "x", "--validate", &check]).success();
+    let command = agent(&env, "if [ $n = 1 ]; then echo TASK_COMPLETE; else echo no; fi");
+    env.run(["run", "--agent-command", &command]).success();
+}
+
+#[test]
+fn a_summarizer_is_paid_by_its_own_price_and_is_not_taken_for_the_worker() {
+    let env = stage();
+    let tells = |input: u32| {
+        format!(
+            "echo '{{\"type\":\"usage\",\"input_tokens\":{input},\"output_tokens\":0}}' >> $HARNESS_EVENTS"
+        )
+    };
+    let short = bare_agent(&env, &format!("cat > /dev/null; {}; echo short", tells(1_000_000)));
+    let worker = agent(
+        &env,
+        &format!("{}; if [ $n = 1 ]; then echo TASK_COMPLETE; else echo no; fi", tells(1_000_000)),
+    );
+    let toml = format!(
+        "agent = \"mine\"\n[summarizer]\nagent = \"short\"\n\
+         [agents.short]\ncommand = \"{short}\"\nprice = {{ input = 1.0, output = 1.0 }}\n\
+         [agents.mine]\ncommand = \"{worker}\"\nprice = {{ input = 10.0, output = 10.0 }}\n"
+    );
+    env.write("harness.toml", toml);
+    came_to(env.run(["run", "write it", "--json"]), 0, "complete", 1);
+    assert_eq!(run_row(&env)["input_tokens"], 3_000_000);
+    assert_eq!(run_row(&env)["cost_usd"], 21.0);
+}

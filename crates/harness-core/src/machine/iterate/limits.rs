@@ -68,6 +68,11 @@ impl Agents {
         self.at_work
     }
 
+    /// Where it is known to be limited still.
+    pub(super) fn limited_until(&self, agent: usize, now: Timestamp) -> Option<Timestamp> {
+        self.limited_until.get(agent).copied().flatten().filter(|until| *until > now)
+    }
+
     /// The one at work is limited until then. A time that has passed already is no answer, nor one
     /// that nobody would wait for.
     pub(super) fn limited(&mut self, now: Timestamp, until: Option<Timestamp>) {

@@ -44,6 +44,8 @@ pub struct Rules {
     /// What the agents cost that tell no money. One for each agent; the first is preferred, the
     /// others take over while it is limited.
     pub prices: Vec<Option<Price>>,
+    /// Of the same agents, for people.
+    pub names: Vec<String>,
     /// How long whoever drives it is believed.
     pub lease_seconds: u64,
     /// Of a task: its attempt has to end by then.
