@@ -195,7 +195,7 @@ fn what_codex_adds_to_our_server_goes_with_it() {
     let config = env.read(".codex/config.toml").replace("harness]\n", "harness] # mine\n");
     let added = "tool_timeout_sec = 3600\n\n[mcp_servers.harness.env]\nA = \"1\"\n\n\
         [mcp_servers.harness.tools.task_claim]\napproval_mode = \"approve\"\n";
-    env.write(".codex/config.toml", &format!("{config}{added}"));
+    env.write(".codex/config.toml", format!("{config}{added}"));
     env.run(["install", "codex"]).success().stdout("already installed");
     env.run(["install", "codex", "--program", "/opt/h2"]).success();
     let moved = env.read(".codex/config.toml");
