@@ -265,6 +265,23 @@ answer 4 '{"stopReason":"end_turn"}'
     assert!(chosen.contains("session/set_model") && chosen.contains("big"), "{chosen}");
 }
 
+pub(crate) fn a_silent_acp_agent_is_asked_to_stop() {
+    let place = Place::new();
+    let rest = r#"
+hear
+answer 4 '{"stopReason":"cancelled","usage":{"inputTokens":3,"outputTokens":1}}'
+"#;
+    let agent = program(place.path(), rest);
+    let mut prompt = place.prompt("x");
+    // Longer than it takes to begin: who is not prompted yet can not be asked.
+    prompt.limits.stall = Some(std::time::Duration::from_secs(2));
+    prompt.limits.grace = crate::stage::LONG;
+    let (end, events) = within(execute(agent, prompt, Begun::Nothing)).unwrap();
+    assert_eq!(end, End::Stopped { by: StoppedBy::Stall });
+    let used = |event: &Event| show(event).as_deref() == Some("used 3 1");
+    assert!(events.iter().any(|told| used(&told.event)), "what it used until then counts");
+}
+
 /// What a person says is a prompt of its own, once the turn is over.
 pub(crate) fn acp_agents_hear_what_people_say() {
     let place = Place::new();

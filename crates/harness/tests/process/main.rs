@@ -67,7 +67,7 @@ fn main() -> ExitCode {
             acp_agents_are_taken_at_their_word,
             acp_agents_say_why_they_ended, a_session_of_acp_can_be_loaded_and_its_model_chosen,
             an_acp_agent_is_asked_to_stop_in_its_words,
-            acp_agents_hear_what_people_say, what_is_not_ours_is_not_counted,
+            acp_agents_hear_what_people_say, a_silent_acp_agent_is_asked_to_stop, what_is_not_ours_is_not_counted,
             a_session_of_acp_that_is_gone_is_named;
         codex: codex_conforms, a_turn_of_codex_is_told, codex_says_why_it_ended,
             a_thread_of_codex_can_be_resumed, codex_works_on_whatever_people_say;
