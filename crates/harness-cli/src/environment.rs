@@ -31,6 +31,14 @@ impl Environment {
         Self(all)
     }
 
+    /// With what entries of the form `NAME=value` set; others change nothing.
+    pub(crate) fn and(&self, entries: &[String]) -> Self {
+        let mut all = self.0.clone();
+        let set = entries.iter().filter_map(|entry| entry.split_once('='));
+        all.extend(set.map(|(name, value)| (name.into(), value.into())));
+        Self(all)
+    }
+
     pub(crate) fn get(&self, name: &str) -> Option<&OsStr> {
         self.0.get(OsStr::new(name)).map(OsString::as_os_str)
     }

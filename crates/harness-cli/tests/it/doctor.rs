@@ -184,3 +184,35 @@ fn a_git_dir_of_the_caller_leads_nowhere() {
     env.write("harness-tasks.json", MIXED);
     env.run(["doctor"]).stdout_contains("branch main, clean");
 }
+
+#[test]
+fn a_warning_beside_the_version_is_not_the_version() {
+    let env = environment();
+    program(&env, "codex", "echo 'WARNING: no PATH (os error 13)' >&2; echo codex-cli 0.50.0");
+    env.run(["doctor"]).success().stdout_contains("codex: codex-cli 0.50.0, no sign of a login");
+}
+
+#[test]
+fn a_configured_agent_is_judged_as_it_would_be_started() {
+    let env = environment();
+    env.write("harness-tasks.json", MIXED).write("harness-tasks.json.bak", MIXED);
+    env.run(["trust", "--json"]).success();
+    program(&env, "my-claude", "echo 2.0.1");
+    let path = env.home().join("bin/my-claude");
+    let table = format!("command = \"{}\"\nenv = [\"ANTHROPIC_API_KEY=k\"]\n", path.display());
+    env.write("harness.toml", format!("agent = 'claude'\n[agents.claude]\n{table}"));
+    let ran = env.run(["doctor"]).success();
+    let ran =
+        ran.stdout_contains("ok    agent          claude: 2.0.1, signed in (ANTHROPIC_API_KEY)");
+    assert!(!ran.output().contains("not found"), "{ran}");
+    // Under a name of its own, too.
+    let fast = format!("agent = 'fast'\n[agents.fast]\nkind = 'claude'\n{table}");
+    env.write("harness.toml", &fast);
+    let ran = env.run(["doctor"]).success();
+    ran.stdout_contains("ok    agent          fast: 2.0.1, signed in (ANTHROPIC_API_KEY)");
+    env.write("harness.toml", format!("{fast}yolo = true\n"));
+    if rustix::process::geteuid().is_root() {
+        let words = "fail  agent          fast: it does not bypass permissions";
+        env.run(["doctor"]).code(1).stdout_contains(words);
+    }
+}

@@ -1,6 +1,9 @@
 //! The agents that could work here.
 
-use std::{collections::HashSet, path::Path};
+use std::{
+    collections::HashSet,
+    path::{Path, PathBuf},
+};
 
 use harness::agent::KnownAcpAgent;
 
@@ -10,73 +13,116 @@ use super::{
     login::{self, Login},
     programs::{find, version},
 };
-use crate::{config::Config, environment::Environment};
+use crate::{
+    config::{Agent, AgentKind, Config},
+    environment::Environment,
+};
 
 /// The agents that people most likely have.
 const KNOWN: [&str; 2] = ["claude", "codex"];
 
-pub(super) fn check(env: &Environment, directory: &Path, config: Option<&Config>) -> Vec<Finding> {
+/// Where agents are looked for, and what is known of them.
+pub(super) struct Place<'a> {
+    pub(super) env: &'a Environment,
+    pub(super) directory: &'a Path,
+    pub(super) config: &'a Config,
+    /// Whether a program that the configuration names may be run: it may come with the repository.
+    pub(super) may_run: bool,
+}
+
+pub(super) fn check(place: &Place<'_>) -> Vec<Finding> {
+    let configured = configured(place.config);
     let mut findings = Vec::new();
-    let mut absent = Vec::new();
-    for name in KNOWN {
-        let Some(program) = find(env, name) else {
-            absent.push(name);
-            continue;
-        };
-        findings.push(judge(env, config, directory, name, &program));
+    for name in KNOWN.into_iter().chain(KnownAcpAgent::all().iter().map(|known| known.name)) {
+        findings.extend(place.program(name).map(|program| place.judge(name, &program)));
+        // Whoever has none of the others does not miss them.
+        if name == KNOWN[1] && findings.is_empty() && configured.is_empty() {
+            findings.push(Finding::warn(
+                "agent",
+                format!("{} not found on PATH", KNOWN.join(" and ")),
+                "install one, or name another agent in harness.toml",
+            ));
+        }
     }
-    if findings.is_empty() {
-        findings.push(Finding::warn(
-            "agent",
-            format!("{} not found on PATH", absent.join(" and ")),
-            "install one, or name another agent in harness.toml",
-        ));
-    }
-    // Whoever has none of these does not miss them.
-    for known in KnownAcpAgent::all() {
-        let program = find(env, known.name);
-        findings.extend(program.map(|program| judge(env, config, directory, known.name, &program)));
-    }
-    if let Some(config) = config {
-        findings.extend(configured(config).into_iter().map(|name| look_for(env, config, name)));
-    }
+    findings.extend(configured.into_iter().map(|name| place.look_for(name)));
     findings
 }
 
-/// Whether it runs, and whether somebody is signed in, as far as the files and variables tell.
-fn judge(
-    env: &Environment,
-    config: Option<&Config>,
-    directory: &Path,
-    name: &str,
-    program: &Path,
-) -> Finding {
-    let version = match version(program, directory) {
-        Ok(version) => version,
-        Err(why) => {
-            return Finding::warn(
-                "agent",
-                format!("{name}: {} does not work: {why}", program.display()),
-                "install it anew, or take it off PATH",
-            );
-        }
-    };
-    if name == "claude" {
-        return claude::look(env, config, &version);
+impl Place<'_> {
+    /// Where the program of an agent is, whatever the configuration calls it.
+    fn program(&self, name: &str) -> Option<PathBuf> {
+        find(self.env, self.config.program(name).unwrap_or(name))
     }
-    let login = match name {
-        "codex" => codex::login(env, config),
-        _ => login::of(env, name),
-    };
-    match login {
-        Login::Unknown => Finding::ok("agent", format!("{name}: {version}")),
-        Login::By(what) => Finding::ok("agent", format!("{name}: {version}, signed in by {what}")),
-        Login::NotNeeded(provider) => {
-            let what = format!("{name}: {version}, provider {provider} needs no login");
-            Finding::ok("agent", what)
+
+    fn table(&self, name: &str) -> Agent {
+        self.config.agents.get(name).cloned().unwrap_or_default()
+    }
+
+    /// What it says of its version, where it may be asked: `None` for a launcher, which would tell
+    /// its own, and for a program of a repository that is not trusted.
+    fn version(&self, name: &str, program: &Path) -> Option<Result<String, String>> {
+        let own = self.table(name).command;
+        let may_ask = match own.as_deref().map(|command| command.split_whitespace().count()) {
+            None => true,
+            Some(words) => words == 1 && self.may_run,
+        };
+        may_ask.then(|| version(program, self.directory))
+    }
+
+    /// Whether it runs, and whether somebody is signed in, as far as the files and variables tell.
+    fn judge(&self, name: &str, program: &Path) -> Finding {
+        let version = match self.version(name, program) {
+            None => program.display().to_string(),
+            Some(Ok(version)) => version,
+            Some(Err(why)) => {
+                return Finding::warn(
+                    "agent",
+                    format!("{name}: {} does not work: {why}", program.display()),
+                    "install it anew, or take it off PATH",
+                );
+            }
+        };
+        let table = self.table(name);
+        // As it is started.
+        let env = self.env.and(&table.env);
+        let login = match self.config.kind(name) {
+            Some(AgentKind::Claude) => return claude::look(&env, name, &table, &version),
+            Some(AgentKind::Codex) => codex::login(&env, &table),
+            _ => login::of(&env, name),
+        };
+        match login {
+            Login::Unknown => Finding::ok("agent", format!("{name}: {version}")),
+            Login::By(what) => {
+                Finding::ok("agent", format!("{name}: {version}, signed in by {what}"))
+            }
+            Login::NotNeeded(provider) => {
+                let what = format!("{name}: {version}, provider {provider} needs no login");
+                Finding::ok("agent", what)
+            }
+            Login::None { mend } => {
+                Finding::warn("agent", format!("{name}: {version}, no sign of a login"), mend)
+            }
         }
-        Login::None { mend } => {
-            Finding::warn("agent", format!("{name}: {version}, no sign of a login"), mend)
+    }
+
+    /// Whether the program of a configured agent is there, and what is wrong with it, where that was
+    /// not told before under its own name.
+    fn look_for(&self, name: &str) -> Finding {
+        let Some(program) = self.config.program(name) else {
+            return Finding::ok("agent", format!("{name} is configured"));
+        };
+        let looked_for = !program.contains('/') || program.starts_with('/');
+        let is_told = KNOWN.contains(&name) || KnownAcpAgent::named(name).is_some();
+        let kind = self.config.kind(name);
+        let is_agent = matches!(kind, Some(AgentKind::Claude | AgentKind::Codex | AgentKind::Acp));
+        match find(self.env, program) {
+            Some(path) if is_agent && !is_told => self.judge(name, &path),
+            None if looked_for => Finding::fail(
+                "agent",
+                format!("{name} is configured, but {program} is not found on PATH"),
+                "install it, or choose another `agent`",
+            ),
+            _ => Finding::ok("agent", format!("{name} is configured")),
         }
     }
 }
@@ -92,22 +138,4 @@ fn configured(config: &Config) -> Vec<&str> {
     let mut seen = HashSet::new();
     names.retain(|name| seen.insert(*name));
     names
-}
-
-/// Whether its program is there. Its command may come with the repository, so it is only looked
-/// for, not run.
-fn look_for(env: &Environment, config: &Config, name: &str) -> Finding {
-    let Some(program) = config.program(name) else {
-        return Finding::ok("agent", format!("{name} is configured"));
-    };
-    let found = find(env, program).is_some();
-    let looked_for = !program.contains('/') || program.starts_with('/');
-    match found || !looked_for {
-        true => Finding::ok("agent", format!("{name} is configured")),
-        false => Finding::fail(
-            "agent",
-            format!("{name} is configured, but {program} is not found on PATH"),
-            "install it, or choose another `agent`",
-        ),
-    }
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::finding::Finding;
-use crate::{config::Config, environment::Environment};
+use crate::{config::Agent, environment::Environment};
 
 /// Each of these is a way to be let in. That one is set says nothing about whether it is right.
 const KEYS: [&str; 5] = [
@@ -14,20 +14,19 @@ const KEYS: [&str; 5] = [
     "CLAUDE_CODE_USE_VERTEX",
 ];
 
-pub(super) fn look(env: &Environment, config: Option<&Config>, version: &str) -> Finding {
-    let yolo = config.and_then(|config| config.agents.get("claude")).is_some_and(|a| a.yolo);
-    if yolo && rustix::process::geteuid().is_root() {
+pub(super) fn look(env: &Environment, name: &str, table: &Agent, version: &str) -> Finding {
+    if table.yolo && rustix::process::geteuid().is_root() {
         return Finding::fail(
             "agent",
-            "claude: it does not bypass permissions (`yolo = true`) as root",
-            "run harness as another user, or take `yolo` out of [agents.claude]",
+            format!("{name}: it does not bypass permissions (`yolo = true`) as root"),
+            format!("run harness as another user, or take `yolo` out of [agents.{name}]"),
         );
     }
     match signed_in(env) {
-        Some(how) => Finding::ok("agent", format!("claude: {version}, signed in ({how})")),
+        Some(how) => Finding::ok("agent", format!("{name}: {version}, signed in ({how})")),
         None => Finding::warn(
             "agent",
-            format!("claude: {version}, not signed in as far as can be told"),
+            format!("{name}: {version}, not signed in as far as can be told"),
             "run `claude` and sign in, or set ANTHROPIC_API_KEY",
         ),
     }

@@ -7,23 +7,19 @@ use harness::process::Allowed;
 use toml::Table;
 
 use super::login::{self, Login};
-use crate::{
-    config::{Agent, Config},
-    environment::Environment,
-};
+use crate::{config::Agent, environment::Environment};
 
 /// Built into Codex; they run on the same machine.
 const LOCAL: [&str; 2] = ["ollama", "lmstudio"];
 
-pub(super) fn login(env: &Environment, config: Option<&Config>) -> Login {
-    let agent = config.and_then(|config| config.agents.get("codex")).cloned().unwrap_or_default();
+pub(super) fn login(env: &Environment, agent: &Agent) -> Login {
     let usual = || login::of(env, "codex");
     let own = env.path("CODEX_HOME").map(PathBuf::from);
     let Some(home) = own.or_else(|| Some(env.path("HOME")?.join(".codex"))) else { return usual() };
     match needs(&layers(&home, &agent.args), &agent.args) {
         Needs::Login => usual(),
         Needs::Nothing { provider } => Login::NotNeeded(provider),
-        Needs::Variable { name } => variable(env, &agent, &name),
+        Needs::Variable { name } => variable(env, agent, &name),
         Needs::Unknown => Login::Unknown,
     }
 }

@@ -98,7 +98,9 @@ fn examine(invocation: &Invocation) -> Result<Vec<Finding>> {
         Err(failure) => Finding::broken("configuration", failure),
     });
     let config = loaded.ok().map(|loaded| loaded.config);
-    findings.extend(agents::check(env, place, config.as_ref()));
+    let config = config.unwrap_or_default();
+    let at = agents::Place { env, directory: place, config: &config, may_run: trusted };
+    findings.extend(agents::check(&at));
     findings.push(machine::socket(env, root.as_ref()));
     Ok(findings)
 }

@@ -57,10 +57,18 @@ pub(super) fn output(program: &Path, arguments: &str, directory: &Path) -> Resul
     }
 }
 
-/// The first line of `--version`.
+/// What it says of its version. Warnings beside that are left out, unless it does not work: then they
+/// may be the reason.
 pub(super) fn version(program: &Path, directory: &Path) -> Result<String, String> {
-    let text = output(program, "--version", directory)?;
-    Ok(text.lines().next().unwrap_or("no version told").chars().take(100).collect())
+    let quiet = output(program, "--version 2>/dev/null", directory);
+    let text = quiet.or_else(|_| output(program, "--version", directory))?;
+    Ok(version_in(&text).unwrap_or("no version told").chars().take(100).collect())
+}
+
+/// The first line with a digit, else the last.
+fn version_in(text: &str) -> Option<&str> {
+    let has_digit = |line: &&str| line.contains(|c: char| c.is_ascii_digit());
+    text.lines().find(has_digit).or_else(|| text.lines().last())
 }
 
 pub(super) fn git(env: &Environment, directory: &Path) -> Finding {

@@ -6,6 +6,7 @@ mod dirty;
 mod dry_run;
 mod ended;
 mod keep;
+mod money;
 mod notify;
 mod progress;
 mod row;
@@ -18,11 +19,10 @@ mod view;
 use std::sync::Arc;
 
 use harness::{agent::CodingAgent, core::machine::work::Runs, prompts::Prompts};
-use harness_core::{Ledger, Run, Task, ledger::ConcurrencyMode};
+use harness_core::{Ledger, Task, ledger::ConcurrencyMode};
 use serde_json::json;
 
 use self::{
-    agent::Agents,
     session::{Dirty, Ran},
     view::View,
 };
@@ -170,7 +170,7 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
     if row.objective.is_none() {
         name_unfinishable(&ledger, &agents.worker);
     }
-    say_what_it_may_cost(&row, &args, &agents);
+    money::say_what_it_may_cost(&row, &args, &agents);
     let (prompts, warnings) = Prompts::load(root.path());
     let most = args.max_tasks_per_session.map(i64::from);
     let view = Arc::new(if invocation.is_watched() { View::live() } else { View::Lines });
@@ -230,18 +230,6 @@ fn chosen_by(args: &Args) -> Option<&String> {
 
 fn workspace_name(workspace: &harness::workspace::GitWorkspace) -> String {
     harness::workspace::Workspace::top_level(workspace).display().to_string()
-}
-
-/// Once, at the start: an agent that costs money and has no limit.
-fn say_what_it_may_cost(row: &Run, args: &Args, agents: &Agents) {
-    let limits = &row.limits;
-    let given = args.max_cost.is_some() || args.max_tokens.is_some() || args.max_duration.is_some();
-    let stored = limits.max_cost_usd.is_some()
-        || limits.max_tokens.is_some()
-        || limits.max_duration_seconds.is_some();
-    if !given && !stored && !matches!(agents.worker, CodingAgent::Shell(_)) {
-        eprintln!("no budget is set: --max-cost, --max-tokens or --max-duration would be one");
-    }
 }
 
 fn plan(invocation: &mut Invocation, ledger: &Ledger, json: bool) -> Result<ExitCode> {

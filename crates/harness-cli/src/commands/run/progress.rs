@@ -1,6 +1,9 @@
 //! What a run uses and which context it is in, as its agents tell it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use harness::{
     Envelope, Event, Hub,
@@ -12,8 +15,15 @@ use serde_json::Value;
 
 use super::view::View;
 
-/// Follows the agents of a run until both are dropped.
-pub(super) fn follow(hub: &Hub, view: &Arc<View>, row: &Run) -> [Subscription; 2] {
+/// Follows the agents of a run until both are dropped. `moneyless`: what to say of an agent that tells
+/// of tokens and no money, by its name.
+pub(super) fn follow(
+    hub: &Hub,
+    view: &Arc<View>,
+    row: &Run,
+    moneyless: HashMap<String, String>,
+) -> [Subscription; 2] {
+    let moneyless = Mutex::new(moneyless);
     let used = Arc::new(Mutex::new(row.usage));
     let paid = row.clone();
     let shown = Arc::clone(view);
@@ -22,6 +32,14 @@ pub(super) fn follow(hub: &Hub, view: &Arc<View>, row: &Run) -> [Subscription; 2
         else {
             return;
         };
+        if cost_usd.is_none() && input_tokens + output_tokens > 0 {
+            let agent = envelope.context.agent.as_ref().map_or("", |agent| &agent.name);
+            let mut moneyless = moneyless.lock().unwrap_or_else(PoisonError::into_inner);
+            // Once.
+            if let Some(warning) = moneyless.remove(agent) {
+                shown.warning(&warning);
+            }
+        }
         let mut used = used.lock().unwrap_or_else(PoisonError::into_inner);
         *used += Usage {
             input_tokens: *input_tokens,

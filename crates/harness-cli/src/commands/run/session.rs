@@ -40,8 +40,8 @@ use harness::{
 use harness_core::WorkerId;
 
 use super::{
-    Args, agent::Agents, dirty::SetAside, ended::Ended, keep, notify, progress, row, signals,
-    told::Told, view::View,
+    Args, agent::Agents, dirty::SetAside, ended::Ended, keep, money, notify, progress, row,
+    signals, told::Told, view::View,
 };
 use crate::{
     config::{Config, PromiseMatch},
@@ -137,6 +137,7 @@ impl Session<'_> {
         });
         let writer = Arc::new(Writer::start(store, Arc::new(SystemClock), publish)?);
         self.log_warnings(&writer)?;
+        let moneyless = money::to_be_seen(row, &agents);
         let looping = self.looping(&agents, row, runs, owner);
         let tools = Tools {
             socket: Some(bound.path().to_owned()),
@@ -174,7 +175,7 @@ impl Session<'_> {
         );
         let record = root.path().join(format!(".harness/runs/{}.jsonl", row.id));
         let ended = runtime.block_on(async {
-            let _followed = progress::follow(&hub, &view, row);
+            let _followed = progress::follow(&hub, &view, row, moneyless);
             let _notified = notify::watch(&hub, notified_by.as_deref(), root.path());
             let _signals = signals::interrupt(&hub)?;
             let server = serve(bound, host)?;

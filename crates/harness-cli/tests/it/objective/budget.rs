@@ -139,3 +139,34 @@ fn nonsense_in_the_events_spends_nothing_and_stops_nothing() {
     assert_eq!(document["input_tokens"], 0);
     assert!(document["cost_usd"].is_null() || document["cost_usd"] == 0.0, "{document}");
 }
+
+#[test]
+fn money_that_nobody_tells_of_can_not_be_limited_and_that_is_said() {
+    let words = "and has no table with a `price` in harness.toml: --max-cost can not strike";
+    let tells = |usage: &str| {
+        format!(
+            "for i in 1 2; do echo '{{\"type\":\"usage\",{usage}}}' >> $HARNESS_EVENTS; done; echo TASK_COMPLETE"
+        )
+    };
+    let tokens = tells("\"input_tokens\":5");
+    for (script, more, said) in [
+        (&tokens, &["--max-cost", "5"][..], 1),
+        (&tokens, &[], 0),
+        (&tells("\"input_tokens\":5,\"cost_usd\":0.1"), &["--max-cost", "5"], 0),
+    ] {
+        let env = stage();
+        let ran = go(&env, script, more);
+        assert_eq!(ran.errors().matches(words).count(), said, "{ran}");
+        came_to(ran, 0, "complete", 0);
+    }
+    // Of Codex it is known before it works.
+    let env = stage();
+    let words = "WARN: mine tells no money and has no `price` in [agents.mine]";
+    let table = "[agents.mine]\nkind = \"codex\"\ncommand = \"/nowhere/codex\"\n";
+    let run = ["run", "write it", "--agent", "mine", "--max-cost", "5"];
+    env.write("harness.toml", table);
+    env.run(run).code(1).stderr_contains(words);
+    env.write("harness.toml", format!("{table}price = {{ input = 1.0, output = 1.0 }}\n"));
+    let ran = env.run(run).code(1);
+    assert!(!ran.errors().contains(words), "{ran}");
+}

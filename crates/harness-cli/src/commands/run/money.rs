@@ -1,0 +1,64 @@
+//! What is said of money: that there is no budget, or that one can not strike.
+
+use std::collections::HashMap;
+
+use harness::{Agent as _, agent::CodingAgent, core::Run};
+
+use super::{Args, agent::Agents};
+use crate::store::warn;
+
+/// Once, at the start: an agent that costs money and has no limit, or one whose cost nobody knows.
+pub(super) fn say_what_it_may_cost(row: &Run, args: &Args, agents: &Agents) {
+    let limits = &row.limits;
+    let max_cost = args.max_cost.or(limits.max_cost_usd);
+    let given = args.max_tokens.is_some() || args.max_duration.is_some();
+    let stored = limits.max_tokens.is_some() || limits.max_duration_seconds.is_some();
+    let limited = max_cost.is_some() || given || stored;
+    if !limited && !matches!(agents.worker, CodingAgent::Shell(_)) {
+        eprintln!("no budget is set: --max-cost, --max-tokens or --max-duration would be one");
+    }
+    if max_cost.is_some() {
+        for (name, kind) in unpriced(agents) {
+            match kind {
+                "codex" => warn(&cannot_strike(&name, "tells no money")),
+                "acp" => warn(&cannot_strike(&name, "may tell no money")),
+                // What tells its own money, or is asked when it tells of tokens.
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Programs of the user's that may tell money or not, by their names in events: what to say when one
+/// tells of tokens alone. Empty where money has no limit.
+pub(super) fn to_be_seen(row: &Run, agents: &Agents) -> HashMap<String, String> {
+    if row.limits.max_cost_usd.is_none() {
+        return HashMap::new();
+    }
+    let commands = unpriced(agents).filter(|(_, kind)| *kind == "command");
+    commands
+        .map(|(name, _)| {
+            let is_worker = agents.names.first() == Some(&name);
+            let event_name = if is_worker { "worker".to_owned() } else { name.clone() };
+            (event_name, cannot_strike(&name, "told of tokens and no money"))
+        })
+        .collect()
+}
+
+/// Names and kinds.
+fn unpriced(agents: &Agents) -> impl Iterator<Item = (String, &str)> {
+    let all = [&agents.worker].into_iter().chain(agents.others.iter().map(|(_, agent)| agent));
+    let named = agents.names.iter().zip(&agents.prices).zip(all);
+    named.filter_map(|((name, price), agent)| match price {
+        Some(_) => None,
+        None => Some((name.clone(), agent.kind()?)),
+    })
+}
+
+fn cannot_strike(name: &str, why: &str) -> String {
+    let table = match name.strip_prefix("command: ") {
+        Some(_) => "no table with a `price` in harness.toml".to_owned(),
+        None => format!("no `price` in [agents.{name}]"),
+    };
+    format!("{name} {why} and has {table}: --max-cost can not strike; --max-tokens can")
+}
