@@ -161,6 +161,9 @@ fn acp(name: &str, table: &Agent) -> Result<CodingAgent> {
     if let Some(tokens) = table.context_window {
         agent = agent.context_window(tokens);
     }
+    if table.price.is_some() {
+        agent = agent.priced();
+    }
     if table.yolo {
         agent = agent.allowing_anything();
     }
