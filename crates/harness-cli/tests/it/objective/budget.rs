@@ -88,9 +88,11 @@ fn the_time_is_a_budget_and_waits_count() {
     assert_eq!(row["max_duration_seconds"], 1);
     assert!(!row["deadline"].is_null());
     let env = stage();
-    let limit =
-        "echo '{\"type\":\"limit\",\"until\":\"2999-01-01T00:00:00Z\"}' >> $HARNESS_EVENTS; exit 1";
-    came_to(go(&env, limit, &["--max-duration", "1s"]), 3, "budget", 0);
+    let limit = format!(
+        "echo '{{\"type\":\"limit\",\"until\":\"{}\"}}' >> $HARNESS_EVENTS; exit 1",
+        later()
+    );
+    came_to(go(&env, &limit, &["--max-duration", "1s"]), 3, "budget", 0);
     assert!(run_row(&env)["wake_at"].is_null());
 }
 

@@ -14,18 +14,16 @@ fn limited(until: &str) -> String {
     )
 }
 
-const LATER: &str = "2999-01-01T00:00:00Z";
-
 #[test]
 fn a_limit_is_waited_out_in_the_same_iteration_until_somebody_kicks() {
     let env = stage();
-    let command = agent(&env, &limited(LATER));
+    let command = agent(&env, &limited(later()));
     let mut run = Going::start(&env, &["run", "write it", "--agent-command", &command, "--json"]);
-    run.until(&format!("usage limit: waiting until {LATER}"));
+    run.until(&format!("usage limit: waiting until {}", later()));
     let row = run_row(&env);
     assert_eq!(
         (&row["status"], &row["wake_at"], &row["iteration_count"]),
-        (&"running".into(), &LATER.into(), &0.into())
+        (&"running".into(), &later().into(), &0.into())
     );
     kick(&env);
     let (code, out, err) = run.end();
@@ -59,7 +57,7 @@ fn without_a_time_the_first_wait_is_a_minute_at_most() {
 #[test]
 fn whoever_does_not_wait_is_stopped_and_can_go_on() {
     let env = stage();
-    let ran = go(&env, &limited(LATER), &["--no-wait"]);
+    let ran = go(&env, &limited(later()), &["--no-wait"]);
     assert!(
         ran.errors().contains(&"stopped (limit): a usage limit holds until".to_owned()),
         "{ran}"
@@ -73,19 +71,19 @@ fn whoever_does_not_wait_is_stopped_and_can_go_on() {
 #[test]
 fn a_killed_wait_is_gone_on_with() {
     let env = stage();
-    let command = agent(&env, &limited(LATER));
+    let command = agent(&env, &limited(later()));
     let args = ["run", "write it", "--agent-command", &command];
     let mut run = Going::start(&env, &args);
     run.until("usage limit: waiting until");
     run.kill();
-    assert_eq!(run_row(&env)["wake_at"], LATER);
+    assert_eq!(run_row(&env)["wake_at"], later());
     // Whoever will not wait is told so, and the next one asks the agent.
     came_to(env.run(["run", "--resume", "--no-wait", "--json"]), 3, "limit", 0);
     assert_eq!(env.read("work.txt"), "0\n");
     came_to(env.run(["run", "--resume", "--json"]), 0, "complete", 0);
     // Whoever waits on is told so, and meanwhile the status knows until when.
     let env = stage();
-    let command = agent(&env, &limited(LATER));
+    let command = agent(&env, &limited(later()));
     for args in [&["run", "write it", "--agent-command", &command][..], &["run", "--resume"]] {
         let mut run = Going::start(&env, args);
         run.until("usage limit: waiting until");
@@ -94,7 +92,7 @@ fn a_killed_wait_is_gone_on_with() {
     }
     // A kick makes it forget the wait.
     let env = stage();
-    let command = agent(&env, &limited(LATER));
+    let command = agent(&env, &limited(later()));
     let mut run = Going::start(&env, &["run", "write it", "--agent-command", &command]);
     run.until("usage limit: waiting until");
     run.kill();
@@ -105,7 +103,7 @@ fn a_killed_wait_is_gone_on_with() {
 #[test]
 fn an_interrupt_ends_a_wait() {
     let env = stage();
-    let command = agent(&env, &limited(LATER));
+    let command = agent(&env, &limited(later()));
     let mut run = Going::start(&env, &["run", "write it", "--agent-command", &command]);
     run.until("usage limit: waiting until");
     run.signal(nix::sys::signal::Signal::SIGINT);
@@ -120,7 +118,8 @@ fn another_agent_takes_over_meanwhile() {
     let first = agent(
         &env,
         &format!(
-            "echo first >> \"$HOME/who\"\necho '{{\"type\":\"limit\",\"until\":\"{LATER}\"}}' >> $HARNESS_EVENTS; exit 1"
+            "echo first >> \"$HOME/who\"\necho '{{\"type\":\"limit\",\"until\":\"{}\"}}' >> $HARNESS_EVENTS; exit 1",
+            later()
         ),
     );
     let second = agent(
@@ -137,7 +136,7 @@ fn another_agent_takes_over_meanwhile() {
         ),
     );
     let document = came_to(env.run(["run", "write it", "--json"]), 0, "complete", 1);
-    let told = format!("usage limit of first until {LATER}: second takes over");
+    let told = format!("usage limit of first until {}: second takes over", later());
     assert_eq!(log(&env).matches(&told).count(), 1, "{}", log(&env));
     assert_eq!(env.read(env.home().join("who")), "first\nsecond\nsecond\n");
     assert_eq!(document["cost_usd"], json!(6.0), "by its own list");
