@@ -214,11 +214,17 @@ impl Outcome {
     /// All that the turn used. The sums by model hold what helpers and summaries used too, which is
     /// not in `usage`; those of the whole session are those of the turn, since each session has one.
     pub(super) fn used(&self) -> Usage {
-        let by_model = self.model_usage_since_last_result.as_ref().or(self.model_usage.as_ref());
-        let mut used = by_model.into_iter().flatten().fold(Usage::default(), |mut sum, (_, of)| {
-            sum += of.usage();
-            sum
-        });
+        let sum = |by_model: &BTreeMap<String, ModelUsage>| {
+            by_model.values().fold(Usage::default(), |mut sum, of| {
+                sum += of.usage();
+                sum
+            })
+        };
+        // That of a turn in which no model was asked is empty; all other sums are the session's.
+        if let Some(since) = &self.model_usage_since_last_result {
+            return sum(since);
+        }
+        let mut used = self.model_usage.as_ref().map(sum).unwrap_or_default();
         if used == Usage::default() {
             used = self.usage.unwrap_or_default().usage();
         }

@@ -303,3 +303,13 @@ fn the_final_text_is_that_of_all_turns() {
     assert_eq!(final_text, "All done.\n\nHanded over.");
     assert_eq!((usage.input_tokens, usage.cost_usd), (446, Some(1.0)));
 }
+
+#[test]
+fn a_turn_in_which_no_model_was_asked_costs_nothing() {
+    // The sums of the session come again with it.
+    let since = r#""model_usage_since_last_result":{"#;
+    let (head, _) = DONE.split_once(since).unwrap();
+    let nothing = format!("{head}{since}}}}}");
+    let (heard, _, _) = hear(&[INIT, DONE, &nothing]);
+    assert_eq!(heard.account.all().cost_usd, Some(0.5));
+}
