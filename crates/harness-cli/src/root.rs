@@ -6,6 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use harness::workspace::glance;
+
 use crate::{
     environment::Environment,
     failure::{Failure, Result},
@@ -44,7 +46,7 @@ impl StateRoot {
             return Ok(Self(pinned_root(pinned)?));
         }
         let start = canonical(start)?;
-        let top = start.ancestors().find(|directory| is_work_tree(directory));
+        let top = start.ancestors().find(|directory| glance::is_work_tree(directory));
         Ok(Self(top.unwrap_or(&start).to_owned()))
     }
 
@@ -144,13 +146,6 @@ fn make_private(directory: &Path) -> Result<()> {
         }
         Err(why) => Err(Failure::file("make", directory, &why)),
     }
-}
-
-/// Whether it is the top of a work tree: `.git` is a repository, or a file in a linked work tree and
-/// a submodule. That is what `git rev-parse --show-toplevel` says, also where git is not installed.
-pub(crate) fn is_work_tree(directory: &Path) -> bool {
-    let git = directory.join(".git");
-    git.is_file() || git.join("HEAD").symlink_metadata().is_ok()
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::{fs, io::Write, os::unix::fs::OpenOptionsExt, path::Path, process::Comm
 use harness::{
     clock::{Clock, SystemClock},
     store::Created,
+    workspace::glance,
 };
 use serde_json::json;
 
@@ -14,7 +15,7 @@ use crate::{
     failure::{Failure, Result},
     prompt::{Answer, Audience, confirm_or},
     render::one_line,
-    root::{StateRoot, is_work_tree},
+    root::StateRoot,
     store::warn,
     trust::Trust,
 };
@@ -208,7 +209,7 @@ fn write_ignore_rules(root: &Path, ignore: Ignore) -> Result<Option<String>> {
 }
 
 fn in_git(path: &Path) -> bool {
-    path.ancestors().any(is_work_tree)
+    path.ancestors().any(glance::is_work_tree)
 }
 
 fn git(directory: &Path, args: &[&str]) -> Result<String> {

@@ -38,11 +38,11 @@ enum Plain {
 /// this user. Everything else is left to git.
 fn plain_head(directory: &Path) -> Plain {
     let Ok(directory) = directory.canonicalize() else { return Plain::AskGit };
-    let holds =
-        |name: &str| directory.ancestors().find(|d| d.join(name).symlink_metadata().is_ok());
-    let Some(top) = holds(".git") else {
+    let Some(top) = directory.ancestors().find(|directory| is_work_tree(directory)) else {
         // A bare repository has its HEAD in the open.
-        return if holds("HEAD").is_some() { Plain::AskGit } else { Plain::NoRepository };
+        let is_bare = |directory: &Path| directory.join("HEAD").symlink_metadata().is_ok();
+        let bare = directory.ancestors().any(is_bare);
+        return if bare { Plain::AskGit } else { Plain::NoRepository };
     };
     // Where git would stop looking, or refuse somebody else's repository, git shall say so.
     if top != directory && env::var_os("GIT_CEILING_DIRECTORIES").is_some() {
@@ -65,6 +65,17 @@ fn plain_head(directory: &Path) -> Plain {
         Some(_) => None,
     };
     found.map_or(Plain::AskGit, Plain::Commit)
+}
+
+/// Whether this is the top of a work tree: `.git` is a repository, or a file in a linked work tree and
+/// a submodule. Git passes over one without a HEAD, as sandboxes leave them in /tmp, and so do we.
+pub fn is_work_tree(directory: &Path) -> bool {
+    let git = directory.join(".git");
+    match git.symlink_metadata() {
+        Ok(found) if found.is_dir() => git.join("HEAD").symlink_metadata().is_ok(),
+        Ok(_) => true,
+        Err(_) => false,
+    }
 }
 
 /// The top of the work tree that `directory` lies in.
@@ -104,6 +115,8 @@ mod tests {
             fs::create_dir_all(file.parent().unwrap()).unwrap();
             fs::write(file, text).unwrap();
         };
+        fs::create_dir(root.join(".git")).unwrap();
+        assert_eq!(plain_head(&root), Plain::NoRepository, "git passes over it too");
         write(".git/HEAD", "ref: refs/heads/main\n");
         assert_eq!(plain_head(&root), Plain::AskGit, "no commit yet, or a packed one");
         write(".git/refs/heads/main", &format!("{COMMIT}\n"));
