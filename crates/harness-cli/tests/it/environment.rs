@@ -86,6 +86,20 @@ impl TestEnvironment {
         env
     }
 
+    /// A repository with an empty ledger, in which everything is done by the worker `w`.
+    pub(crate) fn of_worker() -> Self {
+        let env = Self::with_git().variable("HARNESS_WORKER_ID", "w");
+        env.run(["init"]).success();
+        env
+    }
+
+    /// One task as it stands in the ledger, counting from 0.
+    pub(crate) fn task(&self, n: usize) -> serde_json::Value {
+        let ledger = self.read("harness-tasks.json");
+        let ledger: serde_json::Value = serde_json::from_str(&ledger).unwrap();
+        ledger["tasks"][n].clone()
+    }
+
     /// Commands ask a host, and start a daemon where there is none. It is ended with the test.
     pub(crate) fn with_daemon(self) -> Self {
         // On a busy machine it may take its time.

@@ -7,9 +7,7 @@ use serde_json::Value;
 use crate::environment::TestEnvironment;
 
 pub(crate) fn world() -> TestEnvironment {
-    let env = TestEnvironment::with_git().variable("HARNESS_WORKER_ID", "w");
-    env.run(["init"]).success();
-    env
+    TestEnvironment::of_worker()
 }
 
 pub(crate) fn add(env: &TestEnvironment, instructions: &str, validate: &str, more: &[&str]) {

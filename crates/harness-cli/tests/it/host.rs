@@ -30,11 +30,6 @@ fn add(env: &TestEnvironment, instructions: &str, validate: &str) {
     env.run(args).success();
 }
 
-fn task(env: &TestEnvironment, n: usize) -> Value {
-    let ledger: Value = serde_json::from_str(&env.read("harness-tasks.json")).unwrap();
-    ledger["tasks"][n].clone()
-}
-
 /// A run whose agent does something, says so, and waits to be let go on.
 struct Waiting {
     run: Child,
@@ -104,7 +99,7 @@ fn an_agent_tells_how_far_it_came_and_asks_for_its_check() {
                   harness task renew >> said && harness task complete >> said";
     add(&env, script, "test -f said");
     env.run(["run", "--agent", "shell"]).success();
-    let done = task(&env, 0);
+    let done = env.task(0);
     assert_eq!(done["status"], "completed");
     assert_eq!(done["checkpoints"][0]["description"], "half");
     assert!(done["checkpoints"][0]["tree"].is_string(), "{done}");
@@ -125,7 +120,7 @@ fn an_agent_that_gives_up_is_rolled_back_for_its_reason() {
                   harness task fail --category ENV_SETUP 'no compiler' && exec sleep 600";
     add(&env, script, "test -f done");
     env.run(["run", "--agent", "shell"]).success();
-    let done = task(&env, 0);
+    let done = env.task(0);
     assert_eq!((&done["status"], &done["attempts"]), (&"completed".into(), &2.into()));
     assert_eq!(done["error_log"][0], "[ENV_SETUP] no compiler");
     assert!(!env.exists("junk") && env.exists("done"));
@@ -160,7 +155,7 @@ fn a_second_terminal_changes_the_ledger_while_a_run_works() {
     let state = env.run(["get-state"]).success().json();
     assert_eq!(state["tasks"]["task-001"]["status"], "running");
     assert_eq!(run.go_on(), Some(0));
-    assert_eq!(task(&env, 1)["status"], "completed");
+    assert_eq!(env.task(1)["status"], "completed");
     env.run(["daemon", "status"]).code(1).stderr_contains("no daemon is running");
 }
 
@@ -248,7 +243,7 @@ fn a_question_of_an_agent_is_answered_from_another_terminal() {
     env.run(["reply", "prompt-0", "b"]).success();
     env.run(["send", "well done"]).success();
     assert_eq!(run.go_on(), Some(0));
-    assert_eq!(task(&env, 0)["status"], "completed");
+    assert_eq!(env.task(0)["status"], "completed");
 }
 
 #[test]
@@ -294,7 +289,7 @@ fn an_abort_from_another_terminal_is_an_orderly_stop() {
     let run = Waiting::start(&env, "touch half", "touch one", "test -f one");
     env.run(["abort", "wrong branch"]).success();
     assert_eq!(run.end(), Some(130));
-    assert_eq!(task(&env, 0)["status"], "in_progress");
+    assert_eq!(env.task(0)["status"], "in_progress");
     assert!(env.read("harness-progress.txt").trim_end().ends_with("LOCK released"));
     assert!(!env.exists(".harness/socket"));
 }
@@ -345,7 +340,7 @@ fn work_goes_on_after_its_checkpoint_when_the_run_was_killed() {
     env.run(["run", "--agent", "shell"]).success();
     let log = env.read("harness-progress.txt");
     assert!(log.contains("action=\"resume\""), "{log}");
-    let done = task(&env, 0);
+    let done = env.task(0);
     assert_eq!((&done["status"], &done["attempts"]), (&"completed".into(), &1.into()));
 }
 
@@ -359,5 +354,5 @@ fn a_run_says_why_it_can_not_listen() {
     assert_eq!(env.read("notes.txt"), "mine");
     let env = env.variable("HARNESS_SOCKET", format!("/tmp/{}", "x".repeat(120)));
     env.run(["run", "--agent", "shell"]).code(5).stderr_contains("more than 107");
-    assert_eq!(task(&env, 0)["status"], "pending");
+    assert_eq!(env.task(0)["status"], "pending");
 }

@@ -138,14 +138,7 @@ impl Drop for Client {
 }
 
 fn world() -> TestEnvironment {
-    let env = TestEnvironment::with_git().variable("HARNESS_WORKER_ID", "w");
-    env.run(["init"]).success();
-    env
-}
-
-fn task(env: &TestEnvironment, n: usize) -> Value {
-    let ledger: Value = serde_json::from_str(&env.read("harness-tasks.json")).unwrap();
-    ledger["tasks"][n].clone()
+    TestEnvironment::of_worker()
 }
 
 fn log(env: &TestEnvironment) -> String {
@@ -255,18 +248,18 @@ fn a_worker_works(env: &TestEnvironment) {
     );
     assert_eq!(added["task_id"], "task-001");
     // What the command line would read from standard input is a text like any other here.
-    assert_eq!(task(env, 1)["instructions"], "-");
+    assert_eq!(env.task(1)["instructions"], "-");
     let claimed = client.call("task_claim", json!({}));
     assert_eq!(claimed["task"]["id"], "one", "{claimed}");
     let step = json!({ "task_id": "one", "step": 1, "total": 2, "description": "half of it" });
     let lease = client.call("task_checkpoint", step);
     assert_eq!(lease["task_id"], "one");
-    assert_eq!(task(env, 0)["checkpoints"][0]["description"], "half of it");
+    assert_eq!(env.task(0)["checkpoints"][0]["description"], "half of it");
     assert!(log(env).contains("half of it"), "{}", log(env));
 
     let not_yet = client.refused("task_complete", json!({ "task_id": "one" }));
     assert!(not_yet.contains("one") && !not_yet.is_empty(), "{not_yet}");
-    assert_eq!(task(env, 0)["status"], "in_progress");
+    assert_eq!(env.task(0)["status"], "in_progress");
     env.write("one", "");
     let done = client.call("task_complete", json!({ "task_id": "one" }));
     assert_eq!(done, json!({ "task_id": "one" }));
@@ -276,7 +269,7 @@ fn a_worker_works(env: &TestEnvironment) {
     let gave_up =
         json!({ "task_id": "task-001", "message": "no compiler", "category": "ENV_SETUP" });
     assert_eq!(client.call("task_fail", gave_up)["task_id"], "task-001");
-    assert_eq!(task(env, 1)["error_log"][0], "[ENV_SETUP] no compiler");
+    assert_eq!(env.task(1)["error_log"][0], "[ENV_SETUP] no compiler");
 
     let id = client.begin_call("harness_status", json!({}));
     let text = client.answer(id)["result"]["content"][0]["text"].as_str().unwrap().to_owned();
@@ -420,7 +413,7 @@ fn a_check_holds_up_nobody_and_tells_that_it_runs() {
     assert_eq!(progress["params"]["message"], "waiting for the check");
     fs::write(&go, "go\n").unwrap();
     assert_eq!(client.answer(id)["result"]["isError"], false);
-    assert_eq!(task(&env, 0)["status"], "completed");
+    assert_eq!(env.task(0)["status"], "completed");
 }
 
 /// A check that runs until it is ended, and says both.
@@ -449,13 +442,13 @@ fn a_check_that_nobody_waits_for_any_more_is_ended() {
             "params": { "requestId": id, "reason": "the user pressed escape" } });
         client.say(&cancel.to_string());
         eventually("the check is ended", || !is_running(&pid));
-        assert_eq!(task(&env, 0)["status"], "in_progress");
+        assert_eq!(env.task(0)["status"], "in_progress");
         // The same when the client is gone.
         client.begin_call("task_complete", json!({ "task_id": "one" }));
         let pid = heard(&ready);
         assert_eq!(client.end(), Some(0));
         eventually("the check is ended", || !is_running(&pid));
-        assert_eq!(task(&env, 0)["attempts"], 0);
+        assert_eq!(env.task(0)["attempts"], 0);
     }
 }
 

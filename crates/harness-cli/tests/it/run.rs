@@ -12,19 +12,12 @@ use serde_json::Value;
 use crate::environment::TestEnvironment;
 
 fn world() -> TestEnvironment {
-    let env = TestEnvironment::with_git().variable("HARNESS_WORKER_ID", "w");
-    env.run(["init"]).success();
-    env
+    TestEnvironment::of_worker()
 }
 
 fn add(env: &TestEnvironment, instructions: &str, validate: &str, more: &[&str]) -> String {
     let args = ["add", "a task", "--instructions", instructions, "--validate", validate];
     env.run([&args[..], more].concat()).success().raw().to_owned()
-}
-
-fn task(env: &TestEnvironment, n: usize) -> Value {
-    let ledger: Value = serde_json::from_str(&env.read("harness-tasks.json")).unwrap();
-    ledger["tasks"][n].clone()
 }
 
 /// The log without times and sessions.
@@ -52,7 +45,7 @@ fn what_passes_is_committed_and_what_fails_is_rolled_back_rescued_and_tried_agai
     );
     assert_eq!(ended["counts"]["completed"], 2);
     assert_eq!(subjects(&env), ["task-002: a task", "task-001: a task", "start"]);
-    assert_eq!((&task(&env, 0)["attempts"], &task(&env, 1)["attempts"]), (&1.into(), &2.into()));
+    assert_eq!((&env.task(0)["attempts"], &env.task(1)["attempts"]), (&1.into(), &2.into()));
     assert!(env.exists("one") && env.exists("two") && !env.exists("junk"));
     assert_eq!(env.read("mine.txt"), "mine");
     assert_eq!(env.git(["status", "--porcelain"]), "?? mine.txt");
@@ -67,7 +60,7 @@ fn a_task_that_fails_for_good_blocks_and_the_exit_code_says_so() {
     add(&env, "true", "false", &["--max-attempts", "1"]);
     add(&env, "true", "true", &["--depends-on", "task-001"]);
     env.run(["run", "--agent", "shell"]).code(4);
-    assert_eq!(task(&env, 1)["error_log"][0], "[DEPENDENCY] Blocked by failed task-001");
+    assert_eq!(env.task(1)["error_log"][0], "[DEPENDENCY] Blocked by failed task-001");
     let log = log(&env).join("\n");
     assert!(log.contains("ERROR [task-001] [TEST_FAIL] The check failed (exit code 1)"), "{log}");
     assert!(log.ends_with("LOCK released"), "{log}");
@@ -86,7 +79,7 @@ fn an_agent_that_fails_times_out_or_lies_is_rolled_back() {
         env.git(["commit", "--quiet", "-m", "a"]);
         add(&env, instructions, validate, &[&["--max-attempts", "1"], more].concat());
         env.run(["run", "--agent", "shell"]).code(4);
-        let told = task(&env, 0)["error_log"][0].as_str().unwrap().to_owned();
+        let told = env.task(0)["error_log"][0].as_str().unwrap().to_owned();
         assert!(told.starts_with(error), "{instructions}: {told}");
         assert_eq!(env.read("a"), "before");
         assert_eq!(env.git(["status", "--porcelain"]), "");
@@ -114,7 +107,7 @@ fn a_cleanup_runs_after_the_rollback_and_an_init_script_before_everything() {
     env.write("harness-init.sh", "exit 1\n").git(["commit", "--quiet", "-am", "broken"]);
     env.run(["task", "retry", "task-001"]).success();
     env.run(["run", "--agent", "shell"]).code(1).stderr_contains("harness-init.sh failed twice");
-    assert_eq!(task(&env, 0)["attempts"], 0);
+    assert_eq!(env.task(0)["attempts"], 0);
 }
 
 #[test]
@@ -150,7 +143,7 @@ fn what_keeps_a_session_from_starting_is_said_and_nothing_is_touched() {
         .code(5)
         .stderr_contains("WARN: no validation.command, so they can not be finished: task-002")
         .stderr_contains("task-002: Missing validation.command");
-    assert_eq!(task(&env, 1)["status"], "pending");
+    assert_eq!(env.task(1)["status"], "pending");
     let without_git = TestEnvironment::new();
     without_git.run(["init"]).success();
     without_git.run(["run", "--agent", "shell"]).code(5).stderr_contains("git init");
@@ -162,14 +155,14 @@ fn a_check_that_is_missing_costs_no_attempt_and_keeps_the_work() {
     add(&env, "touch done", "no-such-checker", &[]);
     env.run(["run", "--agent", "shell"]).code(1).stderr_contains("the check can not be run here");
     assert_eq!(
-        (&task(&env, 0)["status"], &task(&env, 0)["attempts"]),
+        (&env.task(0)["status"], &env.task(0)["attempts"]),
         (&"in_progress".into(), &0.into())
     );
     assert!(env.exists("done"));
     // The next session finds the work and checks it.
     env.run(["task", "edit", "task-001", "--validate", "test -f done"]).success();
     env.run(["run", "--agent", "shell"]).success();
-    assert_eq!(task(&env, 0)["status"], "completed");
+    assert_eq!(env.task(0)["status"], "completed");
     assert_eq!(subjects(&env)[0], "task-001: a task");
 }
 
@@ -270,13 +263,13 @@ fn each_row_of_the_recovery_matrix_after_kill_9() {
         let env = world();
         env.write("mine.txt", "mine");
         Hanging::start(&env, setup, validate).kill();
-        assert_eq!(task(&env, 0)["status"], "in_progress");
+        assert_eq!(env.task(0)["status"], "in_progress");
         env.run(["run", "--agent", "shell"]).success();
         let log = log(&env);
         let recovered: Vec<_> = log.iter().filter(|line| line.starts_with("RECOVERY")).collect();
         assert_eq!(recovered.len(), 1, "{setup}: {log:#?}");
         assert!(recovered[0].contains(recovery), "{setup}: {recovered:?}");
-        let done = task(&env, 0);
+        let done = env.task(0);
         assert_eq!(
             (&done["status"], &done["attempts"]),
             (&"completed".into(), &attempts.into()),
@@ -320,10 +313,7 @@ fn an_interrupt_leaves_the_task_recoverable_and_no_process() {
         let pid = nix::unistd::Pid::from_raw(i32::try_from(hanging.run.id()).unwrap());
         nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
         assert_eq!(hanging.run.wait().unwrap().code(), Some(130));
-        assert_eq!(
-            (&task(&env, 0)["status"], &task(&env, 0)["attempts"]),
-            (&status.into(), &0.into())
-        );
+        assert_eq!((&env.task(0)["status"], &env.task(0)["attempts"]), (&status.into(), &0.into()));
         let log = log(&env);
         assert_eq!(log.last().unwrap(), "LOCK released");
         // The lock is free again.
@@ -359,7 +349,7 @@ fn killed_at_random_moments_it_still_does_everything_exactly_once() {
     let log = log(&env);
     for n in 0..6 {
         let id = format!("task-{:03}", n + 1);
-        assert_eq!(task(&env, n)["status"], "completed", "{log:#?}");
+        assert_eq!(env.task(n)["status"], "completed", "{log:#?}");
         let completed = log.iter().filter(|l| l.starts_with(&format!("Completed [{id}]"))).count();
         assert_eq!(completed, 1, "{id}: {log:#?}");
         let commits = subjects(&env).iter().filter(|s| s.starts_with(&id)).count();
@@ -399,7 +389,7 @@ fn a_detached_run_goes_on_and_notifies() {
     File::open(&told).unwrap().read_to_string(&mut event).unwrap();
     let event: Value = serde_json::from_str(&event).unwrap();
     assert_eq!((&event["event"], &event["exit_code"]), (&"done".into(), &0.into()));
-    assert_eq!(task(&env, 0)["status"], "completed");
+    assert_eq!(env.task(0)["status"], "completed");
     // It waits for the lock to be free, and so for the end of that run.
     env.run(["add", "after"]).success();
     assert!(env.read(".harness/run.log").contains("Completed [task-001]"));

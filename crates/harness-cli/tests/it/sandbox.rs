@@ -3,7 +3,6 @@
 use std::{ffi::OsStr, os::unix::process::CommandExt as _};
 
 use nix::libc;
-use serde_json::Value;
 
 use crate::environment::{Ran, TestEnvironment};
 
@@ -47,11 +46,6 @@ fn world() -> TestEnvironment {
     env
 }
 
-fn task(env: &TestEnvironment) -> Value {
-    let ledger: Value = serde_json::from_str(&env.read("harness-tasks.json")).unwrap();
-    ledger["tasks"][0].clone()
-}
-
 #[test]
 fn a_worker_works_on_the_files_where_no_daemon_can_be_started() {
     let env = world();
@@ -60,7 +54,7 @@ fn a_worker_works_on_the_files_where_no_daemon_can_be_started() {
     sandboxed(&env, step).success();
     sandboxed(&env, ["get-state"]).success().stdout_contains("running");
     sandboxed(&env, ["task", "complete", "--id", "task-001"]).success();
-    assert_eq!(task(&env)["status"], "completed");
+    assert_eq!(env.task(0)["status"], "completed");
     assert!(!env.exists(".harness/daemon.log"), "none was tried");
     sandboxed(&env, ["ping"]).code(1).stderr_contains("a sandbox forbids it");
 }

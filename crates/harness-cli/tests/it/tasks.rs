@@ -8,14 +8,7 @@ use serde_json::Value;
 use crate::{environment::TestEnvironment, ledgers::assert_leads_with_wire_keys};
 
 fn world() -> TestEnvironment {
-    let env = TestEnvironment::with_git().variable("HARNESS_WORKER_ID", "w");
-    env.run(["init"]).success();
-    env
-}
-
-fn task(env: &TestEnvironment, n: usize) -> Value {
-    let ledger: Value = serde_json::from_str(&env.read("harness-tasks.json")).unwrap();
-    ledger["tasks"][n].clone()
+    TestEnvironment::of_worker()
 }
 
 #[test]
@@ -48,7 +41,7 @@ fn add_numbers_tasks_and_stores_what_was_said() {
         "Build",
     ];
     env.run(args).success().stdout("task-002");
-    assert_snapshot!(serde_json::to_string_pretty(&task(&env, 1)).unwrap(), @r#"
+    assert_snapshot!(serde_json::to_string_pretty(&env.task(1)).unwrap(), @r#"
     {
       "id": "task-002",
       "title": "two",
@@ -79,7 +72,7 @@ fn add_numbers_tasks_and_stores_what_was_said() {
     env.run_with_input("from stdin", ["add", "three", "--id", "my.own", "--instructions", "-"])
         .success()
         .stdout("my.own");
-    assert_eq!(task(&env, 2)["instructions"], "from stdin");
+    assert_eq!(env.task(2)["instructions"], "from stdin");
     assert_eq!(env.run(["add", "four", "--json"]).success().json()["task_id"], "task-003");
 }
 
@@ -130,11 +123,11 @@ fn an_attempt_from_claim_to_completion() {
         .code(1)
         .stderr_contains("Task task-001: the check failed (exit code 1)")
         .stderr_contains("the task is still yours");
-    assert_eq!(task(&env, 0)["attempts"], 0);
+    assert_eq!(env.task(0)["attempts"], 0);
     env.write("done", "");
     env.run(["task", "complete"]).success().stdout("Task task-001 completed");
     env.run(["task", "complete"]).success().stdout("Task task-001 completed");
-    let done = task(&env, 0);
+    let done = env.task(0);
     assert_eq!(
         (&done["status"], &done["attempts"], &done["claimed_by"]),
         (&"completed".into(), &1.into(), &"w".into())
@@ -233,14 +226,11 @@ fn a_failed_dependency_blocks_and_a_retry_frees() {
         .success()
         .stdout("Task task-001 failed; it failed for good");
     assert_eq!(env.run(["task", "claim"]).success().json()["task"], Value::Null);
-    assert_eq!(task(&env, 1)["error_log"][0], "[DEPENDENCY] Blocked by failed task-001");
-    assert_eq!(task(&env, 2)["error_log"][0], "[DEPENDENCY] Blocked by failed task-002");
-    assert_eq!(
-        (&task(&env, 2)["status"], &task(&env, 2)["attempts"]),
-        (&"failed".into(), &0.into())
-    );
+    assert_eq!(env.task(1)["error_log"][0], "[DEPENDENCY] Blocked by failed task-001");
+    assert_eq!(env.task(2)["error_log"][0], "[DEPENDENCY] Blocked by failed task-002");
+    assert_eq!((&env.task(2)["status"], &env.task(2)["attempts"]), (&"failed".into(), &0.into()));
     env.run(["task", "retry", "task-001"]).success();
-    assert_eq!(task(&env, 2)["error_log"], Value::Array(Vec::new()));
+    assert_eq!(env.task(2)["error_log"], Value::Array(Vec::new()));
     for id in ["task-001", "task-002", "task-003"] {
         assert_eq!(env.run(["task", "claim"]).success().json()["task"]["id"], id);
         env.run(["task", "complete", "--id", id]).success();
@@ -255,11 +245,11 @@ fn a_lost_lease_is_recorded_and_the_late_holder_refused() {
     // The lease ran out long ago.
     let ledger = env
         .read("harness-tasks.json")
-        .replace(task(&env, 0)["lease_expires_at"].as_str().unwrap(), "2020-01-01T00:00:00Z");
+        .replace(env.task(0)["lease_expires_at"].as_str().unwrap(), "2020-01-01T00:00:00Z");
     env.write("harness-tasks.json", ledger);
     let claim = env.run(["task", "claim", "--worker", "quick"]).success().json();
     assert_eq!((&claim["is_reclaim"], &claim["task"]["epoch"]), (&true.into(), &2.into()));
-    assert_eq!(task(&env, 0)["error_log"][0], "[SESSION_TIMEOUT] Lease expired (claimed_by=slow)");
+    assert_eq!(env.task(0)["error_log"][0], "[SESSION_TIMEOUT] Lease expired (claimed_by=slow)");
     env.run(["task", "complete", "--id", "task-001", "--worker", "slow"])
         .code(1)
         .stderr_contains("Task task-001 is not claimed by slow");
@@ -298,7 +288,7 @@ fn a_broken_ledger_is_restored_by_the_next_change_and_kept_aside() {
         "WARN: harness-tasks.json was not readable and was restored from its backup",
     );
     // The backup was the state before `two`.
-    assert_eq!(task(&env, 1)["title"], "three");
+    assert_eq!(env.task(1)["title"], "three");
     assert!(
         env.read("harness-progress.txt")
             .contains("RECOVERY action=\"restore harness-tasks.json.bak\"")
@@ -381,5 +371,5 @@ fn an_interrupted_complete_ends_its_check() {
     assert_eq!(child.wait().unwrap().code(), Some(130));
     let check = nix::unistd::Pid::from_raw(said.trim().parse().unwrap());
     assert!(nix::sys::signal::kill(check, None).is_err(), "the check goes on");
-    assert_eq!(task(&env, 0)["status"], "in_progress");
+    assert_eq!(env.task(0)["status"], "in_progress");
 }

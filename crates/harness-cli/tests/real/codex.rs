@@ -48,22 +48,7 @@ enabled = false
     )
 }
 
-crate::scenarios!(CODEX:
-    it_writes_a_file_and_keeps_its_promise,
-    it_may_not_write_outside_of_the_work_tree,
-    a_limit_is_waited_for_in_the_same_iteration,
-    a_limit_stops_a_run_that_does_not_wait,
-    who_is_not_let_in_burns_no_iteration,
-    a_full_context_is_followed_by_a_fresh_one,
-    a_stream_that_is_cut_is_taken_up,
-    a_model_that_is_never_reached_is_given_up_after_three_contexts,
-    a_killed_harness_leaves_nothing_running_and_is_taken_up,
-    an_interrupted_run_leaves_nothing_running,
-    one_that_stops_early_five_times_is_sent_on,
-    one_that_says_nothing_goes_on_in_its_context,
-    three_tasks_are_worked_and_one_fails_first,
-    no_secret_is_in_any_file_of_ours,
-);
+crate::scenarios!(CODEX);
 
 #[test]
 #[ignore = "needs the real agents: cargo xtask test --real-agents"]

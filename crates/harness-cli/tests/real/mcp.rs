@@ -17,11 +17,6 @@ fn done() -> Step {
     Step::text("All is done. TASK_COMPLETE")
 }
 
-fn task(world: &World) -> Value {
-    let ledger: Value = serde_json::from_str(&world.env.read("harness-tasks.json")).unwrap();
-    ledger["tasks"][0].clone()
-}
-
 fn checkpoint() -> Step {
     tool("task_checkpoint", json!({ "step": 1, "total": 2, "description": "half of the work" }))
 }
@@ -40,7 +35,7 @@ fn a_checkpoint_is_in_the_log(set_up: fn(TestEnvironment, &str) -> TestEnvironme
     let world = World::new(|_| Script::new(steps), set_up);
     world.env.run(["add", "one", "--instructions", "Do it", "--validate", "grep 1 one"]).success();
     world.env.run(["run"]).success();
-    let task = task(&world);
+    let task = world.env.task(0);
     assert_eq!(task["status"], "completed", "{task}");
     assert_eq!(task["checkpoints"][0]["description"], "half of the work");
     let log = world.env.read("harness-progress.txt");
@@ -77,7 +72,7 @@ fn codex_is_told_of_its_tools_where_its_shell_can_not_report() {
     let world = World::new(|_| Script::new(steps), codex::set_up);
     world.env.run(["add", "one", "--instructions", "Do it", "--validate", "grep 1 one"]).success();
     world.env.run(["run"]).success();
-    assert_eq!(task(&world)["checkpoints"].as_array().unwrap().len(), 1);
+    assert_eq!(world.env.task(0)["checkpoints"].as_array().unwrap().len(), 1);
     let told = &world.model.served().bodies[1];
     assert!(told.contains("call your tool `task_checkpoint`"), "{told}");
 }

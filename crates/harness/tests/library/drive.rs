@@ -17,7 +17,7 @@ use harness::{
 /// Writes down what it is told and does what its script says.
 struct Scripted {
     script: std::vec::IntoIter<Next<&'static str, &'static str>>,
-    heard: Arc<Mutex<Vec<String>>>,
+    heard: Heard,
 }
 
 impl Machine for Scripted {
@@ -74,7 +74,17 @@ async fn drive(
     script: Vec<Next<&'static str, &'static str>>,
     hub: Hub,
 ) -> (Result<&'static str>, Vec<String>) {
-    let heard = Arc::new(Mutex::new(Vec::new()));
+    drive_into(script, hub, Heard::default()).await
+}
+
+type Heard = Arc<Mutex<Vec<String>>>;
+
+/// With what the machine is told for others to look at.
+async fn drive_into(
+    script: Vec<Next<&'static str, &'static str>>,
+    hub: Hub,
+    heard: Heard,
+) -> (Result<&'static str>, Vec<String>) {
     let into = Arc::clone(&heard);
     let flow = Harness::define("driven").state(|(): &()| ()).run(
         async move |cx: &mut Cx<'_, (), Agents>| {
@@ -121,19 +131,24 @@ async fn time_passes_while_it_waits_and_a_cancelled_effect_still_ends() {
     assert_eq!(heard, ["begin", "tick", "tick", "ended: stopped"]);
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn an_interrupt_and_a_message_are_told() {
-    let hub = Hub::new("s");
-    let speaker = hub.clone();
-    let speak = async move {
-        tokio::time::sleep(Duration::from_secs(1)).await;
+    let (hub, heard) = (Hub::new("s"), Heard::default());
+    let (speaker, looked_at) = (hub.clone(), Arc::clone(&heard));
+    let until = async |count| {
+        while looked_at.lock().unwrap().len() < count {
+            tokio::task::yield_now().await;
+        }
+    };
+    let speak = async {
+        until(1).await;
         speaker.send("hurry");
-        tokio::time::sleep(Duration::from_secs(1)).await;
+        until(2).await;
         speaker.interrupt();
     };
     let script =
         vec![Next::Start("slow"), Next::Wait, Next::Cancel(StoppedBy::User), Next::Done("over")];
-    let ((outcome, heard), ()) = tokio::join!(drive(script, hub), speak);
+    let ((outcome, heard), ()) = tokio::join!(drive_into(script, hub, heard), speak);
     assert_eq!(outcome.unwrap(), "over");
     assert_eq!(heard, ["begin", "message hurry", "interrupt", "ended: stopped"]);
 }

@@ -19,11 +19,6 @@ fn over_ledger(env: &TestEnvironment, script: &str, more: &[&str]) -> Ran {
     env.run([&args[..], more].concat())
 }
 
-fn task(env: &TestEnvironment) -> Value {
-    let ledger: Value = serde_json::from_str(&env.read("harness-tasks.json")).unwrap();
-    ledger["tasks"][0].clone()
-}
-
 fn attempts(env: &TestEnvironment) -> Vec<Value> {
     rows(env, "SELECT * FROM runs WHERE parent_run_id IS NOT NULL ORDER BY epoch")
 }
@@ -36,7 +31,10 @@ fn a_task_may_take_two_contexts() {
                   [ $HARNESS_TASK_ID = task-001 ] && [ $HARNESS_ATTEMPT = 1 ] || exit 9\n\
                   if [ $n = 1 ]; then echo TASK_COMPLETE; else echo half; fi";
     over_ledger(&env, script, &[]).success();
-    assert_eq!((&task(&env)["status"], &task(&env)["attempts"]), (&"completed".into(), &1.into()));
+    assert_eq!(
+        (&env.task(0)["status"], &env.task(0)["attempts"]),
+        (&"completed".into(), &1.into())
+    );
     assert_eq!(env.git(["log", "--format=%s"]), "task-001: a task\nstart");
     assert_eq!(env.read("work.txt"), "0\n1\n");
     let second = prompt(&env, 1);
@@ -68,7 +66,7 @@ fn a_checkpoint_that_an_agent_tells_of_goes_with_the_tree() {
     let script = "echo '{\"type\":\"checkpoint\",\"step\":1,\"total\":2,\"description\":\"half\"}' >> $HARNESS_EVENTS\n\
                   echo TASK_COMPLETE";
     over_ledger(&env, script, &[]).success();
-    let checkpoint = &task(&env)["checkpoints"][0];
+    let checkpoint = &env.task(0)["checkpoints"][0];
     assert_eq!(checkpoint["description"], "half");
     assert_eq!(checkpoint["tree"], env.git(["rev-parse", "HEAD^{tree}"]), "{checkpoint}");
 }
@@ -104,7 +102,7 @@ fn running_out_of_contexts_or_standing_still_or_crashing_fails_the_attempt() {
         let env = stage();
         add(&env, "true", &["--max-attempts", "1"]);
         over_ledger(&env, script, more).code(4);
-        let error = task(&env)["error_log"][0].as_str().unwrap().to_owned();
+        let error = env.task(0)["error_log"][0].as_str().unwrap().to_owned();
         assert!(error.starts_with("[TASK_EXEC] ") && error.contains(words), "{error}");
         assert_eq!(iterations(&env).len(), contexts);
         assert!(!env.exists("work.txt"), "rolled back");
@@ -117,8 +115,8 @@ fn a_promise_only_asks_for_the_check() {
     let env = stage();
     add(&env, "test $HARNESS_ATTEMPT = 2", &[]);
     over_ledger(&env, "echo TASK_COMPLETE", &[]).success();
-    assert_eq!(task(&env)["attempts"], 2);
-    assert!(task(&env)["error_log"][0].as_str().unwrap().starts_with("[TEST_FAIL]"));
+    assert_eq!(env.task(0)["attempts"], 2);
+    assert!(env.task(0)["error_log"][0].as_str().unwrap().starts_with("[TEST_FAIL]"));
     let reasons: Vec<_> = attempts(&env).iter().map(|a| a["stop_reason"].clone()).collect();
     assert_eq!(reasons, ["complete", "complete"], "each attempt kept its promise");
 }
@@ -139,7 +137,7 @@ fn budget_limit_and_environment_stop_the_session_and_leave_the_task() {
         let ran = over_ledger(&env, script, more).code(code);
         assert_eq!(ran.json()["stop_reason"], reason, "{ran}");
         assert_eq!(run_row(&env)["stop_reason"], reason);
-        let left = task(&env);
+        let left = env.task(0);
         assert_eq!(
             (&left["status"], &left["attempts"]),
             (&"in_progress".into(), &0.into()),
@@ -148,7 +146,7 @@ fn budget_limit_and_environment_stop_the_session_and_leave_the_task() {
         assert!(env.exists("work.txt"), "what was done is there");
         let done = bare_agent(&env, "cat > /dev/null; echo TASK_COMPLETE");
         env.run(["run", "--resume", "--max-tokens", "1000", "--agent-command", &done]).success();
-        assert_eq!(task(&env)["status"], "completed");
+        assert_eq!(env.task(0)["status"], "completed");
     }
 }
 
@@ -157,7 +155,7 @@ fn the_time_of_an_attempt_is_that_of_all_its_contexts() {
     let env = stage();
     add(&env, "true", &["--max-attempts", "1", "--attempt-timeout", "1"]);
     over_ledger(&env, "if [ $n = 1 ]; then exec sleep 600; fi; echo not yet", &[]).code(4);
-    let error = task(&env)["error_log"][0].as_str().unwrap().to_owned();
+    let error = env.task(0)["error_log"][0].as_str().unwrap().to_owned();
     assert!(error.starts_with("[TIMEOUT] "), "{error}");
 }
 
@@ -196,7 +194,10 @@ fn an_attempt_that_goes_on_takes_what_was_given_anew() {
     let anew =
         ["--agent-command", &other, "--completion-promise", "FINISHED", "--max-iterations", "2"];
     env.run([&["run", "--resume"][..], &anew[..]].concat()).success();
-    assert_eq!((&task(&env)["status"], &task(&env)["attempts"]), (&"completed".into(), &1.into()));
+    assert_eq!(
+        (&env.task(0)["status"], &env.task(0)["attempts"]),
+        (&"completed".into(), &1.into())
+    );
     assert!(env.read(env.home().join("prompt")).contains("    FINISHED\n"));
     let [attempt] = &attempts(&env)[..] else { panic!("{:#?}", attempts(&env)) };
     assert_eq!(
