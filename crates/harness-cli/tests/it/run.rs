@@ -185,7 +185,7 @@ fn sessions_are_counted_and_bounded() {
 }
 
 /// A session whose agent did `setup`, said so, and hangs.
-struct Hanging {
+pub(crate) struct Hanging {
     run: Child,
     alive: PathBuf,
 }
@@ -207,7 +207,7 @@ fn hanging_script([ready, alive]: &[PathBuf; 2]) -> String {
 
 impl Hanging {
     /// The second attempt does the work.
-    fn start(env: &TestEnvironment, setup: &str, validate: &str) -> Self {
+    pub(crate) fn start(env: &TestEnvironment, setup: &str, validate: &str) -> Self {
         let pipes = pipes(env);
         let script = format!(
             "if [ $HARNESS_ATTEMPT -gt 1 ]; then touch done; exit; fi\n{setup}\n{}",
@@ -228,7 +228,7 @@ impl Hanging {
         Self { run, alive }
     }
 
-    fn kill(mut self) {
+    pub(crate) fn kill(mut self) {
         // Opened while a writer is there, so that the end of the last one is seen.
         let alive = File::options().read(true).write(true).open(&self.alive).unwrap();
         let reading = File::open(&self.alive).unwrap();

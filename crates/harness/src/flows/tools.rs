@@ -16,7 +16,7 @@ use harness::{
     host::Desk,
     process::Redactor,
     shell::{Cancel, Ran, Script, Shell},
-    workspace::{Base, Workspace},
+    workspace::{self, Base, Workspace},
 };
 
 /// How long the init script and a cleanup may take.
@@ -47,6 +47,9 @@ pub struct Tools {
     pub stalls: Vec<Option<Duration>>,
     /// Where agents that are at work can be reached.
     pub desk: Desk,
+    /// The user's name for the committer of what an attempt commits, to which its mark is added;
+    /// `None`: commits of attempts are not marked.
+    pub committer: Option<String>,
     /// What they ask their host on, if there is one.
     pub socket: Option<PathBuf>,
     /// How work is judged, and where that is recorded.
@@ -144,6 +147,7 @@ impl Tools {
                 .worktree
                 .as_ref()
                 .map_or_else(|| self.workspace.top_level().to_owned(), PathBuf::from),
+            epoch: task.epoch,
         })
     }
 
@@ -207,6 +211,9 @@ impl Tools {
             all.push(("HARNESS_EPOCH", task.epoch.unwrap_or_default().to_string()));
             all.push(("HARNESS_ATTEMPT", (task.attempts + 1).to_string()));
             all.push(("HARNESS_WORKER_ID", holder.worker.to_string()));
+            let epoch = task.epoch.unwrap_or_default();
+            let mark = |user: &String| workspace::committer(user, &task.id, epoch);
+            all.extend(self.committer.as_ref().map(|user| ("GIT_COMMITTER_NAME", mark(user))));
         }
         all.extend(iteration.map(|number| ("HARNESS_ITERATION", number.to_string())));
         all.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
