@@ -2,3 +2,5 @@
 //! work.
 
 mod commits;
+mod hooks;
+mod trust;
