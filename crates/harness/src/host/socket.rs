@@ -2,27 +2,30 @@
 
 use std::{
     fs, io,
-    io::{Read as _, Write as _},
     os::unix::{
-        fs::{
-            DirBuilderExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _,
-            PermissionsExt as _,
-        },
+        ffi::OsStrExt as _,
+        fs::{DirBuilderExt as _, FileTypeExt as _, MetadataExt as _, PermissionsExt as _},
         net::{UnixListener, UnixStream},
     },
     path::{Path, PathBuf},
 };
 
 use rustix::{
-    fs::{Access, OFlags, access},
+    fs::{Access, access},
     io::Errno,
 };
 
 use super::instance::Instance;
-use crate::store::{
-    disk::{Disk as _, RealDisk},
-    lock::root_hash,
+use crate::{
+    folder::Folder,
+    store::{
+        disk::{Disk as _, RealDisk},
+        lock::root_hash,
+    },
 };
+
+/// Below `.harness`: where the socket is.
+const NAMED: &str = "socket";
 
 /// What a socket address holds, without its last byte.
 pub const PATH_BYTES_MAX: usize = 107;
@@ -133,11 +136,8 @@ pub fn candidates(root: &Path, places: &Places) -> Vec<PathBuf> {
 /// The path in `.harness/socket`. Its file may have come with a repository: no link is followed, and
 /// whoever connects looks who answers.
 fn named(root: &Path) -> Option<PathBuf> {
-    let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits()).ok()?;
-    let file = root.join(".harness/socket");
-    let file = fs::File::options().read(true).custom_flags(flags).open(file).ok()?;
-    let mut text = String::new();
-    file.take(4096).read_to_string(&mut text).ok()?;
+    let folder = Folder::find(&root.join(".harness")).ok()??;
+    let text = String::from_utf8(folder.read_small(NAMED, 4096).ok()??).ok()?;
     let path = Path::new(text.trim_end_matches('\n'));
     path.is_absolute().then(|| path.to_owned())
 }
@@ -250,7 +250,8 @@ impl Bound {
             _ = fs::remove_file(&self.path);
         }
         if named(&self.root).as_ref() == Some(&self.path) {
-            _ = fs::remove_file(self.root.join(".harness/socket"));
+            _ = Folder::find(&self.root.join(".harness"))
+                .map(|home| home.map(|home| home.remove(NAMED)));
         }
     }
 
@@ -262,11 +263,9 @@ impl Bound {
 
     /// Writes `.harness/socket`, by which clients with another environment find it.
     fn name(&self) -> io::Result<()> {
-        let folder = self.root.join(".harness");
-        let mut file = tempfile::NamedTempFile::new_in(&folder)?;
-        writeln!(file, "{}", self.path.display())?;
-        file.persist(folder.join("socket")).map_err(|e| e.error)?;
-        Ok(())
+        let mut line = self.path.as_os_str().as_bytes().to_vec();
+        line.push(b'\n');
+        Folder::ours(&self.root.join(".harness"))?.put(NAMED, &line)
     }
 }
 
