@@ -198,6 +198,7 @@ impl<C: Clerk> Judged<'_, C> {
             check: None,
             baseline: None,
             protected: Vec::new(),
+            flags: self.task.flags.clone(),
             agent: None,
             iterations: None,
             tokens: None,

@@ -129,6 +129,7 @@ impl Judge {
             check: self.last.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             baseline,
             protected,
+            flags: self.task.flags.clone(),
             agent: self.tools.judging.agent.clone(),
             iterations: run.as_ref().map(|run| run.iteration_count + 1),
             tokens: run.as_ref().map(|run| run.usage.tokens()).filter(|tokens| *tokens > 0),

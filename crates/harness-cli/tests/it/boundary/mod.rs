@@ -1,0 +1,2 @@
+//! The line between the agent and the operator: one test or more for every attack that was once seen to
+//! work.
