@@ -4,3 +4,5 @@
 mod commits;
 mod hooks;
 mod trust;
+mod links;
+mod users;
