@@ -4,6 +4,7 @@ use harness_core::{
     command::Unchecked,
     machine::attempt::Rules,
     protect::{OnTouch, Protected},
+    role::Adding,
 };
 
 use super::{Config, Protect};
@@ -20,6 +21,11 @@ impl Config {
         let protected = protected.map_err(|bad| Failure::config(bad.to_string()))?;
         let (clean, baseline) = (self.validation.clean, self.validation.baseline);
         Ok(Rules { clean, baseline, protected })
+    }
+
+    /// Whether agents of a run may add tasks.
+    pub(crate) fn adding(&self) -> Adding {
+        if self.tasks.agents_may_add { Adding::Allowed } else { Adding::Forbidden }
     }
 
     /// What the word of a worker is worth for a task without a check.

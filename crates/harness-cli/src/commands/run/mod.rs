@@ -19,7 +19,7 @@ mod view;
 use std::sync::Arc;
 
 use harness::{agent::CodingAgent, core::machine::work::Runs, prompts::Prompts};
-use harness_core::{Ledger, Task, ledger::ConcurrencyMode};
+use harness_core::{Ledger, Task, ledger::ConcurrencyMode, role::Operation};
 use serde_json::json;
 
 use self::{
@@ -125,6 +125,9 @@ pub(crate) struct Args {
 
 pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCode> {
     let root = invocation.root()?;
+    if !args.dry_run {
+        invocation.permit(&root, Operation::Run)?;
+    }
     if !Trust::of_user(&invocation.env)?.is_trusted(&root)? {
         return Err(trust::refusal(&root, &WouldRun::in_root(&root)?));
     }

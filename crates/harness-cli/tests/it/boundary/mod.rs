@@ -1,2 +1,5 @@
 //! The line between the agent and the operator: one test or more for every attack that was once seen to
 //! work.
+
+mod processes;
+mod roles;
