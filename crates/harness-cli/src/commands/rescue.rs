@@ -75,6 +75,8 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         }
         Command::Restore { name, json } => {
             let rescue = find(&workspace, name.as_deref())?;
+            let task = short(&rescue).rsplit_once('/').map(|(task, _)| task);
+            invocation.permit_rescue(&root, task)?;
             let files = workspace.restore(&rescue)?;
             if json {
                 let answer = json!({ "rescue": rescue.reference, "files": files });

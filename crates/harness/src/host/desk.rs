@@ -1,17 +1,24 @@
 //! The attempts that are under way in this process: where somebody who speaks for an agent, such as
 //! the agent itself by way of the socket, finds the one that it works on.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use harness_core::{Category, Holder, TaskId, agent::AgentEvent};
 use tokio::sync::watch;
 
 use crate::drive::Told;
 
+/// Complaints that are told apart.
+const COMPLAINTS_MAX: usize = 10_000;
+
 /// Clones are the same desk.
 #[derive(Debug, Clone, Default)]
 pub struct Desk {
     seats: Arc<Mutex<Seats>>,
+    complaints: Arc<Mutex<HashSet<String>>>,
     bell: Arc<Bell>,
 }
 
@@ -73,6 +80,13 @@ impl Desk {
         let number = seats.count;
         seats.taken.push(Seat { number, holder, told });
         AtWork { desk: self.clone(), number }
+    }
+
+    /// Whether this is the first time that `complaint` is heard. After very many all count as heard:
+    /// nobody fills the log by trying.
+    pub(super) fn is_new(&self, complaint: String) -> bool {
+        let mut heard = self.complaints.lock().unwrap_or_else(PoisonError::into_inner);
+        heard.len() < COMPLAINTS_MAX && heard.insert(complaint)
     }
 
     /// Whether an attempt of this process works on it now.

@@ -10,6 +10,8 @@ mod daemon;
 mod desk;
 mod frames;
 mod instance;
+mod permit;
+pub mod prompts;
 mod request;
 pub mod server;
 pub mod socket;

@@ -2,8 +2,17 @@
 //!
 //! Nothing that a client sends, and no client that dies, ends the host or holds up another client.
 
-use std::{io, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    io,
+    path::PathBuf,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
+use harness_core::{
+    command::Code,
+    role::{Adding, Role},
+};
 use serde_json::Value;
 use tokio::{
     io::{AsyncWriteExt as _, BufReader},
@@ -21,9 +30,10 @@ use super::{
     frames::{Frame, Frames},
     request::{Answer, Request},
     socket::Bound,
-    verbs, wire,
+    verbs,
+    wire::{self, Refused},
 };
-use crate::{hub::Hub, store::Writer, workspace::Workspace};
+use crate::{hub::Hub, process::ancestry::Peer, store::Writer, workspace::Workspace};
 
 /// Connections at a time; whoever comes on top is told so and closed.
 const CONNECTIONS_MAX: usize = 512;
@@ -51,6 +61,8 @@ pub struct Host {
     pub lease_seconds: u64,
     /// What it is there for.
     pub duty: Duty,
+    /// `[tasks] agents_may_add`.
+    pub adding: Adding,
 }
 
 /// What a host is there for.
@@ -141,10 +153,14 @@ fn is_ours(stream: &UnixStream) -> bool {
 
 /// An error is that of a client that is gone.
 async fn talk(stream: UnixStream, host: Arc<Host>, stop: CancellationToken, full: bool) {
+    let pid = stream.peer_cred().ok().and_then(|peer| peer.pid());
+    // What cannot be told has no number, and so no process.
+    let pid = pid.and_then(|pid| u32::try_from(pid).ok()).unwrap_or(0);
     let (read, write) = stream.into_split();
-    let mut client = Client { write, stop };
+    let mut client = Client { write, stop, pid, peer: OnceLock::new() };
     if full {
-        _ = client.answer(Err("Too many connections".into())).await;
+        let refused = Refused::new(Code::Limit, "Too many connections");
+        _ = client.answer(Err(refused)).await;
         return;
     }
     let mut frames = Frames::new(BufReader::new(read));
@@ -154,6 +170,10 @@ async fn talk(stream: UnixStream, host: Arc<Host>, stop: CancellationToken, full
 pub(super) struct Client {
     write: OwnedWriteHalf,
     stop: CancellationToken,
+    /// Of whoever connected.
+    pid: u32,
+    /// Who that is, once it was looked at: what a process is does not change.
+    peer: OnceLock<Peer>,
 }
 
 impl Client {
@@ -199,16 +219,28 @@ impl Client {
         if let Some(root) = request.text("root")?
             && std::path::Path::new(&root) != host.root
         {
-            return Err(wire::another_root(&host.root).into());
+            return Err(wire::another_root(&host.root));
         }
+        let peer = self.peer(host, request)?;
         // Nobody is left to be told: what only waits for somebody is given up.
         let waits = matches!(request.command.as_str(), "ask" | "task_claim" | "task_complete");
         tokio::select! {
-            answer = verbs::handle(host, request) => answer,
-            () = self.gone(), if waits => Err("The client is gone".into()),
+            answer = verbs::handle(host, &peer, request) => answer,
+            () = self.gone(), if waits => Err(Refused::new(Code::Stopped, "The client is gone")),
             () = self.stop.cancelled(), if request.command == "ask" => {
-                Err("Session aborted".into())
+                Err(Refused::new(Code::Stopped, "Session aborted"))
             }
+        }
+    }
+
+    /// Who asks. One that speaks for somebody with a lesser role says so with `as`.
+    fn peer(&self, host: &Host, request: &Request) -> Result<Peer, Refused> {
+        let peer = self.peer.get_or_init(|| Peer::of(self.pid, &host.root)).clone();
+        match request.text("as")?.as_deref() {
+            None => Ok(peer),
+            Some("worker") => Ok(peer.at_most(Role::Worker)),
+            Some("agent") => Ok(peer.at_most(Role::Agent)),
+            Some(other) => Err(format!("as: {other:?} is not one of worker, agent").into()),
         }
     }
 

@@ -81,6 +81,7 @@ pub(super) fn serve(
         desk: Desk::default(),
         lease_seconds: invocation.lease_seconds()?,
         duty: Duty::Daemon(Arc::clone(&daemon)),
+        adding: config.adding(),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let idle = args.idle_seconds.map(Duration::from_secs);

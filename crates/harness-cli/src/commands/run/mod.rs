@@ -19,7 +19,7 @@ mod view;
 use std::sync::Arc;
 
 use harness::{agent::CodingAgent, core::machine::work::Runs, prompts::Prompts};
-use harness_core::{Ledger, Task, ledger::ConcurrencyMode};
+use harness_core::{Ledger, Task, ledger::ConcurrencyMode, role::Operation};
 use serde_json::json;
 
 use self::{
@@ -124,6 +124,9 @@ pub(crate) struct Args {
 
 pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCode> {
     let root = invocation.root()?;
+    if !args.dry_run {
+        invocation.permit(&root, Operation::Run)?;
+    }
     trust::require(&invocation.env, &root)?;
     if args.objective.as_ref().is_some_and(|text| text.trim().is_empty()) {
         return Err(Failure::usage("the objective is empty")

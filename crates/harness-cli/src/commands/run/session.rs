@@ -151,6 +151,7 @@ impl Session<'_> {
             desk: tools.desk.clone(),
             lease_seconds: self.lease_seconds,
             duty: Duty::Run,
+            adding: self.config.adding(),
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let set_aside = match self.dirty {

@@ -3,6 +3,8 @@
 
 mod commits;
 mod hooks;
-mod trust;
 mod links;
+mod processes;
+mod roles;
+mod trust;
 mod users;

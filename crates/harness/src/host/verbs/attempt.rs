@@ -65,7 +65,7 @@ pub(super) async fn fail(host: &Host, request: &Request) -> Answer {
         if host.desk.give_up(&holder, category, message) {
             return Ok(json!({ "task_id": task.id, "retryable": retryable }));
         }
-        return Err(Refusal::Undecided { task: task.id }.to_string().into());
+        return Err(Refusal::Undecided { task: task.id }.into());
     }
     let attempts = Attempts::One;
     let fail = Fail { holder, category, message, attempts, rolled_back_to: None };
