@@ -91,6 +91,7 @@ fn a_cleanup_runs_after_the_rollback_and_an_init_script_before_everything() {
     let env = world();
     env.write("harness-init.sh", "echo prepared > .git/prepared\n").git(["add", "harness-init.sh"]);
     env.git(["commit", "--quiet", "-m", "init"]);
+    env.run(["trust", "--yes"]).success();
     let cleanup = "test ! -e junk && echo cleaned > .git/cleaned";
     let more = ["--max-attempts", "1", "--cleanup", cleanup];
     add(&env, "test -f .git/prepared && touch junk", "false", &more);
@@ -105,6 +106,7 @@ fn a_cleanup_runs_after_the_rollback_and_an_init_script_before_everything() {
     assert!(env.exists(".harness-active"), "work is left");
     env.run(["task", "remove", "task-002"]).success();
     env.write("harness-init.sh", "exit 1\n").git(["commit", "--quiet", "-am", "broken"]);
+    env.run(["trust", "--yes"]).success();
     env.run(["task", "retry", "task-001"]).success();
     env.run(["run", "--agent", "shell"]).code(1).stderr_contains("harness-init.sh failed twice");
     assert_eq!(env.task(0)["attempts"], 0);

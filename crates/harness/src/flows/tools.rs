@@ -13,6 +13,7 @@ use harness::{
         Command, Holder, Ledger, Run, RunId, Task, Timestamp,
         check::{Found, Verdict},
     },
+    folder::Folder,
     host::Desk,
     process::Redactor,
     shell::{Cancel, Ran, Script, Shell},
@@ -59,13 +60,14 @@ pub struct Tools {
 }
 
 impl Tools {
-    pub(super) fn init_script(&self) -> PathBuf {
-        self.root.join("harness-init.sh")
+    /// What is there and is no file is an error: a link could run anything, a pipe would hang.
+    pub(super) fn has_init_script(&self) -> Result<bool> {
+        Ok(Folder::open(&self.root)?.has("harness-init.sh")?)
     }
 
     /// Runs the init script in the state root; `None` where there is none.
     pub(super) async fn prepare<A>(&self, branch: &Branch<A>) -> Result<Option<Verdict>> {
-        if !self.init_script().exists() {
+        if !self.has_init_script()? {
             return Ok(None);
         }
         // By its own first line where it can be executed, else by sh.

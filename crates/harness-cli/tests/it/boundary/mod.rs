@@ -2,3 +2,7 @@
 //! work.
 
 mod commits;
+mod hooks;
+mod trust;
+mod links;
+mod users;
