@@ -30,6 +30,7 @@ pub mod standing;
 pub mod stats;
 pub mod task;
 pub mod time;
+pub mod variables;
 
 pub use category::Category;
 pub use command::{Change, Command, Holder, Refusal, Reply, decide};

@@ -29,6 +29,7 @@ pub struct BadGlob {
 /// Which files are protected, and how. By default none.
 #[derive(Debug, Clone, Default)]
 pub struct Protected {
+    patterns: Vec<String>,
     globs: GlobSet,
     on_touch: OnTouch,
 }
@@ -38,6 +39,7 @@ impl Protected {
     /// about paths from the top, and what names a folder is about everything in it. `*` stays within
     /// a name, `**` does not.
     pub fn new(globs: &[String], on_touch: OnTouch) -> Result<Self, BadGlob> {
+        let patterns = globs.to_vec();
         let mut set = GlobSetBuilder::new();
         for glob in globs {
             let bad =
@@ -55,12 +57,17 @@ impl Protected {
         }
         let globs =
             set.build().map_err(|e| BadGlob { glob: globs.join(" "), why: e.to_string() })?;
-        Ok(Self { globs, on_touch })
+        Ok(Self { patterns, globs, on_touch })
     }
 
     /// Nothing is protected.
     pub fn is_empty(&self) -> bool {
         self.globs.is_empty()
+    }
+
+    /// As they were given.
+    pub fn globs(&self) -> &[String] {
+        &self.patterns
     }
 
     /// What follows for who touches one.

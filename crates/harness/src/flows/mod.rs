@@ -2,9 +2,10 @@
 //! they are ordinary users of this library: a test compiles them from outside.
 
 pub mod attempt;
+pub mod completion;
 pub mod gate;
 mod handoff;
-mod judge;
+pub mod judge;
 mod looping;
 pub mod ralph;
 mod tools;
@@ -12,6 +13,6 @@ mod with_tree;
 mod words;
 pub mod work;
 
-pub use judge::{Judging, Record};
+pub use judge::{Judging, Record, Site};
 pub use looping::{Looping, Team};
 pub use tools::Tools;

@@ -29,7 +29,7 @@ use std::{
 
 pub use self::{checkout::Checkout, discover::GitWorkspace, filter::Filters, own::OwnFiles};
 
-use harness_core::{CommitId, TaskId, Timestamp, TreeId};
+use harness_core::{CommitId, Task, TaskId, Timestamp, TreeId};
 
 /// What a claim records about the tree that it starts from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,6 +43,19 @@ pub struct Base {
     pub untracked: Option<TreeId>,
     /// Canonical top level of the work tree.
     pub worktree: PathBuf,
+}
+
+impl Base {
+    /// What the claim of `task` recorded; `None` where it recorded no commit. A claim that names no
+    /// work tree was made in the one at `top_level`.
+    pub fn of_claim(task: &Task, top_level: &Path) -> Option<Self> {
+        Some(Self {
+            commit: task.started_at_commit.clone()?,
+            branch: task.branch.clone(),
+            untracked: task.base_untracked.clone(),
+            worktree: task.worktree.as_ref().map_or_else(|| top_level.to_owned(), PathBuf::from),
+        })
+    }
 }
 
 /// What is in the work tree that no commit holds. Ours and ignored files aside.

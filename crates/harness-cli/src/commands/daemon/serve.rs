@@ -25,6 +25,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::{Args, Invocation};
 use crate::{
+    commands::task::by_files::claim_rules,
     config::{self, Overrides},
     environment::Environment,
     exit::ExitCode,
@@ -149,6 +150,7 @@ fn surroundings(env: &Environment, root: &StateRoot) -> Surroundings {
             }
             Err(trust::refusal(root, &WouldRun::in_root(root)?).into())
         }),
+        claims: claim_rules(env, root).ok(),
         made: Box::new(move || Trust::grant_made(&made.0, &made.1)),
         warn: Box::new(warn),
     }
