@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::{
-    Category, CommitId, Epoch, TaskId, Timestamp, WorkerId,
+    Category, CommitId, Epoch, Flag, TaskId, Timestamp, WorkerId,
     log::{Kind, LogLine},
     stats::Stats,
     task::Intent,
@@ -41,6 +41,8 @@ pub enum Fact {
     LedgerRestored { reason: String },
     Problem { task: Option<TaskId>, category: Category, message: String },
     Warned { task: Option<TaskId>, message: String },
+    Flagged { task: Option<TaskId>, flag: Flag, message: String },
+    Acknowledged { count: usize },
 }
 
 impl Fact {
@@ -96,8 +98,12 @@ impl Fact {
             Self::Problem { task, category, message } => {
                 line(Kind::Error, task.as_ref(), Some(*category), message.clone())
             }
-            Self::Warned { task, message } => {
+            Self::Warned { task, message } | Self::Flagged { task, message, .. } => {
                 line(Kind::Warn, task.as_ref(), None, message.clone())
+            }
+            Self::Acknowledged { count } => {
+                let message = format!("the operator acknowledged {count} alert(s)");
+                line(Kind::Warn, None, None, message)
             }
             Self::Added { .. }
             | Self::Edited { .. }
@@ -179,6 +185,10 @@ impl Fact {
             Self::Warned { task, message } => {
                 ("warn", json!({ "task_id": task, "message": message }))
             }
+            Self::Flagged { task, flag, message } => {
+                ("flag", json!({ "task_id": task, "flag": flag, "message": message }))
+            }
+            Self::Acknowledged { count } => ("acknowledge", json!({ "count": count })),
         }
     }
 }

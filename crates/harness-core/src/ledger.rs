@@ -6,6 +6,7 @@
 use std::sync::OnceLock;
 
 use indexmap::IndexMap;
+use serde::Serialize;
 
 use crate::{
     Epoch, TaskId, Timestamp,
@@ -37,6 +38,8 @@ pub struct Head {
     pub goal: Option<String>,
     /// In the order in which they are worked.
     pub phases: Vec<Phase>,
+    /// What a person has to look at. They are shown until they are acknowledged.
+    pub alerts: Vec<Alert>,
     /// The log lines of the last change, and the size of the log when it was made. Whoever writes
     /// next appends those that the log lacks from there on.
     pub log_tail: Vec<String>,
@@ -55,10 +58,26 @@ impl Head {
             epoch: Epoch::default(),
             goal: None,
             phases: Vec::new(),
+            alerts: Vec::new(),
             log_tail: Vec::new(),
             log_at: 0,
         }
     }
+}
+
+/// At most this many alerts are kept, the first ones. The log has all of them.
+pub const KEPT_ALERTS: usize = 50;
+
+/// Something that puts doubt on the ledger until a person has looked at it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Alert {
+    /// When it was found.
+    pub time: Timestamp,
+    /// The task that it concerns; `None` for the whole ledger.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskId>,
+    /// For people.
+    pub message: String,
 }
 
 /// `session_config` in `harness-tasks.json`.

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CommitId, Epoch, TaskId, Timestamp, TreeId, WorkerId, check::Baseline};
+use crate::{CommitId, Epoch, Flag, TaskId, Timestamp, TreeId, WorkerId, check::Baseline};
 
 /// The `version` of a receipt.
 pub const VERSION: u32 = 1;
@@ -38,6 +38,13 @@ pub struct Receipt {
     /// The protected files that the attempt touched.
     #[serde(default)]
     pub protected: Vec<String>,
+    /// What a person should look at although the check passed.
+    #[serde(
+        default,
+        deserialize_with = "crate::flag::list",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub flags: Vec<Flag>,
     /// Who worked; `None` where a client did and did not say.
     pub agent: Option<String>,
     /// How many contexts it took, where we know.

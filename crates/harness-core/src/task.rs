@@ -2,7 +2,7 @@
 //!
 //! How it looks on disk is the business of [`crate::format`]; nothing here is serialized.
 
-use crate::{Category, CommitId, Epoch, TaskId, Timestamp, TreeId, WorkerId};
+use crate::{Category, CommitId, Epoch, Flag, TaskId, Timestamp, TreeId, WorkerId};
 
 /// At most this many checkpoints and error entries are kept in a task; the log has all.
 pub const KEPT_ENTRIES: usize = 20;
@@ -74,6 +74,8 @@ pub struct Task {
     pub timeout_seconds: Option<u64>,
     /// Position in an imported plan.
     pub order: Option<u64>,
+    /// Flags of the current attempt, or of the last one. A claim clears them.
+    pub flags: Vec<Flag>,
 }
 
 impl Task {
@@ -108,6 +110,7 @@ impl Task {
             phase: None,
             timeout_seconds: None,
             order: None,
+            flags: Vec::new(),
         }
     }
 

@@ -48,6 +48,15 @@ impl Variables {
         self.attempt(&receipt.task, receipt.epoch, receipt.attempt, &receipt.worker)
     }
 
+    /// Whose commits they are: the mark of an attempt.
+    #[must_use]
+    pub fn committer(self, name: Option<String>) -> Self {
+        match name {
+            Some(name) => self.with("GIT_COMMITTER_NAME", name),
+            None => self,
+        }
+    }
+
     /// The context that works, from 1; 0 before the first.
     #[must_use]
     pub fn iteration(self, number: Option<u32>) -> Self {

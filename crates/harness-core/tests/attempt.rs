@@ -6,7 +6,7 @@ use harness_core::{
     Category, Command, CommitId, Holder, Refusal, Reply, Task, TaskId, Timestamp, WorkerId,
     agent::AgentEvent,
     check::Verdict,
-    command::{Attempts, Note},
+    command::{Attempts, Note, Raise},
     machine::{
         Input, Machine, Next,
         attempt::{Attempt, Effect, Ended, Entry, Outcome, Rules},
@@ -36,6 +36,7 @@ fn said(next: &Next<Effect, Outcome>) -> String {
             Command::Release(_) => "release".into(),
             Command::Checkpoint(_) => "checkpoint".into(),
             Command::Note(Note::Warning { message, .. }) => format!("warn: {message}"),
+            Command::Raise(Raise { message, .. }) => format!("warn: {message}"),
             other => format!("{other:?}"),
         },
         Next::Start(Effect::Work { after_step: None }) => "work".into(),
@@ -114,7 +115,7 @@ fn failed() -> Input<Ended> {
 }
 
 fn undone() -> Input<Ended> {
-    Input::Ended(Ended::Undone { base: commit(), put_back: Vec::new() })
+    Input::Ended(Ended::Undone { base: Some(commit()), put_back: Vec::new(), remark: None })
 }
 
 fn taken() -> Input<Ended> {
@@ -565,7 +566,7 @@ fn what_a_rollback_put_back_and_a_cleanup_that_failed_are_said() {
             (red(), &format!("intend TEST_FAIL: {RED}")),
             (ok(), "undo"),
             (
-                Input::Ended(Ended::Undone { base: commit(), put_back }),
+                Input::Ended(Ended::Undone { base: Some(commit()), put_back, remark: None }),
                 "warn: put back as before the claim: mine.txt",
             ),
             (Input::Committed(Reply::Noted), "clean up: make clean"),

@@ -198,6 +198,8 @@ pub(crate) fn drops(commands: &[Command], id: &TaskId) -> bool {
         | Command::BeginSession(_)
         | Command::EndSession(_)
         | Command::Note(_)
+        | Command::Raise(_)
+        | Command::Acknowledge
         | Command::PassGate(_)
         | Command::Run(_) => false,
     })

@@ -13,10 +13,11 @@ use harness::store::{
     lock::{StateLock, Wait},
 };
 use harness_core::{
-    Category, CommitId, Epoch, Fact, Ledger, Stats, Task, TaskId, Timestamp, TreeId, WorkerId,
+    Category, CommitId, Epoch, Fact, Flag, Ledger, Stats, Task, TaskId, Timestamp, TreeId,
+    WorkerId,
     command::{Change, Reply, Row},
     format::{self, Document},
-    ledger::{Gate, Head, Phase, SessionConfig},
+    ledger::{Alert, Gate, Head, Phase, SessionConfig},
     log::{Kind, LogLine},
     plan::Plan,
     task::{Checkpoint, Intent, Priority, Status, Validation, Via},
@@ -161,6 +162,7 @@ fn full_task(name: &str, intent: Intent) -> Task {
         phase: Some("x".into()),
         timeout_seconds: Some(1),
         order: Some(1),
+        flags: vec![Flag::Edit],
     }
 }
 
@@ -178,6 +180,7 @@ fn full_head() -> Head {
             approve: true,
             passed_at: Some(now()),
         }],
+        alerts: vec![Alert { time: now(), task: Some(id("task-001")), message: "x".into() }],
         log_tail: vec!["x".into()],
         log_at: 1,
     }
@@ -258,6 +261,12 @@ fn every_fact() -> Vec<Fact> {
         Fact::Stats(stats),
         Fact::LockReleased { pid: 12345 },
         Fact::GatePassed { phase: "Research".to_owned() },
+        Fact::Flagged {
+            task: Some(id("task-001")),
+            flag: Flag::NoChange,
+            message: "the commit is the one that the claim started from".into(),
+        },
+        Fact::Acknowledged { count: 2 },
     ]
 }
 
@@ -287,13 +296,15 @@ fn number(fact: &Fact) -> usize {
         Fact::Stats(_) => 21,
         Fact::LockReleased { .. } => 22,
         Fact::GatePassed { .. } => 23,
+        Fact::Flagged { .. } => 24,
+        Fact::Acknowledged { .. } => 25,
     }
 }
 
 #[test]
 fn the_log_is_what_the_facts_say() {
     let facts = every_fact();
-    assert!(facts.iter().map(number).eq(0..24), "one fact of each kind");
+    assert!(facts.iter().map(number).eq(0..26), "one fact of each kind");
     let lines = facts.iter().filter_map(|fact| fact.log_line(now(), 1));
     let text: String = lines.map(|line| format!("{line}\n")).collect();
     assert_eq!(protocol().block("text log"), text);
@@ -566,7 +577,7 @@ fn the_other_documents_have_the_keys_of_the_table() {
         ("plan check", &["plan", "check", "--file", "plan.md"]),
         ("plan import", &["plan", "import", "--file", "plan.md"]),
         ("plan export", &["plan", "export"]),
-        ("plan reset", &["plan", "reset"]),
+        ("plan reset", &["plan", "reset", "--yes"]),
         ("rescue list", &["rescue", "list"]),
         ("runs list", &["runs", "list"]),
         ("runs show", &["runs", "show"]),
@@ -574,7 +585,7 @@ fn the_other_documents_have_the_keys_of_the_table() {
         ("research finalize --task ID", &["research", "finalize", "--task", "task-001"]),
         ("install AGENT", &["install", "claude"]),
         ("uninstall AGENT", &["uninstall", "claude"]),
-        ("trust", &["trust"]),
+        ("trust", &["trust", "--yes"]),
         ("config", &["config"]),
         ("doctor", &["doctor"]),
     ];

@@ -150,17 +150,17 @@ fn an_attempt_from_claim_to_completion() {
 #[test]
 fn a_check_sees_its_task_and_its_tail_is_shown() {
     let env = world();
-    let script = "env | grep ^HARNESS_ | sed s/SCRIPT=.*/SCRIPT=/ | sort; exit 3";
+    let script = "env | grep ^HARNESS_ | sed s/JOB=.*/JOB=/ | sort; exit 3";
     env.run(["add", "one", "--validate", script]).success();
     env.run(["task", "claim"]).success();
     let ran = env.run(["task", "complete", "--id", "task-001"]).code(1);
     assert_snapshot!(ran.errors(), @r"
-    checking task-001: env | grep ^HARNESS_ | sed s/SCRIPT=.*/SCRIPT=/ | sort; exit 3
+    checking task-001: env | grep ^HARNESS_ | sed s/JOB=.*/JOB=/ | sort; exit 3
     Error: Task task-001: the check failed (exit code 3)
       | HARNESS_ATTEMPT=1
       | HARNESS_DAEMON=off
       | HARNESS_EPOCH=1
-      | HARNESS_SCRIPT=
+      | HARNESS_JOB=
       | HARNESS_SESSION=0
       | HARNESS_STATE_ROOT=[ROOT]
       | HARNESS_TASK_ID=task-001

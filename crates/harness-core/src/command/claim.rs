@@ -117,6 +117,7 @@ impl Claim {
         task.claimed_by = Some(self.worker.clone());
         task.claimed_at = Some(now);
         task.failed_at = None;
+        task.flags.clear();
         task.epoch = Some(epoch);
         task.via = Some(self.via);
         task.started_at_commit = self.place.base.clone();

@@ -13,6 +13,7 @@ mod gate;
 mod import;
 mod intend;
 mod note;
+mod raise;
 mod refusal;
 mod release;
 mod remove;
@@ -34,6 +35,7 @@ pub use gate::PassGate;
 pub use import::{Import, ImportMode};
 pub use intend::{Intend, VoidIntent};
 pub use note::Note;
+pub use raise::Raise;
 pub use refusal::{Refusal, RefusalKind};
 pub use release::Release;
 pub use remove::Remove;
@@ -75,6 +77,9 @@ pub enum Command {
     EndSession(EndSession),
     PassGate(PassGate),
     Note(Note),
+    Raise(Raise),
+    /// A person has looked at the alerts of the head.
+    Acknowledge,
     /// Of a run: a store of runs decides it, a ledger refuses it.
     Run(Box<OfRun>),
 }
@@ -102,6 +107,8 @@ pub fn decide(ledger: &Ledger, now: Timestamp, command: &Command) -> Result<Chan
         Command::EndSession(c) => c.decide(ledger, now),
         Command::PassGate(c) => c.decide(ledger, now),
         Command::Note(c) => Ok(c.decide(ledger)),
+        Command::Raise(c) => Ok(c.decide(ledger, now)),
+        Command::Acknowledge => Ok(raise::acknowledge(ledger)),
         Command::Run(c) => Err(Refusal::RunNotFound { run: c.run.clone() }),
     }
 }

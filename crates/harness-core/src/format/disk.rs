@@ -7,9 +7,9 @@ use serde::{Deserialize, Deserializer, de};
 use serde_json::Value;
 
 use crate::{
-    Category, CommitId, Epoch, Timestamp, TreeId, WorkerId,
+    Category, CommitId, Epoch, Flag, TaskId, Timestamp, TreeId, WorkerId, flag,
     id::{IdText, Text},
-    ledger::{ConcurrencyMode, Gate, Head, Phase, SessionConfig},
+    ledger::{Alert, ConcurrencyMode, Gate, Head, Phase, SessionConfig},
     task::{
         CHECK_TIMEOUT_SECONDS, Checkpoint, Intent, MAX_ATTEMPTS, Priority, Status, Task,
         Validation, Via,
@@ -64,6 +64,8 @@ pub(super) struct DiskTask<'a> {
     phase: Option<Text<'a>>,
     timeout_seconds: Option<u64>,
     order: Option<u64>,
+    #[serde(default, deserialize_with = "flag::list")]
+    flags: Vec<Flag>,
 }
 
 /// What a ledger means that does not say.
@@ -127,6 +129,7 @@ impl From<DiskTask<'_>> for Task {
             phase: d.phase.map(Into::into),
             timeout_seconds: d.timeout_seconds,
             order: d.order,
+            flags: d.flags,
         }
     }
 }
@@ -230,6 +233,7 @@ pub(super) struct DiskHead {
     epoch: Option<Epoch>,
     goal: Option<String>,
     phases: Option<Vec<DiskPhase>>,
+    alerts: Option<Vec<DiskAlert>>,
     log_tail: Option<Vec<String>>,
     log_at: Option<u64>,
 }
@@ -256,6 +260,7 @@ impl From<DiskHead> for Head {
             epoch: d.epoch.unwrap_or_default(),
             goal: d.goal,
             phases: d.phases.unwrap_or_default().into_iter().map(Into::into).collect(),
+            alerts: d.alerts.unwrap_or_default().into_iter().map(Into::into).collect(),
             // Without lines the place says nothing, and it is not written.
             log_at: log_tail.as_ref().and(d.log_at).unwrap_or(0),
             log_tail: log_tail.unwrap_or_default(),
@@ -285,6 +290,20 @@ struct DiskPhase {
     gate: Option<DiskGate>,
     approve: Option<bool>,
     passed_at: Option<Timestamp>,
+}
+
+#[derive(Deserialize)]
+#[serde(expecting = "an object")]
+struct DiskAlert {
+    time: Option<Timestamp>,
+    task: Option<TaskId>,
+    message: String,
+}
+
+impl From<DiskAlert> for Alert {
+    fn from(d: DiskAlert) -> Self {
+        Self { time: d.time.unwrap_or_default(), task: d.task, message: d.message }
+    }
 }
 
 #[derive(Deserialize)]

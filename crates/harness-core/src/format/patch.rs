@@ -36,6 +36,7 @@ pub(super) fn head(root: &mut Object, head: &Head) {
     root.ours("epoch", (head.epoch.0 > 0).then_some(head.epoch));
     root.ours("goal", head.goal.as_ref());
     phases(root, &head.phases);
+    root.ours("alerts", (!head.alerts.is_empty()).then_some(&head.alerts));
     let tail = (!head.log_tail.is_empty()).then_some(&head.log_tail);
     root.ours("log_at", tail.map(|_| head.log_at));
     root.ours("log_tail", tail);
@@ -111,6 +112,7 @@ pub(super) fn task(mut fields: Object, task: &Task) -> Object {
     o.ours("phase", task.phase.as_ref());
     o.ours("timeout_seconds", task.timeout_seconds);
     o.ours("order", task.order);
+    o.ours("flags", (!task.flags.is_empty()).then_some(&task.flags));
     fields
 }
 

@@ -21,7 +21,8 @@ use crate::{
     Command, CommitId, Epoch, Holder, Receipt, Refusal, Task, Timestamp,
     agent::StoppedBy,
     check::{Baseline, Verdict},
-    command::{Authority, Complete, Note, Proof, Renew, Unchecked},
+    command::{Authority, Complete, Proof, Raise, Renew, Unchecked},
+    flag::{self, Flag},
     protect::{self, OnTouch, Protected},
     receipt::{self, CheckRecord},
 };
@@ -121,7 +122,7 @@ enum State {
     Begun,
     Heading,
     Touching,
-    Warning,
+    Flagging,
     Checking,
     Preparing,
     Keeping { then: AfterKeep },
@@ -178,6 +179,8 @@ pub struct Judge {
     /// The protected files among those that differ from the claim, once that was looked at.
     touched: Option<Vec<String>>,
     check: Option<CheckRecord>,
+    /// For the receipt; the performer adds those that were raised elsewhere.
+    flags: Vec<Flag>,
 }
 
 type Step = Next<Effect, Outcome>;
@@ -205,6 +208,7 @@ impl Judge {
             baseline: None,
             touched: None,
             check: None,
+            flags: task.flags.clone(),
             rules,
             task,
             holder,
@@ -262,9 +266,10 @@ impl Judge {
         match self.rules.protected.on_touch() {
             _ if protected.is_empty() => self.before_check(),
             OnTouch::Flag => {
-                let message = protect::touched(&protected);
-                let note = Note::Warning { task: Some(self.task.id.clone()), message };
-                self.commit(State::Warning, Command::Note(note))
+                let (flag, message) = (Flag::Protected, protect::touched(&protected));
+                flag::raise(&mut self.flags, flag);
+                let raise = Raise { task: Some(self.task.id.clone()), flag, message };
+                self.commit(State::Flagging, Command::Raise(raise))
             }
             OnTouch::Refuse => Self::found(Finding::Protected { files: protected }),
         }
@@ -345,6 +350,7 @@ impl Judge {
             check: self.check.clone(),
             baseline: self.baseline,
             protected: self.touched.clone().unwrap_or_default(),
+            flags: self.flags.clone(),
             agent: None,
             iterations: None,
             tokens: None,
@@ -410,7 +416,7 @@ impl Judge {
             return Next::Wait;
         }
         match &self.state {
-            State::Warning => self.before_check(),
+            State::Flagging => self.before_check(),
             // A completion by force has an epoch of its own, and so has its receipt.
             State::Completing if !self.held && !self.foregone => {
                 self.start(State::Looking, Effect::Look)

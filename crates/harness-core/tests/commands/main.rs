@@ -5,6 +5,7 @@
 mod authors;
 mod claims;
 mod ends;
+mod flags;
 #[path = "../support/mod.rs"]
 mod support;
 

@@ -140,7 +140,7 @@ impl Client<'_> {
         let mut state = self.stage.state();
         let act = if state.random.percent(65) { Act::Does } else { Act::Scratch };
         for act in [act, Act::CommitsNaming] {
-            acts::perform(&mut state, act, task).map_err(broken)?;
+            acts::perform(&mut state, act, task, "a client").map_err(broken)?;
         }
         state.messed(task);
         Ok(())

@@ -280,6 +280,7 @@ fn tools(stage: &Stage, root: &Path, owner: &Owner) -> Tools {
         lease_seconds: LEASE_SECONDS,
         stalls: Vec::new(),
         desk: Desk::default(),
+        committer: Some("User".to_owned()),
         socket: None,
         judging: Judging {
             rules: Rules::default(),

@@ -12,7 +12,7 @@ use harness::{
     Branch, Error, Hub, Ports, Result,
     check::Check,
     core::{
-        CommitId, Refusal, Task, TaskId, TreeId, lease,
+        CommitId, Receipt, Refusal, Task, TaskId, TreeId, flag, lease,
         machine::judge::{Effect, Ended, Fault, Judge, NotDone, Outcome, Request, Standing},
         variables::Variables,
     },
@@ -133,7 +133,7 @@ impl<C: Clerk> Doing<'_, C> {
                 let checked = self.bench.check(&branch, &self.check, commit).await?;
                 Ok(self.bench.checked(&self.check, checked))
             }
-            Effect::Record(receipt) => self.bench.record(*receipt).await,
+            Effect::Record(receipt) => self.record(*receipt).await,
             Effect::Look => match self.clerk.standing(&self.task.id).await {
                 Ok(standing) => Ok(Ended::Looked(standing)),
                 Err(_) => Err(Error::message("the completed task could not be read again")),
@@ -142,6 +142,16 @@ impl<C: Clerk> Doing<'_, C> {
                 Err(Error::message("a client prepares and commits by itself"))
             }
         }
+    }
+}
+
+impl<C: Clerk> Doing<'_, C> {
+    /// With the flags that were raised while the work was judged.
+    async fn record(&self, mut receipt: Receipt) -> Result<Ended> {
+        let standing = self.clerk.standing(&self.task.id).await.ok();
+        let raised = standing.and_then(|standing| standing.task).map(|task| task.flags);
+        receipt.flags = flag::together(receipt.flags, raised.unwrap_or_default());
+        self.bench.record(receipt).await
     }
 }
 

@@ -2,8 +2,6 @@
 //! client without a host share it.
 
 use std::{
-    fs, io,
-    io::Write,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -12,8 +10,9 @@ use harness::{
     Branch, Error, Result,
     check::{Check, Checked},
     core::{
-        CommitId, Holder, Receipt, Task, TaskId, TreeId,
+        CommitId, Holder, Receipt, Task, TreeId,
         check::Verdict,
+        flag,
         machine::{
             attempt,
             judge::{Effect, Ended, Rules},
@@ -24,7 +23,7 @@ use harness::{
     workspace::{Base, Workspace, WorkspaceError},
 };
 
-use super::{Tools, tools::until_cancelled};
+use super::{Tools, failure, tools::until_cancelled};
 
 /// How much of a failing check the next attempt is told.
 const FAILURE_BYTES: usize = 8 * 1024;
@@ -218,7 +217,7 @@ impl Judge {
         if matches!(checked.verdict, Verdict::Red { .. } | Verdict::TimedOut) {
             let output = self.tools.output(&checked.ran, FAILURE_BYTES);
             let (root, task) = (self.tools.root.clone(), self.task.id.clone());
-            self.tools.blocking(move || Ok(keep_failure(&root, &task, &output)?)).await?;
+            self.tools.blocking(move || Ok(failure::keep(&root, &task, &output)?)).await?;
         }
         Ok(self.bench.checked(&check, checked))
     }
@@ -250,7 +249,11 @@ impl Judge {
         let (runs, task) = (Arc::clone(&self.tools.looping.runs), self.task.id.clone());
         let epoch = self.task.epoch.unwrap_or_default();
         let run = self.tools.blocking(move || Ok(runs.attempt(&task, epoch)?)).await?;
+        // A ledger that cannot be read is reported when the completion is committed.
+        let raised = (self.tools.ledger)().ok();
+        let raised = raised.and_then(|ledger| Some(ledger.task(&self.task.id)?.flags.clone()));
         let receipt = Receipt {
+            flags: flag::together(receipt.flags, raised.unwrap_or_default()),
             agent: self.tools.judging.agent.clone(),
             iterations: run.as_ref().map(|run| run.iteration_count + 1),
             tokens: run.as_ref().map(|run| run.usage.tokens()).filter(|tokens| *tokens > 0),
@@ -259,24 +262,4 @@ impl Judge {
         };
         self.bench.record(receipt).await
     }
-}
-
-/// What the check printed when it last failed, for the next attempt.
-pub(super) fn failure_of(root: &Path, task: &TaskId) -> Option<String> {
-    fs::read_to_string(failure_file(root, task)).ok()
-}
-
-fn failure_file(root: &Path, task: &TaskId) -> PathBuf {
-    root.join(".harness/failures").join(format!("{task}.log"))
-}
-
-/// Replaced as a whole, so that no attempt reads half of it.
-fn keep_failure(root: &Path, task: &TaskId, output: &str) -> io::Result<()> {
-    let file = failure_file(root, task);
-    let folder = root.join(".harness/failures");
-    fs::create_dir_all(&folder)?;
-    let mut made = tempfile::NamedTempFile::new_in(&folder)?;
-    made.write_all(output.as_bytes())?;
-    made.persist(file).map_err(|failed| failed.error)?;
-    Ok(())
 }

@@ -3,6 +3,7 @@
 
 pub mod attempt;
 pub mod completion;
+mod failure;
 pub mod gate;
 mod handoff;
 pub mod judge;

@@ -14,10 +14,11 @@ use harness::{
         check::{Found, Verdict},
         variables::Variables,
     },
+    folder::Folder,
     host::Desk,
     process::Redactor,
     shell::{Cancel, Ran, Script, Shell},
-    workspace::{Base, Workspace},
+    workspace::{self, Base, Workspace},
 };
 
 /// How long the init script and a cleanup may take.
@@ -48,6 +49,9 @@ pub struct Tools {
     pub stalls: Vec<Option<Duration>>,
     /// Where agents that are at work can be reached.
     pub desk: Desk,
+    /// The user's name for the committer of what an attempt commits, to which its mark is added;
+    /// `None`: commits of attempts are not marked.
+    pub committer: Option<String>,
     /// What they ask their host on, if there is one.
     pub socket: Option<PathBuf>,
     /// How work is judged, and where that is recorded.
@@ -82,13 +86,14 @@ pub(super) async fn until_cancelled<A, T: Send + 'static>(
 }
 
 impl Tools {
-    pub(super) fn init_script(&self) -> PathBuf {
-        self.root.join("harness-init.sh")
+    /// What is there and is no file is an error: a link could run anything, a pipe would hang.
+    pub(super) fn has_init_script(&self) -> Result<bool> {
+        Ok(Folder::open(&self.root)?.has("harness-init.sh")?)
     }
 
     /// Runs the init script in the state root; `None` where there is none.
     pub(super) async fn prepare<A>(&self, branch: &Branch<A>) -> Result<Option<Verdict>> {
-        if !self.init_script().exists() {
+        if !self.has_init_script()? {
             return Ok(None);
         }
         // By its own first line where it can be executed, else by sh.
@@ -196,10 +201,10 @@ impl Tools {
         let session = (self.ledger)().map_or(0, |ledger| ledger.head().session_count);
         let all = Variables::of_root(self.root.display()).run(&self.run_id).session(session);
         let all = all.socket(self.socket.as_ref().map(|path| path.display()));
-        let all = match about {
-            Some((task, holder)) => all.task(task, holder),
-            None => all,
-        };
+        let Some((task, holder)) = about else { return all.iteration(iteration).list() };
+        let epoch = task.epoch.unwrap_or_default();
+        let mark = |user: &String| workspace::committer(user, &task.id, epoch);
+        let all = all.task(task, holder).committer(self.committer.as_ref().map(mark));
         all.iteration(iteration).list()
     }
 

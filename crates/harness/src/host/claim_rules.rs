@@ -31,6 +31,8 @@ struct Kept {
     baseline: bool,
     require_validation: bool,
     protected: Vec<String>,
+    #[serde(default)]
+    always: Vec<String>,
     refuse: bool,
 }
 
@@ -49,6 +51,7 @@ impl ClaimRules {
             baseline: *baseline,
             require_validation: settings.unchecked == Unchecked::Forbidden,
             protected: protected.globs().to_vec(),
+            always: protected.paths().to_vec(),
             refuse: protected.on_touch() == OnTouch::Refuse,
         };
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
@@ -65,7 +68,7 @@ impl ClaimRules {
             return None;
         }
         let on_touch = if kept.refuse { OnTouch::Refuse } else { OnTouch::Flag };
-        let protected = Protected::new(&kept.protected, on_touch).ok()?;
+        let protected = Protected::new(&kept.protected, on_touch).ok()?.always(kept.always);
         let unchecked =
             if kept.require_validation { Unchecked::Forbidden } else { Unchecked::Allowed };
         let rules = Rules { clean: kept.clean, baseline: kept.baseline, protected };

@@ -281,6 +281,7 @@ pub fn request(command: &Command) -> Option<Value> {
             ("task_claim", fields)
         }
         Command::Reset => ("plan_reset", Map::new()),
+        Command::Acknowledge => ("ack", Map::new()),
         // A plan goes as the text that it was read from.
         Command::Import(_)
         | Command::Upkeep
@@ -290,6 +291,7 @@ pub fn request(command: &Command) -> Option<Value> {
         | Command::BeginSession(_)
         | Command::EndSession(_)
         | Command::Note(_)
+        | Command::Raise(_)
         | Command::PassGate(_)
         | Command::Run(_) => return None,
     };

@@ -39,7 +39,6 @@ use crate::{
     root::StateRoot,
     store::warn,
     trust::{self, Trust},
-    would_run::WouldRun,
 };
 
 /// Judges and records in the files, under the lock.
@@ -114,7 +113,7 @@ impl Invocation {
     /// How strictly work is judged, by the configuration as it stands.
     fn settings(&self, root: &StateRoot) -> Result<Settings> {
         let config = self.config(root, Overrides::default())?;
-        Ok(Settings { rules: config.rules()?, unchecked: config.unchecked() })
+        Ok(Settings { rules: config.rules(root.path())?, unchecked: config.unchecked() })
     }
 
     /// A claim was made in the files: it keeps the rules of now. A configuration that cannot be read
@@ -138,10 +137,7 @@ impl Invocation {
 
     /// Says no where the ledger came from somebody else.
     pub(crate) fn may_run(&self, root: &StateRoot) -> Result<()> {
-        if Trust::of_user(&self.env)?.is_trusted(root)? {
-            return Ok(());
-        }
-        Err(trust::refusal(root, &WouldRun::in_root(root)?))
+        trust::require(&self.env, root)
     }
 }
 

@@ -4,7 +4,8 @@ use super::{Attempt, Effect, Outcome, State, Step, Why};
 use crate::{
     Command, CommitId,
     check::{Baseline, Verdict},
-    command::Note,
+    command::{Note, Raise},
+    flag::{self, Flag},
     machine::{
         Input, Machine as _, Next,
         judge::{self, Finding, Judge, Rules},
@@ -33,13 +34,21 @@ impl Attempt {
     }
 
     /// A file of the user that an agent changed is put back, and the user hears of it.
-    pub(super) fn undone(&mut self, base: CommitId, put_back: &[String]) -> Step {
-        self.base = Some(base);
-        if put_back.is_empty() {
+    pub(super) fn undone(
+        &mut self,
+        base: Option<CommitId>,
+        put_back: &[String],
+        remark: Option<String>,
+    ) -> Step {
+        self.base = base;
+        let files = put_back.join(", ");
+        let put_back =
+            (!put_back.is_empty()).then(|| format!("put back as before the claim: {files}"));
+        let remarks: Vec<_> = remark.into_iter().chain(put_back).collect();
+        if remarks.is_empty() {
             return self.clean_up();
         }
-        let files = put_back.join(", ");
-        self.warn(AfterWarning::CleanUp, format!("put back as before the claim: {files}"))
+        self.warn(AfterWarning::CleanUp, remarks.join("; "))
     }
 
     pub(super) fn clean_up(&mut self) -> Step {
@@ -59,10 +68,14 @@ impl Attempt {
     pub(super) fn based(&mut self, verdict: &Verdict) -> Step {
         self.baseline = Baseline::of(verdict);
         match self.baseline {
-            Some(Baseline::Green) => self.warn(
-                AfterWarning::Work,
-                "the check passed before any work: that it passes proves nothing".into(),
-            ),
+            Some(Baseline::Green) => {
+                let (task, flag) = (Some(self.task.id.clone()), Flag::GreenBefore);
+                let message = "the check passed before any work: that it passes proves nothing";
+                flag::raise(&mut self.task.flags, flag);
+                let raise = Raise { task, flag, message: message.into() };
+                let state = State::Warning { then: AfterWarning::Work };
+                self.commit(state, Command::Raise(raise))
+            }
             Some(Baseline::Red) | None => self.work(),
         }
     }

@@ -45,6 +45,7 @@ pub(super) async fn handle(host: &Host, request: &Request) -> Answer {
         "send" => talk::send(host, request),
         "abort" => talk::abort(host, request),
         "kick" => Ok(talk::kick(host)),
+        "ack" => apply(host, Command::Acknowledge).await,
         "task_claim" => claim::claim(host, daemon(host)?, request).await,
         "plan_import" => plan::import(host, daemon(host)?, request).await,
         "plan_reset" => plan::reset(host, daemon(host)?).await,
@@ -80,6 +81,7 @@ async fn apply(host: &Host, command: Command) -> Answer {
             Ok(json!({ "task_id": task, "lease_expires_at": expires_at }))
         }
         Reply::Failed { task, retryable } => Ok(json!({ "task_id": task, "retryable": retryable })),
+        Reply::Noted => Ok(json!({})),
         other => Err(format!("unexpected answer: {other:?}").into()),
     }
 }

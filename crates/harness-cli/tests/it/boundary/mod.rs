@@ -1,0 +1,8 @@
+//! The line between the agent and the operator: one test or more for every attack that was once seen to
+//! work.
+
+mod commits;
+mod hooks;
+mod links;
+mod trust;
+mod users;
