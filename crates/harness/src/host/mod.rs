@@ -6,10 +6,12 @@
 //! here.
 
 pub mod client;
+mod crowd;
 mod daemon;
 mod desk;
 mod frames;
 mod instance;
+pub(crate) mod pace;
 mod request;
 pub mod server;
 pub mod socket;

@@ -18,15 +18,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Daemon, Desk,
-    frames::{Frame, Frames},
+    crowd::{Crowd, Place},
+    frames::{Frame, Frames, Halves},
     request::{Answer, Request},
     socket::Bound,
     verbs, wire,
 };
 use crate::{hub::Hub, store::Writer, workspace::Workspace};
 
-/// Connections at a time; whoever comes on top is told so and closed.
-const CONNECTIONS_MAX: usize = 512;
 /// How long those who are being answered have when the host ends: a check that has to be stopped is
 /// killed after five seconds.
 const FAREWELL: Duration = Duration::from_secs(7);
@@ -67,7 +66,8 @@ pub struct Server {
     stop: CancellationToken,
     accepting: JoinHandle<()>,
     connections: watch::Receiver<usize>,
-    bound: Bound,
+    bound: Arc<Bound>,
+    stranded: CancellationToken,
 }
 
 /// Serves `host` on `bound`. Inside a tokio runtime.
@@ -75,8 +75,16 @@ pub fn serve(bound: Bound, host: Host) -> io::Result<Server> {
     let listener = bound.listener()?;
     let stop = CancellationToken::new();
     let (count, connections) = watch::channel(0);
-    let accepting = tokio::spawn(accept(listener, Arc::new(host), stop.clone(), count));
-    Ok(Server { stop, accepting, connections, bound })
+    let (bound, stranded) = (Arc::new(bound), CancellationToken::new());
+    let shared = Shared {
+        host: Arc::new(host),
+        bound: Arc::clone(&bound),
+        stranded: stranded.clone(),
+        stop: stop.clone(),
+        halves: Halves::default(),
+    };
+    let accepting = tokio::spawn(accept(listener, shared, count));
+    Ok(Server { stop, accepting, connections, bound, stranded })
 }
 
 impl Server {
@@ -87,6 +95,11 @@ impl Server {
 
     pub(super) fn can_be_found(&self) -> bool {
         self.bound.can_be_found()
+    }
+
+    /// Is ready when somebody asked a daemon that could not be found any more.
+    pub(super) async fn stranded(&self) {
+        self.stranded.cancelled().await;
     }
 
     /// Answers what was asked, takes nothing new, and unlinks the socket.
@@ -100,28 +113,31 @@ impl Server {
     }
 }
 
-async fn accept(
-    listener: UnixListener,
+/// What all connections have in common.
+#[derive(Clone)]
+struct Shared {
     host: Arc<Host>,
+    bound: Arc<Bound>,
+    stranded: CancellationToken,
     stop: CancellationToken,
-    count: watch::Sender<usize>,
-) {
-    let mut connections = JoinSet::new();
+    halves: Halves,
+}
+
+async fn accept(listener: UnixListener, shared: Shared, count: watch::Sender<usize>) {
+    let (mut connections, crowd) = (JoinSet::new(), Crowd::default());
     loop {
         count.send_replace(connections.len());
         let accepted = tokio::select! {
             biased;
             // Whoever has connected is let in, also when the host ends: nobody new finds it then.
             accepted = listener.accept() => accepted,
-            () = stop.cancelled() => break,
+            () = shared.stop.cancelled() => break,
             // Forgets those that ended.
             Some(_) = connections.join_next() => continue,
         };
         match accepted {
             Ok((stream, _)) if is_ours(&stream) => {
-                let full = connections.len() >= CONNECTIONS_MAX;
-                let talking = talk(stream, Arc::clone(&host), stop.clone(), full);
-                connections.spawn(talking);
+                connections.spawn(talk(stream, shared.clone(), crowd.enter()));
             }
             Ok(_) => tracing::warn!("somebody of another user connected"),
             // Out of descriptors, mostly: those that are open go on.
@@ -140,20 +156,23 @@ fn is_ours(stream: &UnixStream) -> bool {
 }
 
 /// An error is that of a client that is gone.
-async fn talk(stream: UnixStream, host: Arc<Host>, stop: CancellationToken, full: bool) {
+async fn talk(stream: UnixStream, shared: Shared, place: Option<Place>) {
     let (read, write) = stream.into_split();
-    let mut client = Client { write, stop };
-    if full {
+    let Shared { host, bound, stranded, stop, halves } = shared;
+    let mut client = Client { write, stop, bound, stranded };
+    let Some(place) = place else {
         _ = client.answer(Err("Too many connections".into())).await;
         return;
-    }
-    let mut frames = Frames::new(BufReader::new(read));
-    _ = client.serve(&mut frames, &host).await;
+    };
+    let mut frames = Frames::new(BufReader::new(read), halves);
+    _ = client.serve(&mut frames, &host, &place).await;
 }
 
 pub(super) struct Client {
     write: OwnedWriteHalf,
     stop: CancellationToken,
+    bound: Arc<Bound>,
+    stranded: CancellationToken,
 }
 
 impl Client {
@@ -161,20 +180,27 @@ impl Client {
         &mut self,
         frames: &mut Frames<BufReader<OwnedReadHalf>>,
         host: &Host,
+        place: &Place,
     ) -> io::Result<()> {
         loop {
+            place.wait();
             let frame = tokio::select! {
                 biased;
                 // What has come is answered, also when the host ends.
                 frame = frames.next() => frame?,
                 () = self.last_word() => return Ok(()),
+                // Somebody else needs the place.
+                () = place.taken() => return Ok(()),
             };
+            place.work();
             let request = match frame {
                 Frame::End => return Ok(()),
                 Frame::TooLong => {
                     let limit = wire::LINE_BYTES_MAX;
                     Err(format!("A request has at most {limit} bytes").into())
                 }
+                Frame::Crowded => Err("Too many large requests at a time".into()),
+                Frame::Late => return self.refuse("The request did not end in time".into()).await,
                 Frame::Line(line) => Request::parse(&line),
             };
             match request {
@@ -199,6 +225,13 @@ impl Client {
         if let Some(root) = request.text("root")?
             && std::path::Path::new(&root) != host.root
         {
+            return Err(wire::another_root(&host.root).into());
+        }
+        if matches!(host.duty, Duty::Daemon(_)) && !self.bound.can_be_found() {
+            // Its root is gone, and another may be in its place: the next daemon is free to start
+            // before this one has ended.
+            self.bound.leave();
+            self.stranded.cancel();
             return Err(wire::another_root(&host.root).into());
         }
         // Nobody is left to be told: what only waits for somebody is given up.
