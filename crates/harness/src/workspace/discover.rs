@@ -5,17 +5,18 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use harness_core::{CommitId, TaskId, Timestamp, TreeId};
+use harness_core::{CommitId, Epoch, TaskId, Timestamp, TreeId};
 
 use super::{
-    Base, Candidate, Checkout, Evidence, Overview, Rescue, RolledBack, Settled, Status, Workspace,
-    WorkspaceError,
+    Base, Candidate, Checkout, Evidence, Overview, Rescue, RolledBack, SettingChange, Settled,
+    Status, Workspace, WorkspaceError,
     candidate::{self, Known},
     checkout, commit, evidence,
     filter::{self, Filters},
     git::{Access, Call, Git, failed},
     own::OwnFiles,
     preflight, rescue, restore, rollback,
+    settings::Records,
     snapshot::Snapshot,
     status::{Look, Staged},
     untracked,
@@ -29,6 +30,8 @@ pub struct GitWorkspace {
     filters: Filters,
     /// The last candidate, for a cheap second look; clones share it.
     known: Arc<Mutex<Option<Known>>>,
+    /// Where settings are recorded, if anywhere.
+    records: Option<Records>,
 }
 
 impl GitWorkspace {
@@ -40,7 +43,14 @@ impl GitWorkspace {
     ) -> Result<Self, WorkspaceError> {
         let git = repository(directory)?;
         let own = OwnFiles::new(&git.top_level, &state_root.canonicalize()?);
-        Ok(Self { git, own, filters, known: Arc::default() })
+        Ok(Self { git, own, filters, known: Arc::default(), records: None })
+    }
+
+    /// Records git's settings at claims below this directory of the user.
+    #[must_use]
+    pub fn recording_in(mut self, directory: PathBuf) -> Self {
+        self.records = Some(Records::new(directory));
+        self
     }
 
     /// The name that commits of the user carry; `None` where git knows none.
@@ -154,6 +164,39 @@ impl Workspace for GitWorkspace {
 
     fn touched(&self, base: &Base) -> Result<Vec<String>, WorkspaceError> {
         evidence::touched(&self.git()?, &self.own, base)
+    }
+
+    fn differing(
+        &self,
+        base: &Base,
+        protected: &dyn Fn(&str) -> bool,
+    ) -> Result<Vec<String>, WorkspaceError> {
+        evidence::differing(&self.git()?, &self.own, base, protected)
+    }
+
+    fn record_settings(&self, task: &TaskId, epoch: Epoch) -> Result<(), WorkspaceError> {
+        match &self.records {
+            Some(records) => records.record(&self.git, task, epoch),
+            None => Ok(()),
+        }
+    }
+
+    fn restore_settings(
+        &self,
+        task: &TaskId,
+        epoch: Epoch,
+    ) -> Result<Vec<SettingChange>, WorkspaceError> {
+        match &self.records {
+            Some(records) => records.set_back(&self.git, task, epoch),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    fn forget_settings(&self, task: &TaskId, epoch: Epoch) -> Result<(), WorkspaceError> {
+        match &self.records {
+            Some(records) => records.forget(&self.git, task, epoch),
+            None => Ok(()),
+        }
     }
 
     fn tree_of(&self, commit: &CommitId) -> Result<TreeId, WorkspaceError> {

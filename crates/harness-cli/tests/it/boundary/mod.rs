@@ -3,6 +3,6 @@
 
 mod commits;
 mod hooks;
-mod trust;
 mod links;
+mod trust;
 mod users;
