@@ -8,8 +8,8 @@ use std::{
 use harness_core::{CommitId, Epoch, TaskId, Timestamp, TreeId};
 
 use super::{
-    Base, Candidate, Checkout, Evidence, Overview, Rescue, RolledBack, SettingChange, Settled,
-    Status, Workspace, WorkspaceError,
+    Base, Bring, Candidate, Checkout, Evidence, Overview, Rescue, RolledBack, SettingChange,
+    Settled, Status, Workspace, WorkspaceError,
     candidate::{self, Known},
     checkout, commit, evidence,
     filter::{self, Filters},
@@ -19,7 +19,7 @@ use super::{
     settings::Records,
     snapshot::Snapshot,
     status::{Look, Staged},
-    untracked,
+    sweep, untracked,
 };
 
 /// A git work tree, worked on by the `git` command.
@@ -32,6 +32,8 @@ pub struct GitWorkspace {
     known: Arc<Mutex<Option<Known>>>,
     /// Where settings are recorded, if anywhere.
     records: Option<Records>,
+    /// What clean checkouts are given beside the commit.
+    bring: Bring,
 }
 
 impl GitWorkspace {
@@ -43,7 +45,14 @@ impl GitWorkspace {
     ) -> Result<Self, WorkspaceError> {
         let git = repository(directory)?;
         let own = OwnFiles::new(&git.top_level, &state_root.canonicalize()?);
-        Ok(Self { git, own, filters, known: Arc::default(), records: None })
+        Ok(Self {
+            git,
+            own,
+            filters,
+            known: Arc::default(),
+            records: None,
+            bring: Bring::default(),
+        })
     }
 
     /// Records git's settings at claims below this directory of the user.
@@ -51,6 +60,18 @@ impl GitWorkspace {
     pub fn recording_in(mut self, directory: PathBuf) -> Self {
         self.records = Some(Records::new(directory));
         self
+    }
+
+    /// Brings into clean checkouts what git does not hold.
+    #[must_use]
+    pub fn bringing(mut self, bring: Bring) -> Self {
+        self.bring = bring;
+        self
+    }
+
+    /// Removes what killed processes left in the git directory and of checkouts; how many there were.
+    pub fn sweep(&self) -> usize {
+        sweep::sweep(&self.git)
     }
 
     /// The name that commits of the user carry; `None` where git knows none.
@@ -204,7 +225,7 @@ impl Workspace for GitWorkspace {
     }
 
     fn checkout(&self, commit: &CommitId) -> Result<Checkout, WorkspaceError> {
-        checkout::checkout(&self.git()?, commit)
+        checkout::checkout(&self.git()?, commit, &self.bring)
     }
 
     fn commit(&self, base: &Base, message: &str) -> Result<CommitId, WorkspaceError> {

@@ -25,6 +25,7 @@ mod rollback;
 mod settings;
 mod snapshot;
 mod status;
+mod sweep;
 mod undo;
 mod untracked;
 
@@ -34,7 +35,7 @@ use std::{
 };
 
 pub use self::{
-    checkout::Checkout,
+    checkout::{Bring, Checkout},
     discover::GitWorkspace,
     filter::Filters,
     mark::{Author, author, committer, names_task, undo_message, unmarked},
