@@ -8,5 +8,6 @@ mod hosts;
 mod links;
 mod processes;
 mod roles;
+mod links;
 mod trust;
 mod users;
