@@ -8,6 +8,5 @@ mod hosts;
 mod links;
 mod processes;
 mod roles;
-mod links;
 mod trust;
 mod users;
