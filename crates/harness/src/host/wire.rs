@@ -3,15 +3,17 @@
 use std::{io, path::Path};
 
 use harness_core::{
-    Command, Holder, Ledger, Reply, Task, TaskId, Timestamp,
+    Command, Holder, Ledger, Refusal, Reply, Task, TaskId, Timestamp,
     command::{Claimed, Edit, RefusalKind},
     format,
+    machine::judge::{Fault, NotDone},
     task::Status,
 };
 use serde_json::{Map, Value, json};
 
 use crate::{
-    completion::{Fault, NotDone},
+    error::Error,
+    flows::completion::ForeignTree,
     store::{StoreError, WriterError},
     workspace::WorkspaceError,
 };
@@ -145,6 +147,28 @@ impl From<&str> for Refused {
 impl From<NotDone> for Refused {
     fn from(NotDone { fault, message, hints }: NotDone) -> Self {
         Self { message, fault, hints }
+    }
+}
+
+impl From<ForeignTree> for Refused {
+    fn from(why: ForeignTree) -> Self {
+        NotDone::from(why).into()
+    }
+}
+
+impl From<Refusal> for Refused {
+    fn from(refusal: Refusal) -> Self {
+        WriterError::Refused(refusal).into()
+    }
+}
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Commit(why) => WriterError::Store(why).into(),
+            Error::Workspace(why) => why.into(),
+            other => other.to_string().into(),
+        }
     }
 }
 
