@@ -4,5 +4,7 @@
 mod commits;
 mod hooks;
 mod links;
+mod settings;
+mod tree;
 mod trust;
 mod users;
