@@ -152,7 +152,7 @@ impl From<harness::host::socket::SocketError> for Failure {
                 failure.hint("unset HARNESS_SOCKET, or set it to another path")
             }
             SocketError::Directory { .. } | SocketError::Io { .. } => {
-                failure.hint("set XDG_RUNTIME_DIR to a directory of yours")
+                failure.hint("set HARNESS_SOCKET to a path in a directory of your own")
             }
         }
     }

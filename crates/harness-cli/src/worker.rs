@@ -1,11 +1,13 @@
 //! Which worker am I: the name under which this process claims tasks.
 
 use std::{
+    ffi::OsStr,
     fs::{self, File},
-    io::{self, Read, Write},
-    path::{Path, PathBuf},
+    io::Read,
+    path::Path,
 };
 
+use harness::folder::Folder;
 use harness_core::WorkerId;
 use sha2::{Digest, Sha256};
 
@@ -23,6 +25,8 @@ pub(crate) struct Choice {
     worker: Option<String>,
 }
 
+/// An id is far shorter.
+const BYTES_MAX: u64 = 4096;
 /// Of a made id.
 const BYTES: usize = 6;
 /// What agents set, for all that a session of theirs runs. Every command of theirs is a terminal
@@ -59,14 +63,17 @@ pub(crate) fn of_session(
             .map_err(|bad| Failure::config(format!("HARNESS_WORKER_ID: {bad}")));
     }
     if let Some(file) = env.path("HARNESS_WORKER_ID_FILE") {
-        return kept(file);
+        return kept_in(file);
     }
     match session {
         Some(session) => {
             let hash = Sha256::digest(session.as_bytes());
             WorkerId::parse(&named(&hash[..BYTES])).map_err(|bad| Failure::error(bad.to_string()))
         }
-        None => kept(&terminal_file(&root()?.own_directory("workers")?)?),
+        None => {
+            let workers = Folder::ours(&root()?.own_directory("workers")?)?;
+            kept(&workers, &terminal_file()?)
+        }
     }
 }
 
@@ -78,19 +85,19 @@ pub(crate) fn in_codex_thread(env: &Environment, thread: &str) -> Environment {
 
 /// One file per terminal session, so that a dozen terminals are a dozen workers. A session's number
 /// is that of its leader and comes back after its end; with the leader's start time it does not.
-fn terminal_file(workers: &Path) -> Result<PathBuf> {
+fn terminal_file() -> Result<String> {
     let (session, terminal) = own_session()?;
     if session == 0 {
         // The leader is outside our pid namespace, as in most containers: what is left to tell two
         // sessions apart is the terminal they are on.
-        return Ok(workers.join(format!("terminal-tty-{terminal}")));
+        return Ok(format!("terminal-tty-{terminal}"));
     }
     // A leader that has ended still keeps its number from being used again while the session lives.
     let started = fs::read_to_string(format!("/proc/{session}/stat"))
         .ok()
         .and_then(|stat| field(&stat, 22).map(str::to_owned))
         .unwrap_or_else(|| "gone".to_owned());
-    Ok(workers.join(format!("terminal-{session}-{started}")))
+    Ok(format!("terminal-{session}-{started}"))
 }
 
 /// The number of this process's session, and that of its terminal's device. Read from /proc because
@@ -120,45 +127,35 @@ fn field(stat: &str, number: usize) -> Option<&str> {
     after_name.split_ascii_whitespace().nth(number - 3)
 }
 
-/// The id in `file`, made if there is none. Of several processes that make one at the same time,
-/// the first to put its file in place decides and all of them answer the same.
-fn kept(file: &Path) -> Result<WorkerId> {
-    if let Some(worker) = read(file)? {
-        return Ok(worker);
-    }
-    let directory = match file.parent() {
-        Some(parent) if parent != Path::new("") => parent,
-        _ => Path::new("."),
-    };
-    let unwritable = |why: io::Error| Failure::file("write", file, &why);
-    // `tempfile` makes it readable for this user alone.
-    let mut made = tempfile::NamedTempFile::new_in(directory).map_err(unwritable)?;
-    writeln!(made, "{}", new_id()?).map_err(unwritable)?;
-    // Without this a power cut could leave an empty file under the final name.
-    made.as_file().sync_all().map_err(unwritable)?;
-    match made.persist_noclobber(file) {
-        Ok(_) => {}
-        Err(lost) if lost.error.kind() == io::ErrorKind::AlreadyExists => {}
-        Err(other) => return Err(unwritable(other.error)),
-    }
-    read(file)?.ok_or_else(|| Failure::error(format!("{} vanished", file.display())))
+/// The id in the user's own file, which may be a link.
+fn kept_in(file: &Path) -> Result<WorkerId> {
+    let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+    let parent = file.parent().filter(|parent| *parent != Path::new(""));
+    let folder = Folder::open_private(parent.unwrap_or(Path::new(".")))?;
+    kept(&folder, file.file_name().and_then(OsStr::to_str).unwrap_or_default())
 }
 
-fn read(file: &Path) -> Result<Option<WorkerId>> {
-    let text = match fs::metadata(file) {
-        // A pipe or a device may never end.
-        Ok(found) if !found.is_file() => {
-            let file = file.display();
-            return Err(Failure::config(format!("{file} is not a regular file"))
-                .hint("name another one for the worker's id"));
-        }
-        Ok(_) => fs::read_to_string(file).map_err(|why| Failure::file("read", file, &why))?,
-        Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(why) => return Err(Failure::file("read", file, &why)),
-    };
-    let worker = WorkerId::parse(text.trim_end());
+/// The id in a file, made if there is none. Of several processes that make one at the same time,
+/// the first to put its file in place decides and all of them answer the same.
+fn kept(folder: &Folder, name: &str) -> Result<WorkerId> {
+    if let Some(worker) = read(folder, name)? {
+        return Ok(worker);
+    }
+    // Durable: else a power cut could leave an empty file under the final name.
+    folder.put_first(name, format!("{}\n", new_id()?).as_bytes())?;
+    read(folder, name)?.ok_or_else(|| Failure::error(format!("{} vanished", folder.shown(name))))
+}
+
+fn read(folder: &Folder, name: &str) -> Result<Option<WorkerId>> {
+    // A pipe or a device may never end.
+    let bytes = folder.read_small(name, BYTES_MAX).map_err(|why| {
+        Failure::config(why.to_string()).hint("name another file for the worker's id")
+    })?;
+    let Some(bytes) = bytes else { return Ok(None) };
+    let worker = WorkerId::parse(String::from_utf8_lossy(&bytes).trim_end());
     worker.map(Some).map_err(|bad| {
-        Failure::config(format!("{}: {bad}", file.display())).hint("remove it: a new one is made")
+        let file = folder.shown(name);
+        Failure::config(format!("{file}: {bad}")).hint("remove it: a new one is made")
     })
 }
 
@@ -194,7 +191,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("id");
         let ids: Vec<_> = std::thread::scope(|scope| {
-            let asking: Vec<_> = (0..16).map(|_| scope.spawn(|| kept(&file).unwrap())).collect();
+            let asking: Vec<_> = (0..16).map(|_| scope.spawn(|| kept_in(&file).unwrap())).collect();
             asking.into_iter().map(|one| one.join().unwrap()).collect()
         });
         assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
@@ -240,8 +237,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("id");
         fs::write(&file, "\n").unwrap();
-        assert!(kept(&file).unwrap_err().error.contains("/id: "));
-        let device = kept(Path::new("/dev/zero")).unwrap_err();
+        assert!(kept_in(&file).unwrap_err().error.contains("/id: "));
+        let device = kept_in(Path::new("/dev/zero")).unwrap_err();
         assert_eq!(device.error, "/dev/zero is not a regular file");
     }
 }

@@ -32,6 +32,7 @@ pub mod standing;
 pub mod stats;
 pub mod task;
 pub mod time;
+pub mod trust;
 
 pub use category::Category;
 pub use command::{Change, Command, Holder, Refusal, Reply, decide};

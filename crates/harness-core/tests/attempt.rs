@@ -94,7 +94,7 @@ fn failed() -> Input<Ended> {
 }
 
 fn undone() -> Input<Ended> {
-    Input::Ended(Ended::Undone { base: commit(), put_back: Vec::new() })
+    Input::Ended(Ended::Undone { base: Some(commit()), put_back: Vec::new(), remark: None })
 }
 
 fn taken() -> Input<Ended> {
@@ -544,7 +544,7 @@ fn what_a_rollback_put_back_and_a_cleanup_that_failed_are_said() {
             (red(), &format!("intend TEST_FAIL: {RED}")),
             (ok(), "undo"),
             (
-                Input::Ended(Ended::Undone { base: commit(), put_back }),
+                Input::Ended(Ended::Undone { base: Some(commit()), put_back, remark: None }),
                 "warn: put back as before the claim: mine.txt",
             ),
             (Input::Committed(Reply::Noted), "clean up: make clean"),

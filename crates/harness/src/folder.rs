@@ -1,10 +1,17 @@
-//! A folder that is open: names in it have one component each, and no link is ever followed.
+//! Where our files are: a folder that is open.
+//!
+//! Names in it have one component each and are opened relative to the handle, without following a
+//! link and without waiting for the other end of a pipe. What is not a regular file is an error that
+//! names it, also when it was put there between two calls.
+
+mod place;
+mod sole;
 
 use std::{
     fs,
     io::{self, Read as _, Write as _},
-    os::fd::{AsFd, OwnedFd},
-    path::Path,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    sync::atomic::{AtomicU64, Ordering},
     time::{Duration, Instant},
 };
 
@@ -14,8 +21,10 @@ use rustix::{
 };
 
 use crate::store::disk::{
-    Identity, Intruder, failed, identity_of_stat, intruded, intruder, open_directory, stat_at,
+    DiskError, failed, identity_of_stat, intruded, intruder, open_directory, stat_at,
 };
+pub use crate::store::disk::{Identity, Intruder};
+pub(crate) use sole::sole;
 
 const POLL: Duration = Duration::from_millis(20);
 /// More files of one name than this are a loop somewhere.
@@ -23,38 +32,45 @@ const NAMES_MAX: u32 = 10_000;
 /// What file systems allow for one name.
 const NAME_BYTES_MAX: usize = 255;
 
-pub(crate) struct Folder {
+/// A folder of ours, or the one that ours are in.
+#[derive(Debug)]
+pub struct Folder {
     fd: OwnedFd,
     /// From the root, for messages; empty for the root itself.
     path: String,
+    /// What is made in it is its owner's only.
+    private: bool,
 }
 
 /// What goes by a name.
-pub(crate) enum Found {
+#[derive(Debug)]
+pub enum Found {
+    /// There is none.
     Nothing,
     /// Its bytes, and what it was before the first of them was read.
     File(Vec<u8>, Identity),
+    /// More than was asked for.
     TooLarge,
     /// No file.
     Other(Intruder),
 }
 
 /// Held until it is dropped, or the process ends.
-pub(crate) struct Alone {
+#[derive(Debug)]
+pub struct Alone {
     _locked: fs::File,
 }
 
-impl Folder {
-    pub(crate) fn open(root: &Path) -> io::Result<Self> {
-        let name = root.display().to_string();
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let fd = rustix::fs::open(root, flags, Mode::empty());
-        Ok(Self { fd: fd.map_err(|e| failed(&name, "open", e.into()))?, path: String::new() })
+impl AsFd for Folder {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
     }
+}
 
+impl Folder {
     /// Keeps others out who do the same; `None` if one of them does not end. The lock is on the
     /// folder itself, so that it leaves no file behind.
-    pub(crate) fn lock(&self, wait: Duration) -> io::Result<Option<Alone>> {
+    pub fn lock(&self, wait: Duration) -> io::Result<Option<Alone>> {
         let locked = fs::File::from(self.fd.try_clone()?);
         let start = Instant::now();
         loop {
@@ -68,32 +84,13 @@ impl Folder {
     }
 
     /// A name as messages have it.
-    pub(crate) fn shown(&self, name: &str) -> String {
+    #[must_use]
+    pub fn shown(&self, name: &str) -> String {
         if self.path.is_empty() { name.to_owned() } else { format!("{}/{name}", self.path) }
     }
 
-    /// A folder in it; `None` if nothing is there.
-    pub(crate) fn child(&self, name: &str) -> io::Result<Option<Self>> {
-        let path = self.shown(name);
-        if stat_at(&self.fd, name, &path)?.is_none() {
-            return Ok(None);
-        }
-        Ok(Some(Self { fd: open_directory(&self.fd, name, &path)?, path }))
-    }
-
-    /// The same, made if need be.
-    pub(crate) fn make(&self, name: &str) -> io::Result<Self> {
-        let path = self.shown(name);
-        match rustix::fs::mkdirat(&self.fd, name, Mode::from_raw_mode(0o777)) {
-            Ok(()) => self.sync()?,
-            Err(Errno::EXIST) => {}
-            Err(e) => return Err(failed(&path, "make", e.into())),
-        }
-        Ok(Self { fd: open_directory(&self.fd, name, &path)?, path })
-    }
-
     /// What is in it. A name that is no UTF-8 is none that we look for.
-    pub(crate) fn names(&self) -> io::Result<Vec<String>> {
+    pub fn names(&self) -> io::Result<Vec<String>> {
         let read = |e: Errno| failed(&self.path, "read", e.into());
         let mut names = Vec::new();
         for entry in Dir::read_from(&self.fd).map_err(read)? {
@@ -104,69 +101,205 @@ impl Folder {
     }
 
     /// The file of that name as it stands.
-    pub(crate) fn identity(&self, name: &str) -> io::Result<Option<Identity>> {
-        Ok(stat_at(&self.fd, name, &self.shown(name))?.map(|stat| identity_of_stat(&stat)))
+    pub fn identity(&self, name: &str) -> io::Result<Option<Identity>> {
+        Ok(self.stat(name)?.map(|stat| identity_of_stat(&stat)))
     }
 
-    pub(crate) fn read(&self, name: &str, bytes_max: u64) -> io::Result<Found> {
-        let shown = self.shown(name);
-        let Some(stat) = stat_at(&self.fd, name, &shown)? else { return Ok(Found::Nothing) };
-        if let Some(what) = intruder(stat.st_mode, FileType::RegularFile) {
-            return Ok(Found::Other(what));
+    /// Whether there is a regular file of that name. Anything else there is an error.
+    pub fn has(&self, name: &str) -> io::Result<bool> {
+        let Some(stat) = self.stat(name)? else { return Ok(false) };
+        match intruder(stat.st_mode, FileType::RegularFile) {
+            Some(what) => Err(intruded(&self.shown(name), what)),
+            None => Ok(true),
         }
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let opened = match rustix::fs::openat(&self.fd, name, flags, Mode::empty()) {
-            Ok(opened) => fs::File::from(opened),
-            Err(Errno::NOENT) => return Ok(Found::Nothing),
-            // It has become one since.
-            Err(Errno::LOOP) => return Ok(Found::Other(Intruder::Symlink)),
+    }
+
+    fn stat(&self, name: &str) -> io::Result<Option<rustix::fs::Stat>> {
+        one_component(name)?;
+        stat_at(&self.fd, name, &self.shown(name))
+    }
+
+    /// Opens a regular file. It is looked at before (opening a device can act on it) and after (it
+    /// may have been swapped); `O_NONBLOCK` keeps a pipe that was swapped in from hanging us.
+    pub(crate) fn open_file(&self, name: &str, flags: OFlags, mode: Mode) -> io::Result<fs::File> {
+        let shown = self.shown(name);
+        self.has(name)?;
+        let all = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let opened = match rustix::fs::openat(&self.fd, name, all, mode) {
+            Ok(opened) => opened,
+            // It has become one since, or a pipe that nobody reads.
+            Err(e @ (Errno::LOOP | Errno::NXIO)) => {
+                self.has(name)?;
+                return Err(failed(&shown, "open", e.into()));
+            }
             Err(e) => return Err(failed(&shown, "open", e.into())),
+        };
+        let stat = rustix::fs::fstat(&opened).map_err(|e| failed(&shown, "look at", e.into()))?;
+        if let Some(what) = intruder(stat.st_mode, FileType::RegularFile) {
+            return Err(intruded(&shown, what));
+        }
+        // Those who are handed this file expect one that waits.
+        let flags = rustix::fs::fcntl_getfl(&opened).map(|flags| flags - OFlags::NONBLOCK);
+        flags
+            .and_then(|flags| rustix::fs::fcntl_setfl(&opened, flags))
+            .map_err(|e| failed(&shown, "open", e.into()))?;
+        Ok(fs::File::from(opened))
+    }
+
+    fn file_mode(&self) -> Mode {
+        Mode::from_raw_mode(if self.private { 0o600 } else { 0o666 })
+    }
+
+    /// `None` if there is none.
+    pub fn open_to_read(&self, name: &str) -> io::Result<Option<fs::File>> {
+        match self.open_file(name, OFlags::RDONLY, Mode::empty()) {
+            Ok(opened) => Ok(Some(opened)),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// To read it and write behind its end; made if need be. One that has a second name is replaced
+    /// by a copy first: what is written is not seen under the other name.
+    pub fn open_to_append(&self, name: &str) -> io::Result<fs::File> {
+        let flags = OFlags::RDWR | OFlags::APPEND;
+        let opened = self.open_file(name, flags | OFlags::CREATE, self.file_mode())?;
+        sole(&self.fd, name, &self.shown(name), opened, flags)
+    }
+
+    /// For an OS lock on it; made if need be. Nothing may be written to it while its
+    /// [second name](Self::has_second_name) leads elsewhere.
+    pub fn open_to_lock(&self, name: &str) -> io::Result<fs::File> {
+        self.open_file(name, OFlags::RDWR | OFlags::CREATE, self.file_mode())
+    }
+
+    /// Whether what is written to the file shows under another name too.
+    pub fn has_second_name(file: &fs::File) -> io::Result<bool> {
+        Ok(rustix::fs::fstat(file)?.st_nlink > 1)
+    }
+
+    /// A new, empty file, to write. A regular one of that name goes.
+    pub fn create(&self, name: &str) -> io::Result<fs::File> {
+        if self.has(name)? {
+            self.remove(name)?;
+        }
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+        self.open_file(name, flags, self.file_mode())
+    }
+
+    /// Fine if there is none. A link goes itself, and what it leads to stays.
+    pub fn remove(&self, name: &str) -> io::Result<()> {
+        one_component(name)?;
+        match rustix::fs::unlinkat(&self.fd, name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(e) => Err(failed(&self.shown(name), "remove", e.into())),
+        }
+    }
+
+    /// All of a file, if that is not more than `bytes_max`.
+    pub fn read(&self, name: &str, bytes_max: u64) -> io::Result<Found> {
+        let shown = self.shown(name);
+        let opened = match self.open_to_read(name) {
+            Ok(Some(opened)) => opened,
+            Ok(None) => return Ok(Found::Nothing),
+            Err(e) => match DiskError::of(&e) {
+                Some(DiskError::Intruder { what, .. }) => return Ok(Found::Other(*what)),
+                _ => return Err(e),
+            },
         };
         let reading = |e| failed(&shown, "read", e);
         let stat = rustix::fs::fstat(&opened).map_err(|e| reading(e.into()))?;
-        if let Some(what) = intruder(stat.st_mode, FileType::RegularFile) {
-            return Ok(Found::Other(what));
-        }
         let mut bytes = Vec::new();
-        opened.take(bytes_max + 1).read_to_end(&mut bytes).map_err(reading)?;
+        opened.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes).map_err(reading)?;
         if bytes.len() as u64 > bytes_max {
             return Ok(Found::TooLarge);
         }
         Ok(Found::File(bytes, identity_of_stat(&stat)))
     }
 
-    /// Makes or replaces a file, durable: whoever looks sees all of it or what was there before.
-    pub(crate) fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+    /// The same where everything but a small file or none is an error.
+    pub fn read_small(&self, name: &str, bytes_max: u64) -> io::Result<Option<Vec<u8>>> {
         let shown = self.shown(name);
-        let there = stat_at(&self.fd, name, &shown)?;
-        if let Some(what) = there.and_then(|stat| intruder(stat.st_mode, FileType::RegularFile)) {
-            return Err(intruded(&shown, what));
+        match self.read(name, bytes_max)? {
+            Found::Nothing => Ok(None),
+            Found::File(bytes, _) => Ok(Some(bytes)),
+            Found::Other(what) => Err(intruded(&shown, what)),
+            Found::TooLarge => {
+                let why = format!("it has more than {bytes_max} bytes");
+                Err(failed(&shown, "read", io::Error::new(io::ErrorKind::FileTooLarge, why)))
+            }
         }
+    }
+
+    /// Makes or replaces a file, durable: whoever looks sees all of it or what was there before.
+    pub fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         // One name for all: what a crash left of it is replaced, and does not heap up.
-        let tmp = format!(".{name}.tmp");
+        self.put_by(name, &format!(".{name}.tmp"), bytes, true)
+    }
+
+    /// The same without waiting for the disk, for what need not survive a loss of power. Several may
+    /// do it at once.
+    pub fn put(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        self.put_by(name, &aside(name), bytes, false)
+    }
+
+    /// Makes a file, durable, unless there is one: of several who do it at once the first wins.
+    pub fn put_first(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let tmp = aside(name);
+        self.put_by(&tmp, &aside(name), bytes, true)?;
+        if !self.move_to(&tmp, self, name)? {
+            self.remove(&tmp)?;
+        }
+        self.sync()
+    }
+
+    fn put_by(&self, name: &str, tmp: &str, bytes: &[u8], durable: bool) -> io::Result<()> {
+        self.has(name)?;
         let written = || -> io::Result<()> {
-            match rustix::fs::unlinkat(&self.fd, &tmp, AtFlags::empty()) {
+            match rustix::fs::unlinkat(&self.fd, tmp, AtFlags::empty()) {
                 Ok(()) | Err(Errno::NOENT) => {}
                 Err(e) => return Err(e.into()),
             }
             let flags =
                 OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let created = rustix::fs::openat(&self.fd, &tmp, flags, Mode::from_raw_mode(0o666))?;
+            let created = rustix::fs::openat(&self.fd, tmp, flags, self.file_mode())?;
             let mut created = fs::File::from(created);
             created.write_all(bytes)?;
-            created.sync_all()?;
-            rustix::fs::renameat(&self.fd, &tmp, &self.fd, name)?;
-            Ok(rustix::fs::fsync(&self.fd)?)
+            if durable {
+                created.sync_all()?;
+            }
+            rustix::fs::renameat(&self.fd, tmp, &self.fd, name)?;
+            if durable { Ok(rustix::fs::fsync(&self.fd)?) } else { Ok(()) }
         }();
         written.map_err(|e| {
-            _ = rustix::fs::unlinkat(&self.fd, &tmp, AtFlags::empty());
-            failed(&shown, "write", e)
+            _ = rustix::fs::unlinkat(&self.fd, tmp, AtFlags::empty());
+            failed(&self.shown(name), "write", e)
         })
+    }
+
+    /// Moves a file to another folder as `other`, where it replaces a regular file.
+    pub fn put_in_place(&self, name: &str, to: &Self, other: &str) -> io::Result<()> {
+        one_component(name)?;
+        to.has(other)?;
+        rustix::fs::renameat(&self.fd, name, &to.fd, other)
+            .map_err(|e| failed(&to.shown(other), "write", e.into()))
+    }
+
+    /// Moves a file to another folder as `other`; `false` if something has that name there already,
+    /// or there is none here.
+    pub fn move_to(&self, name: &str, to: &Self, other: &str) -> io::Result<bool> {
+        one_component(name)?;
+        one_component(other)?;
+        match rename_noreplace(self.fd.as_fd(), name, to.fd.as_fd(), other) {
+            Ok(()) => Ok(true),
+            Err(Errno::EXIST | Errno::NOENT) => Ok(false),
+            Err(e) => Err(failed(&self.shown(name), "move", e.into())),
+        }
     }
 
     /// Moves a file to another folder and says under which name; `None` if it is gone. What has
     /// that name there stays, and the file gets a number.
-    pub(crate) fn hand_over(&self, name: &str, to: &Self) -> io::Result<Option<String>> {
+    pub fn hand_over(&self, name: &str, to: &Self) -> io::Result<Option<String>> {
         for number in 1..=NAMES_MAX {
             let other = numbered(name, number);
             match rename_noreplace(self.fd.as_fd(), name, to.fd.as_fd(), &other) {
@@ -180,7 +313,7 @@ impl Folder {
     }
 
     /// Makes the names in it durable.
-    pub(crate) fn sync(&self) -> io::Result<()> {
+    pub fn sync(&self) -> io::Result<()> {
         rustix::fs::fsync(&self.fd).map_err(|e| failed(&self.shown("."), "sync", e.into()))
     }
 }
@@ -196,7 +329,23 @@ fn numbered(name: &str, number: u32) -> String {
     format!("{}{end}", &stem[..stem.floor_char_boundary(room)])
 }
 
-type Fd<'a> = std::os::fd::BorrowedFd<'a>;
+/// A name beside another that no other call uses.
+fn aside(name: &str) -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    format!(".{name}.{}.{number}", std::process::id())
+}
+
+/// Anything else would lead out of the folder.
+fn one_component(name: &str) -> io::Result<()> {
+    if name.is_empty() || name == "." || name == ".." || name.contains(['/', '\0']) {
+        let e = io::Error::new(io::ErrorKind::InvalidInput, "not a file name");
+        return Err(failed(name, "use", e));
+    }
+    Ok(())
+}
+
+type Fd<'a> = BorrowedFd<'a>;
 
 fn rename_noreplace(from: Fd<'_>, name: &str, to: Fd<'_>, other: &str) -> rustix::io::Result<()> {
     match renameat_noreplace(from, name, to, other) {

@@ -143,7 +143,7 @@ mod drive;
 mod error;
 pub mod event;
 pub mod flows;
-mod folder;
+pub mod folder;
 pub mod handoff;
 pub mod host;
 pub mod hub;

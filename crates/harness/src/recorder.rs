@@ -3,19 +3,19 @@
 
 use std::{
     collections::VecDeque,
-    fs::{self, File, OpenOptions},
+    ffi::OsStr,
+    fs::File,
     io::{self, Read as _, Seek as _, SeekFrom, Write as _},
-    os::unix::fs::{MetadataExt as _, OpenOptionsExt as _},
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread,
 };
 
-use rustix::fs::OFlags;
-
 use crate::{
     define::{Cleanup, cleanup},
     event::{Envelope, Event},
+    folder::Folder,
     host::wire,
     hub::Hub,
     process::Redactor,
@@ -199,20 +199,12 @@ impl Record {
 
 /// To append, at the beginning of a line. No link is followed.
 fn open(path: &Path) -> io::Result<(File, u64)> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
-        if folder.symlink_metadata()?.is_symlink() {
-            return Err(io::Error::other("its folder is a symbolic link"));
-        }
-    }
-    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
-    let mut options = OpenOptions::new();
-    options.read(true).append(true).create(true).mode(0o600);
-    let mut file = options.custom_flags(flags.cast_signed()).open(path)?;
+    let (folder, name) =
+        path.parent().zip(path.file_name().and_then(OsStr::to_str)).ok_or_else(|| {
+            io::Error::new(io::ErrorKind::InvalidInput, "it is not the path of a file")
+        })?;
+    let mut file = Folder::ours(folder)?.open_to_append(name)?;
     let found = file.metadata()?;
-    if !found.is_file() {
-        return Err(io::Error::other("it is no file"));
-    }
     // A process that was killed may have left half a line.
     if found.size() > 0 {
         let mut last = [0];
@@ -227,6 +219,8 @@ fn open(path: &Path) -> io::Result<(File, u64)> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

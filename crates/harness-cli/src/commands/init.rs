@@ -1,9 +1,17 @@
 //! `harness init`
 
-use std::{fs, io::Write, os::unix::fs::OpenOptionsExt, path::Path, process::Command};
+use std::{
+    ffi::OsStr,
+    fs,
+    io::{self, Write},
+    os::unix::fs::OpenOptionsExt,
+    path::Path,
+    process::Command,
+};
 
 use harness::{
     clock::{Clock, SystemClock},
+    folder::Folder,
     store::Created,
     workspace::glance,
 };
@@ -18,7 +26,8 @@ use crate::{
     render::one_line,
     root::StateRoot,
     store::warn,
-    trust::Trust,
+    trust::{self, Trust},
+    would_run::WouldRun,
 };
 
 /// Start keeping a ledger in this project
@@ -62,6 +71,9 @@ const IGNORED: [&str; 6] = [
     ".harness-stop-counter",
     ".harness/",
 ];
+
+/// A larger one is looked after by a program.
+const IGNORE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 const INIT_SCRIPT: &str = "\
 #!/bin/sh
@@ -119,9 +131,6 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let created = invocation.store(&root)?.create(SystemClock.now())?;
     if created == Created::New {
         done.push("made harness-tasks.json, harness-progress.txt and .harness-active".into());
-        // Whoever makes a ledger knows what is in it. One that came with the repository is not
-        // trusted by this: nothing of it was looked at.
-        Trust::grant_made(&invocation.env, &root);
         match write_ignore_rules(root.path(), ignore) {
             Ok(written) => done.extend(written),
             // The ledger is there and works: to fail now would say that it is not.
@@ -134,6 +143,13 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
             made.and_then(|mut f| f.write_all(INIT_SCRIPT.as_bytes())).map_err(unwritable)?;
             done.push("wrote harness-init.sh".into());
         }
+        // A ledger that came with the repository is not trusted by this, nor is what came beside it.
+        let made = match with_script {
+            Answer::Yes => WouldRun::init_script(&root),
+            Answer::No => WouldRun::default(),
+        };
+        Trust::grant_made(&invocation.env, &root, &made);
+        trust::offer_what_was_brought(&invocation.env, &root, audience)?;
     }
     report(invocation, &args, &root, created, &done)
 }
@@ -188,26 +204,34 @@ fn write_ignore_rules(root: &Path, ignore: Ignore) -> Result<Option<String>> {
         // Asked of git, because in a linked work tree it lies elsewhere.
         Ignore::Private => root.join(git(root, &["rev-parse", "--git-path", "info/exclude"])?),
     };
-    let old = match fs::read_to_string(&file) {
-        Ok(text) => text,
-        Err(why) if why.kind() == std::io::ErrorKind::NotFound => String::new(),
-        Err(why) => return Err(Failure::file("read", &file, &why)),
+    let added = add_rules(&file).map_err(|why| {
+        let rules = IGNORED.join("  ");
+        Failure::error(format!("{}: {why}; add to it yourself: {rules}", file.display()))
+    })?;
+    let shown = file.strip_prefix(root).unwrap_or(&file);
+    Ok(added.then(|| format!("added ignore rules to {}", shown.display())))
+}
+
+/// Whether some were missing. Through a link nothing is written: where it leads is not ours.
+fn add_rules(file: &Path) -> io::Result<bool> {
+    let strange = || io::Error::other("it is not the path of a file");
+    let name = file.file_name().and_then(OsStr::to_str).ok_or_else(strange)?;
+    let folder = file.parent().ok_or_else(strange)?;
+    let folder = match folder.file_name().filter(|name| *name == "info") {
+        Some(_) => Folder::open(folder.parent().ok_or_else(strange)?)?.make("info")?,
+        None => Folder::open(folder)?,
     };
+    let old = folder.read_small(name, IGNORE_BYTES_MAX)?.unwrap_or_default();
+    let old = String::from_utf8_lossy(&old);
     let missing: Vec<&str> =
         IGNORED.into_iter().filter(|rule| !old.lines().any(|line| line.trim() == *rule)).collect();
     if missing.is_empty() {
-        return Ok(None);
-    }
-    if let Some(parent) = file.parent() {
-        fs::create_dir_all(parent).map_err(|why| Failure::file("make", parent, &why))?;
+        return Ok(false);
     }
     let glue = if old.is_empty() || old.ends_with('\n') { "" } else { "\n" };
     let added = format!("{glue}# harness\n{}\n", missing.join("\n"));
-    let appended = fs::OpenOptions::new().append(true).create(true).open(&file);
-    let written = appended.and_then(|mut f| f.write_all(added.as_bytes()));
-    written.map_err(|why| Failure::file("write", &file, &why))?;
-    let shown = file.strip_prefix(root).unwrap_or(&file);
-    Ok(Some(format!("added ignore rules to {}", shown.display())))
+    folder.open_to_append(name)?.write_all(added.as_bytes())?;
+    Ok(true)
 }
 
 fn in_git(path: &Path) -> bool {

@@ -165,6 +165,9 @@ impl From<WorkspaceError> for Failure {
             }
             WorkspaceError::NoGit => Self::config(text).hint("install git"),
             WorkspaceError::Unsafe { hint, .. } => Self::config(text).hint(hint),
+            WorkspaceError::CannotUndo { ways: [undo, keep], .. } => {
+                Self::config(text).hint(undo).hint(keep)
+            }
             WorkspaceError::WouldOverwrite { .. } => {
                 Self::error(text).hint("commit or move them first")
             }

@@ -18,8 +18,7 @@ use crate::{
     render::{Cell, Table, coloured, visible},
     root::StateRoot,
     store::task_id,
-    trust::{self, Trust},
-    would_run::WouldRun,
+    trust,
 };
 
 /// Check again what was completed, from its receipt
@@ -57,9 +56,7 @@ struct Verified {
 
 pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let root = invocation.root()?;
-    if !Trust::of_user(&invocation.env)?.is_trusted(&root)? {
-        return Err(trust::refusal(&root, &WouldRun::in_root(&root)?));
-    }
+    trust::require(&invocation.env, &root)?;
     let ledger = invocation.look(&root)?;
     let workspace = invocation.workspace(&root)?;
     let mut verified = Vec::new();

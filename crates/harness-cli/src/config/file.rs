@@ -1,7 +1,8 @@
 //! One configuration file: read, checked key by key, each value with its line.
 
-use std::{collections::BTreeMap, fs, io, ops::Range, path::Path};
+use std::{collections::BTreeMap, ffi::OsStr, fs, io, ops::Range, path::Path};
 
+use harness::folder::Folder;
 use serde_json::Value;
 use toml::{
     Table,
@@ -10,6 +11,9 @@ use toml::{
 
 use super::{key, schema::Config, text::plain_words};
 use crate::failure::{Failure, Result};
+
+/// What people write is far smaller.
+const BYTES_MAX: u64 = 1024 * 1024;
 
 /// The values of a file and the lines they stand on, by key.
 #[derive(Debug)]
@@ -25,6 +29,19 @@ pub(super) fn read(path: &Path) -> Result<Option<ConfigFile>> {
         Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(why) => Err(Failure::config(format!("can not read {}: {why}", path.display()))),
     }
+}
+
+/// The same for the file of a repository: one that is a link, a pipe or a device could show, or wait
+/// for, anything. The user's own file may well be a link: people keep those elsewhere.
+pub(super) fn read_project(path: &Path) -> Result<Option<ConfigFile>> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+    let bytes = Folder::open(folder).and_then(|folder| folder.read_small(name, BYTES_MAX));
+    let bytes = bytes.map_err(|why| Failure::config(why.to_string()))?;
+    let Some(bytes) = bytes else { return Ok(None) };
+    let text = String::from_utf8(bytes)
+        .map_err(|_| Failure::config(format!("{} is not UTF-8", path.display())))?;
+    Source { path, text: &text }.check().map(Some)
 }
 
 struct Source<'a> {

@@ -59,24 +59,12 @@ pub(crate) fn load(env: &Environment, root: Option<&Path>, flags: Overrides) -> 
         layers.file(&path, |file, line| Origin::User { file, line })?;
     }
     if let Some(path) = root.map(project_file) {
-        refuse_links(&path)?;
-        layers.file(&path, |file, line| Origin::Project { file, line })?;
+        let found = file::read_project(&path)?;
+        layers.found(found, &path, |file, line| Origin::Project { file, line });
     }
     layers.variables(env)?;
     layers.flags(flags)?;
     layers.finish()
-}
-
-/// A repository's file that is a link, a pipe or a device could show, or wait for, anything. The
-/// user's own file may well be a link: people keep those elsewhere.
-fn refuse_links(path: &Path) -> Result<()> {
-    match path.symlink_metadata() {
-        Ok(found) if !found.is_file() => {
-            Err(Failure::config(format!("{} is not a regular file", path.display()))
-                .hint("it must not be a link, a directory or a special file"))
-        }
-        _ => Ok(()),
-    }
 }
 
 #[derive(Default)]
@@ -87,12 +75,22 @@ struct Layers {
 
 impl Layers {
     fn file(&mut self, path: &Path, origin: impl Fn(PathBuf, usize) -> Origin) -> Result<()> {
-        if let Some(found) = file::read(path)? {
+        let found = file::read(path)?;
+        self.found(found, path, origin);
+        Ok(())
+    }
+
+    fn found(
+        &mut self,
+        found: Option<file::ConfigFile>,
+        path: &Path,
+        origin: impl Fn(PathBuf, usize) -> Origin,
+    ) {
+        if let Some(found) = found {
             overlay(&mut self.values, found.values);
             let lines = found.lines.into_iter();
             self.origins.extend(lines.map(|(key, line)| (key, origin(path.to_owned(), line))));
         }
-        Ok(())
     }
 
     /// Only variables that name a key: many others begin with HARNESS_.
@@ -239,7 +237,7 @@ mod tests {
         fs::remove_file(&path).unwrap();
         std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
         let failure = files.load(&[], Overrides::default()).unwrap_err();
-        assert!(failure.error.ends_with("harness.toml is not a regular file"), "{failure}");
+        assert!(failure.error.contains("harness.toml is a symbolic link"), "{failure}");
     }
 
     #[test]

@@ -35,6 +35,7 @@ pub(crate) struct Config {
     pub(crate) notify: Option<String>,
     pub(crate) limits: Limits,
     pub(crate) validation: Validation,
+    pub(crate) git: Git,
     pub(crate) tasks: Tasks,
     pub(crate) keep: Keep,
     /// Agents by name; a table with a built-in's name refines it
@@ -57,6 +58,7 @@ impl Default for Config {
             notify: None,
             limits: Limits::default(),
             validation: Validation::default(),
+            git: Git::default(),
             tasks: Tasks::default(),
             keep: Keep::default(),
             agents: BTreeMap::new(),
@@ -123,6 +125,21 @@ pub(crate) struct Tasks {
 impl Default for Tasks {
     fn default() -> Self {
         Self { agents_may_add: true }
+    }
+}
+
+/// How harness uses git
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Git {
+    /// Add `(harness TASK.EPOCH)` to the committer's name in commits that agents and checks make, so
+    /// that a rollback can tell them from yours
+    pub(crate) mark: bool,
+}
+
+impl Default for Git {
+    fn default() -> Self {
+        Self { mark: true }
     }
 }
 

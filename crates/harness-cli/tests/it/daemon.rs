@@ -431,7 +431,9 @@ fn commands_on_the_files_and_through_the_daemon_see_one_ledger() {
     let claimed: Value = serde_json::from_str(&off(&["task", "claim"])).unwrap();
     assert_eq!(claimed["task"]["id"], "task-002");
     env.run(["task", "complete", "--id", "task-002"]).success();
-    env.run(["plan", "reset"]).success().stdout_contains("Plan reset (2 tasks)\nArchived: ");
+    env.run(["plan", "reset", "--yes"])
+        .success()
+        .stdout_contains("Plan reset (2 tasks)\nArchived: ");
 }
 
 #[test]

@@ -578,7 +578,7 @@ fn the_other_documents_have_the_keys_of_the_table() {
         ("plan check", &["plan", "check", "--file", "plan.md"]),
         ("plan import", &["plan", "import", "--file", "plan.md"]),
         ("plan export", &["plan", "export"]),
-        ("plan reset", &["plan", "reset"]),
+        ("plan reset", &["plan", "reset", "--yes"]),
         ("rescue list", &["rescue", "list"]),
         ("runs list", &["runs", "list"]),
         ("runs show", &["runs", "show"]),
@@ -586,7 +586,7 @@ fn the_other_documents_have_the_keys_of_the_table() {
         ("research finalize --task ID", &["research", "finalize", "--task", "task-001"]),
         ("install AGENT", &["install", "claude"]),
         ("uninstall AGENT", &["uninstall", "claude"]),
-        ("trust", &["trust"]),
+        ("trust", &["trust", "--yes"]),
         ("config", &["config"]),
         ("doctor", &["doctor"]),
     ];

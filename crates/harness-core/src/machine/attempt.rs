@@ -109,12 +109,20 @@ pub enum Ended {
         /// For the error log of the task.
         why: String,
     },
-    /// The tree is as it was at the claim.
+    /// The work of the attempt is taken back.
     Undone {
-        /// That commit: it goes into the log.
-        base: CommitId,
+        /// The commit that the branch was reset to, for the log; `None` if it was not reset.
+        base: Option<CommitId>,
         /// Files from before the claim that the attempt had changed.
         put_back: Vec<String>,
+        /// How it was undone beneath commits of others, if there are any.
+        remark: Option<String>,
+    },
+    /// Commits of the attempt lie below commits of others and do not revert cleanly. Nothing was
+    /// touched: a person has to settle it, and the intent stays.
+    NotUndone {
+        /// What is in the way, and how to settle it.
+        why: String,
     },
     /// The commit that the claim started from is gone: no further attempt can help.
     NoBase,
@@ -357,7 +365,12 @@ impl Attempt {
             (State::Preparing, Ended::Prepared) => self.check(),
             (State::Keeping { then }, Ended::Kept(commit)) => self.kept(then, commit),
             (State::Keeping { .. }, Ended::NotKept { why }) => self.intend(Category::TaskExec, why),
-            (State::Undoing, Ended::Undone { base, put_back }) => self.undone(base, &put_back),
+            (State::Undoing, Ended::Undone { base, put_back, remark }) => {
+                self.undone(base, &put_back, remark)
+            }
+            (State::Undoing, Ended::NotUndone { why }) => {
+                Next::Done(Outcome::Left(Why::Config(format!("{}: {why}", self.task.id))))
+            }
             (State::Undoing, Ended::NoBase) => {
                 self.attempts = Attempts::All;
                 self.fail()

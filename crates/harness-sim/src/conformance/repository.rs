@@ -152,8 +152,12 @@ impl Fixture for Repository {
         self.git(["rm", "--cached", "-q", "-f", "--ignore-unmatch", "--", path]);
     }
 
-    fn commit(&self, message: &str) -> CommitId {
-        self.git(["commit", "--quiet", "--allow-empty", "-m", message]);
+    fn commit_as(&self, committer: &str, message: &str) -> CommitId {
+        let mut command = self.command(&self.root);
+        command.env("GIT_COMMITTER_NAME", committer);
+        let made = command.args(["commit", "--quiet", "--allow-empty", "-m", message]).output();
+        let made = made.unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
         CommitId::parse(&self.git(["rev-parse", "HEAD"])).unwrap()
     }
 

@@ -5,6 +5,7 @@
 
 mod model;
 mod rescue;
+mod undo;
 mod user;
 
 use std::{
@@ -15,8 +16,8 @@ use std::{
 };
 
 use harness::workspace::{
-    Base, Checkout, Evidence, OwnFiles, Rescue, RolledBack, Status, Workspace, WorkspaceError,
-    names_task,
+    Base, Checkout, Evidence, OwnFiles, Rescue, RolledBack, Status, Undone, Workspace,
+    WorkspaceError,
 };
 use harness_core::{CommitId, TaskId, Timestamp, TreeId};
 
@@ -110,17 +111,17 @@ impl SimGit {
     }
 
     /// `reset --hard`: work tree file by file, then the index, then the branch.
-    fn reset(&self, base: &Base) -> Result<(), WorkspaceError> {
+    fn reset(&self, commit: &CommitId) -> Result<(), WorkspaceError> {
         let (target, tracked) = {
             let model = self.model();
-            (model.files_of(&base.commit), model.index.clone())
+            (model.files_of(commit), model.index.clone())
         };
         let paths: BTreeSet<_> = target.keys().chain(tracked.keys()).cloned().collect();
         for path in paths.into_iter().filter(|path| !self.own.own(path.as_bytes())) {
             self.set_file("reset file", &path, target.get(&path))?;
         }
         self.op("reset index", |model| model.index = target)?;
-        self.op("reset branch", |model| model.set_head(base.commit.clone()))
+        self.op("reset branch", |model| model.set_head(commit.clone()))
     }
 
     /// Whether the file had to change.
@@ -212,7 +213,8 @@ impl Workspace for SimGit {
             self.op("base ref", |model| drop(model.bases.insert(task.to_string(), kept)))?;
             Some(tree)
         };
-        Ok(Base { commit, branch, untracked, worktree: self.top_level.clone() })
+        let worktree = self.top_level.clone();
+        Ok(Base { commit, branch, untracked, worktree, epoch: None })
     }
 
     fn tree(&self) -> Result<TreeId, WorkspaceError> {
@@ -234,13 +236,7 @@ impl Workspace for SimGit {
         if !model.commits.contains_key(&base.commit) {
             return Err(WorkspaceError::NoSuchCommit { commit: base.commit.clone() });
         }
-        let before = model.history(&base.commit);
-        let since = model.history(&head).into_iter().filter(|commit| !before.contains(commit));
-        let mut since: Vec<_> =
-            since.filter_map(|id| Some((model.commits.get(&id)?.clone(), id))).collect();
-        since.sort_by_key(|(commit, _)| std::cmp::Reverse(commit.when));
-        let (ours, others): (Vec<_>, Vec<_>) =
-            since.into_iter().partition(|(commit, _)| names_task(&commit.message, task));
+        let history = undo::history(&model, task, base, &head);
         let untracked = model.untracked(&self.own);
         let new = untracked.iter().any(|(path, bytes)| recorded.get(path) != Some(bytes));
         let stashes = model.stashes.iter().filter(|(when, _)| *when >= claimed_at);
@@ -250,8 +246,8 @@ impl Workspace for SimGit {
         Ok(Evidence {
             uncommitted,
             untouched: !uncommitted && !moved && all_there,
-            task_commits: ours.into_iter().map(|(_, id)| id).collect(),
-            foreign_commits: others.into_iter().map(|(_, id)| id).collect(),
+            task_commits: history.attempts,
+            foreign_commits: history.foreign,
             tree,
             head,
             stashes: stashes.map(|(_, subject)| subject.clone()).collect(),
@@ -315,7 +311,7 @@ impl Workspace for SimGit {
         attempt: u32,
         base: &Base,
     ) -> Result<Option<Rescue>, WorkspaceError> {
-        self.save(task, attempt, base)
+        self.save(task, attempt, base, None)
     }
 
     fn rollback(
@@ -325,9 +321,14 @@ impl Workspace for SimGit {
         base: &Base,
     ) -> Result<RolledBack, WorkspaceError> {
         self.right_place(base)?;
-        let mut rescue = self.save(task, attempt, base)?;
+        let Some(target) = self.plan(task, base)? else { return Ok(RolledBack::default()) };
+        let stays = target.tip.as_ref().filter(|_| target.foreign);
+        let mut rescue = self.save(task, attempt, base, stays)?;
         self.return_to_claimed_branch(base)?;
-        self.reset(base)?;
+        if target.tip.as_ref().is_some_and(|tip| *tip != target.commit) {
+            self.op("undo branch", |model| model.set_head(target.commit.clone()))?;
+        }
+        self.reset(&target.commit)?;
         let recorded = self.recorded(base);
         let mut put_back = Vec::new();
         for (path, bytes) in &recorded {
@@ -338,12 +339,16 @@ impl Workspace for SimGit {
         let mut leftover = self.model().untracked(&self.own);
         leftover.retain(|path, _| !recorded.contains_key(path));
         if !leftover.is_empty() {
-            rescue = self.save(task, attempt, base)?;
+            rescue = self.save(task, attempt, base, Some(&target.commit))?;
             for path in leftover.keys() {
                 self.set_file("clean", path, None)?;
             }
         }
-        Ok(RolledBack { rescue: rescue.map(|rescue| rescue.reference), put_back })
+        let undone = match target.foreign {
+            false => Undone::Reset,
+            true => Undone::Kept { head: target.commit, reverts: target.undone },
+        };
+        Ok(RolledBack { undone, rescue: rescue.map(|rescue| rescue.reference), put_back })
     }
 
     fn rescues(&self, task: Option<&TaskId>) -> Result<Vec<Rescue>, WorkspaceError> {

@@ -21,6 +21,7 @@ pub struct SimCommit {
     pub parents: Vec<CommitId>,
     pub files: Files,
     pub message: String,
+    pub committer: String,
     pub when: Timestamp,
     /// What a rescue differs from.
     pub base: Option<CommitId>,
@@ -109,7 +110,8 @@ impl Model {
         let tree = hash(&files);
         let text = format!("{tree} {parents:?} {message} {}", when.seconds());
         let id = CommitId::parse(&digest(text.as_bytes())).map_err(std::io::Error::other)?;
-        let commit = SimCommit { parents, files, message: message.to_owned(), when, base };
+        let (message, committer) = (message.to_owned(), "User".to_owned());
+        let commit = SimCommit { parents, files, message, committer, when, base };
         self.commits.insert(id.clone(), commit);
         Ok(id)
     }

@@ -261,6 +261,7 @@ fn tools(stage: &Stage, root: &Path, owner: &Owner) -> Tools {
         lease_seconds: LEASE_SECONDS,
         stalls: Vec::new(),
         desk: Desk::default(),
+        committer: Some("User".to_owned()),
         socket: None,
         // Receipts are files of their own, beside the disk that is simulated.
         judging: Judging {

@@ -50,8 +50,8 @@ impl Fixture for Simulated {
     fn unstage(&self, path: &str) {
         self.0.unstage(path);
     }
-    fn commit(&self, message: &str) -> CommitId {
-        self.0.commit_index(message).unwrap()
+    fn commit_as(&self, committer: &str, message: &str) -> CommitId {
+        self.0.commit_index_as(committer, message).unwrap()
     }
     fn create_branch(&self, name: &str) {
         self.0.create_branch(name).unwrap();

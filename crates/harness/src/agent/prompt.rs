@@ -1,17 +1,11 @@
 //! What a coding agent is given for one execution.
 
-use std::{
-    ffi::OsString,
-    fs, io,
-    io::Write as _,
-    os::unix::fs::OpenOptionsExt as _,
-    path::{Path, PathBuf},
-};
+use std::{ffi::OsString, fs::File, io, io::Write as _, path::PathBuf};
 
 use harness_core::agent::KeptContext;
 use tempfile::TempPath;
 
-use crate::process::Limits;
+use crate::{folder::Folder, process::Limits};
 
 /// One prompt in one context, fresh or kept.
 #[derive(Debug, Clone)]
@@ -54,23 +48,16 @@ impl Prompt {
     /// A file that only its owner reads, and that goes with the execution.
     pub(super) fn file(&self, ending: &str, content: &str) -> io::Result<TempPath> {
         let folder = self.folder.join("prompts");
-        fs::create_dir_all(&folder)?;
-        let path = std::path::absolute(folder.join(format!("{}.{ending}", self.name)))?;
-        remove_if_there(&path)?;
-        let mut options = fs::OpenOptions::new();
-        options
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&path)?
-            .write_all(content.as_bytes())?;
+        let name = format!("{}.{ending}", self.name);
+        Folder::ours(&folder)?.create(&name)?.write_all(content.as_bytes())?;
+        let path = std::path::absolute(folder.join(name))?;
         TempPath::try_from_path(path)
     }
-}
 
-fn remove_if_there(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
-        _ => Ok(()),
+    /// Such a file once more, to read what others write into it.
+    pub(super) fn open(&self, ending: &str) -> io::Result<File> {
+        let name = format!("{}.{ending}", self.name);
+        let opened = Folder::ours(&self.folder.join("prompts"))?.open_to_read(&name)?;
+        opened.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("{name} is gone")))
     }
 }

@@ -11,7 +11,7 @@ use harness::{
         check::{Found, Verdict},
         machine::attempt::{Attempt, Effect, Ended, Entry, Outcome},
     },
-    workspace::WorkspaceError,
+    workspace::{RolledBack, Undone, WorkspaceError},
 };
 
 use super::{
@@ -113,8 +113,29 @@ impl Doing {
         let (id, attempt) = (self.task.id.clone(), self.task.attempts + 1);
         let commit = base.commit.clone();
         match self.tools.git(move |git| git.rollback(&id, attempt, &base)).await? {
-            Ok(rolled_back) => Ok(Ended::Undone { base: commit, put_back: rolled_back.put_back }),
+            Ok(RolledBack { undone, put_back, rescue: _ }) => {
+                let (base, remark) = match undone {
+                    Undone::Nothing => (None, None),
+                    Undone::Reset => (Some(commit), None),
+                    Undone::Kept { head, reverts: true } => {
+                        let head = head.short();
+                        (
+                            None,
+                            Some(format!(
+                                "commits of others stay; the attempt's are reverted by {head}"
+                            )),
+                        )
+                    }
+                    Undone::Kept { reverts: false, .. } => {
+                        (None, Some("commits of others stay on the branch".to_owned()))
+                    }
+                };
+                Ok(Ended::Undone { base, put_back, remark })
+            }
             Err(WorkspaceError::NoSuchCommit { .. }) => Ok(Ended::NoBase),
+            Err(WorkspaceError::CannotUndo { what, ways: [undo, keep] }) => {
+                Ok(Ended::NotUndone { why: format!("{what}. Either {undo}, or {keep}") })
+            }
             Err(other) => Err(other.into()),
         }
     }

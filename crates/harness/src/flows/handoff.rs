@@ -1,9 +1,7 @@
 //! The file in which an agent leaves word for its next context: `state/handoff.json`.
 
 use std::{
-    fs::{self, File, OpenOptions},
     io::{self, Read},
-    os::unix::fs::OpenOptionsExt,
     path::Path,
 };
 
@@ -13,11 +11,16 @@ use harness::{
         TaskId,
         handoff::{self, BYTES_MAX, Handoff},
     },
+    folder::Folder,
     store::Runs,
 };
 use sha2::{Digest, Sha256};
 
 const FILE: &str = "state/handoff.json";
+const FOLDER: &str = "state";
+const NAME: &str = "handoff.json";
+/// More of them than this are a loop somewhere.
+const NAMES_MAX: u32 = 10_000;
 
 /// What is valid of it, and what is not, in words.
 pub(super) fn read(root: &Path) -> (Option<Handoff>, Vec<String>) {
@@ -42,28 +45,19 @@ pub(super) fn mark(root: &Path) -> String {
 /// One byte more than may be read, so that too much of it is seen. A link is not followed: what it
 /// leads to is not the agent's word.
 fn bytes(root: &Path) -> io::Result<Option<Vec<u8>>> {
-    const O_NOFOLLOW: i32 = 0o400_000;
-    const O_NONBLOCK: i32 = 0o4_000;
-    let mut options = OpenOptions::new();
-    let file: File =
-        match options.read(true).custom_flags(O_NOFOLLOW | O_NONBLOCK).open(root.join(FILE)) {
-            Ok(file) => file,
-            Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(why) => return Err(why),
-        };
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::other("it is not a regular file"));
-    }
+    let Some(folder) = Folder::open(root)?.child(FOLDER)? else { return Ok(None) };
+    let Some(file) = folder.open_to_read(NAME)? else { return Ok(None) };
     let mut bytes = Vec::new();
     file.take(BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
     Ok(Some(bytes))
 }
 
 /// A new attempt at the task of the last one finds what that left; another task's is put away.
-/// What a row of this very attempt tells is that it was done before.
+/// What a row of this very attempt tells is that it was done before. What is no file stays, and whoever
+/// reads it is warned.
 pub(super) fn hand_over(root: &Path, runs: &dyn Runs, task: &TaskId) -> Result<()> {
-    let file = root.join(FILE);
-    if !file.is_file() {
+    let Ok(Some(folder)) = Folder::open(root)?.child(FOLDER) else { return Ok(()) };
+    if !folder.has(NAME).unwrap_or(false) {
         return Ok(());
     }
     let attempts = runs.runs()?.into_iter().filter(|run| run.task.is_some());
@@ -72,13 +66,12 @@ pub(super) fn hand_over(root: &Path, runs: &dyn Runs, task: &TaskId) -> Result<(
         return Ok(());
     }
     let of = last.map_or_else(|| "before".to_owned(), |task| task.to_string());
-    let archive = root.join(".harness/archive");
-    fs::create_dir_all(&archive)?;
-    let name = |n: u32| archive.join(format!("handoff-{of}-{n}.json"));
+    let archive = Folder::ours(&root.join(".harness/archive"))?;
     // Nothing is written over: the first free number.
-    let free = (1..).map(name).find(|path| !path.exists());
-    if let Some(free) = free {
-        fs::rename(&file, free)?;
+    for number in 1..=NAMES_MAX {
+        if folder.move_to(NAME, &archive, &format!("handoff-{of}-{number}.json"))? {
+            break;
+        }
     }
     Ok(())
 }

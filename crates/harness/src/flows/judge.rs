@@ -1,24 +1,19 @@
 //! Performs what an attempt is judged by: checks, what it touched, the receipt.
 
-use std::{
-    fs, io,
-    io::Write,
-    path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use harness::{
     Branch, Error, Result,
     check::{Check, Checked},
     core::{
-        CommitId, Holder, Receipt, Task, TaskId,
+        CommitId, Holder, Receipt, Task,
         check::{Baseline, Verdict},
         machine::attempt::{Ended, Rules},
         receipt::{self, CheckRecord},
     },
 };
 
-use super::Tools;
+use super::{Tools, failure};
 
 /// How much of the last line of a check's output is told.
 const LAST_LINE: usize = 200;
@@ -63,7 +58,7 @@ impl Judge {
         if matches!(checked.verdict, Verdict::Red { .. } | Verdict::TimedOut) {
             let output = self.tools.output(&checked.ran, FAILURE_BYTES);
             let (root, task) = (self.tools.root.clone(), self.task.id.clone());
-            self.tools.blocking(move || Ok(keep_failure(&root, &task, &output)?)).await?;
+            self.tools.blocking(move || Ok(failure::keep(&root, &task, &output)?)).await?;
         }
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(checked.record(&check));
         let output = self.tools.output(&checked.ran, checked.ran.tail.len());
@@ -146,26 +141,6 @@ impl Judge {
         recorded.map_err(Error::other)??;
         Ok(Ended::Recorded)
     }
-}
-
-/// What the check printed when it last failed, for the next attempt.
-pub(super) fn failure_of(root: &Path, task: &TaskId) -> Option<String> {
-    fs::read_to_string(failure_file(root, task)).ok()
-}
-
-fn failure_file(root: &Path, task: &TaskId) -> PathBuf {
-    root.join(".harness/failures").join(format!("{task}.log"))
-}
-
-/// Replaced as a whole, so that no attempt reads half of it.
-fn keep_failure(root: &Path, task: &TaskId, output: &str) -> io::Result<()> {
-    let file = failure_file(root, task);
-    let folder = root.join(".harness/failures");
-    fs::create_dir_all(&folder)?;
-    let mut made = tempfile::NamedTempFile::new_in(&folder)?;
-    made.write_all(output.as_bytes())?;
-    made.persist(file).map_err(|failed| failed.error)?;
-    Ok(())
 }
 
 fn last_line(output: &str) -> Option<String> {

@@ -2,6 +2,7 @@
 //! they are ordinary users of this library: a test compiles them from outside.
 
 pub mod attempt;
+mod failure;
 pub mod gate;
 mod handoff;
 mod judge;

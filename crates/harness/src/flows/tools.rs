@@ -13,10 +13,11 @@ use harness::{
         Command, Holder, Ledger, Run, RunId, Task, Timestamp,
         check::{Found, Verdict},
     },
+    folder::Folder,
     host::Desk,
     process::Redactor,
     shell::{Cancel, Ran, Script, Shell},
-    workspace::{Base, Workspace},
+    workspace::{self, Base, Workspace},
 };
 
 /// How long the init script and a cleanup may take.
@@ -47,6 +48,9 @@ pub struct Tools {
     pub stalls: Vec<Option<Duration>>,
     /// Where agents that are at work can be reached.
     pub desk: Desk,
+    /// The user's name for the committer of what an attempt commits, to which its mark is added;
+    /// `None`: commits of attempts are not marked.
+    pub committer: Option<String>,
     /// What they ask their host on, if there is one.
     pub socket: Option<PathBuf>,
     /// How work is judged, and where that is recorded.
@@ -56,13 +60,14 @@ pub struct Tools {
 }
 
 impl Tools {
-    pub(super) fn init_script(&self) -> PathBuf {
-        self.root.join("harness-init.sh")
+    /// What is there and is no file is an error: a link could run anything, a pipe would hang.
+    pub(super) fn has_init_script(&self) -> Result<bool> {
+        Ok(Folder::open(&self.root)?.has("harness-init.sh")?)
     }
 
     /// Runs the init script in the state root; `None` where there is none.
     pub(super) async fn prepare<A>(&self, branch: &Branch<A>) -> Result<Option<Verdict>> {
-        if !self.init_script().exists() {
+        if !self.has_init_script()? {
             return Ok(None);
         }
         // By its own first line where it can be executed, else by sh.
@@ -144,6 +149,7 @@ impl Tools {
                 .worktree
                 .as_ref()
                 .map_or_else(|| self.workspace.top_level().to_owned(), PathBuf::from),
+            epoch: task.epoch,
         })
     }
 
@@ -207,6 +213,9 @@ impl Tools {
             all.push(("HARNESS_EPOCH", task.epoch.unwrap_or_default().to_string()));
             all.push(("HARNESS_ATTEMPT", (task.attempts + 1).to_string()));
             all.push(("HARNESS_WORKER_ID", holder.worker.to_string()));
+            let epoch = task.epoch.unwrap_or_default();
+            let mark = |user: &String| workspace::committer(user, &task.id, epoch);
+            all.extend(self.committer.as_ref().map(|user| ("GIT_COMMITTER_NAME", mark(user))));
         }
         all.extend(iteration.map(|number| ("HARNESS_ITERATION", number.to_string())));
         all.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()

@@ -1,6 +1,11 @@
 //! What an execution is told: which prompt is due, and what it is filled with.
 
-use std::{fs, time::Duration};
+use std::{
+    ffi::OsStr,
+    io::{self, Read as _, Seek as _, SeekFrom},
+    path::Path,
+    time::Duration,
+};
 
 use harness::{
     Branch, Result,
@@ -11,18 +16,18 @@ use harness::{
         machine::iterate::{Cause, Turn},
         quote,
     },
+    folder::Folder,
     process::Limits,
     prompts::{About, Again, Means, TaskBrief, Why, artifacts},
 };
 
 use super::{
-    Team, handoff,
-    judge::failure_of,
+    Team, failure, handoff,
     ralph::{Doing, Errand},
 };
 
 /// What of a transcript a summarizer reads.
-const TRANSCRIPT_BYTES: usize = 256 * 1024;
+const TRANSCRIPT_BYTES: u64 = 256 * 1024;
 /// How long it may take: without a summary the work goes on all the same.
 const SUMMARY_SECONDS: u64 = 300;
 
@@ -32,7 +37,7 @@ where
 {
     let brief = match &*doing.errand {
         Errand::Objective { .. } => None,
-        Errand::Task { task, after_step, .. } => Some(brief(doing, task, *after_step)),
+        Errand::Task { task, after_step, .. } => Some(brief(doing, task, *after_step)?),
     };
     let has_tools = branch.agents().agent(turn.agent).has_tools();
     let means = if has_tools { Means::Tools } else { Means::CommandLine };
@@ -79,9 +84,9 @@ fn about(doing: &Doing, brief: Option<&TaskBrief>, means: Means) -> Result<About
     })
 }
 
-fn brief(doing: &Doing, task: &Task, after_step: Option<u32>) -> TaskBrief {
+fn brief(doing: &Doing, task: &Task, after_step: Option<u32>) -> Result<TaskBrief> {
     let steps = task.checkpoints.iter().map(|c| (c.step, c.total, c.description.clone()));
-    TaskBrief {
+    Ok(TaskBrief {
         id: task.id.to_string(),
         title: task.title.clone(),
         instructions: task.instructions.clone(),
@@ -92,8 +97,8 @@ fn brief(doing: &Doing, task: &Task, after_step: Option<u32>) -> TaskBrief {
         after_step,
         checkpoints: after_step.map(|_| steps.collect()).unwrap_or_default(),
         failures: task.error_log.iter().map(ToString::to_string).collect(),
-        failure_output: failure_of(&doing.tools.root, &task.id),
-    }
+        failure_output: failure::of(&doing.tools.root, &task.id)?,
+    })
 }
 
 async fn again<A>(
@@ -136,9 +141,8 @@ where
 {
     branch.agents().summarizer.as_ref()?;
     let path = doing.last_transcript(turn.number)?;
-    let transcript = fs::read(path).ok()?;
-    let from = transcript.len().saturating_sub(TRANSCRIPT_BYTES);
-    let transcript = String::from_utf8_lossy(&transcript[from..]).into_owned();
+    let transcript = end_of(&path).ok()??;
+    let transcript = String::from_utf8_lossy(&transcript).into_owned();
     let transcript = doing.tools.redactor.text(&transcript);
     let text = format!(
         "Below is the end of what a coding agent printed while it worked. Say in at most 300 words \
@@ -171,4 +175,19 @@ where
             None
         }
     }
+}
+
+/// The last bytes of a transcript; `None` where there is none.
+fn end_of(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name().and_then(OsStr::to_str))
+    else {
+        return Ok(None);
+    };
+    let Some(folder) = Folder::find(folder)? else { return Ok(None) };
+    let Some(mut file) = folder.open_to_read(name)? else { return Ok(None) };
+    let size = file.metadata()?.len();
+    file.seek(SeekFrom::Start(size.saturating_sub(TRANSCRIPT_BYTES)))?;
+    let mut bytes = Vec::new();
+    file.take(TRANSCRIPT_BYTES).read_to_end(&mut bytes)?;
+    Ok(Some(bytes))
 }

@@ -2,18 +2,16 @@
 //! frees them when it dies, however it dies.
 
 use std::{
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     fs::{self, File, TryLockError},
     io::{self, Read as _, Seek as _, Write as _},
-    os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _},
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
-use rustix::fs::OFlags;
-
 use super::socket::{SocketError, io_error};
-use crate::store::lock::lock_until;
+use crate::{folder::Folder, store::lock::lock_until};
 
 /// How often a file may be taken away between its opening and its locking.
 const TRIES: usize = 100;
@@ -60,17 +58,18 @@ impl Drop for Instance {
     }
 }
 
+fn place(path: &Path) -> io::Result<(Folder, &str)> {
+    let parts = path.parent().zip(path.file_name().and_then(OsStr::to_str));
+    let (folder, name) = parts.ok_or_else(|| io::Error::other("it is not the path of a file"))?;
+    // That of the socket is the user's, and was looked at.
+    let is_ours = folder.file_name().is_some_and(|folder| folder == ".harness");
+    let folder = if is_ours { Folder::ours(folder)? } else { Folder::open_private(folder)? };
+    Ok((folder, name))
+}
+
 fn open(path: &Path) -> io::Result<File> {
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let flags = i32::try_from(flags.bits()).map_err(io::Error::other)?;
-    let mut options = File::options();
-    options.read(true).write(true).create(true).truncate(false).mode(0o600).custom_flags(flags);
-    let file = options.open(path)?;
-    let kind = file.metadata()?.file_type();
-    if kind.is_fifo() || kind.is_socket() || !kind.is_file() {
-        return Err(io::Error::other("it is not a regular file"));
-    }
-    Ok(file)
+    let (folder, name) = place(path)?;
+    folder.open_to_lock(name)
 }
 
 fn take(path: &Path) -> Result<File, SocketError> {
@@ -81,8 +80,13 @@ fn take(path: &Path) -> Result<File, SocketError> {
             Err(TryLockError::WouldBlock) => return Err(SocketError::Running { pid: pid(&file) }),
             Err(TryLockError::Error(e)) => return Err(io_error("lock", path, e)),
         }
-        if is_at(&file, path) {
-            sign(&mut file).map_err(|e| io_error("write", path, e))?;
+        let written = |e| io_error("write", path, e);
+        if Folder::has_second_name(&file).map_err(written)? {
+            // Whoever waits for this one sees that it is gone, as we do.
+            let (folder, name) = place(path).map_err(written)?;
+            folder.put(name, b"").map_err(written)?;
+        } else if is_at(&file, path) {
+            sign(&mut file).map_err(written)?;
             return Ok(file);
         }
     }

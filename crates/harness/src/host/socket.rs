@@ -2,27 +2,32 @@
 
 use std::{
     fs, io,
-    io::{Read as _, Write as _},
     os::unix::{
-        fs::{
-            DirBuilderExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _,
-            PermissionsExt as _,
-        },
+        ffi::OsStrExt as _,
+        fs::{DirBuilderExt as _, FileTypeExt as _, MetadataExt as _, PermissionsExt as _},
         net::{UnixListener, UnixStream},
     },
     path::{Path, PathBuf},
 };
 
 use rustix::{
-    fs::{Access, OFlags, access},
+    fs::{Access, access},
     io::Errno,
 };
 
 use super::instance::Instance;
-use crate::store::{
-    disk::{Disk as _, RealDisk},
-    lock::root_hash,
+use crate::{
+    folder::Folder,
+    store::{
+        disk::{Disk as _, RealDisk},
+        lock::root_hash,
+    },
 };
+
+/// Below `.harness`: where the socket is.
+const NAMED: &str = "socket";
+/// Where the socket is when another user has taken the usual place.
+const OWN: &str = ".harness/daemon.sock";
 
 /// What a socket address holds, without its last byte.
 pub const PATH_BYTES_MAX: usize = 107;
@@ -65,8 +70,8 @@ pub enum SocketError {
         /// If it said who it is.
         pid: Option<u32>,
     },
-    /// The directory in `/tmp` is not one that only we can use.
-    #[error("{} {problem}", path.display())]
+    /// Others could take the socket away from its directory.
+    #[error("the socket's folder {} {problem}", path.display())]
     Directory {
         /// The directory.
         path: PathBuf,
@@ -106,15 +111,26 @@ pub fn path(root: &Path, places: &Places) -> io::Result<PathBuf> {
     if let Some(chosen) = &places.socket {
         return std::path::absolute(chosen);
     }
-    let directory = runtime_dir(places).map_or_else(fallback, Path::to_owned);
-    Ok(directory.join(file_name(root)))
+    if let Some(directory) = runtime_dir(places) {
+        return Ok(directory.join(file_name(root)));
+    }
+    let usual = fallback().join(file_name(root));
+    let own = root.join(OWN);
+    let is_squatted = check_private(&fallback()).is_err_and(|why| !is_absent(&why));
+    Ok(if is_squatted && own.as_os_str().len() <= PATH_BYTES_MAX { own } else { usual })
+}
+
+fn is_absent(why: &SocketError) -> bool {
+    matches!(why, SocketError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
 }
 
 /// Whether nobody can listen there because a sandbox shows this process the directory as read-only.
 /// Every other reason is an error that whoever tries to listen tells.
 pub fn is_read_only(root: &Path, places: &Places) -> bool {
     let path = path(root, places).ok();
-    let directory = path.as_deref().and_then(Path::parent);
+    // Where it is not there yet, it would have to be made.
+    let above = path.iter().flat_map(|path| path.ancestors().skip(1));
+    let directory = above.into_iter().find(|directory| directory.exists());
     directory.is_some_and(|directory| access(directory, Access::WRITE_OK) == Err(Errno::ROFS))
 }
 
@@ -133,11 +149,8 @@ pub fn candidates(root: &Path, places: &Places) -> Vec<PathBuf> {
 /// The path in `.harness/socket`. Its file may have come with a repository: no link is followed, and
 /// whoever connects looks who answers.
 fn named(root: &Path) -> Option<PathBuf> {
-    let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits()).ok()?;
-    let file = root.join(".harness/socket");
-    let file = fs::File::options().read(true).custom_flags(flags).open(file).ok()?;
-    let mut text = String::new();
-    file.take(4096).read_to_string(&mut text).ok()?;
+    let folder = Folder::find(&root.join(".harness")).ok()??;
+    let text = String::from_utf8(folder.read_small(NAMED, 4096).ok()??).ok()?;
     let path = Path::new(text.trim_end_matches('\n'));
     path.is_absolute().then(|| path.to_owned())
 }
@@ -161,12 +174,10 @@ pub fn bind(root: &Path, places: &Places) -> Result<Bound, SocketError> {
     if length > PATH_BYTES_MAX {
         return Err(SocketError::TooLong { path, length });
     }
-    if places.socket.is_none() && runtime_dir(places).is_none() {
-        make_private(&fallback())?;
-    }
     RealDisk::open(root)
         .and_then(|disk| disk.ensure_home())
         .map_err(|e| io_error("make", &root.join(".harness"), e))?;
+    make_folder(path.parent().unwrap_or(Path::new("/")))?;
     refuse_others(&path)?;
     let instance = Instance::take(root, &path)?;
     make_room(&path)?;
@@ -206,15 +217,22 @@ fn make_room(path: &Path) -> Result<(), SocketError> {
     }
 }
 
-/// In `/tmp` anybody may have put something in its place.
-fn make_private(directory: &Path) -> Result<(), SocketError> {
-    let wrong = |problem| SocketError::Directory { path: directory.to_owned(), problem };
-    match fs::DirBuilder::new().mode(0o700).create(directory) {
+/// The folder of a socket, whoever named it. In `/tmp` anybody may have put something in its place;
+/// elsewhere it is the user's choice, as long as nobody else can take the socket away.
+fn make_folder(directory: &Path) -> Result<(), SocketError> {
+    let is_fallback = directory == fallback();
+    match fs::DirBuilder::new().recursive(!is_fallback).mode(0o700).create(directory) {
         Err(why) if why.kind() != io::ErrorKind::AlreadyExists => {
             return Err(io_error("make", directory, why));
         }
         _ => {}
     }
+    if is_fallback { check_private(directory) } else { check_chosen(directory) }
+}
+
+/// Ours, no link, and closed to others.
+fn check_private(directory: &Path) -> Result<(), SocketError> {
+    let wrong = |problem| SocketError::Directory { path: directory.to_owned(), problem };
     let found = fs::symlink_metadata(directory).map_err(|e| io_error("look at", directory, e))?;
     if !found.is_dir() {
         return Err(wrong("is not a directory"));
@@ -224,6 +242,23 @@ fn make_private(directory: &Path) -> Result<(), SocketError> {
     }
     if found.mode() & 0o077 != 0 {
         return Err(wrong("is open to other users"));
+    }
+    Ok(())
+}
+
+/// Ours or the system's, and one in which others can not rename or remove what is ours.
+fn check_chosen(directory: &Path) -> Result<(), SocketError> {
+    const STICKY: u32 = 0o1000;
+    let wrong = |problem| SocketError::Directory { path: directory.to_owned(), problem };
+    let found = fs::metadata(directory).map_err(|e| io_error("look at", directory, e))?;
+    if !found.is_dir() {
+        return Err(wrong("is not a directory"));
+    }
+    if found.uid() != rustix::process::getuid().as_raw() && found.uid() != 0 {
+        return Err(wrong("belongs to another user"));
+    }
+    if found.mode() & 0o002 != 0 && found.mode() & STICKY == 0 {
+        return Err(wrong("can be written to by all users"));
     }
     Ok(())
 }
@@ -250,7 +285,8 @@ impl Bound {
             _ = fs::remove_file(&self.path);
         }
         if named(&self.root).as_ref() == Some(&self.path) {
-            _ = fs::remove_file(self.root.join(".harness/socket"));
+            _ = Folder::find(&self.root.join(".harness"))
+                .map(|home| home.map(|home| home.remove(NAMED)));
         }
     }
 
@@ -262,11 +298,9 @@ impl Bound {
 
     /// Writes `.harness/socket`, by which clients with another environment find it.
     fn name(&self) -> io::Result<()> {
-        let folder = self.root.join(".harness");
-        let mut file = tempfile::NamedTempFile::new_in(&folder)?;
-        writeln!(file, "{}", self.path.display())?;
-        file.persist(folder.join("socket")).map_err(|e| e.error)?;
-        Ok(())
+        let mut line = self.path.as_os_str().as_bytes().to_vec();
+        line.push(b'\n');
+        Folder::ours(&self.root.join(".harness"))?.put(NAMED, &line)
     }
 }
 

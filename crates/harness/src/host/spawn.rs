@@ -4,17 +4,13 @@ use std::{
     ffi::OsStr,
     fs::File,
     io::{self, Read as _, Seek as _, SeekFrom},
-    os::unix::fs::OpenOptionsExt as _,
     path::Path,
     process::{ChildStdout, Command, Stdio},
     thread,
     time::{Duration, Instant},
 };
 
-use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
-    fs::OFlags,
-};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::json;
 
 use super::{
@@ -23,6 +19,7 @@ use super::{
     socket::Places,
     wire::{self, Refused},
 };
+use crate::folder::Folder;
 
 /// What a daemon writes to standard output when it listens.
 pub const READY: &str = "ready";
@@ -72,7 +69,7 @@ pub fn start(
     within: Duration,
 ) -> Result<Client, StartError> {
     let deadline = Instant::now() + within;
-    let mut log = open_log(&root.join(".harness/daemon.log"))?;
+    let mut log = open_log(root)?;
     let from = log.seek(SeekFrom::End(0))?;
     let mut command = Command::new(program);
     command.args(arguments).current_dir(root).stdin(Stdio::null()).stderr(log.try_clone()?);
@@ -100,15 +97,8 @@ pub fn start(
     }
 }
 
-fn open_log(path: &Path) -> io::Result<File> {
-    let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits());
-    let mut options = File::options();
-    options.read(true).append(true).create(true).mode(0o600);
-    options.custom_flags(flags.map_err(io::Error::other)?);
-    let named = |why: io::Error| {
-        io::Error::new(why.kind(), format!("can not write {}: {why}", path.display()))
-    };
-    let log = options.open(path).map_err(named)?;
+fn open_log(root: &Path) -> io::Result<File> {
+    let log = Folder::ours(&root.join(".harness"))?.open_to_append("daemon.log")?;
     if log.metadata()?.len() > LOG_BYTES_MAX {
         log.set_len(0)?;
     }

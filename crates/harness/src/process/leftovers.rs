@@ -5,7 +5,7 @@
 //! the job's unique `HARNESS_JOB` in its environment is ended, and no other is ever touched.
 
 use std::{
-    fs, io,
+    io,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
@@ -17,7 +17,10 @@ use rustix::{
 use serde::{Deserialize, Serialize};
 
 use super::{JOB_VARIABLE, table};
-use crate::store::lock::process::{Life, here, life};
+use crate::{
+    folder::{Folder, Found},
+    store::lock::process::{Life, here, life},
+};
 
 /// How often we look while killed ones end.
 const POLL: Duration = Duration::from_millis(10);
@@ -25,6 +28,9 @@ const POLL: Duration = Duration::from_millis(10);
 const KILLED: Duration = Duration::from_secs(5);
 /// How long a guard gets beyond the grace that it gives its agent.
 const GUARD_SLACK: Duration = Duration::from_secs(2);
+
+/// Ours are far smaller.
+const RECORD_BYTES_MAX: u64 = 64 * 1024;
 
 /// A process, told from a later one of the same number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -99,12 +105,9 @@ impl Record {
 
     /// Whole or not at all. It need not survive a crash of the machine: no process does either.
     pub(super) fn write(&self, folder: &Path) -> io::Result<PathBuf> {
-        fs::create_dir_all(folder)?;
-        let path = folder.join(format!("{}.json", self.job));
-        let file = tempfile::NamedTempFile::new_in(folder)?;
-        serde_json::to_writer(&file, self)?;
-        file.persist(&path)?;
-        Ok(path)
+        let name = format!("{}.json", self.job);
+        Folder::ours(folder)?.put(&name, &serde_json::to_vec(self)?)?;
+        Ok(folder.join(name))
     }
 
     /// Another machine's or container's, of which we can say nothing.
@@ -141,23 +144,18 @@ pub struct Leftover {
 /// Ends what dead owners left. It blocks, for seconds where something does not end.
 pub fn sweep(folder: &Path) -> io::Result<Swept> {
     let mut swept = Swept::default();
-    let listing = match fs::read_dir(folder) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(swept),
-        listing => listing?,
-    };
-    for entry in listing {
-        let path = entry?.path();
-        if path.extension().is_none_or(|extension| extension != "json") {
-            continue;
-        }
-        match fs::read(&path) {
+    let Some(opened) = Folder::find(folder)? else { return Ok(swept) };
+    for name in opened.names()?.into_iter().filter(|name| name.ends_with(".json")) {
+        let read = opened.read(&name, RECORD_BYTES_MAX);
+        let record = match read {
             // Its owner was quicker.
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-            Err(_) => swept.unreadable.push(path),
-            Ok(bytes) => match serde_json::from_slice::<Record>(&bytes) {
-                Ok(record) => sweep_one(&path, &record, &mut swept)?,
-                Err(_) => swept.unreadable.push(path),
-            },
+            Ok(Found::Nothing) => continue,
+            Ok(Found::File(bytes, _)) => serde_json::from_slice::<Record>(&bytes).ok(),
+            Ok(Found::TooLarge | Found::Other(_)) | Err(_) => None,
+        };
+        match record {
+            Some(record) => sweep_one(&opened, &name, &record, &mut swept)?,
+            None => swept.unreadable.push(folder.join(name)),
         }
     }
     Ok(swept)
@@ -184,7 +182,7 @@ pub async fn keep_sweeping(folder: PathBuf, every: Duration) {
     }
 }
 
-fn sweep_one(path: &Path, record: &Record, swept: &mut Swept) -> io::Result<()> {
+fn sweep_one(folder: &Folder, name: &str, record: &Record, swept: &mut Swept) -> io::Result<()> {
     if record.is_elsewhere() {
         return Ok(());
     }
@@ -205,10 +203,7 @@ fn sweep_one(path: &Path, record: &Record, swept: &mut Swept) -> io::Result<()> 
             return Ok(());
         }
     }
-    match fs::remove_file(path) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
-        _ => Ok(()),
-    }
+    folder.remove(name)
 }
 
 #[cfg(target_os = "linux")]

@@ -1,22 +1,24 @@
 //! All that an agent wrote, in a file for whoever wants to know later what happened.
 
 use std::{
-    fs::{File, OpenOptions},
+    fs::File,
     io::{self, Write as _},
-    os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use super::{
     pipes::{Chunk, Source},
     redact::{Redactor, Stream},
 };
+use crate::folder::Folder;
 
 /// Standard output in `<name>.log` and, if there is any, standard error in `<name>.err.log`: mixed,
 /// neither would be what the agent wrote. Only the owner can read them. Writes go to the page cache
 /// and are quick; nothing is kept in memory but what may be the beginning of a secret.
 #[derive(Debug)]
 pub struct Transcript {
+    path: PathBuf,
     stdout: Part,
     stderr: Part,
 }
@@ -32,7 +34,8 @@ pub struct Written {
 
 #[derive(Debug)]
 struct Part {
-    path: PathBuf,
+    folder: Arc<Folder>,
+    name: String,
     /// Made with the first byte.
     file: Option<File>,
     stream: Stream,
@@ -44,16 +47,18 @@ impl Transcript {
     /// What an agent's execution gets for each file: 256 MiB.
     pub const BYTES_MAX: u64 = 256 * 1024 * 1024;
 
-    /// `bytes_max` holds for each of the two files. One of the same name is gone.
+    /// `bytes_max` holds for each of the two files. One of the same name is gone. No link is followed,
+    /// also when the agent itself puts one in the place of a file that is not made yet.
     pub fn create(
         folder: &Path,
         name: &str,
         redactor: &Redactor,
         bytes_max: u64,
     ) -> io::Result<Transcript> {
-        std::fs::create_dir_all(folder)?;
+        let opened = Arc::new(Folder::ours(folder)?);
         let part = |ending: &str| Part {
-            path: folder.join(format!("{name}.{ending}")),
+            folder: Arc::clone(&opened),
+            name: format!("{name}.{ending}"),
             file: None,
             stream: redactor.stream(),
             bytes_max,
@@ -61,14 +66,16 @@ impl Transcript {
         };
         let (mut stdout, stderr) = (part("log"), part("err.log"));
         stdout.open()?;
-        remove_if_there(&stderr.path)?;
-        Ok(Transcript { stdout, stderr })
+        if opened.has(&stderr.name)? {
+            opened.remove(&stderr.name)?;
+        }
+        Ok(Transcript { path: folder.join(&stdout.name), stdout, stderr })
     }
 
     /// Of standard output.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.stdout.path
+        &self.path
     }
 
     /// What may be the beginning of a secret waits for more; what is beyond the limit is only
@@ -96,14 +103,7 @@ impl Part {
     fn open(&mut self) -> io::Result<&mut File> {
         let file = match self.file.take() {
             Some(file) => file,
-            None => {
-                let mut options = OpenOptions::new();
-                options.write(true).create(true).truncate(true).mode(0o600);
-                let file = options.open(&self.path)?;
-                // One that was there already kept its mode.
-                file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
-                file
-            }
+            None => self.folder.create(&self.name)?,
         };
         Ok(self.file.insert(file))
     }
@@ -130,15 +130,10 @@ impl Part {
     }
 }
 
-fn remove_if_there(path: &Path) -> io::Result<()> {
-    match std::fs::remove_file(path) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
-        _ => Ok(()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
     use super::*;
 
     fn chunk(source: Source, text: &str) -> Chunk {
@@ -167,6 +162,28 @@ mod tests {
         assert_eq!(written.cut_bytes, 0);
         let mode = std::fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_link_that_the_agent_made_is_named_and_not_written_through() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join(".harness/transcripts");
+        std::fs::create_dir(place.path().join(".harness")).unwrap();
+        let precious = place.path().join("precious");
+        std::fs::write(&precious, "mine").unwrap();
+        let redactor = Redactor::default();
+        let mut transcript = Transcript::create(&folder, "run", &redactor, 1000).unwrap();
+        symlink(&precious, folder.join("run.err.log")).unwrap();
+        let why = transcript.write(&chunk(Source::Stderr, "text")).unwrap_err().to_string();
+        assert!(why.starts_with(".harness/transcripts/run.err.log is a symbolic link"), "{why}");
+        drop(transcript);
+        symlink(&precious, folder.join("two.log")).unwrap();
+        Transcript::create(&folder, "two", &redactor, 1000).unwrap_err();
+        std::fs::rename(&folder, place.path().join("elsewhere")).unwrap();
+        symlink(place.path().join("elsewhere"), &folder).unwrap();
+        let why = Transcript::create(&folder, "three", &redactor, 1000).unwrap_err().to_string();
+        assert!(why.starts_with(".harness/transcripts is a symbolic link"), "{why}");
+        assert_eq!(std::fs::read_to_string(&precious).unwrap(), "mine");
     }
 
     #[test]

@@ -36,6 +36,13 @@ impl GitWorkspace {
         Ok(Self { git, own, filters })
     }
 
+    /// The name that commits of the user carry; `None` where git knows none.
+    pub fn committer(&self) -> Option<String> {
+        let ident = self.git.read("var").arg("GIT_COMMITTER_IDENT").line().ok()?;
+        let name = ident.rsplit_once(" <")?.0;
+        Some(name.to_owned()).filter(|name| !name.is_empty())
+    }
+
     /// How the repository stands. Runs nothing that the repository names, filters of a trusted root
     /// aside.
     pub fn overview(&self) -> Result<Overview, WorkspaceError> {
@@ -81,7 +88,7 @@ pub(super) fn repository(directory: &Path) -> Result<Git, WorkspaceError> {
             hint: "git config --unset core.worktree".to_owned(),
         });
     }
-    Ok(Git { top_level, git_dir, silenced: Vec::new() })
+    Ok(Git { top_level, git_dir, silenced: Vec::new(), settings: Vec::new() })
 }
 
 impl GitWorkspace {
@@ -115,11 +122,14 @@ impl Workspace for GitWorkspace {
         let look = Look::take(&git, &self.own)?;
         let commit = look.commit()?;
         let untracked = untracked::record(&git, &self.own, task, &look)?;
-        Ok(Base { commit, branch: look.branch, untracked, worktree: git.top_level })
+        let (branch, worktree) = (look.branch, git.top_level);
+        Ok(Base { commit, branch, untracked, worktree, epoch: None })
     }
 
     fn tree(&self) -> Result<TreeId, WorkspaceError> {
-        Ok(Snapshot::take(&self.git()?, &self.own)?.tree)
+        let git = self.git()?;
+        let look = Look::take(&git, &self.own)?;
+        Ok(Snapshot::take(&git, &self.own, look)?.tree)
     }
 
     fn evidence(
@@ -153,7 +163,10 @@ impl Workspace for GitWorkspace {
         attempt: u32,
         base: &Base,
     ) -> Result<Option<Rescue>, WorkspaceError> {
-        Ok(rescue::save(&self.git()?, &self.own, task, attempt, base)?.rescue)
+        let git = self.git()?;
+        let look = Look::take(&git, &self.own)?;
+        let rescuing = rescue::Rescuing { git: &git, own: &self.own, task, attempt, base };
+        Ok(rescuing.save(look, None)?.rescue)
     }
 
     fn rollback(

@@ -6,9 +6,9 @@ use harness_core::{CommitId, TaskId, Timestamp, TreeId};
 
 use super::{
     Base, Evidence, WorkspaceError,
-    git::{Git, failed},
-    names_task,
-    object::{commit_id, tree_id},
+    git::Git,
+    history::History,
+    object::tree_id,
     own::OwnFiles,
     path::{RepoPath, records},
     snapshot::Snapshot,
@@ -23,17 +23,13 @@ pub(super) fn evidence(
     base: &Base,
     claimed_at: Timestamp,
 ) -> Result<Evidence, WorkspaceError> {
-    let snapshot = Snapshot::take(git, own)?;
+    let snapshot = Snapshot::take(git, own, Look::take(git, own)?)?;
     let look = &snapshot.look;
     let head = look.commit()?;
-    let (mut task_commits, mut foreign_commits) = (Vec::new(), Vec::new());
     if head != base.commit {
-        for (commit, message) in commits_since(git, base)? {
-            let list =
-                if names_task(&message, task) { &mut task_commits } else { &mut foreign_commits };
-            list.push(commit_id(&commit)?);
-        }
+        must_be_commit(git, &base.commit)?;
     }
+    let history = History::read(git, task, base, head.as_str())?;
     let recorded = untracked::recorded(git, base.untracked.as_ref())?;
     let unchanged = untracked::unchanged(git, &recorded, &look.untracked)?;
     let new = look.untracked.iter().any(|path| !unchanged.contains(path));
@@ -42,8 +38,8 @@ pub(super) fn evidence(
     Ok(Evidence {
         uncommitted,
         untouched: !uncommitted && !moved && untracked::all_there(&recorded, &unchanged),
-        task_commits,
-        foreign_commits,
+        task_commits: history.attempts.into_iter().map(|since| since.commit).collect(),
+        foreign_commits: history.foreign,
         tree: snapshot.tree,
         head,
         stashes: stashes_since(git, claimed_at)?,
@@ -81,19 +77,6 @@ pub(super) fn must_be_commit(git: &Git, commit: &CommitId) -> Result<(), Workspa
         return Ok(());
     }
     Err(WorkspaceError::NoSuchCommit { commit: commit.clone() })
-}
-
-/// Id and message of each, newest first.
-fn commits_since(git: &Git, base: &Base) -> Result<Vec<(String, String)>, WorkspaceError> {
-    must_be_commit(git, &base.commit)?;
-    let call = git.read("log").args(["-z", "--format=%H%n%B", "HEAD"]);
-    let output = call.arg(format!("^{}", base.commit)).output()?;
-    let commits = records(&output).map(|record| {
-        let text = String::from_utf8_lossy(record);
-        let (commit, message) = text.split_once('\n')?;
-        Some((commit.to_owned(), message.to_owned()))
-    });
-    commits.collect::<Option<_>>().ok_or_else(|| failed("log", b"unexpected output"))
 }
 
 fn stashes_since(git: &Git, since: Timestamp) -> Result<Vec<String>, WorkspaceError> {

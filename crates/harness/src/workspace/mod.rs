@@ -10,7 +10,9 @@ mod evidence;
 mod filter;
 mod git;
 pub mod glance;
+mod history;
 mod index;
+mod mark;
 mod object;
 mod own;
 mod path;
@@ -20,6 +22,7 @@ mod restore;
 mod rollback;
 mod snapshot;
 mod status;
+mod undo;
 mod untracked;
 
 use std::{
@@ -27,9 +30,15 @@ use std::{
     sync::Arc,
 };
 
-pub use self::{checkout::Checkout, discover::GitWorkspace, filter::Filters, own::OwnFiles};
+pub use self::{
+    checkout::Checkout,
+    discover::GitWorkspace,
+    filter::Filters,
+    mark::{Author, author, committer, names_task, undo_message, unmarked},
+    own::OwnFiles,
+};
 
-use harness_core::{CommitId, TaskId, Timestamp, TreeId};
+use harness_core::{CommitId, Epoch, TaskId, Timestamp, TreeId};
 
 /// What a claim records about the tree that it starts from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,6 +52,8 @@ pub struct Base {
     pub untracked: Option<TreeId>,
     /// Canonical top level of the work tree.
     pub worktree: PathBuf,
+    /// The claim that started there; `None` before it is made. Commits carry it in their mark.
+    pub epoch: Option<Epoch>,
 }
 
 /// What is in the work tree that no commit holds. Ours and ignored files aside.
@@ -75,11 +86,11 @@ pub struct Evidence {
     /// HEAD, its branch, tracked files and the untracked files of the claim are what they were, and
     /// there is nothing new: as if the claim had never been made.
     pub untouched: bool,
-    /// Commits since the base whose message names the task id as a whole token, newest first.
+    /// Commits since the base that the attempt made, newest first: by their committer's mark, or
+    /// because their message names the task id as a whole token.
     pub task_commits: Vec<CommitId>,
-    /// The other commits since the base, newest first: perhaps other people's, perhaps the
-    /// agent's. A rollback to `base` takes them away too (the rescue holds them); whether that is
-    /// right is the core's decision.
+    /// The other commits since the base, newest first. They are somebody else's: no rollback takes
+    /// them off their branch.
     pub foreign_commits: Vec<CommitId>,
     /// The tree of tracked and untracked files as they stand, ours and ignored ones aside.
     pub tree: TreeId,
@@ -102,13 +113,33 @@ pub struct Rescue {
     pub subject: String,
 }
 
-/// What a rollback did, for the log.
+/// What a rollback did, for the log. By default nothing: there was nothing to undo.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RolledBack {
+    /// How the branch was brought back.
+    pub undone: Undone,
     /// Where the vanished work is, if there was any.
     pub rescue: Option<String>,
     /// Untracked files from before the claim that the agent had changed and that were put back.
     pub put_back: Vec<String>,
+}
+
+/// How the work of an attempt was taken back.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Undone {
+    /// There was nothing to take back.
+    #[default]
+    Nothing,
+    /// The branch is at the base again.
+    Reset,
+    /// Commits of others are on the branch and stay there. The commits of the attempt were reverted
+    /// on top of them; where it had none, HEAD is what others made it.
+    Kept {
+        /// HEAD now.
+        head: CommitId,
+        /// It is the commit that reverts the attempt.
+        reverts: bool,
+    },
 }
 
 /// Git as the harness needs it. One work tree; blocking calls.
@@ -164,7 +195,10 @@ pub trait Workspace: Send + Sync {
         base: &Base,
     ) -> Result<Option<Rescue>, WorkspaceError>;
 
-    /// Saves (as [`Workspace::rescue`]), then makes the work tree what it was at the claim.
+    /// Saves (as [`Workspace::rescue`]), then makes the work tree what it was at the claim. Commits
+    /// of others on the claimed branch stay: then uncommitted changes go back to HEAD, and the
+    /// commits of the attempt are reverted in one commit. If that conflicts, nothing is touched and
+    /// the answer is [`WorkspaceError::CannotUndo`]. Nothing to undo: nothing is touched.
     fn rollback(
         &self,
         task: &TaskId,
@@ -185,14 +219,6 @@ pub trait Workspace: Send + Sync {
 
     /// Forgets the base that [`Workspace::base`] kept.
     fn forget(&self, task: &TaskId) -> Result<(), WorkspaceError>;
-}
-
-/// Whether a commit message names the task id as a whole token: `task-1` is in "task-1: title" and
-/// in "fixes task-1.", not in "task-10" or "my-task-1".
-pub fn names_task(message: &str, task: &TaskId) -> bool {
-    let part_of_id = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-');
-    let mut tokens = message.split(|c| !part_of_id(c));
-    tokens.any(|token| token == task.as_str() || token.trim_end_matches('.') == task.as_str())
 }
 
 /// Why a workspace did not do what it was asked.
@@ -240,6 +266,14 @@ pub enum WorkspaceError {
         /// What the claim started from.
         base: CommitId,
     },
+    /// Commits of the attempt lie below commits of others and do not revert cleanly.
+    #[error("{what}")]
+    CannotUndo {
+        /// What is in the way.
+        what: String,
+        /// How a person settles it: by undoing the commits, or by keeping them.
+        ways: [String; 2],
+    },
     /// A restore would destroy what is there.
     #[error("would overwrite changed files: {}", files.join(", "))]
     WouldOverwrite {
@@ -268,21 +302,5 @@ pub async fn tree_for_checkpoint(workspace: Arc<dyn Workspace>) -> Option<TreeId
             None
         }
         Err(_) => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_task_is_named_by_a_whole_token() {
-        let task = TaskId::parse("task-1").unwrap();
-        for yes in ["task-1: title", "x\n\n(task-1)", "fixes task-1.", "task-1"] {
-            assert!(names_task(yes, &task), "{yes}");
-        }
-        for no in ["task-10: x", "my-task-1", "task-1.5", "task_1", "", "étask-1"] {
-            assert!(!names_task(no, &task), "{no}");
-        }
     }
 }

@@ -20,8 +20,7 @@ pub(super) struct StagedOnly {
 }
 
 impl Snapshot {
-    pub(super) fn take(git: &Git, own: &OwnFiles) -> Result<Self, WorkspaceError> {
-        let look = Look::take(git, own)?;
+    pub(super) fn take(git: &Git, own: &OwnFiles, look: Look) -> Result<Self, WorkspaceError> {
         let index = PrivateIndex::copy_of_users(git)?;
         let paths = look.only_staged();
         let staged = if paths.is_empty() {

@@ -141,16 +141,13 @@ fn surroundings(env: &Environment, root: &StateRoot) -> Surroundings {
             let (env, root) = &settings;
             let loaded = config::load(env, Some(root.path()), Overrides::default());
             let config = loaded.map_err(Refused::from)?.config;
-            Ok(Settings { rules: config.rules()?, unchecked: config.unchecked() })
+            Ok(Settings { rules: config.rules(root.path())?, unchecked: config.unchecked() })
         }),
         may_run: Box::new(move || {
             let (env, root) = &may_run;
-            if Trust::of_user(env)?.is_trusted(root)? {
-                return Ok(());
-            }
-            Err(trust::refusal(root, &WouldRun::in_root(root)?).into())
+            Ok(trust::require_silently(env, root)?)
         }),
-        made: Box::new(move || Trust::grant_made(&made.0, &made.1)),
+        made: Box::new(move || Trust::grant_made(&made.0, &made.1, &WouldRun::default())),
         warn: Box::new(warn),
     }
 }

@@ -1,8 +1,11 @@
 //! `pre-compact`: a context is about to be summed up. Says what the summary must keep.
 
-use std::{fs::OpenOptions, io::Read, os::unix::fs::OpenOptionsExt, path::Path};
+use std::path::Path;
 
-use harness::store::{RunStore, Runs as _};
+use harness::{
+    folder::Folder,
+    store::{RunStore, Runs as _},
+};
 use harness_core::{
     Ledger, Task, handoff,
     log::escape,
@@ -99,15 +102,9 @@ fn run(env: &Environment, project: &Project<'_>) -> Option<Run> {
 /// What the agent keeps for its next context. A link is not followed: what it leads to is not the
 /// agent's word.
 fn handoff(root: &Path) -> Option<String> {
-    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
-    let mut options = OpenOptions::new();
-    let file = options.read(true).custom_flags(flags.bits().cast_signed());
-    let file = file.open(root.join(handoff::PATH)).ok()?;
-    if !file.metadata().ok()?.is_file() {
-        return None;
-    }
-    let mut bytes = Vec::new();
-    file.take(handoff::BYTES_MAX as u64 + 1).read_to_end(&mut bytes).ok()?;
+    let (folder, name) = handoff::PATH.split_once('/')?;
+    let folder = Folder::open(root).ok()?.child(folder).ok()??;
+    let bytes = folder.read_small(name, handoff::BYTES_MAX as u64).ok()??;
     let state = handoff::read(&bytes).handoff?.resumed_state();
     (!state.is_empty()).then_some(state)
 }

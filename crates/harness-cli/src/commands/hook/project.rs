@@ -2,12 +2,11 @@
 //! regular file is as good as absent to a reader and an error to a writer.
 
 use std::{
-    fs::{self, File, OpenOptions},
     io::{self, Read, Seek, SeekFrom, Write},
-    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
 
+use harness::folder::Folder;
 use harness_core::{Ledger, log::escape};
 
 use crate::root::StateRoot;
@@ -29,7 +28,8 @@ pub(super) struct Project<'a> {
 
 /// A marker and the sessions it is for.
 pub(super) struct Marker {
-    path: PathBuf,
+    root: PathBuf,
+    name: String,
     text: String,
 }
 
@@ -49,61 +49,57 @@ impl<'a> Project<'a> {
 
     /// `None`: it is not there, or is something else than a file of ours.
     pub(super) fn marker(&self, name: &str) -> Option<Marker> {
-        let path = self.root.path().join(name);
-        let text = read_small(&path, MARKER_BYTES_MAX).ok()??;
-        Some(Marker { path, text })
+        let text = self.read(name)?;
+        Some(Marker { root: self.path().to_owned(), name: name.to_owned(), text })
     }
 
     /// Removes a file of the hooks; one that is not there is removed already.
     pub(super) fn remove(&self, name: &str) {
         // A marker that stays makes the next call say the same again; nobody can do more about it.
-        _ = fs::remove_file(self.root.path().join(name));
+        _ = self.folder().map(|folder| folder.remove(name));
     }
 
     /// The content of a file of the hooks.
     pub(super) fn read(&self, name: &str) -> Option<String> {
-        read_small(&self.root.path().join(name), MARKER_BYTES_MAX).ok()?
+        text_in(&self.folder().ok()?, name)
     }
 
     /// Puts a file of the hooks in place at once.
     pub(super) fn write(&self, name: &str, text: &str) -> Result<(), String> {
-        self.put(&self.root.path().join(name), name, text)
+        let put = || {
+            // Written aside in a directory that git ignores, then moved.
+            let home = self.home()?;
+            let folder = self.folder()?;
+            folder.has(name)?;
+            let aside = format!("{name}.{}", std::process::id());
+            home.put(&aside, text.as_bytes())?;
+            home.put_in_place(&aside, &folder, name)
+        };
+        put().map_err(|why: io::Error| why.to_string())
     }
 
     /// The content of a file in the hooks' own directory.
     pub(super) fn read_own(&self, name: &str) -> Option<String> {
-        let home = self.root.path().join(".harness").join(HOME);
-        // No directory on the way may be a link.
-        let ours = [self.root.path().join(".harness"), home.clone()];
-        let real = |path: &PathBuf| fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
-        if !ours.iter().all(real) {
-            return None;
-        }
-        read_small(&home.join(name), MARKER_BYTES_MAX).ok()?
+        text_in(&Folder::find(&self.path().join(".harness").join(HOME)).ok()??, name)
     }
 
     pub(super) fn write_own(&self, name: &str, text: &str) -> Result<(), String> {
-        let home = self.root.own_directory(HOME).map_err(|failure| failure.error)?;
-        self.put(&home.join(name), name, text)
+        let put = self.home().and_then(|home| home.put(name, text.as_bytes()));
+        put.map_err(|why| why.to_string())
     }
 
     pub(super) fn remove_own(&self, name: &str) {
-        self.remove(&format!(".harness/{HOME}/{name}"));
+        let found = Folder::find(&self.path().join(".harness").join(HOME));
+        _ = found.map(|home| home.map(|home| home.remove(name)));
     }
 
-    /// Written aside in a directory that git ignores, then renamed.
-    fn put(&self, path: &Path, name: &str, text: &str) -> Result<(), String> {
-        if fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) {
-            return Err(format!("{name} is not a regular file: remove it"));
-        }
-        let home = self.root.own_directory(HOME).map_err(|failure| failure.error)?;
-        let put = || -> io::Result<()> {
-            let mut made = tempfile::NamedTempFile::new_in(&home)?;
-            made.write_all(text.as_bytes())?;
-            made.persist(path).map_err(|failed| failed.error)?;
-            Ok(())
-        };
-        put().map_err(|why| format!("can not write {name}: {why}"))
+    fn folder(&self) -> io::Result<Folder> {
+        Folder::open(self.path())
+    }
+
+    fn home(&self) -> io::Result<Folder> {
+        let made = self.root.own_directory(HOME);
+        Folder::ours(&made.map_err(|failure| io::Error::other(failure.error))?)
     }
 
     /// The last lines of the log. The first one may have lost its beginning.
@@ -142,11 +138,14 @@ impl Marker {
         }
         let separator = if self.text.is_empty() || self.text.ends_with('\n') { "" } else { "\n" };
         let line = format!("{separator}{session}\n");
-        let flags = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
-        let mut options = OpenOptions::new();
-        let opened = options.append(true).custom_flags(flags).open(&self.path);
-        let written = opened.and_then(|mut file| file.write_all(line.as_bytes()));
-        written.map_err(|why| format!("can not write {}: {why}", self.path.display()))?;
+        let append = || -> io::Result<()> {
+            let folder = Folder::open(&self.root)?;
+            if !folder.has(&self.name)? {
+                return Err(io::Error::new(io::ErrorKind::NotFound, "it is gone"));
+            }
+            folder.open_to_append(&self.name)?.write_all(line.as_bytes())
+        };
+        append().map_err(|why| format!("can not write {}: {why}", self.name))?;
         self.text += &line;
         Ok(())
     }
@@ -177,23 +176,8 @@ pub(super) fn shortened(text: &str, characters: usize) -> String {
     kept + "..."
 }
 
-/// `None` where there is no regular file. What is too long is an error; a pipe is never opened.
-fn read_small(path: &Path, bytes_max: u64) -> io::Result<Option<String>> {
-    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
-    let mut options = OpenOptions::new();
-    let opened = options.read(true).custom_flags(flags.bits().cast_signed()).open(path);
-    let file: File = match opened {
-        Ok(file) => file,
-        Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(why) => return Err(why),
-    };
-    if !file.metadata()?.is_file() {
-        return Ok(None);
-    }
-    let mut bytes = Vec::new();
-    file.take(bytes_max + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > bytes_max {
-        return Err(io::Error::other("it is too long"));
-    }
-    Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
+/// `None` where there is no regular file, or one that is too long.
+fn text_in(folder: &Folder, name: &str) -> Option<String> {
+    let bytes = folder.read_small(name, MARKER_BYTES_MAX).ok()??;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
 }

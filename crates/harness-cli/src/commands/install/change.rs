@@ -18,6 +18,8 @@ pub(super) struct Change {
     pub(super) before: Option<String>,
     pub(super) after: Option<String>,
     mode: fs::Permissions,
+    /// Where the links of its path lead, found once.
+    target: PathBuf,
 }
 
 /// Makes all changes, or none: what was done before one fails is taken back.
@@ -44,21 +46,25 @@ fn told(failure: Failure, stuck: Vec<Failure>) -> Failure {
 }
 
 impl Change {
-    /// Decides by the text of a file what it becomes.
+    /// Decides by the text of a file what it becomes. A link may lead to another of the `allowed`
+    /// folders and nowhere else.
     pub(super) fn of(
         path: &Path,
+        allowed: &[PathBuf],
         edit: impl FnOnce(Option<&str>) -> Result<Option<String>>,
     ) -> Result<Self> {
+        let target = resolved(path);
+        refuse_elsewhere(path, &target, allowed)?;
         let before = read(path)?;
         let after = edit(before.as_deref())?;
         let mode = fs::metadata(path).map(|file| file.permissions());
         let mode = mode.unwrap_or_else(|_| fs::Permissions::from_mode(0o644));
-        Ok(Self { path: path.to_owned(), before, after, mode })
+        Ok(Self { path: path.to_owned(), before, after, mode, target })
     }
 
     fn inverse(&self) -> Self {
-        let Self { path, before, after, mode } = self.clone();
-        Self { path, before: after, after: before, mode }
+        let Self { path, before, after, mode, target } = self.clone();
+        Self { path, before: after, after: before, mode, target }
     }
 
     /// What is done to the file; `None`: nothing.
@@ -88,7 +94,7 @@ impl Change {
         if self.action().is_none() {
             return Ok(());
         }
-        if read(&self.path)? != self.before {
+        if resolved(&self.path) != self.target || read(&self.path)? != self.before {
             return Err(Failure::error(format!("{} changed meanwhile", self.path.display()))
                 .hint("run it again"));
         }
@@ -117,19 +123,41 @@ impl Change {
         within.map(fs::remove_dir).take_while(is_gone).for_each(drop);
     }
 
-    /// A file that is a link is written where it leads, and keeps its mode.
+    /// A file that is a link is written where it led when it was read, and keeps its mode.
     fn put(&self, text: &str) -> io::Result<()> {
-        let is_there = self.before.is_some();
-        let target = if is_there { self.path.canonicalize()? } else { self.path.clone() };
+        let target = &self.target;
         let directory = target.parent().unwrap_or(Path::new("/"));
         fs::DirBuilder::new().recursive(true).mode(0o755).create(directory)?;
         let mut made = tempfile::Builder::new().prefix(".harness-").tempfile_in(directory)?;
         made.write_all(text.as_bytes())?;
         made.as_file().set_permissions(self.mode.clone())?;
         made.as_file().sync_all()?;
-        made.persist(&target).map_err(|failed| failed.error)?;
+        made.persist(target).map_err(|failed| failed.error)?;
         Ok(())
     }
+}
+
+/// The path without the links on it, as far as it is there.
+fn resolved(path: &Path) -> PathBuf {
+    let there = path.ancestors().find_map(|part| Some((part, part.canonicalize().ok()?)));
+    match there {
+        Some((part, real)) => match path.strip_prefix(part) {
+            Ok(rest) if rest == Path::new("") => real,
+            Ok(rest) => real.join(rest),
+            Err(_) => path.to_owned(),
+        },
+        None => path.to_owned(),
+    }
+}
+
+fn refuse_elsewhere(path: &Path, target: &Path, allowed: &[PathBuf]) -> Result<()> {
+    let mut allowed = allowed.iter().filter_map(|folder| folder.canonicalize().ok());
+    if allowed.any(|folder| target.starts_with(folder)) {
+        return Ok(());
+    }
+    let (path, target) = (path.display(), target.display());
+    Err(Failure::config(format!("{path} leads to {target} by a link"))
+        .hint("nothing was changed: harness writes to the project and your home only"))
 }
 
 /// The text of a file, `None` where there is none.
@@ -156,7 +184,8 @@ mod tests {
     fn change(path: PathBuf, before: Option<&str>, after: Option<&str>) -> Change {
         let text = |text: Option<&str>| text.map(str::to_owned);
         let mode = fs::Permissions::from_mode(0o640);
-        Change { path, before: text(before), after: text(after), mode }
+        let target = path.clone();
+        Change { path, before: text(before), after: text(after), mode, target }
     }
 
     #[test]

@@ -148,6 +148,8 @@ struct Installation {
     /// The project, or the home.
     base: PathBuf,
     places: Vec<Place>,
+    /// Where a link among them may lead: into these and nowhere else.
+    allowed: Vec<PathBuf>,
 }
 
 impl Installation {
@@ -184,7 +186,11 @@ impl Installation {
             }
         };
         let places = places.into_iter().map(|(path, part)| Place { path, part }).collect();
-        Ok(Self { base, places })
+        let mut allowed = vec![base.clone()];
+        allowed.extend(home(env));
+        allowed.extend(env.path("CLAUDE_CONFIG_DIR").map(Path::to_owned));
+        allowed.extend(env.path("CODEX_HOME").map(Path::to_owned));
+        Ok(Self { base, places, allowed })
     }
 
     /// What becomes of each file. Whatever is wrong with any of them is found here.
@@ -193,7 +199,7 @@ impl Installation {
         edit: impl Fn(Part, Option<&str>) -> Result<Option<String>, String>,
     ) -> Result<Vec<Change>> {
         let change = |Place { path, part }: &Place| {
-            Change::of(path, |before| {
+            Change::of(path, &self.allowed, |before| {
                 let after = edit(*part, before).map_err(|why| {
                     Failure::config(format!("{}: {why}", path.display()))
                         .hint("nothing was changed; mend the file first, or move it away")

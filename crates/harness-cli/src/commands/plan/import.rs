@@ -20,9 +20,11 @@ use crate::{
     exit::ExitCode,
     failure::{Failure, Result},
     host::{Asked, Patience},
+    prompt::Audience,
     render::visible,
     root::StateRoot,
-    trust::Trust,
+    trust::{self, Trust},
+    would_run::WouldRun,
 };
 
 /// Turn a plan into the tasks of the ledger
@@ -64,7 +66,10 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let text = source::read(&args.file)?;
     let plan = Plan::read(&text)?;
     source::warn_of(&plan);
+    let made = WouldRun::of_plan(&plan);
     let imported = import(invocation, &text, plan, args.mode())?;
+    let root = invocation.root()?;
+    Trust::grant_own(&invocation.env, &root, &made);
     if args.json {
         invocation.out.document(&imported)?;
         return Ok(ExitCode::Done);
@@ -74,6 +79,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     if let Some(path) = imported["archive"].as_str() {
         invocation.out.line(format_args!("Archived: {}", visible(path)))?;
     }
+    trust::offer_what_was_brought(&invocation.env, &root, Audience::of_this_process())?;
     Ok(ExitCode::Done)
 }
 
@@ -157,7 +163,7 @@ fn make(invocation: &Invocation, root: &StateRoot) -> Result<()> {
         // Somebody else was faster, and theirs is not ours to trust.
         Created::Existed => Ok(()),
         Created::New => {
-            Trust::grant_made(&invocation.env, root);
+            Trust::grant_made(&invocation.env, root, &WouldRun::default());
             Ok(())
         }
     }

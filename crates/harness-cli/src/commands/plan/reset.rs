@@ -18,7 +18,7 @@ use crate::{
 
 /// Throw all tasks away; the ledger is archived first
 ///
-/// Sessions, their limits and the log stay. On a terminal it asks before.
+/// Sessions, their limits and the log stay. It asks before; without a terminal it needs --yes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -36,7 +36,11 @@ pub(crate) struct Args {
 pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let root = invocation.root()?;
     invocation.permit(&root, Operation::ResetPlan)?;
-    if !args.yes && Audience::of_this_process() == Audience::Person {
+    if !args.yes {
+        if Audience::of_this_process() == Audience::Nobody {
+            return Err(Failure::usage("there is no terminal to ask on; nothing changed")
+                .hint("to throw the tasks away without a question: `harness plan reset --yes`"));
+        }
         let question = match invocation.look(&root) {
             Ok(ledger) => {
                 let unfinished = ledger.tasks().filter(|task| task.unfinished()).count();

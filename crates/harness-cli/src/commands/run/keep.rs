@@ -1,13 +1,14 @@
 //! `[keep]`: what is older goes at the end of a run.
 
 use std::{
-    fs, io,
-    path::{Path, PathBuf},
+    io,
+    path::Path,
     time::{Duration, SystemTime},
 };
 
 use harness::{
     clock::{Clock, SystemClock},
+    folder::Folder,
     workspace::{GitWorkspace, Workspace},
 };
 
@@ -37,41 +38,41 @@ fn rescues(workspace: &GitWorkspace, days: u32) -> Result<()> {
 
 /// One transcript.
 struct Found {
-    path: PathBuf,
-    changed: SystemTime,
+    name: String,
+    changed_ns: i128,
     bytes: u64,
 }
 
 /// Those that are too old, then the oldest until the rest is small enough.
 fn transcripts(folder: &Path, keep: &Keep) -> io::Result<()> {
-    let mut found = match list(folder) {
-        Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(()),
-        other => other?,
-    };
-    found.sort_by_key(|transcript| std::cmp::Reverse(transcript.changed));
+    let Some(folder) = Folder::find(folder)? else { return Ok(()) };
+    let mut found = list(&folder)?;
+    found.sort_by_key(|transcript| std::cmp::Reverse(transcript.changed_ns));
     let age = Duration::from_secs(u64::from(keep.transcript_days) * DAY_SECONDS);
     let oldest = SystemTime::now().checked_sub(age);
+    let oldest = oldest.and_then(|oldest| oldest.duration_since(SystemTime::UNIX_EPOCH).ok());
+    let oldest_ns = oldest.and_then(|oldest| i128::try_from(oldest.as_nanos()).ok());
     let most = u64::from(keep.transcript_mb) * 1_000_000;
     let mut bytes = 0_u64;
     for transcript in found {
         bytes = bytes.saturating_add(transcript.bytes);
-        let old = oldest.is_some_and(|oldest| transcript.changed < oldest);
+        let old = oldest_ns.is_some_and(|oldest| transcript.changed_ns < oldest);
         if old || bytes > most {
-            fs::remove_file(&transcript.path)?;
+            folder.remove(&transcript.name)?;
         }
     }
     Ok(())
 }
 
-fn list(folder: &Path) -> io::Result<Vec<Found>> {
+/// What is no regular file is none of ours.
+fn list(folder: &Folder) -> io::Result<Vec<Found>> {
     let mut found = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        // Not through links: what is elsewhere is not ours.
-        let about = fs::symlink_metadata(entry.path())?;
-        if about.is_file() {
-            let (path, changed) = (entry.path(), about.modified()?);
-            found.push(Found { path, changed, bytes: about.len() });
+    for name in folder.names()? {
+        if !folder.has(&name).unwrap_or(false) {
+            continue;
+        }
+        if let Some(about) = folder.identity(&name)? {
+            found.push(Found { name, changed_ns: about.modified_ns, bytes: about.size });
         }
     }
     Ok(found)
@@ -79,6 +80,8 @@ fn list(folder: &Path) -> io::Result<Vec<Found>> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

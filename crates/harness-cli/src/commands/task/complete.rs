@@ -66,7 +66,7 @@ pub(crate) fn complete(
         clerk: &clerk,
         root: root.path(),
         worktree: &|| clerk.worktree(),
-        rules: &config.rules()?,
+        rules: &config.rules(root.path())?,
         unchecked: config.unchecked(),
         lease_seconds: invocation.lease_seconds()?,
         holder,

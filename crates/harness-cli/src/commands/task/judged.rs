@@ -18,8 +18,7 @@ use crate::{
     render::visible,
     root::StateRoot,
     store::warn,
-    trust::{self, Trust},
-    would_run::WouldRun,
+    trust,
 };
 
 /// Records in the files, under the lock.
@@ -45,10 +44,7 @@ impl Invocation {
 
     /// Says no where the ledger came from somebody else.
     pub(crate) fn may_run(&self, root: &StateRoot) -> Result<()> {
-        if Trust::of_user(&self.env)?.is_trusted(root)? {
-            return Ok(());
-        }
-        Err(trust::refusal(root, &WouldRun::in_root(root)?))
+        trust::require(&self.env, root)
     }
 }
 

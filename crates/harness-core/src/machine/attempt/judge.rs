@@ -52,13 +52,21 @@ impl Attempt {
     }
 
     /// A file of the user that an agent changed is put back, and the user hears of it.
-    pub(super) fn undone(&mut self, base: CommitId, put_back: &[String]) -> Step {
-        self.base = Some(base);
-        if put_back.is_empty() {
+    pub(super) fn undone(
+        &mut self,
+        base: Option<CommitId>,
+        put_back: &[String],
+        remark: Option<String>,
+    ) -> Step {
+        self.base = base;
+        let files = put_back.join(", ");
+        let put_back =
+            (!put_back.is_empty()).then(|| format!("put back as before the claim: {files}"));
+        let remarks: Vec<_> = remark.into_iter().chain(put_back).collect();
+        if remarks.is_empty() {
             return self.clean_up();
         }
-        let files = put_back.join(", ");
-        self.warn(AfterWarning::CleanUp, format!("put back as before the claim: {files}"))
+        self.warn(AfterWarning::CleanUp, remarks.join("; "))
     }
 
     pub(super) fn clean_up(&mut self) -> Step {

@@ -7,15 +7,23 @@
 mod commit;
 mod evidence;
 mod fixture;
+mod foreign;
 mod rescue;
 mod rollback;
 
 use std::collections::BTreeMap;
 
 use harness::workspace::{Base, RolledBack};
-use harness_core::{TaskId, Timestamp};
+use harness_core::{Epoch, TaskId, Timestamp};
 
-pub use self::{commit::*, evidence::*, fixture::Fixture, rescue::*, rollback::*};
+pub use self::{
+    commit::*,
+    evidence::*,
+    fixture::{AGENT, Fixture},
+    foreign::*,
+    rescue::*,
+    rollback::*,
+};
 
 fn task() -> TaskId {
     TaskId::parse("task-1").unwrap()
@@ -24,9 +32,9 @@ fn task() -> TaskId {
 const LONG_AGO: Timestamp = Timestamp::from_seconds(0);
 const FAR_AHEAD: Timestamp = Timestamp::from_seconds(100_000_000_000);
 
-fn claim(f: &dyn Fixture) -> Base {
+pub fn claim(f: &dyn Fixture) -> Base {
     f.workspace().preflight().unwrap();
-    f.workspace().base(&task()).unwrap()
+    Base { epoch: Some(Epoch(1)), ..f.workspace().base(&task()).unwrap() }
 }
 
 fn roll_back(f: &dyn Fixture, base: &Base) -> RolledBack {
@@ -89,6 +97,13 @@ macro_rules! for_each_workspace_case {
             commit_refuses_a_head_that_does_not_descend_from_the_base,
             rollback_leaves_other_branches_alone,
             a_detached_head_stays_detached,
+            commits_of_others_stay_and_the_attempts_are_reverted,
+            commits_of_others_stay_when_there_is_nothing_to_revert,
+            nothing_to_undo_touches_nothing,
+            a_revert_that_conflicts_touches_nothing,
+            an_undo_made_by_hand_is_found,
+            commits_of_others_stay_on_the_claimed_branch_that_was_left,
+            evidence_tells_the_attempts_commits_by_their_mark,
             a_missing_base_is_refused_before_anything_is_touched,
             evidence_of_no_work,
             evidence_of_uncommitted_work,

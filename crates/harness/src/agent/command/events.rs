@@ -16,6 +16,8 @@ use crate::{
     process::{Line, Lines, Redactor},
 };
 
+/// Of the name of the file.
+const ENDING: &str = "events.jsonl";
 /// How soon a line is seen. Nothing portable tells when a file grows.
 const LOOK: Duration = Duration::from_millis(200);
 /// An event says little.
@@ -77,11 +79,11 @@ pub(super) struct Events {
 
 impl Events {
     pub(super) fn create(prompt: &Prompt) -> Result<Events> {
-        let path = prompt.file("events.jsonl", "")?;
+        let path = prompt.file(ENDING, "")?;
         let mut look = tokio::time::interval_at(Instant::now() + LOOK, LOOK);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Ok(Events {
-            file: File::open(&path)?,
+            file: prompt.open(ENDING)?,
             path,
             lines: Lines::new(LINE_BYTES_MAX),
             look,

@@ -7,7 +7,7 @@
 use std::{
     fs,
     io::{self, Read as _, Seek as _, SeekFrom, Write as _},
-    os::{fd::OwnedFd, unix::fs::MetadataExt as _},
+    os::{fd::AsFd, fd::OwnedFd, unix::fs::MetadataExt as _},
     path::{Path, PathBuf},
 };
 
@@ -17,6 +17,7 @@ use rustix::{
 };
 
 use super::{Disk, DiskError, File, Identity, Intruder, Place};
+use crate::folder::{Folder, sole};
 
 const HOME: &str = ".harness";
 const ARCHIVE: &str = "archive";
@@ -26,20 +27,14 @@ const ARCHIVE_NAMES_MAX: u32 = 10_000;
 /// The files of one state root.
 #[derive(Debug)]
 pub struct RealDisk {
-    root: OwnedFd,
+    root: Folder,
     path: PathBuf,
 }
 
 impl RealDisk {
     /// `root` is canonical and exists.
     pub fn open(root: &Path) -> io::Result<RealDisk> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let opened = rustix::fs::open(root, flags, Mode::empty());
-        let name = root.display().to_string();
-        Ok(RealDisk {
-            root: opened.map_err(|e| failed(&name, "open", e.into()))?,
-            path: root.to_owned(),
-        })
+        Ok(RealDisk { root: Folder::open(root)?, path: root.to_owned() })
     }
 
     /// The state root.
@@ -59,32 +54,8 @@ impl RealDisk {
     /// looks sees all of it or what was there before.
     pub(crate) fn keep(&self, folder: &str, name: &str, bytes: &[u8]) -> io::Result<()> {
         self.ensure_home()?;
-        let home = open_directory(&self.root, HOME, HOME)?;
-        let shown = format!("{HOME}/{folder}");
-        make_directory(&home, folder, &shown)?;
-        rustix::fs::fsync(&home)?;
-        let folder = open_directory(&home, folder, &shown)?;
-        let shown = format!("{shown}/{name}");
-        let tmp = format!(".{name}.{}", std::process::id());
-        let written = || -> io::Result<()> {
-            match rustix::fs::unlinkat(&folder, &tmp, AtFlags::empty()) {
-                Ok(()) | Err(Errno::NOENT) => {}
-                Err(e) => return Err(e.into()),
-            }
-            let flags =
-                OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let created = rustix::fs::openat(&folder, &tmp, flags, Mode::from_raw_mode(0o600))?;
-            let mut created = fs::File::from(created);
-            created.write_all(bytes)?;
-            created.sync_all()?;
-            // A rename replaces a link; it does not follow it.
-            rustix::fs::renameat(&folder, &tmp, &folder, name)?;
-            Ok(rustix::fs::fsync(&folder)?)
-        }();
-        written.map_err(|e| {
-            let _ = rustix::fs::unlinkat(&folder, &tmp, AtFlags::empty());
-            failed(&shown, "write", e)
-        })
+        let folder = self.root.make_private(HOME)?.make(folder)?;
+        folder.replace(name, bytes)
     }
 
     /// What [`keep`](Self::keep) kept; `None` if nothing. Not more than `max_bytes`.
@@ -94,69 +65,43 @@ impl RealDisk {
         name: &str,
         max_bytes: u64,
     ) -> io::Result<Option<Vec<u8>>> {
-        let read = || -> io::Result<Option<Vec<u8>>> {
-            let home = open_directory(&self.root, HOME, HOME)?;
-            let shown = format!("{HOME}/{folder}");
-            let folder = open_directory(&home, folder, &shown)?;
-            let shown = format!("{shown}/{name}");
-            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-            let Some(stat) = stat_at(&folder, name, &shown)? else { return Ok(None) };
-            if let Some(what) = intruder(stat.st_mode, FileType::RegularFile) {
-                return Err(intruded(&shown, what));
-            }
-            let opened = rustix::fs::openat(&folder, name, flags, Mode::empty())
-                .map_err(|e| failed(&shown, "open", e.into()))?;
-            let mut bytes = Vec::new();
-            fs::File::from(opened)
-                .take(max_bytes)
-                .read_to_end(&mut bytes)
-                .map_err(|e| failed(&shown, "read", e))?;
-            Ok(Some(bytes))
-        };
-        match read() {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-            read => read,
-        }
+        let Some(home) = self.root.child(HOME)? else { return Ok(None) };
+        let Some(folder) = home.child(folder)? else { return Ok(None) };
+        let Some(opened) = folder.open_to_read(name)? else { return Ok(None) };
+        let mut bytes = Vec::new();
+        let read = opened.take(max_bytes).read_to_end(&mut bytes);
+        read.map_err(|e| failed(&folder.shown(name), "read", e))?;
+        Ok(Some(bytes))
     }
 
     /// Makes an empty `.harness/<name>`, durable, unless it is there. It is its owner's only.
     pub(crate) fn make_private(&self, name: &str) -> io::Result<()> {
         self.ensure_home()?;
-        let home = open_directory(&self.root, HOME, HOME)?;
-        let shown = format!("{HOME}/{name}");
-        self.has(name)?;
-        let flags =
-            OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let home = self.root.make_private(HOME)?;
+        let opened = home.open_to_lock(name)?;
+        // One that was there already kept its mode.
         let private = Mode::from_raw_mode(0o600);
-        let made = || -> io::Result<()> {
-            let opened = rustix::fs::openat(&home, name, flags, private)?;
-            // One that was there already kept its mode.
-            rustix::fs::fchmod(&opened, private)?;
-            Ok(rustix::fs::fsync(&home)?)
-        };
-        made().map_err(|e| failed(&shown, "make", e))
+        rustix::fs::fchmod(&opened, private)
+            .map_err(|e| failed(&home.shown(name), "make", e.into()))?;
+        home.sync()
     }
 
     /// Whether there is a regular file `.harness/<name>`. Anything else there is an error.
     pub(crate) fn has(&self, name: &str) -> io::Result<bool> {
-        let shown = format!("{HOME}/{name}");
-        let home = match open_directory(&self.root, HOME, HOME) {
-            Ok(home) => home,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
-            Err(e) => return Err(e),
-        };
-        let Some(stat) = stat_at(&home, name, &shown)? else { return Ok(false) };
-        match intruder(stat.st_mode, FileType::RegularFile) {
-            Some(what) => Err(intruded(&shown, what)),
-            None => Ok(true),
+        match self.root.child(HOME)? {
+            Some(home) => home.has(name),
+            None => Ok(false),
         }
     }
 
     /// Runs `act` with the directory of `file`.
-    fn within<T>(&self, file: File, act: impl FnOnce(&OwnedFd) -> io::Result<T>) -> io::Result<T> {
+    fn within<T>(&self, file: File, act: impl FnOnce(&Folder) -> io::Result<T>) -> io::Result<T> {
         match file.place() {
             Place::Root => act(&self.root),
-            Place::Home => act(&open_directory(&self.root, HOME, HOME)?),
+            Place::Home => {
+                let missing = || failed(HOME, "open", io::ErrorKind::NotFound.into());
+                act(&self.root.child(HOME)?.ok_or_else(missing)?)
+            }
         }
     }
 
@@ -175,21 +120,8 @@ impl RealDisk {
         }
     }
 
-    /// Opens a regular file. It is looked at before (opening a device can act on it) and after
-    /// (it may have been swapped); `O_NONBLOCK` keeps a pipe swapped in between from hanging us,
-    /// and means nothing to a regular file.
     fn open_file(&self, file: File, flags: OFlags, mode: Mode) -> io::Result<fs::File> {
-        self.stat(file)?;
-        let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let opened = self.within(file, |dir| {
-            rustix::fs::openat(dir, file.name(), flags, mode)
-                .map_err(|e| failed(file.path(), "open", e.into()))
-        })?;
-        let stat = rustix::fs::fstat(&opened)?;
-        match intruder(stat.st_mode, FileType::RegularFile) {
-            Some(what) => Err(intruded(file.path(), what)),
-            None => Ok(fs::File::from(opened)),
-        }
+        self.within(file, |dir| dir.open_file(file.name(), flags, mode))
     }
 
     pub(crate) fn open_to_read(&self, file: File) -> io::Result<Option<fs::File>> {
@@ -329,8 +261,12 @@ impl Disk for RealDisk {
     }
 
     fn append(&self, file: File, bytes: &[u8]) -> io::Result<()> {
-        let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE;
-        let mut opened = self.open_file(file, flags, Mode::from_raw_mode(0o644))?;
+        let flags = OFlags::RDWR | OFlags::APPEND;
+        let mode = Mode::from_raw_mode(0o644);
+        let mut opened = self.within(file, |dir| {
+            let opened = dir.open_file(file.name(), flags | OFlags::CREATE, mode)?;
+            sole(dir, file.name(), file.path(), opened, flags)
+        })?;
         let start = opened.metadata()?.size();
         let mut written = 0;
         while written < bytes.len() {
@@ -427,14 +363,15 @@ fn take_back(opened: &fs::File, start: u64, written: u64) {
     }
 }
 
-fn make_directory(parent: &OwnedFd, name: &str, shown: &str) -> io::Result<()> {
+fn make_directory(parent: impl AsFd, name: &str, shown: &str) -> io::Result<()> {
     match rustix::fs::mkdirat(parent, name, Mode::from_raw_mode(0o700)) {
         Ok(()) | Err(Errno::EXIST) => Ok(()),
         Err(e) => Err(failed(shown, "make", e.into())),
     }
 }
 
-pub(crate) fn open_directory(parent: &OwnedFd, name: &str, shown: &str) -> io::Result<OwnedFd> {
+pub(crate) fn open_directory(parent: impl AsFd, name: &str, shown: &str) -> io::Result<OwnedFd> {
+    let parent = parent.as_fd();
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     rustix::fs::openat(parent, name, flags, Mode::empty()).map_err(|e| {
         let found = stat_at(parent, name, shown).ok().flatten();
@@ -445,7 +382,7 @@ pub(crate) fn open_directory(parent: &OwnedFd, name: &str, shown: &str) -> io::R
     })
 }
 
-pub(crate) fn stat_at(dir: &OwnedFd, name: &str, shown: &str) -> io::Result<Option<Stat>> {
+pub(crate) fn stat_at(dir: impl AsFd, name: &str, shown: &str) -> io::Result<Option<Stat>> {
     match rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => Ok(Some(stat)),
         Err(Errno::NOENT) => Ok(None),

@@ -178,14 +178,15 @@ fn script_stands(life: Life, signed_at: Option<SystemTime>) -> Standing {
 /// The error for what is not a `wanted` of ours.
 pub(super) fn refuse(path: &Path, stat: &Stat, wanted: FileType) -> Result<(), LockError> {
     let found = FileType::from_raw_mode(stat.st_mode);
-    let obstacle = if found == FileType::Symlink {
+    // The owner first: what another user put there is not ours to remove, whatever it is.
+    let obstacle = if stat.st_uid != rustix::process::geteuid().as_raw() {
+        Obstacle::Foreign { uid: stat.st_uid }
+    } else if found == FileType::Symlink {
         Obstacle::Symlink
     } else if found != wanted && wanted == FileType::Directory {
         Obstacle::NotADirectory
     } else if found != wanted {
         Obstacle::NotAFile
-    } else if stat.st_uid != rustix::process::geteuid().as_raw() {
-        Obstacle::Foreign { uid: stat.st_uid }
     } else {
         return Ok(());
     };

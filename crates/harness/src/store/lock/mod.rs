@@ -12,9 +12,11 @@ pub(crate) mod process;
 mod turnstile;
 
 use std::{
+    collections::BTreeSet,
     fmt, fs, io,
     os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -47,6 +49,13 @@ pub enum Warning {
         /// The dead process.
         pid: Option<u32>,
     },
+    /// Another user put something in the place of the lock. Told once by a process.
+    Squatted {
+        /// Where it stands.
+        path: PathBuf,
+        /// That user.
+        uid: u32,
+    },
 }
 
 impl fmt::Display for Warning {
@@ -56,6 +65,12 @@ impl fmt::Display for Warning {
                 write!(f, "Removed stale lock from pid={pid}")
             }
             Warning::Reclaimed { pid: None } => f.write_str("Removed stale lock"),
+            Warning::Squatted { path, uid } => write!(
+                f,
+                "the lock {} belongs to another user (uid={uid}), so that .harness/lock alone keeps \
+                 others out; scripts that lock by mkdir can not work here until it is removed",
+                path.display()
+            ),
         }
     }
 }
@@ -150,7 +165,8 @@ pub struct StateLock {
     // Fields are dropped in this order: the lock taken last goes first, so that the next holder of
     // the directory finds the other lock free.
     _ledger: fs::File,
-    directory: DirectoryLock,
+    /// `None` where another user is in its place.
+    directory: Option<DirectoryLock>,
 }
 
 impl StateLock {
@@ -159,8 +175,18 @@ impl StateLock {
         let root = fs::canonicalize(root).map_err(|e| io_error("find", root, e))?;
         let disk = RealDisk::open(&root).map_err(LockError::Disk)?;
         let started = Instant::now();
-        let Acquired { guard: directory, warnings } = DirectoryLock::acquire(&root, wait)?;
+        let (directory, warnings) = match DirectoryLock::acquire(&root, wait) {
+            Ok(Acquired { guard, warnings }) => (Some(guard), warnings),
+            // Anybody can do that, and in /tmp nobody but them or root can undo it.
+            Err(LockError::Refused { path, obstacle: Obstacle::Foreign { uid } }) => (
+                None,
+                first_time(&root).then_some(Warning::Squatted { path, uid }).into_iter().collect(),
+            ),
+            Err(other) => return Err(other),
+        };
         let deadline = match wait {
+            // Without the directory this is the lock, and whoever has it may be about to hand it over.
+            Wait::No if directory.is_none() => Instant::now() + SETTLE,
             // Somebody on this machine who gave up waiting may hold it for a moment.
             Wait::No => Instant::now() + SETTLE / 10,
             Wait::For(budget) => started + budget,
@@ -171,6 +197,7 @@ impl StateLock {
             Some(ledger) => {
                 Ok(Acquired { guard: StateLock { _ledger: ledger, directory }, warnings })
             }
+            None if directory.is_none() => Err(LockError::Busy { pid: None, host: None }),
             None => Err(LockError::Unseen { root }),
         }
     }
@@ -179,8 +206,14 @@ impl StateLock {
     /// take it away from a live holder. To be asked right before a commit.
     #[must_use]
     pub fn still_held(&self) -> bool {
-        self.directory.still_held()
+        self.directory.as_ref().is_none_or(DirectoryLock::still_held)
     }
+}
+
+/// Whether this process has not told it of this root yet.
+fn first_time(root: &Path) -> bool {
+    static TOLD: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+    TOLD.lock().unwrap_or_else(PoisonError::into_inner).insert(root.to_owned())
 }
 
 /// The 16 hexadecimal digits that stand for a state root in `/tmp`. `root` is canonical.

@@ -59,7 +59,9 @@ impl RunStore {
     /// As [`open`](Self::open), with the time that other writers get to finish.
     pub fn open_within(root: &Path, busy_seconds: u64) -> Result<RunStore, RunStoreError> {
         let root = root.canonicalize()?;
-        RealDisk::open(&root)?.make_private(NAME)?;
+        let disk = RealDisk::open(&root)?;
+        disk.make_private(NAME)?;
+        refuse_others(&disk)?;
         let path = root.join(DATABASE);
         let failed = |error| error_of(&path, busy_seconds, "open", error);
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE;
@@ -77,9 +79,11 @@ impl RunStore {
     /// Opens it to read. `None` where nothing was ever recorded. Makes, migrates and repairs nothing.
     pub fn look(root: &Path) -> Result<Option<RunStore>, RunStoreError> {
         let root = root.canonicalize()?;
-        if !RealDisk::open(&root)?.has(NAME)? {
+        let disk = RealDisk::open(&root)?;
+        if !disk.has(NAME)? {
             return Ok(None);
         }
+        refuse_others(&disk)?;
         let path = root.join(DATABASE);
         let failed = |error| error_of(&path, LOOK_BUSY_SECONDS, "read", error);
         let open = Open::to_read(&path).map_err(failed)?;
@@ -259,6 +263,14 @@ impl Stamp {
             changed: (found.ctime(), found.ctime_nsec()),
         })
     }
+}
+
+/// SQLite opens these by their names; a pipe among them would hang it.
+fn refuse_others(disk: &RealDisk) -> Result<(), RunStoreError> {
+    for ending in ["-wal", "-shm", "-journal"] {
+        disk.has(&format!("{NAME}{ending}"))?;
+    }
+    Ok(())
 }
 
 /// With `immutable`, SQLite opens this one file and takes no lock.

@@ -1,0 +1,25 @@
+//! What a check printed when it last failed, kept for the next attempt.
+
+use std::{io, path::Path};
+
+use harness::{core::TaskId, folder::Folder};
+
+const FOLDER: &str = ".harness/failures";
+/// Ours are far smaller.
+const BYTES_MAX: u64 = 1024 * 1024;
+
+fn name(task: &TaskId) -> String {
+    format!("{task}.log")
+}
+
+/// `None` where there is none.
+pub(super) fn of(root: &Path, task: &TaskId) -> io::Result<Option<String>> {
+    let Some(folder) = Folder::find(&root.join(FOLDER))? else { return Ok(None) };
+    let bytes = folder.read_small(&name(task), BYTES_MAX)?;
+    Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+}
+
+/// Replaced as a whole, so that no attempt reads half of it.
+pub(super) fn keep(root: &Path, task: &TaskId, output: &str) -> io::Result<()> {
+    Folder::ours(&root.join(FOLDER))?.put(&name(task), output.as_bytes())
+}
