@@ -288,7 +288,8 @@ impl<C: Clerk> Judged<'_, C> {
         let workspace = clerk.workspace(&self.directory())?;
         let (branch, worktree) = (None, workspace.top_level().to_owned());
         let untracked = self.task.base_untracked.clone();
-        let base = Base { commit, branch, untracked, worktree, epoch: self.task.epoch };
+        let (epoch, claimed_at) = (self.task.epoch, self.task.claimed_at);
+        let base = Base { commit, branch, untracked, worktree, epoch, claimed_at };
         let files = protected.among(&workspace.touched(&base)?);
         let told = protect::touched(&files);
         match protected.on_touch() {

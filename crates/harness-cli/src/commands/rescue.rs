@@ -175,6 +175,7 @@ impl From<WorkspaceError> for Failure {
             WorkspaceError::NoSuchCommit { .. }
             | WorkspaceError::WrongWorktree { .. }
             | WorkspaceError::NotDescendant { .. }
+            | WorkspaceError::HeadMoved { .. }
             | WorkspaceError::Git { .. } => Self::error(text),
         }
     }

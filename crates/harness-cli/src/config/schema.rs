@@ -114,20 +114,6 @@ pub(crate) struct Validation {
     pub(crate) baseline: bool,
 }
 
-/// Who may change the ledger
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct Tasks {
-    /// Whether agents of a run may add tasks; those are marked with `added_by`
-    pub(crate) agents_may_add: bool,
-}
-
-impl Default for Tasks {
-    fn default() -> Self {
-        Self { agents_may_add: true }
-    }
-}
-
 /// How harness uses git
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -140,6 +126,20 @@ pub(crate) struct Git {
 impl Default for Git {
     fn default() -> Self {
         Self { mark: true }
+    }
+}
+
+/// Who may change the ledger
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Tasks {
+    /// Whether agents of a run may add tasks; those are marked with `added_by`
+    pub(crate) agents_may_add: bool,
+}
+
+impl Default for Tasks {
+    fn default() -> Self {
+        Self { agents_may_add: true }
     }
 }
 

@@ -3,6 +3,7 @@
 //! The model lies behind an `Arc`, so it survives a simulated crash as a disk would. What may go
 //! wrong in a real repository but is no step of ours (filters, locks, links) is not modelled.
 
+mod candidate;
 mod model;
 mod rescue;
 mod undo;
@@ -16,8 +17,8 @@ use std::{
 };
 
 use harness::workspace::{
-    Base, Checkout, Evidence, OwnFiles, Rescue, RolledBack, Status, Undone, Workspace,
-    WorkspaceError,
+    Base, Candidate, Checkout, Evidence, OwnFiles, Rescue, RolledBack, Settled, Status, Undone,
+    Workspace, WorkspaceError,
 };
 use harness_core::{CommitId, TaskId, Timestamp, TreeId};
 
@@ -53,18 +54,20 @@ pub struct SimGit {
     hook: Hook,
     own: OwnFiles,
     top_level: PathBuf,
+    /// The last candidate of this process, and where HEAD was then.
+    known: Arc<Mutex<Option<(TreeId, CommitId)>>>,
 }
 
 impl SimGit {
     pub fn new(hook: Hook) -> Self {
         let top_level = PathBuf::from("/sim");
         let own = OwnFiles::new(&top_level, &top_level);
-        Self { model: Arc::default(), hook, own, top_level }
+        Self { model: Arc::default(), hook, own, top_level, known: Arc::default() }
     }
 
     /// The same repository, seen by a process with another fate.
     pub fn with_hook(&self, hook: Hook) -> Self {
-        Self { hook, ..self.clone() }
+        Self { hook, known: Arc::default(), ..self.clone() }
     }
 
     pub(crate) fn model(&self) -> MutexGuard<'_, Model> {
@@ -214,7 +217,7 @@ impl Workspace for SimGit {
             Some(tree)
         };
         let worktree = self.top_level.clone();
-        Ok(Base { commit, branch, untracked, worktree, epoch: None })
+        Ok(Base { commit, branch, untracked, worktree, epoch: None, claimed_at: None })
     }
 
     fn tree(&self) -> Result<TreeId, WorkspaceError> {
@@ -286,23 +289,42 @@ impl Workspace for SimGit {
         Ok(Checkout::new(PathBuf::from("/sim-checkout").join(commit.as_str()), || ()))
     }
 
+    fn candidate(&self, base: &Base) -> Result<Candidate, WorkspaceError> {
+        let tree = self.know(base)?;
+        Ok(Candidate { tree, hidden: self.hidden(base) })
+    }
+
+    fn settle(&self, base: &Base, before: &TreeId) -> Result<Settled, WorkspaceError> {
+        self.settled(base, before)
+    }
+
+    fn put_back(&self, base: &Base, tree: &TreeId) -> Result<Vec<String>, WorkspaceError> {
+        self.make(base, tree)
+    }
+
+    fn commit_tree(
+        &self,
+        base: &Base,
+        tree: &TreeId,
+        message: &str,
+    ) -> Result<CommitId, WorkspaceError> {
+        self.right_place(base)?;
+        let head = self.head()?;
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some((_, from)) = known.filter(|(known, at)| known == tree && *at != head) {
+            return Err(WorkspaceError::HeadMoved { from });
+        }
+        let files = self.model().trees.get(tree).cloned().unwrap_or_default();
+        let commit = self.commit_files(base, head, files, message)?;
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        Ok(commit)
+    }
+
     fn commit(&self, base: &Base, message: &str) -> Result<CommitId, WorkspaceError> {
         self.right_place(base)?;
         let head = self.head()?;
         let files = self.files_to_commit(base);
-        self.claim_branch_for(base, &head)?;
-        let commit = if self.model().files_of(&head) == files {
-            head
-        } else {
-            let commit = self.op("commit object", |model| {
-                model.add_commit(vec![head], files.clone(), message, None)
-            })??;
-            let tip = commit.clone();
-            self.op("commit ref", |model| model.set_head(tip))?;
-            commit
-        };
-        self.op("commit index", |model| model.index = files)?;
-        Ok(commit)
+        self.commit_files(base, head, files, message)
     }
 
     fn rescue(

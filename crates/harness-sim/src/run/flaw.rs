@@ -5,7 +5,10 @@ use std::{path::Path, sync::Arc};
 use harness::{
     clock::Clock as _,
     store::{MemoryRuns, RunStoreError, Runs},
-    workspace::{Base, Checkout, Evidence, Rescue, RolledBack, Status, Workspace, WorkspaceError},
+    workspace::{
+        Base, Candidate, Checkout, Evidence, Rescue, RolledBack, Settled, Status, Workspace,
+        WorkspaceError,
+    },
 };
 use harness_core::{
     CommitId, Epoch, Iteration, Refusal, Reply, Run, RunId, TaskId, Timestamp, TreeId,
@@ -206,6 +209,31 @@ impl Workspace for FlawedGit {
     ) -> Result<Evidence, WorkspaceError> {
         self.stage.in_turn();
         self.git.evidence(task, base, claimed_at)
+    }
+
+    fn candidate(&self, base: &Base) -> Result<Candidate, WorkspaceError> {
+        self.stage.in_turn();
+        self.git.candidate(base)
+    }
+
+    fn settle(&self, base: &Base, before: &TreeId) -> Result<Settled, WorkspaceError> {
+        self.stage.in_turn();
+        self.git.settle(base, before)
+    }
+
+    fn put_back(&self, base: &Base, tree: &TreeId) -> Result<Vec<String>, WorkspaceError> {
+        self.stage.in_turn();
+        self.git.put_back(base, tree)
+    }
+
+    fn commit_tree(
+        &self,
+        base: &Base,
+        tree: &TreeId,
+        message: &str,
+    ) -> Result<CommitId, WorkspaceError> {
+        self.stage.in_turn();
+        self.git.commit_tree(base, tree, message)
     }
 
     fn commit(&self, base: &Base, message: &str) -> Result<CommitId, WorkspaceError> {

@@ -150,6 +150,7 @@ impl Tools {
                 .as_ref()
                 .map_or_else(|| self.workspace.top_level().to_owned(), PathBuf::from),
             epoch: task.epoch,
+            claimed_at: task.claimed_at,
         })
     }
 

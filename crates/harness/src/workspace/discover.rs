@@ -1,11 +1,16 @@
 //! Finds the repository, and is the real [`Workspace`].
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use harness_core::{CommitId, TaskId, Timestamp, TreeId};
 
 use super::{
-    Base, Checkout, Evidence, Overview, Rescue, RolledBack, Status, Workspace, WorkspaceError,
+    Base, Candidate, Checkout, Evidence, Overview, Rescue, RolledBack, Settled, Status, Workspace,
+    WorkspaceError,
+    candidate::{self, Known},
     checkout, commit, evidence,
     filter::{self, Filters},
     git::{Access, Call, Git, failed},
@@ -22,6 +27,8 @@ pub struct GitWorkspace {
     git: Git,
     own: OwnFiles,
     filters: Filters,
+    /// The last candidate, for a cheap second look; clones share it.
+    known: Arc<Mutex<Option<Known>>>,
 }
 
 impl GitWorkspace {
@@ -33,7 +40,7 @@ impl GitWorkspace {
     ) -> Result<Self, WorkspaceError> {
         let git = repository(directory)?;
         let own = OwnFiles::new(&git.top_level, &state_root.canonicalize()?);
-        Ok(Self { git, own, filters })
+        Ok(Self { git, own, filters, known: Arc::default() })
     }
 
     /// The name that commits of the user carry; `None` where git knows none.
@@ -50,6 +57,10 @@ impl GitWorkspace {
         let unmerged = look.changed.iter().filter(|c| c.staged == Staged::Unmerged).count();
         let changed = look.changed.len();
         Ok(Overview { head: look.head, branch: look.branch, changed, unmerged })
+    }
+
+    fn known(&self) -> MutexGuard<'_, Option<Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Git with those filters silenced that are configured now and must not run.
@@ -123,7 +134,7 @@ impl Workspace for GitWorkspace {
         let commit = look.commit()?;
         let untracked = untracked::record(&git, &self.own, task, &look)?;
         let (branch, worktree) = (look.branch, git.top_level);
-        Ok(Base { commit, branch, untracked, worktree, epoch: None })
+        Ok(Base { commit, branch, untracked, worktree, epoch: None, claimed_at: None })
     }
 
     fn tree(&self) -> Result<TreeId, WorkspaceError> {
@@ -154,7 +165,48 @@ impl Workspace for GitWorkspace {
     }
 
     fn commit(&self, base: &Base, message: &str) -> Result<CommitId, WorkspaceError> {
-        commit::commit(&self.git()?, &self.own, base, message)
+        let git = self.git()?;
+        commit::refuse_before_commit(&git, base)?;
+        let look = Look::take(&git, &self.own)?;
+        let (known, _) = Known::take(&git, &self.own, base, look)?;
+        commit::commit(&git, base, &known.look, &known.tree, message)
+    }
+
+    fn candidate(&self, base: &Base) -> Result<Candidate, WorkspaceError> {
+        let (known, candidate) = candidate::candidate(&self.git()?, &self.own, base)?;
+        *self.known() = Some(known);
+        Ok(candidate)
+    }
+
+    fn settle(&self, base: &Base, before: &TreeId) -> Result<Settled, WorkspaceError> {
+        let last = self.known().clone();
+        let git = self.git()?;
+        let (known, settled) = candidate::settle(&git, &self.own, base, before, last.as_ref())?;
+        *self.known() = Some(known);
+        Ok(settled)
+    }
+
+    fn put_back(&self, base: &Base, tree: &TreeId) -> Result<Vec<String>, WorkspaceError> {
+        let (known, files) = candidate::put_back(&self.git()?, &self.own, base, tree)?;
+        *self.known() = Some(known);
+        Ok(files)
+    }
+
+    fn commit_tree(
+        &self,
+        base: &Base,
+        tree: &TreeId,
+        message: &str,
+    ) -> Result<CommitId, WorkspaceError> {
+        let git = self.git()?;
+        let known = self.known().clone().filter(|known| known.tree == *tree);
+        let look = match known {
+            Some(known) => known.look,
+            None => Look::take(&git, &self.own)?,
+        };
+        let commit = commit::commit(&git, base, &look, tree, message)?;
+        *self.known() = None;
+        Ok(commit)
     }
 
     fn rescue(

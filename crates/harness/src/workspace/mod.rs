@@ -3,6 +3,7 @@
 //! Every method can be repeated: a crash may come after any step, and recovery calls the same
 //! methods again. Nothing here decides whether a task passed or failed.
 
+mod candidate;
 mod checkout;
 mod commit;
 mod discover;
@@ -10,6 +11,7 @@ mod evidence;
 mod filter;
 mod git;
 pub mod glance;
+mod hidden;
 mod history;
 mod index;
 mod mark;
@@ -54,6 +56,30 @@ pub struct Base {
     pub worktree: PathBuf,
     /// The claim that started there; `None` before it is made. Commits carry it in their mark.
     pub epoch: Option<Epoch>,
+    /// When that claim was made.
+    pub claimed_at: Option<Timestamp>,
+}
+
+/// What would be committed now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    /// Exactly the tree that the commit would have.
+    pub tree: TreeId,
+    /// Work that no commit can hold: in a nested repository, a submodule, an untracked file from
+    /// before the claim; and, where nothing else was done, in an ignored file.
+    pub hidden: Vec<String>,
+}
+
+/// What a check made of the tree that it began with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settled {
+    /// The candidate now.
+    pub tree: TreeId,
+    /// Files of the tree that the check changed or removed; sorted.
+    pub changed: Vec<String>,
+    /// HEAD moved meanwhile, perhaps by somebody else: nothing was removed, and what is there has to
+    /// be judged again.
+    pub moved: bool,
 }
 
 /// What is in the work tree that no commit holds. Ours and ignored files aside.
@@ -181,6 +207,27 @@ pub trait Workspace: Send + Sync {
     /// A clean checkout of a commit, outside of the work tree; gone when it is dropped.
     fn checkout(&self, commit: &CommitId) -> Result<Checkout, WorkspaceError>;
 
+    /// The tree that [`Workspace::commit`] would commit now.
+    fn candidate(&self, base: &Base) -> Result<Candidate, WorkspaceError>;
+
+    /// What became of `before`, a candidate, while a check ran. Files that are new since are
+    /// removed; ignored ones stay.
+    fn settle(&self, base: &Base, before: &TreeId) -> Result<Settled, WorkspaceError>;
+
+    /// Makes the files that would be committed those of `tree`. Returns the ones that differed,
+    /// sorted.
+    fn put_back(&self, base: &Base, tree: &TreeId) -> Result<Vec<String>, WorkspaceError>;
+
+    /// Commits `tree`, the candidate that [`Workspace::candidate`], [`Workspace::settle`] or
+    /// [`Workspace::put_back`] came to last, as [`Workspace::commit`] does. If HEAD moved since, the
+    /// answer is [`WorkspaceError::HeadMoved`].
+    fn commit_tree(
+        &self,
+        base: &Base,
+        tree: &TreeId,
+        message: &str,
+    ) -> Result<CommitId, WorkspaceError>;
+
     /// Commits everything the agent left, but neither our files nor untracked files from before
     /// the claim. Nothing to commit: no commit, HEAD is returned. HEAD on another branch that
     /// descends from the base: the claimed branch is moved to it and checked out again.
@@ -265,6 +312,12 @@ pub enum WorkspaceError {
         found: String,
         /// What the claim started from.
         base: CommitId,
+    },
+    /// Somebody committed since the tree was computed that should be committed.
+    #[error("HEAD is not at {from} any more")]
+    HeadMoved {
+        /// Where it was.
+        from: CommitId,
     },
     /// Commits of the attempt lie below commits of others and do not revert cleanly.
     #[error("{what}")]
