@@ -118,7 +118,7 @@ fn agents_may_be_kept_from_adding_tasks() {
     env.write("harness.toml", "[tasks]\nagents_may_add = false\n");
     env.git(["add", "harness.toml"]);
     env.git(["commit", "--quiet", "--message", "settings"]);
-    env.run(["trust"]).success();
+    env.run(["trust", "--yes"]).success();
     agent_that_tries(&env, &["harness add found"], "true");
     env.run(["run", "--agent", "shell"]);
     assert_eq!(said(&env), format!("Error: only the operator may add a task\n{HINT}\nexit 1\n"));
@@ -194,7 +194,7 @@ fn a_worker_in_a_session_of_an_agent_works_but_does_not_judge() {
             (&["task", "release", "task-001"], "release a claim"),
             (&["task", "complete", "--force", "--id", "task-001"], "complete a task by force"),
             (&["plan", "reset", "--yes"], "reset the plan"),
-            (&["trust"], "change what is trusted"),
+            (&["trust", "--yes"], "change what is trusted"),
         ] {
             let refused = format!("Error: only the operator may {what}");
             env.run(args).code(1).stderr_contains(&refused).stderr_contains(HINT);
