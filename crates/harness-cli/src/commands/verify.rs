@@ -7,7 +7,9 @@ use harness::{
     shell::{Cancel, SystemShell},
     workspace::{GitWorkspace, WorkspaceError},
 };
-use harness_core::{Ledger, Receipt, Task, TaskId, check::Verdict, task::Status};
+use harness_core::{
+    Ledger, Receipt, Task, TaskId, check::Verdict, task::Status, variables::Variables,
+};
 use serde::Serialize;
 use serde_json::json;
 
@@ -162,13 +164,5 @@ impl Verified {
 
 /// As the check found it when it passed.
 fn environment(root: &StateRoot, receipt: &Receipt) -> Vec<(String, String)> {
-    [
-        ("HARNESS_STATE_ROOT", root.path().display().to_string()),
-        ("HARNESS_TASK_ID", receipt.task.to_string()),
-        ("HARNESS_EPOCH", receipt.epoch.to_string()),
-        ("HARNESS_ATTEMPT", receipt.attempt.to_string()),
-        ("HARNESS_WORKER_ID", receipt.worker.to_string()),
-    ]
-    .map(|(name, value)| (name.to_owned(), value))
-    .into()
+    Variables::of_root(root.path().display()).receipt(receipt).list()
 }

@@ -26,6 +26,10 @@ pub enum Flaw {
     None,
     /// What a check says is not looked at.
     EveryCheckPasses,
+    /// What a check says about the work of a client is not looked at.
+    BelievesClients,
+    /// A completion is recorded without its receipt.
+    SkipsReceipt,
     /// A rollback saves nothing.
     NoRescue,
     /// A rollback does not put the user's untracked files back.

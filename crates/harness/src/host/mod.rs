@@ -5,6 +5,7 @@
 //! blocking [`client`]. Everything that is asked for becomes a command of the core; nothing is decided
 //! here.
 
+mod claim_rules;
 pub mod client;
 mod daemon;
 mod desk;
@@ -20,6 +21,7 @@ mod told;
 mod verbs;
 pub mod wire;
 
+pub use claim_rules::ClaimRules;
 pub use daemon::{Daemon, Ended, Settings, Surroundings, serve_alone};
 pub use desk::{AtWork, Desk};
 pub use server::{Duty, Host, Server, serve};

@@ -40,7 +40,7 @@ pub use self::{
     own::OwnFiles,
 };
 
-use harness_core::{CommitId, Epoch, TaskId, Timestamp, TreeId};
+use harness_core::{CommitId, Epoch, Task, TaskId, Timestamp, TreeId};
 
 /// What a claim records about the tree that it starts from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,6 +80,21 @@ pub struct Settled {
     /// HEAD moved meanwhile, perhaps by somebody else: nothing was removed, and what is there has to
     /// be judged again.
     pub moved: bool,
+}
+
+impl Base {
+    /// What the claim of `task` recorded; `None` where it recorded no commit. A claim that names no
+    /// work tree was made in the one at `top_level`.
+    pub fn of_claim(task: &Task, top_level: &Path) -> Option<Self> {
+        Some(Self {
+            commit: task.started_at_commit.clone()?,
+            branch: task.branch.clone(),
+            untracked: task.base_untracked.clone(),
+            worktree: task.worktree.as_ref().map_or_else(|| top_level.to_owned(), PathBuf::from),
+            epoch: task.epoch,
+            claimed_at: task.claimed_at,
+        })
+    }
 }
 
 /// What is in the work tree that no commit holds. Ours and ignored files aside.

@@ -25,6 +25,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::{Args, Invocation};
 use crate::{
+    commands::task::by_files::claim_rules,
     config::{self, Overrides},
     environment::Environment,
     exit::ExitCode,
@@ -147,6 +148,7 @@ fn surroundings(env: &Environment, root: &StateRoot) -> Surroundings {
             let (env, root) = &may_run;
             Ok(trust::require_silently(env, root)?)
         }),
+        claims: claim_rules(env, root).ok(),
         made: Box::new(move || Trust::grant_made(&made.0, &made.1, &WouldRun::default())),
         warn: Box::new(warn),
     }
