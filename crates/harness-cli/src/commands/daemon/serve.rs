@@ -100,7 +100,7 @@ pub(super) fn serve(
     match ended {
         Ended::Asked => {}
         Ended::Idle => say("nobody needed it: ended"),
-        Ended::Lost => say("its socket was taken away: ended"),
+        Ended::Lost => say("its socket or its root was taken away: ended"),
     }
     Ok(ExitCode::Done)
 }

@@ -2,7 +2,9 @@
 //! work.
 
 mod commits;
+mod floods;
 mod hooks;
+mod hosts;
 mod links;
 mod processes;
 mod roles;
