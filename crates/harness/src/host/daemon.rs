@@ -1,10 +1,10 @@
 //! The host that stands alone: it takes plans in, gives tasks out and checks what comes back.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     future::Future,
     io,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -12,13 +12,14 @@ use std::{
     time::Duration,
 };
 
-use harness_core::{CommitId, Fact, TaskId, TreeId, machine::attempt::Rules};
+use harness_core::{CommitId, Fact, TaskId, Timestamp, TreeId, WorkerId, machine::attempt::Rules};
 use tokio::sync::{OwnedMutexGuard, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::{
     server::{Host, Server, serve},
     socket::Bound,
+    vigil::Vigil,
     wire::Refused,
 };
 use crate::{clock::Clock, process::leftovers, store::lock::Wait, workspace::Filters};
@@ -60,6 +61,8 @@ pub struct Daemon {
     changed: watch::Sender<()>,
     trees: Mutex<Option<(CommitId, TreeId)>>,
     checking: Mutex<HashMap<TaskId, Arc<tokio::sync::Mutex<()>>>>,
+    /// What it gave out.
+    vigil: Vigil,
     /// The gate that was last tried: one at a time.
     pub(super) gate: tokio::sync::Mutex<Option<super::verbs::Tried>>,
 }
@@ -82,12 +85,14 @@ impl Daemon {
             changed: watch::Sender::new(()),
             trees: Mutex::default(),
             checking: Mutex::default(),
+            vigil: Vigil::default(),
             gate: tokio::sync::Mutex::default(),
         }
     }
 
     /// For the writer's `publish`: those who wait for a task look again.
     pub fn heard(&self, facts: &[Fact]) {
+        self.vigil.heard(facts);
         let of_holders = |fact: &Fact| {
             matches!(fact, Fact::Claimed { .. } | Fact::Renewed { .. } | Fact::Checkpointed { .. })
         };
@@ -98,6 +103,25 @@ impl Daemon {
 
     pub(super) fn changes(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
+    }
+
+    /// A worker has `task` until `expires_at`, whatever the clock will say.
+    pub(super) fn gave(
+        &self,
+        root: &Path,
+        task: &TaskId,
+        worker: &WorkerId,
+        expires_at: Option<Timestamp>,
+    ) {
+        if let Some(end) = expires_at {
+            let lease = Duration::from_secs(end.since(self.clock.now()));
+            self.vigil.watch(root, task, worker, lease);
+        }
+    }
+
+    /// The tasks that somebody has from it.
+    pub(super) fn given(&self) -> BTreeSet<TaskId> {
+        self.vigil.tasks()
     }
 
     pub(super) fn is_closing(&self) -> bool {
@@ -174,6 +198,7 @@ pub async fn serve_alone(
         () = asked => Ended::Asked,
         () = nobody_came(server.connections(), idle) => Ended::Idle,
         () = lost(&server) => Ended::Lost,
+        () = daemon.vigil.keep(|| _ = daemon.changed.send_replace(())) => Ended::Asked,
     };
     daemon.close();
     daemon.leaving.cancel();

@@ -18,6 +18,7 @@ pub mod socket;
 pub mod spawn;
 mod told;
 mod verbs;
+mod vigil;
 pub mod wire;
 
 pub use daemon::{Daemon, Ended, Settings, Surroundings, serve_alone};

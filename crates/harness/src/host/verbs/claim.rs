@@ -76,8 +76,13 @@ async fn once(
     if daemon.is_closing() {
         return Ok(None);
     }
+    let worker = claim.worker.clone();
     match host.writer.apply_async(Command::Claim(claim)).await {
-        Ok(Reply::Claimed(claimed)) => Ok(Some(claimed)),
+        Ok(Reply::Claimed(claimed)) => {
+            let task = &claimed.task;
+            daemon.gave(&host.root, &task.id, &worker, task.lease_expires_at);
+            Ok(Some(claimed))
+        }
         Ok(Reply::NothingToClaim) => Ok(None),
         Ok(other) => Err(format!("unexpected answer: {other:?}").into()),
         Err(WriterError::Store(why)) if matches!(*why, StoreError::NoLedger { .. }) => Ok(None),
