@@ -1,11 +1,11 @@
 //! Why a command did not do what was asked: said once, in one form, in one place.
 
-use std::{fmt, io, path::Path};
+use std::{fmt, io, path::Path, sync::Arc};
 
-use harness::{
-    completion::{Fault, NotDone},
-    host::wire::Refused,
-    store::disk::DiskError,
+use harness::{host::wire::Refused, store::disk::DiskError};
+use harness_core::{
+    command::Code,
+    machine::judge::{Fault, NotDone},
 };
 
 use crate::{
@@ -167,6 +167,22 @@ impl From<Fault> for Kind {
     }
 }
 
+impl From<harness::Error> for Failure {
+    fn from(error: harness::Error) -> Self {
+        match error {
+            harness::Error::Store(why) => why.into(),
+            harness::Error::Commit(why) => match Arc::try_unwrap(why) {
+                Ok(why) => why.into(),
+                Err(why) => Self::error(why.to_string()),
+            },
+            harness::Error::Runs(why) => why.into(),
+            harness::Error::Workspace(why) => why.into(),
+            harness::Error::Io(why) => why.into(),
+            other => Self::error(other.to_string()),
+        }
+    }
+}
+
 impl From<NotDone> for Failure {
     fn from(NotDone { fault, message, hints }: NotDone) -> Self {
         Self { kind: fault.into(), error: message, hints }
@@ -174,7 +190,7 @@ impl From<NotDone> for Failure {
 }
 
 impl From<Refused> for Failure {
-    fn from(Refused { message, fault, hints }: Refused) -> Self {
+    fn from(Refused { message, fault, hints, .. }: Refused) -> Self {
         // What the host stopped by itself nobody stopped here.
         let kind = if fault == Fault::Config { Kind::Config } else { Kind::Error };
         Self { kind, error: message, hints }
@@ -184,8 +200,12 @@ impl From<Refused> for Failure {
 /// For the wire.
 impl From<Failure> for Refused {
     fn from(Failure { kind, error, hints }: Failure) -> Self {
-        let fault = if kind == Kind::Config { Fault::Config } else { Fault::Request };
-        Self { message: error, fault, hints }
+        let (fault, code) = match kind {
+            Kind::Config => (Fault::Config, Code::Config),
+            Kind::Interrupted => (Fault::Request, Code::Stopped),
+            Kind::Error | Kind::Usage | Kind::OutputClosed => (Fault::Request, Code::Failed),
+        };
+        Self { message: error, code, fault, hints }
     }
 }
 

@@ -1,11 +1,16 @@
-//! Which state roots this user lets run things.
+//! Which state roots this user lets run things, and which things.
 //!
-//! A repository can not silently make a machine run things: its ledger, like its Makefile, came
-//! from somebody else. Trust is of a place (its canonical path, device and inode), so a directory
-//! that was replaced by another is not trusted, while later edits of the ledger do not end it. It
-//! is kept below `$XDG_STATE_HOME`, never in the repository, which could else bring its own.
+//! A repository cannot silently make a machine run things: its ledger, like its Makefile, came from
+//! somebody else. A grant is of a place (its canonical path, device and inode) and of a set of items,
+//! by their digests. What git does not track cannot have come by a pull: it is trusted with the place.
+//! What git tracks is asked for, item by item, when it is new. Grants are kept below
+//! `$XDG_STATE_HOME`, never in the repository, which could otherwise bring its own.
+//!
+//! A grant of a version before items were known has none, so the tracked files of its root are asked
+//! for once.
 
 use std::{
+    collections::BTreeSet,
     fs, io,
     io::Write,
     os::unix::{
@@ -15,14 +20,22 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use harness::clock::{Clock, SystemClock};
-use harness_core::Timestamp;
+use harness::{
+    clock::{Clock, SystemClock},
+    workspace::glance,
+};
+use harness_core::{
+    Timestamp,
+    trust::{self, Granted, Item, Source},
+};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::{
     environment::Environment,
     failure::{Failure, Result},
+    prompt::{Answer, Audience, confirm},
+    render::visible,
     root::StateRoot,
     store::warn,
     would_run::WouldRun,
@@ -35,6 +48,8 @@ pub(crate) struct Grant {
     pub(crate) device: u64,
     pub(crate) inode: u64,
     pub(crate) granted_at: Timestamp,
+    #[serde(default)]
+    items: Granted,
 }
 
 impl Grant {
@@ -43,7 +58,7 @@ impl Grant {
         if path.to_str().is_none() {
             // The record is JSON, and one that only looks like the path would trust too much.
             let path = path.display();
-            return Err(Failure::config(format!("{path} is not UTF-8 and can not be trusted")));
+            return Err(Failure::config(format!("{path} is not UTF-8 and cannot be trusted")));
         }
         let place = fs::metadata(path).map_err(|why| Failure::file("look at", path, &why))?;
         Ok(Self {
@@ -51,6 +66,7 @@ impl Grant {
             device: place.dev(),
             inode: place.ino(),
             granted_at: SystemClock.now(),
+            items: Granted::default(),
         })
     }
 
@@ -65,6 +81,16 @@ impl Grant {
     }
 }
 
+/// How a root stands with its user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Standing {
+    Trusted,
+    /// The place is trusted, and git tracks these items that nobody has agreed to.
+    Brought(WouldRun),
+    /// The place is not trusted.
+    Stranger,
+}
+
 /// The grants of this user.
 #[derive(Debug)]
 pub(crate) struct Trust {
@@ -76,35 +102,96 @@ impl Trust {
         Ok(Self { directory: env.state_home()?.join("harness/trust") })
     }
 
-    pub(crate) fn is_trusted(&self, root: &StateRoot) -> Result<bool> {
-        let Some(granted) = read(&self.file(root))? else { return Ok(false) };
-        Ok(granted.is_of_the_place(&Grant::of(root)?))
+    /// What may run, and what has to be asked for. Git is only asked when something is new.
+    pub(crate) fn standing(&self, root: &StateRoot) -> Result<Standing> {
+        let Some(granted) = self.granted(root)? else { return Ok(Standing::Stranger) };
+        let missing = granted.items.missing(WouldRun::to_compare(root).items);
+        let sources = trust::sources(&missing);
+        if sources.is_empty() {
+            return Ok(Standing::Trusted);
+        }
+        let items = trust::to_ask_for(missing, &tracked(root, &sources));
+        Ok(if items.is_empty() { Standing::Trusted } else { Standing::Brought(WouldRun { items }) })
     }
 
-    /// Trusts the root from now on. Repeating it changes nothing but the time.
-    pub(crate) fn grant(&self, root: &StateRoot) -> Result<()> {
+    pub(crate) fn is_trusted(&self, root: &StateRoot) -> Result<bool> {
+        Ok(self.standing(root)? == Standing::Trusted)
+    }
+
+    /// Whether the place is trusted, whatever it holds by now: enough for what runs nothing.
+    pub(crate) fn is_place_trusted(&self, root: &StateRoot) -> Result<bool> {
+        Ok(self.granted(root)?.is_some())
+    }
+
+    /// The record, if it is of the directory that is there now.
+    fn granted(&self, root: &StateRoot) -> Result<Option<Grant>> {
+        let Some(granted) = read(&self.file(root))? else { return Ok(None) };
+        Ok(granted.is_of_the_place(&Grant::of(root)?).then_some(granted))
+    }
+
+    /// Trusts the place and these items from now on, beside those that were trusted before.
+    pub(crate) fn grant(&self, root: &StateRoot, items: &[Item]) -> Result<()> {
         let grant = Grant::of(root)?;
         let file = self.file(root);
         let unwritable = |why: io::Error| Failure::file("write", &file, &why);
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&self.directory)
-            .map_err(unwritable)?;
-        // Readable for this user alone, as `tempfile` makes them; a reader never sees half of it.
-        let mut made = tempfile::NamedTempFile::new_in(&self.directory).map_err(unwritable)?;
-        made.write_all(&serde_json::to_vec(&grant)?).map_err(unwritable)?;
-        made.as_file().sync_all().map_err(unwritable)?;
-        made.persist(&file).map_err(|failed| unwritable(failed.error))?;
+        let _turn = self.turn().map_err(unwritable)?;
+        let mut grant =
+            self.granted(root)?.map_or(grant.clone(), |old| Grant { items: old.items, ..grant });
+        grant.items.add(items);
+        self.write(&file, &grant).map_err(unwritable)
+    }
+
+    /// Adds items that the user has just made to a place that is trusted already.
+    fn add(&self, root: &StateRoot, items: &[Item]) -> Result<()> {
+        if items.is_empty() || self.granted(root)?.is_none() {
+            return Ok(());
+        }
+        let file = self.file(root);
+        let unwritable = |why: io::Error| Failure::file("write", &file, &why);
+        let _turn = self.turn().map_err(unwritable)?;
+        let Some(mut grant) = self.granted(root)? else { return Ok(()) };
+        if grant.items.add(items) {
+            self.write(&file, &grant).map_err(unwritable)?;
+        }
         Ok(())
     }
 
-    /// Trusts a ledger that was just made. It is there by now, so what goes wrong (no home, say) is
-    /// told and the command goes on.
-    pub(crate) fn grant_made(env: &Environment, root: &StateRoot) {
-        if let Err(why) = Self::of_user(env).and_then(|trust| trust.grant(root)) {
+    /// Two commands that add to one record must not undo each other.
+    fn turn(&self) -> io::Result<fs::File> {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)?;
+        let lock = self.directory.join("lock");
+        let lock = fs::OpenOptions::new().create(true).append(true).open(lock)?;
+        lock.lock()?;
+        Ok(lock)
+    }
+
+    fn write(&self, file: &Path, grant: &Grant) -> io::Result<()> {
+        // Readable for this user alone, as `tempfile` makes them; a reader never sees half of it.
+        // What a power cut takes is asked for again, so nothing waits for the disk.
+        let mut made = tempfile::NamedTempFile::new_in(&self.directory)?;
+        made.write_all(&serde_json::to_vec(grant)?)?;
+        made.persist(file).map_err(|failed| failed.error)?;
+        Ok(())
+    }
+
+    /// Trusts a ledger that was just made, with the items that its maker put in. What the repository
+    /// brought beside it is not trusted by this. The ledger is there by now, so what goes wrong (no
+    /// home, for example) is said and the command goes on.
+    pub(crate) fn grant_made(env: &Environment, root: &StateRoot, made: &WouldRun) {
+        if let Err(why) = Self::of_user(env).and_then(|trust| trust.grant(root, &made.items)) {
             let root = root.path().display();
             warn(&format!("{root} is not trusted to run its commands: {why}"));
+        }
+    }
+
+    /// Trusts what the user's own command has just put into the ledger. The task is there by now: what
+    /// goes wrong here only means that `harness trust` is needed later.
+    pub(crate) fn grant_own(env: &Environment, root: &StateRoot, made: &WouldRun) {
+        if env.is_of_an_agent() {
+            return;
+        }
+        if let Err(why) = Self::of_user(env).and_then(|trust| trust.add(root, &made.items)) {
+            warn(&format!("what you added is not trusted yet: {why}"));
         }
     }
 
@@ -144,8 +231,8 @@ impl Trust {
     }
 }
 
-/// A record that can not be read grants nothing, but does not stop the other commands: to trust
-/// again replaces it.
+/// A record that cannot be read grants nothing, but does not stop the other commands: to trust again
+/// replaces it.
 fn read(file: &Path) -> Result<Option<Grant>> {
     match fs::read(file) {
         Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok()),
@@ -154,12 +241,93 @@ fn read(file: &Path) -> Result<Option<Grant>> {
     }
 }
 
+/// Those of `sources` that git tracks. Where git cannot tell, all of them.
+fn tracked(root: &StateRoot, sources: &BTreeSet<Source>) -> BTreeSet<Source> {
+    let paths: Vec<_> = sources.iter().filter_map(|source| source.path()).collect();
+    match glance::tracked(root.path(), &paths) {
+        None => sources.clone(),
+        Some(found) => {
+            let is_tracked = |source: &&Source| source.path().is_some_and(|p| found.contains(p));
+            sources.iter().filter(is_tracked).copied().collect()
+        }
+    }
+}
+
+/// Says no, or asks the person at the terminal, where something would run that was not agreed to.
+pub(crate) fn require(env: &Environment, root: &StateRoot) -> Result<()> {
+    let trust = Trust::of_user(env)?;
+    let would_run = match trust.standing(root)? {
+        Standing::Trusted => return Ok(()),
+        Standing::Stranger => return Err(refusal(root, &WouldRun::in_root(root)?)),
+        Standing::Brought(would_run) => would_run,
+    };
+    if env.is_of_an_agent() || Audience::of_this_process() == Audience::Nobody {
+        return Err(news(root, &would_run));
+    }
+    match ask(&format!("{} brings what you have not seen yet", root.path().display()), &would_run)?
+    {
+        Answer::Yes => trust.grant(root, &would_run.items),
+        Answer::No => Err(Failure::config("not trusted, nothing was done")),
+    }
+}
+
+/// The same for a process that nobody sits at.
+pub(crate) fn require_silently(env: &Environment, root: &StateRoot) -> Result<()> {
+    match Trust::of_user(env)?.standing(root)? {
+        Standing::Trusted => Ok(()),
+        Standing::Stranger => Err(refusal(root, &WouldRun::in_root(root)?)),
+        Standing::Brought(would_run) => Err(news(root, &would_run)),
+    }
+}
+
+/// For a command that made a ledger: what the repository brought beside it is shown, and asked for if
+/// there is somebody to ask. The command has done its work: a no, or no home, is no failure.
+pub(crate) fn offer_what_was_brought(
+    env: &Environment,
+    root: &StateRoot,
+    audience: Audience,
+) -> Result<()> {
+    let Ok(trust) = Trust::of_user(env) else { return Ok(()) };
+    let Ok(Standing::Brought(would_run)) = trust.standing(root) else { return Ok(()) };
+    let introduction = "The repository also brings what would run here";
+    match audience {
+        Audience::Person => match ask(introduction, &would_run)? {
+            Answer::Yes => trust.grant(root, &would_run.items)?,
+            Answer::No => warn("it is not trusted, so `harness run` will ask again"),
+        },
+        Audience::Nobody => {
+            show(introduction, &would_run)?;
+            warn("it is not trusted yet: look at it, then `harness trust`");
+        }
+    }
+    Ok(())
+}
+
+/// The question and what it is about belong together, on standard error.
+pub(crate) fn ask(introduction: &str, would_run: &WouldRun) -> Result<Answer> {
+    show(introduction, would_run)?;
+    confirm("Let this machine run them?")
+}
+
+pub(crate) fn show(introduction: &str, would_run: &WouldRun) -> Result<()> {
+    let lines = would_run.lines().join("\n  ");
+    writeln!(io::stderr(), "{}\n  {}", visible(introduction), visible(&lines))?;
+    Ok(())
+}
+
 /// What a command says that would run something in a root that is not trusted.
-#[allow(dead_code, reason = "said by the commands that run things")]
 pub(crate) fn refusal(root: &StateRoot, would_run: &WouldRun) -> Failure {
     let what = would_run.lines().join("\n  ");
     let root = root.path().display();
     Failure::config(format!("{root} is not trusted; it would run\n  {what}"))
+        .hint("if you want this machine to run them: `harness trust`")
+}
+
+/// What it says where the place is trusted and something came to it since.
+fn news(root: &StateRoot, would_run: &WouldRun) -> Failure {
+    let what = would_run.lines().join("\n  ");
+    let root = root.path().display();
+    Failure::config(format!("{root} brings what you have not trusted yet\n  {what}"))
         .hint("if you want this machine to run them: `harness trust`")
 }
 
@@ -182,8 +350,8 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let (root, trust) = place("repo", home.path());
         assert!(!trust.is_trusted(&root).unwrap());
-        trust.grant(&root).unwrap();
-        trust.grant(&root).unwrap();
+        trust.grant(&root, &[]).unwrap();
+        trust.grant(&root, &[]).unwrap();
         assert!(trust.is_trusted(&root).unwrap());
         assert_eq!(trust.list().unwrap().len(), 1);
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
@@ -195,10 +363,23 @@ mod tests {
     }
 
     #[test]
+    fn what_was_granted_before_items_were_known_is_of_the_place() {
+        let home = tempfile::tempdir().unwrap();
+        let (root, trust) = place("repo", home.path());
+        trust.grant(&root, &[]).unwrap();
+        let file = trust.file(&root);
+        let mut old: serde_json::Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+        assert!(old.as_object_mut().unwrap().remove("items").is_some());
+        fs::write(&file, old.to_string()).unwrap();
+        fs::write(root.path().join("harness.toml"), "notify = 'true'\n").unwrap();
+        assert!(trust.is_trusted(&root).unwrap(), "git tracks nothing here");
+    }
+
+    #[test]
     fn a_directory_put_in_its_place_is_not_trusted() {
         let home = tempfile::tempdir().unwrap();
         let (root, trust) = place("repo", home.path());
-        trust.grant(&root).unwrap();
+        trust.grant(&root, &[]).unwrap();
         fs::rename(root.path(), home.path().join("moved")).unwrap();
         fs::create_dir(root.path()).unwrap();
         assert!(!trust.is_trusted(&root).unwrap());
@@ -209,7 +390,7 @@ mod tests {
     fn a_broken_record_grants_nothing() {
         let home = tempfile::tempdir().unwrap();
         let (root, trust) = place("repo", home.path());
-        trust.grant(&root).unwrap();
+        trust.grant(&root, &[]).unwrap();
         fs::write(trust.file(&root), "{").unwrap();
         assert!(!trust.is_trusted(&root).unwrap());
     }
@@ -218,7 +399,11 @@ mod tests {
     fn a_refusal_says_what_would_run() {
         let home = tempfile::tempdir().unwrap();
         let (root, _) = place("repo", home.path());
-        let would_run = WouldRun { validation: vec!["make test".into()], ..WouldRun::default() };
+        let task = harness_core::TaskId::numbered(1);
+        let would_run = WouldRun::of_edit(&harness_core::command::Edit {
+            validation_command: Some("make test".into()),
+            ..harness_core::command::Edit::nothing(task)
+        });
         let failure = refusal(&root, &would_run);
         assert!(failure.error.ends_with("it would run\n  checks:\n    make test"), "{failure}");
     }

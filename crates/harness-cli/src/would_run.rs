@@ -1,132 +1,336 @@
-//! What a state root would have this machine run, for a person to read before it is trusted.
+//! What a state root would have this machine run, item by item: for a person to read before it is
+//! trusted, and for comparing it with what was trusted.
 //!
 //! It reads the files as they are and judges nothing: a ledger that no longer parses shows what can
 //! be shown.
 
-use std::{collections::BTreeSet, fs, path::Path};
+use std::{collections::BTreeSet, fs, io, io::Read, path::Path};
 
-use serde::Serialize;
-use serde_json::Value;
+use harness::workspace::glance;
+use harness_core::{
+    command::Edit,
+    plan::Plan,
+    trust::{Digest, Item, Kind},
+};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 
 use crate::{
     failure::{Failure, Result},
     root::StateRoot,
 };
 
-/// Distinct commands, in the order in which the files have them.
-#[derive(Debug, Default, PartialEq, Eq, Serialize)]
+/// Keys of harness.toml that choose no program, no environment, no port and no secret. A key that is
+/// not listed here is an item, so that a new one is not forgotten.
+const HARMLESS: [&str; 10] = [
+    "require_validation",
+    "promise_match",
+    "stall_limit",
+    "stall_seconds",
+    "context_threshold",
+    "protected",
+    "protect",
+    "limits",
+    "validation",
+    "keep",
+];
+/// How many tasks' instructions are shown, and how much of each.
+const INSTRUCTIONS_SHOWN: usize = 10;
+const INSTRUCTIONS_CHARACTERS: usize = 300;
+
+/// Distinct items, in the order in which the files have them.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct WouldRun {
-    pub(crate) validation: Vec<String>,
-    pub(crate) cleanup: Vec<String>,
-    pub(crate) gates: Vec<String>,
-    pub(crate) scripts: Vec<String>,
-    /// What the project's harness.toml adds: agents and `notify`.
-    pub(crate) configured: Vec<String>,
-    /// How many tasks carry instructions: the `shell` agent runs them as they stand.
-    pub(crate) instructions: usize,
+    pub(crate) items: Vec<Item>,
 }
 
 impl WouldRun {
+    /// All of it, the content filters of git too.
     pub(crate) fn in_root(root: &StateRoot) -> Result<Self> {
         let path = root.ledger();
         let bytes = fs::read(&path).map_err(|why| Failure::file("read", &path, &why))?;
         let ledger: Value = serde_json::from_slice(&bytes)
             .map_err(|why| Failure::config(format!("{} is not JSON: {why}", path.display())))?;
         let mut found = Self::in_ledger(&ledger);
-        if root.path().join("harness-init.sh").exists() {
-            found.scripts.push("harness-init.sh".to_owned());
-        }
-        found.configured = in_configuration(&root.path().join("harness.toml"));
+        found.items.extend(Self::beside_the_ledger(root).items);
+        let filters = glance::filters(root.path()).into_iter();
+        found.items.extend(filters.map(|filter| item(Kind::Filter, filter)));
         Ok(found)
     }
 
-    fn in_ledger(ledger: &Value) -> Self {
-        let tasks = list(&ledger["tasks"]);
-        let phases = list(&ledger["phases"]);
-        let has_instructions = |task: &&Value| task["instructions"].is_string();
-        Self {
-            validation: distinct(tasks.iter().map(|task| &task["validation"]["command"])),
-            cleanup: distinct(tasks.iter().map(|task| &task["on_failure"]["cleanup"])),
-            gates: distinct(phases.iter().map(|phase| &phase["gate"]["command"])),
-            instructions: tasks.iter().filter(has_instructions).count(),
-            ..Self::default()
-        }
+    /// What a pull could have brought, for comparing. A ledger that cannot be read counts as one item:
+    /// the backup that takes its place was not compared.
+    pub(crate) fn to_compare(root: &StateRoot) -> Self {
+        let mut found = match regular(&root.ledger()) {
+            Ok(Some(bytes)) => match serde_json::from_slice(&bytes) {
+                Ok(ledger) => Self::in_ledger(&ledger),
+                Err(_) => Self { items: vec![unreadable(&bytes)] },
+            },
+            Ok(None) => Self::default(),
+            Err(_) => Self { items: vec![unreadable(&[])] },
+        };
+        found.items.extend(Self::beside_the_ledger(root).items);
+        found
     }
 
-    /// A line per command, under what it is for.
-    pub(crate) fn lines(&self) -> Vec<String> {
-        let groups = [
-            ("checks", &self.validation),
-            ("cleanup after a failure", &self.cleanup),
-            ("phase gates", &self.gates),
-            ("at every session start", &self.scripts),
-            ("named in harness.toml", &self.configured),
+    /// Script, settings and prompts: what can be there before the ledger is.
+    pub(crate) fn beside_the_ledger(root: &StateRoot) -> Self {
+        let mut items = Self::init_script(root).items;
+        items.extend(in_configuration(&root.path().join("harness.toml")));
+        items.extend(prompts(&root.path().join(".harness/prompts")));
+        Self { items }
+    }
+
+    /// The script alone, if there is one.
+    pub(crate) fn init_script(root: &StateRoot) -> Self {
+        let bytes = content(&root.path().join("harness-init.sh"));
+        let items = bytes.map(|bytes| file(Kind::InitScript, "harness-init.sh", &bytes));
+        Self { items: items.into_iter().collect() }
+    }
+
+    fn in_ledger(ledger: &Value) -> Self {
+        let (tasks, phases) = (list(&ledger["tasks"]), list(&ledger["phases"]));
+        let commands = |kind, values: &mut dyn Iterator<Item = &Value>| {
+            let texts = values.filter_map(Value::as_str).filter(|text| !text.is_empty());
+            texts.map(|text| item(kind, text.to_owned())).collect::<Vec<_>>()
+        };
+        let mut items = Vec::new();
+        items.extend(commands(
+            Kind::Check,
+            &mut tasks.iter().map(|task| &task["validation"]["command"]),
+        ));
+        items.extend(commands(
+            Kind::Cleanup,
+            &mut tasks.iter().map(|task| &task["on_failure"]["cleanup"]),
+        ));
+        items.extend(commands(
+            Kind::Gate,
+            &mut phases.iter().map(|phase| &phase["gate"]["command"]),
+        ));
+        items.extend(commands(
+            Kind::Instructions,
+            &mut tasks.iter().map(|task| &task["instructions"]),
+        ));
+        Self::distinct(items)
+    }
+
+    /// What an edit of a task brings in.
+    pub(crate) fn of_edit(edit: &Edit) -> Self {
+        let texts = [
+            (Kind::Check, &edit.validation_command),
+            (Kind::Cleanup, &edit.cleanup),
+            (Kind::Instructions, &edit.instructions),
         ];
-        let mut lines = Vec::new();
-        for (title, commands) in groups.into_iter().filter(|(_, commands)| !commands.is_empty()) {
-            lines.push(format!("{title}:"));
-            // A command of several lines is marked as one: it must not look like the headings.
-            lines.extend(commands.iter().map(|c| format!("  {}", c.replace('\n', "\n    | "))));
+        let texts = texts.into_iter().filter_map(|(kind, text)| Some((kind, text.as_deref()?)));
+        Self { items: texts.map(|(kind, text)| item(kind, text.to_owned())).collect() }
+    }
+
+    /// What a plan brings in.
+    pub(crate) fn of_plan(plan: &Plan) -> Self {
+        let mut items = Vec::new();
+        for task in plan.tasks.values() {
+            let check = task.validation.as_ref().map(|validation| &validation.command);
+            let texts = [
+                (Kind::Check, check),
+                (Kind::Cleanup, task.cleanup.as_ref()),
+                (Kind::Instructions, task.instructions.as_ref()),
+            ];
+            let texts = texts.into_iter().filter_map(|(kind, text)| Some((kind, text?)));
+            items.extend(texts.map(|(kind, text)| item(kind, text.clone())));
         }
-        if self.instructions > 0 {
-            lines.push(format!(
-                "instructions of tasks: {} (agents follow them; the shell agent runs them)",
-                self.instructions
-            ));
+        Self::distinct(items)
+    }
+
+    fn distinct(mut items: Vec<Item>) -> Self {
+        let mut seen = BTreeSet::new();
+        items.retain(|item| seen.insert(item.digest));
+        Self { items }
+    }
+
+    fn shown(&self, kind: Kind) -> Vec<&str> {
+        let items = self.items.iter().filter(|item| item.kind == kind);
+        items.map(|item| item.shown.as_str()).collect()
+    }
+
+    /// A line per item, under what it is for.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for kind in Kind::ALL {
+            let items = self.shown(kind);
+            if items.is_empty() {
+                continue;
+            }
+            lines.push(title(kind, items.len()));
+            let most = if kind == Kind::Instructions { INSTRUCTIONS_SHOWN } else { items.len() };
+            // An item of several lines is marked as one: it must not look like the headings.
+            let line = |text: &&str| format!("  {}", text.replace('\n', "\n    | "));
+            lines.extend(items.iter().take(most).map(line));
+            if items.len() > most {
+                lines.push(format!("  … and {} more", items.len() - most));
+            }
         }
         if lines.is_empty() {
             lines.push("nothing so far".to_owned());
         }
         lines
     }
+
+    pub(crate) fn document(&self) -> Value {
+        json!({
+            "validation": self.shown(Kind::Check),
+            "cleanup": self.shown(Kind::Cleanup),
+            "gates": self.shown(Kind::Gate),
+            "scripts": self.shown(Kind::InitScript),
+            "configured": self.shown(Kind::Setting),
+            "prompts": self.shown(Kind::Prompt),
+            "filters": self.shown(Kind::Filter),
+            "instructions": self.shown(Kind::Instructions).len(),
+        })
+    }
+}
+
+fn title(kind: Kind, count: usize) -> String {
+    match kind {
+        Kind::Check => "checks:".to_owned(),
+        Kind::Cleanup => "cleanup after a failure:".to_owned(),
+        Kind::Gate => "phase gates:".to_owned(),
+        Kind::InitScript => "at every session start:".to_owned(),
+        Kind::Setting => "set in harness.toml:".to_owned(),
+        Kind::Prompt => "what agents are told, instead of the built-in prompts:".to_owned(),
+        Kind::Filter => "content filters of git:".to_owned(),
+        Kind::Instructions => format!(
+            "instructions of tasks: {count} (agents follow them; the shell agent runs them)"
+        ),
+    }
+}
+
+fn item(kind: Kind, content: String) -> Item {
+    let digest = digest(kind, content.as_bytes());
+    let shown = match kind {
+        Kind::Instructions => shortened(&content),
+        _ => content,
+    };
+    Item { kind, shown, digest }
+}
+
+/// A file is named, and its content counts.
+fn file(kind: Kind, name: &str, content: &[u8]) -> Item {
+    let lines = content.iter().filter(|byte| **byte == b'\n').count().max(1);
+    let unit = if lines == 1 { "line" } else { "lines" };
+    let whole = [name.as_bytes(), b"\0", content].concat();
+    Item { kind, shown: format!("{name} ({lines} {unit})"), digest: digest(kind, &whole) }
+}
+
+fn unreadable(bytes: &[u8]) -> Item {
+    let shown = "harness-tasks.json, which cannot be read".to_owned();
+    Item {
+        kind: Kind::Check,
+        shown,
+        digest: digest(Kind::Check, &[b"unreadable\0", bytes].concat()),
+    }
+}
+
+fn digest(kind: Kind, content: &[u8]) -> Digest {
+    let mut hash = Sha256::new();
+    hash.update(kind.name());
+    hash.update([0]);
+    hash.update(content);
+    let mut short = [0; 16];
+    short.copy_from_slice(&hash.finalize()[..16]);
+    Digest(short)
+}
+
+fn shortened(text: &str) -> String {
+    let text = text.trim();
+    if text.chars().count() <= INSTRUCTIONS_CHARACTERS {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(INSTRUCTIONS_CHARACTERS).collect();
+    kept + " …"
 }
 
 fn list(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-fn distinct<'a>(commands: impl Iterator<Item = &'a Value>) -> Vec<String> {
-    let mut seen = BTreeSet::new();
-    let texts = commands.filter_map(Value::as_str);
-    texts.filter(|command| seen.insert(*command)).map(str::to_owned).collect()
+/// `None` where there is nothing. A pipe or a device is never opened.
+fn regular(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    match fs::metadata(path) {
+        Ok(found) if !found.is_file() => return Err(io::Error::other("it is not a regular file")),
+        Ok(_) => {}
+        Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(why) => return Err(why),
+    }
+    let mut bytes = Vec::new();
+    fs::File::open(path)?.read_to_end(&mut bytes)?;
+    Ok(Some(bytes))
+}
+
+/// What cannot be read counts as empty: it is there, and it is an item.
+fn content(path: &Path) -> Option<Vec<u8>> {
+    regular(path).unwrap_or_else(|_| Some(Vec::new()))
 }
 
 /// Whatever can be read: a broken harness.toml stops the commands that would run something anyway.
-fn in_configuration(path: &Path) -> Vec<String> {
-    let text = fs::read_to_string(path).unwrap_or_default();
+fn in_configuration(path: &Path) -> Vec<Item> {
+    let bytes = content(path).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
     let Ok(table) = text.parse::<toml::Table>() else { return Vec::new() };
-    let mut found: Vec<_> =
-        table.get("notify").map(|c| format!("notify: {c}")).into_iter().collect();
-    let agents = table.get("agents").and_then(toml::Value::as_table);
-    for (name, agent) in agents.into_iter().flatten() {
-        let command = agent.get("command").map(|command| format!("agent {name}: {command}"));
-        let args = agent.get("args").map(|args| format!("agent {name}, arguments: {args}"));
-        let free = agent.get("yolo").and_then(toml::Value::as_bool) == Some(true);
-        let yolo = free.then(|| format!("agent {name}, free to do anything (yolo)"));
-        found.extend([command, args, yolo].into_iter().flatten());
+    let mut found = Vec::new();
+    let setting = |text: String| item(Kind::Setting, text);
+    for (key, value) in table.iter().filter(|(key, _)| !HARMLESS.contains(&key.as_str())) {
+        match value {
+            toml::Value::Table(agents) if key == "agents" => {
+                found.extend(agents.iter().map(|(name, agent)| match agent {
+                    toml::Value::Table(keys) => setting(format!("agent {name}: {}", pairs(keys))),
+                    other => setting(format!("agent {name}: {other}")),
+                }));
+            }
+            toml::Value::Table(keys) => found.push(setting(format!("{key}: {}", pairs(keys)))),
+            other => found.push(setting(format!("{key} = {other}"))),
+        }
     }
     found
 }
 
+fn pairs(table: &toml::Table) -> String {
+    let pairs = table.iter().map(|(key, value)| format!("{key} = {value}"));
+    pairs.collect::<Vec<_>>().join(", ")
+}
+
+fn prompts(folder: &Path) -> Vec<Item> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names: Vec<_> =
+        entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort();
+    let named = names.iter().filter(|name| name.ends_with(".md"));
+    let read = named.filter_map(|name| Some((name, content(&folder.join(name))?)));
+    read.map(|(name, text)| file(Kind::Prompt, &format!(".harness/prompts/{name}"), &text))
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
-    fn programs_of_the_configuration_are_named() {
+    fn settings_that_choose_programs_environments_and_ports_are_named() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("harness.toml");
-        assert!(in_configuration(&file).is_empty());
-        let text = "notify = 'curl x'\n[agents.mine]\ncommand = 'sh -c y'\nyolo = true\n";
+        let shown = || in_configuration(&file).into_iter().map(|i| i.shown).collect::<Vec<_>>();
+        assert!(shown().is_empty());
+        let text = "agent = 'shell'\nnotify = 'curl x'\nprotect = 'flag'\n[limits]\nmax_cost = 1\n\
+            [agents.mine]\ncommand = 'sh -c y'\nenv = ['LD_PRELOAD=x']\nyolo = true\n\
+            [summarizer]\nagent = 'mine'\n[telemetry]\nport = 1\n";
         fs::write(&file, text).unwrap();
         assert_eq!(
-            in_configuration(&file),
+            shown(),
             [
-                "notify: \"curl x\"",
-                "agent mine: \"sh -c y\"",
-                "agent mine, free to do anything (yolo)"
+                "agent = \"shell\"",
+                "agent mine: command = \"sh -c y\", env = [\"LD_PRELOAD=x\"], yolo = true",
+                "notify = \"curl x\"",
+                "summarizer: agent = \"mine\"",
+                "telemetry: port = 1",
             ]
         );
     }
@@ -143,12 +347,17 @@ mod tests {
             ],
             "phases": [{"name": "Build", "gate": {"command": "make gate"}}, {"name": "Rest"}],
         }));
-        assert_eq!(found.validation, ["make test", "make lint"]);
-        assert_eq!(
-            (found.cleanup, found.gates),
-            (vec!["make clean".into()], vec!["make gate".into()])
-        );
-        assert_eq!(found.instructions, 1);
+        assert_eq!(found.shown(Kind::Check), ["make test", "make lint"]);
+        assert_eq!(found.shown(Kind::Cleanup), ["make clean"]);
+        assert_eq!(found.shown(Kind::Gate), ["make gate"]);
+        assert_eq!(found.shown(Kind::Instructions), ["do it"]);
         assert_eq!(WouldRun::in_ledger(&json!([])), WouldRun::default());
+    }
+
+    #[test]
+    fn the_same_text_for_another_purpose_is_another_item() {
+        let check = item(Kind::Check, "make".to_owned());
+        assert_ne!(check.digest, item(Kind::Cleanup, "make".to_owned()).digest);
+        assert_eq!(check.digest, item(Kind::Check, "make".to_owned()).digest);
     }
 }

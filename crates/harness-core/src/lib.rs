@@ -25,12 +25,15 @@ pub mod protect;
 pub mod quote;
 pub mod receipt;
 pub mod research;
+pub mod role;
 pub mod run;
 pub mod select;
 pub mod standing;
 pub mod stats;
 pub mod task;
 pub mod time;
+pub mod trust;
+pub mod variables;
 
 pub use category::Category;
 pub use command::{Change, Command, Holder, Refusal, Reply, decide};

@@ -29,7 +29,10 @@ pub struct BadGlob {
 /// Which files are protected, and how. By default none.
 #[derive(Debug, Clone, Default)]
 pub struct Protected {
+    patterns: Vec<String>,
     globs: GlobSet,
+    /// Files and folders by their paths.
+    always: Vec<String>,
     on_touch: OnTouch,
 }
 
@@ -38,6 +41,7 @@ impl Protected {
     /// about paths from the top, and what names a folder is about everything in it. `*` stays within
     /// a name, `**` does not.
     pub fn new(globs: &[String], on_touch: OnTouch) -> Result<Self, BadGlob> {
+        let patterns = globs.to_vec();
         let mut set = GlobSetBuilder::new();
         for glob in globs {
             let bad =
@@ -55,12 +59,29 @@ impl Protected {
         }
         let globs =
             set.build().map_err(|e| BadGlob { glob: globs.join(" "), why: e.to_string() })?;
-        Ok(Self { globs, on_touch })
+        Ok(Self { patterns, globs, always: Vec::new(), on_touch })
+    }
+
+    /// Protects these files and folders too, given as paths from the top of the work tree.
+    #[must_use]
+    pub fn always(mut self, paths: impl IntoIterator<Item = String>) -> Self {
+        self.always.extend(paths);
+        self
     }
 
     /// Nothing is protected.
     pub fn is_empty(&self) -> bool {
-        self.globs.is_empty()
+        self.globs.is_empty() && self.always.is_empty()
+    }
+
+    /// The globs as they were given.
+    pub fn globs(&self) -> &[String] {
+        &self.patterns
+    }
+
+    /// What is protected by its path.
+    pub fn paths(&self) -> &[String] {
+        &self.always
     }
 
     /// What follows for who touches one.
@@ -70,7 +91,13 @@ impl Protected {
 
     /// Those of `files` (from the top of the work tree) that are protected.
     pub fn among(&self, files: &[String]) -> Vec<String> {
-        files.iter().filter(|file| self.globs.is_match(file)).cloned().collect()
+        let is_always = |file: &str| {
+            let below = |path: &String| file.strip_prefix(path.as_str());
+            let rest = self.always.iter().filter_map(below);
+            rest.into_iter().any(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let is_protected = |file: &&String| self.globs.is_match(file) || is_always(file);
+        files.iter().filter(is_protected).cloned().collect()
     }
 }
 
@@ -106,6 +133,22 @@ mod tests {
         assert!(Protected::default().among(&["a".to_owned()]).is_empty());
         let bad = Protected::new(&["a[".to_owned()], OnTouch::Flag).unwrap_err();
         assert!(bad.to_string().starts_with("protected: \"a[\": "), "{bad}");
+    }
+
+    #[test]
+    fn paths_are_protected_as_they_are() {
+        let always = ["a[b]/harness.toml", "a[b]/.harness/prompts"].map(str::to_owned);
+        let protected = Protected::default().always(always);
+        assert!(!protected.is_empty());
+        let files = [
+            "a[b]/harness.toml",
+            "a[b]/harness.toml.orig",
+            "ab/harness.toml",
+            "a[b]/.harness/prompts/task.md",
+            "harness.toml",
+        ];
+        let found = protected.among(&files.map(str::to_owned));
+        assert_eq!(found, ["a[b]/harness.toml", "a[b]/.harness/prompts/task.md"]);
     }
 
     #[test]

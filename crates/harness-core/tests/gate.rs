@@ -56,7 +56,11 @@ fn checked(verdict: Verdict) -> Input<Ended> {
 }
 
 fn answered(approved: bool) -> Input<Ended> {
-    Input::Ended(Ended::Answered { approved, words: "more tests".into() })
+    Input::Ended(Ended::Answered {
+        approved,
+        words: "more tests".into(),
+        by: Some("operator (pid=7)".into()),
+    })
 }
 
 fn ok() -> Input<Ended> {
@@ -80,7 +84,7 @@ fn one_that_does_not_pass_is_in_the_log() {
     for (verdict, why) in [
         (Verdict::Red { why: "exit code 1".into() }, "exit code 1"),
         (Verdict::TimedOut, "it took too long"),
-        (Verdict::Missing, "it can not be run here"),
+        (Verdict::Missing, "it cannot be run here"),
     ] {
         check(
             phase(true, true),
@@ -109,8 +113,9 @@ fn a_person_is_asked_after_the_check_and_the_row_says_so() {
         check(phase(true, true), true, &story);
     };
     asked(answered(true), &[(ok(), "pass plan"), (ok(), "passed")]);
-    let no = "problem [TEST_FAIL] gate plan: not approved";
-    asked(answered(false), &[(ok(), no), (ok(), "closed: not approved | more tests")]);
+    let no = "problem [TEST_FAIL] gate plan: not approved by operator (pid=7)";
+    let closed = "closed: not approved by operator (pid=7) | more tests";
+    asked(answered(false), &[(ok(), no), (ok(), closed)]);
     asked(Input::Ended(Ended::Unanswered), &[(ok(), "interrupted")]);
     // Where no run waits, there is no row.
     check(

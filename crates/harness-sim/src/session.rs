@@ -48,7 +48,8 @@ impl World {
     pub(crate) fn session_attempts(&mut self) -> Result<(), Violation> {
         let Some(attempt) = self.session_claims()? else { return Ok(()) };
         let files = self.git.files();
-        self.agent_works();
+        let committer = harness::workspace::committer("User", &attempt.task, attempt.epoch);
+        self.agent_works(&committer);
         let mess = self.git.files();
         if self.random.percent(50) {
             self.worker_acts()?;
@@ -101,6 +102,7 @@ impl World {
         }
         let epoch = mine.epoch.unwrap_or_default();
         let number = mine.attempts + 1;
+        let base = Base { epoch: Some(epoch), ..base };
         Ok(Some(Attempt { task, epoch, number, base }))
     }
 
@@ -130,7 +132,7 @@ impl World {
         Err(broken(format!("{command:?} was never done")))
     }
 
-    fn agent_works(&mut self) {
+    fn agent_works(&mut self, committer: &str) {
         for _ in 0..1 + self.random.below(5) {
             let text = self.ids.text("agent").into_bytes();
             match self.random.below(6) {
@@ -141,7 +143,7 @@ impl World {
                 4 => self.git.stage("src/new.rs"),
                 _ => {
                     self.git.stage("src/main.rs");
-                    let _ = self.git.commit_index("agent: a commit");
+                    let _ = self.git.commit_index_as(committer, "agent: a commit");
                 }
             }
         }

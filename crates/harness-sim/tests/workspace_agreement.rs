@@ -5,8 +5,11 @@
 mod simulated;
 
 use harness::workspace::{Base, WorkspaceError};
-use harness_core::{TaskId, Timestamp};
-use harness_sim::conformance::{repository::Repository, workspace::Fixture};
+use harness_core::{Epoch, TaskId, Timestamp};
+use harness_sim::conformance::{
+    repository::Repository,
+    workspace::{AGENT, Fixture},
+};
 use simulated::Simulated;
 
 const PATHS: [&str; 8] = [
@@ -46,7 +49,9 @@ fn disturb(dice: &mut Dice, both: [&dyn Fixture; 2], number: usize) -> String {
             4 | 5 if exists => f.remove(path),
             6 | 7 if exists || tracked => f.stage(path),
             8 if tracked => f.unstage(path),
-            9 => drop(f.commit(if number.is_multiple_of(2) { "task-1: x" } else { "other" })),
+            9 if number.is_multiple_of(3) => drop(f.commit("other")),
+            9 if number.is_multiple_of(2) => drop(f.commit("task-1: x")),
+            9 => drop(f.commit_as(AGENT, "marked")),
             10 if number.is_multiple_of(3) => f.create_branch(&format!("branch-{number}")),
             11 if number.is_multiple_of(5) => f.detach(),
             _ => {}
@@ -61,6 +66,9 @@ fn agree(both: [&dyn Fixture; 2], bases: [&Base; 2], history: &[String]) {
     let [real, model] = [0, 1].map(|i| {
         let (f, workspace) = (both[i], both[i].workspace());
         let evidence = workspace.evidence(&task, bases[i], Timestamp::from_seconds(0)).unwrap();
+        let candidate = workspace.candidate(bases[i]).unwrap();
+        let settled = workspace.settle(bases[i], &candidate.tree).unwrap();
+        assert_eq!((&settled.tree, settled.changed.len()), (&candidate.tree, 0), "{history:#?}");
         let rescues = workspace.rescues(None).unwrap();
         let rescued: Vec<_> =
             rescues.iter().map(|r| (r.reference.clone(), f.committed(&r.commit))).collect();
@@ -73,7 +81,7 @@ fn agree(both: [&dyn Fixture; 2], bases: [&Base; 2], history: &[String]) {
         staged.sort();
         (
             (f.files(), staged, f.current_branch(), head),
-            ((evidence.uncommitted, evidence.untouched), counts, status),
+            ((evidence.uncommitted, evidence.untouched), counts, status, candidate.hidden),
             rescued,
         )
     });
@@ -103,7 +111,8 @@ fn real_and_simulated_git_agree() {
         for number in 0..4 {
             history.push(disturb(&mut dice, both, number));
         }
-        let bases = both.map(|f| f.workspace().base(&task).unwrap());
+        let epoch = Some(Epoch(1));
+        let bases = both.map(|f| Base { epoch, ..f.workspace().base(&task).unwrap() });
         let bases = [&bases[0], &bases[1]];
         for round in 0..3 {
             for number in 0..6 {
@@ -118,7 +127,11 @@ fn real_and_simulated_git_agree() {
                     0 => kind(workspace.commit(bases[i], "task-1: end").map(drop)),
                     1 => kind(workspace.rescue(&task, 1, bases[i]).map(drop)),
                     _ => {
-                        let done = workspace.rollback(&task, 1, bases[i]);
+                        // The ids of commits differ between the two.
+                        let done = workspace.rollback(&task, 1, bases[i]).map(|done| {
+                            let kind = std::mem::discriminant(&done.undone);
+                            (kind, done.rescue, done.put_back)
+                        });
                         format!("{:?}", done.map_err(|error| std::mem::discriminant(&error)))
                     }
                 }

@@ -77,7 +77,7 @@ fn a_rollback_that_crashed_anywhere_is_finished_by_the_next() {
     crash_everywhere(
         |f| {
             suite::before_claim(f);
-            let base = f.workspace().base(&task()).unwrap();
+            let base = suite::claim(f);
             suite::busy_attempt(f);
             base
         },
@@ -101,7 +101,7 @@ fn a_rollback_that_crashed_anywhere_is_finished_by_the_next() {
 fn a_rollback_from_another_branch_that_crashed_is_finished_by_the_next() {
     crash_everywhere(
         |f| {
-            let base = f.workspace().base(&task()).unwrap();
+            let base = suite::claim(f);
             f.commit_file("main.txt", "main", "on main");
             f.create_branch("feature");
             f.commit_file("new.txt", "new", "on feature");
@@ -128,7 +128,7 @@ fn a_commit_that_crashed_anywhere_is_made_once() {
     crash_everywhere(
         |f| {
             suite::before_claim(f);
-            let base = f.workspace().base(&task()).unwrap();
+            let base = suite::claim(f);
             f.create_branch("feature");
             f.commit_file("done.txt", "committed", "some work");
             f.write("new.txt", "new");
@@ -138,10 +138,71 @@ fn a_commit_that_crashed_anywhere_is_made_once() {
         |f, base| {
             let evidence =
                 f.workspace().evidence(&task(), base, Timestamp::from_seconds(0)).unwrap();
-            assert_eq!(evidence.task_commits.len(), 1);
+            assert_eq!(evidence.task_commits.len(), 2, "the agent's, and ours once");
             assert_eq!(f.current_branch().as_deref(), Some("main"));
             assert_eq!(f.tip("main"), evidence.task_commits.first().cloned());
             assert!(!evidence.uncommitted);
+        },
+    );
+}
+
+#[test]
+fn a_rollback_beneath_commits_of_others_that_crashed_is_finished_by_the_next() {
+    crash_everywhere(
+        |f| {
+            suite::before_claim(f);
+            let base = suite::claim(f);
+            f.commit_file("done.txt", "committed", "some work");
+            f.foreign_file("mine.txt", "mine", "my own work");
+            f.commit_file("a.txt", "changed", "more work");
+            f.write("b.txt", "uncommitted");
+            f.write("notes.txt", "the agent was here");
+            base
+        },
+        |git, base| git.rollback(&task(), 1, base),
+        |f, base| {
+            let mut expected = {
+                let fresh = Simulated::new();
+                suite::before_claim(&fresh);
+                fresh.files()
+            };
+            expected.insert("mine.txt".to_owned(), "mine".to_owned());
+            assert_eq!(f.files(), expected);
+            let messages = f.0.messages_since(&base.commit);
+            let undo = "task-1: undo\n\nHarness-Reverts: task-1.1\n";
+            assert_eq!(messages, [undo, "more work", "my own work", "some work"]);
+            let rescues = f.workspace().rescues(None).unwrap();
+            assert_eq!(rescues.len(), 1, "{rescues:?}");
+            assert_eq!(f.committed(&rescues[0].commit)["b.txt"], "uncommitted");
+            assert!(f.workspace().status().unwrap().changed.is_empty());
+        },
+    );
+}
+
+#[test]
+fn putting_back_what_was_judged_and_committing_it_survives_a_crash_anywhere() {
+    crash_everywhere(
+        |f| {
+            suite::before_claim(f);
+            let base = suite::claim(f);
+            f.write("new.txt", "new");
+            f.commit_file("done.txt", "done", "some work");
+            base
+        },
+        |git, base| {
+            // The check begins with what is there, and changes it each time.
+            let judged = git.candidate(base)?.tree;
+            git.write("a.txt", b"changed by the check");
+            git.write("made.txt", b"made by the check");
+            git.settle(base, &judged)?;
+            git.put_back(base, &judged)?;
+            git.commit_tree(base, &judged, "task-1: title")
+        },
+        |f, _| {
+            let head = f.committed(&f.workspace().head().unwrap());
+            assert!(!f.files().contains_key("made.txt") || head.contains_key("made.txt"));
+            assert_eq!(head["new.txt"], "new");
+            assert!(f.workspace().status().unwrap().changed.is_empty());
         },
     );
 }

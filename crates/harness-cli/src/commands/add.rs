@@ -15,6 +15,8 @@ use crate::{
     failure::{Failure, Result},
     prompt::{Audience, ask},
     store::task_id,
+    trust::Trust,
+    would_run::WouldRun,
 };
 
 /// Add a task to the ledger
@@ -46,7 +48,9 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         ask_for(&mut fields)?;
     }
     let fields = fields.edit(placeholder(args.id.as_ref()), None)?;
+    let made = WouldRun::of_edit(&fields);
     let id = add(invocation, args.title, args.id, fields)?;
+    Trust::grant_own(&invocation.env, &invocation.root()?, &made);
     if args.json {
         invocation.out.document(&json!({ "task_id": id }))?;
     } else {
@@ -62,6 +66,8 @@ pub(crate) fn add(
     fields: Edit,
 ) -> Result<TaskId> {
     let root = invocation.root()?;
+    invocation.permit_add(&root)?;
+    let fields = Edit { by: invocation.author(&root), ..fields };
     match invocation.apply(&root, Command::Add(Add { id, title, fields }))? {
         Reply::Task(id) => Ok(id),
         other => Err(Failure::error(format!("unexpected answer: {other:?}"))),

@@ -15,6 +15,7 @@ use harness::{
     store::Created,
     workspace::glance,
 };
+use harness_core::role::Operation;
 use serde_json::json;
 
 use super::{Invocation, working_directory};
@@ -25,7 +26,8 @@ use crate::{
     render::one_line,
     root::StateRoot,
     store::warn,
-    trust::Trust,
+    trust::{self, Trust},
+    would_run::WouldRun,
 };
 
 /// Start keeping a ledger in this project
@@ -93,6 +95,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let here = working_directory()?;
     let mut done: Vec<String> = Vec::new();
     let mut root = StateRoot::for_init(&invocation.env, &here)?;
+    invocation.permit(&root, Operation::BeginPlan)?;
     if !in_git(root.path()) {
         let wanted = if args.git {
             Answer::Yes
@@ -128,9 +131,6 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let created = invocation.store(&root)?.create(SystemClock.now())?;
     if created == Created::New {
         done.push("made harness-tasks.json, harness-progress.txt and .harness-active".into());
-        // Whoever makes a ledger knows what is in it. One that came with the repository is not
-        // trusted by this: nothing of it was looked at.
-        Trust::grant_made(&invocation.env, &root);
         match write_ignore_rules(root.path(), ignore) {
             Ok(written) => done.extend(written),
             // The ledger is there and works: to fail now would say that it is not.
@@ -143,6 +143,13 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
             made.and_then(|mut f| f.write_all(INIT_SCRIPT.as_bytes())).map_err(unwritable)?;
             done.push("wrote harness-init.sh".into());
         }
+        // A ledger that came with the repository is not trusted by this, nor is what came beside it.
+        let made = match with_script {
+            Answer::Yes => WouldRun::init_script(&root),
+            Answer::No => WouldRun::default(),
+        };
+        Trust::grant_made(&invocation.env, &root, &made);
+        trust::offer_what_was_brought(&invocation.env, &root, audience)?;
     }
     report(invocation, &args, &root, created, &done)
 }

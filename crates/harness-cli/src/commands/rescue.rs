@@ -75,6 +75,8 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         }
         Command::Restore { name, json } => {
             let rescue = find(&workspace, name.as_deref())?;
+            let task = short(&rescue).rsplit_once('/').map(|(task, _)| task);
+            invocation.permit_rescue(&root, task)?;
             let files = workspace.restore(&rescue)?;
             if json {
                 let answer = json!({ "rescue": rescue.reference, "files": files });
@@ -163,6 +165,9 @@ impl From<WorkspaceError> for Failure {
             }
             WorkspaceError::NoGit => Self::config(text).hint("install git"),
             WorkspaceError::Unsafe { hint, .. } => Self::config(text).hint(hint),
+            WorkspaceError::CannotUndo { ways: [undo, keep], .. } => {
+                Self::config(text).hint(undo).hint(keep)
+            }
             WorkspaceError::WouldOverwrite { .. } => {
                 Self::error(text).hint("commit or move them first")
             }
@@ -170,6 +175,7 @@ impl From<WorkspaceError> for Failure {
             WorkspaceError::NoSuchCommit { .. }
             | WorkspaceError::WrongWorktree { .. }
             | WorkspaceError::NotDescendant { .. }
+            | WorkspaceError::HeadMoved { .. }
             | WorkspaceError::Git { .. } => Self::error(text),
         }
     }

@@ -1,32 +1,38 @@
 //! `harness trust`
 
-use std::io::{self, Write};
-
+use harness_core::role::Operation;
 use serde_json::json;
 
 use super::Invocation;
 use crate::{
     exit::ExitCode,
     failure::{Failure, Result},
-    prompt::{Answer, Audience, confirm},
+    prompt::{Answer, Audience},
     render::{Table, visible},
     root::StateRoot,
-    trust::Trust,
+    trust::{self, Trust},
     would_run::WouldRun,
 };
 
 /// Let the ledger of this project run its commands on this machine
 ///
 /// A ledger that came with a repository runs nothing until you trust it: it holds commands. This
-/// shows them and, on a terminal, asks. Trust is of the directory, kept in your home and not in the
-/// repository; ledgers that you make yourself (`harness init`) are trusted from the start.
+/// shows all that would run (checks, agents with their environment, prompts, …) and asks; without a
+/// terminal it needs --yes. Trust is of the directory and of what was shown, and is kept in your
+/// home, not in the repository. What a later pull brings is asked for again, and only that. Ledgers
+/// that you make yourself (`harness init`), tasks that you add, and files that git does not track
+/// are trusted from the start.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   harness trust
+  harness trust --yes
   harness trust --revoke
   harness trust --list")]
 pub(crate) struct Args {
+    /// Do not ask
+    #[arg(short, long, conflicts_with_all = ["revoke", "list"])]
+    yes: bool,
     /// End the trust
     #[arg(long, conflicts_with = "list")]
     revoke: bool,
@@ -44,25 +50,28 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         return list(invocation, &trust, &args);
     }
     let root = invocation.root()?;
+    invocation.permit(&root, Operation::Trust)?;
     if args.revoke {
         trust.revoke(&root)?;
         return tell(invocation, &args, &root, "no longer trusted", json!({ "trusted": false }));
     }
     let would_run = WouldRun::in_root(&root)?;
-    if !args.json || Audience::of_this_process() == Audience::Person {
-        // The question and what it is about belong together, on standard error.
-        let lines = would_run.lines().join("\n  ");
-        let root = root.path().to_string_lossy();
-        writeln!(io::stderr(), "{} would run\n  {}", visible(&root), visible(&lines))?;
-    }
-    if Audience::of_this_process() == Audience::Person {
-        match confirm("Let this machine run them?")? {
+    let introduction = format!("{} would run", root.path().display());
+    match (args.yes, Audience::of_this_process()) {
+        (true, _) if args.json => {}
+        (true, _) => trust::show(&introduction, &would_run)?,
+        (false, Audience::Person) => match trust::ask(&introduction, &would_run)? {
             Answer::Yes => {}
             Answer::No => return Err(Failure::error("not trusted, nothing changed")),
+        },
+        (false, Audience::Nobody) => {
+            trust::show(&introduction, &would_run)?;
+            return Err(Failure::usage("there is no terminal to ask on; nothing changed")
+                .hint("if you want this machine to run them: `harness trust --yes`"));
         }
     }
-    trust.grant(&root)?;
-    let answer = json!({ "trusted": true, "would_run": would_run });
+    trust.grant(&root, &would_run.items)?;
+    let answer = json!({ "trusted": true, "would_run": would_run.document() });
     tell(invocation, &args, &root, "trusted", answer)
 }
 

@@ -7,7 +7,9 @@ use harness::{
     shell::{Cancel, SystemShell},
     workspace::{GitWorkspace, WorkspaceError},
 };
-use harness_core::{Ledger, Receipt, Task, TaskId, check::Verdict, task::Status};
+use harness_core::{
+    Ledger, Receipt, Task, TaskId, check::Verdict, task::Status, variables::Variables,
+};
 use serde::Serialize;
 use serde_json::json;
 
@@ -18,8 +20,7 @@ use crate::{
     render::{Cell, Table, coloured, visible},
     root::StateRoot,
     store::task_id,
-    trust::{self, Trust},
-    would_run::WouldRun,
+    trust,
 };
 
 /// Check again what was completed, from its receipt
@@ -57,9 +58,7 @@ struct Verified {
 
 pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let root = invocation.root()?;
-    if !Trust::of_user(&invocation.env)?.is_trusted(&root)? {
-        return Err(trust::refusal(&root, &WouldRun::in_root(&root)?));
-    }
+    trust::require(&invocation.env, &root)?;
     let ledger = invocation.look(&root)?;
     let workspace = invocation.workspace(&root)?;
     let mut verified = Vec::new();
@@ -165,13 +164,5 @@ impl Verified {
 
 /// As the check found it when it passed.
 fn environment(root: &StateRoot, receipt: &Receipt) -> Vec<(String, String)> {
-    [
-        ("HARNESS_STATE_ROOT", root.path().display().to_string()),
-        ("HARNESS_TASK_ID", receipt.task.to_string()),
-        ("HARNESS_EPOCH", receipt.epoch.to_string()),
-        ("HARNESS_ATTEMPT", receipt.attempt.to_string()),
-        ("HARNESS_WORKER_ID", receipt.worker.to_string()),
-    ]
-    .map(|(name, value)| (name.to_owned(), value))
-    .into()
+    Variables::of_root(root.path().display()).receipt(receipt).list()
 }

@@ -35,6 +35,8 @@ pub(crate) struct Config {
     pub(crate) notify: Option<String>,
     pub(crate) limits: Limits,
     pub(crate) validation: Validation,
+    pub(crate) git: Git,
+    pub(crate) tasks: Tasks,
     pub(crate) keep: Keep,
     /// Agents by name; a table with a built-in's name refines it
     pub(crate) agents: BTreeMap<String, Agent>,
@@ -56,6 +58,8 @@ impl Default for Config {
             notify: None,
             limits: Limits::default(),
             validation: Validation::default(),
+            git: Git::default(),
+            tasks: Tasks::default(),
             keep: Keep::default(),
             agents: BTreeMap::new(),
             summarizer: Summarizer::default(),
@@ -108,6 +112,35 @@ pub(crate) struct Validation {
     pub(crate) clean: bool,
     /// Also run a check before the first attempt
     pub(crate) baseline: bool,
+}
+
+/// How harness uses git
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Git {
+    /// Add `(harness TASK.EPOCH)` to the committer's name in commits that agents and checks make, so
+    /// that a rollback can tell them from yours
+    pub(crate) mark: bool,
+}
+
+impl Default for Git {
+    fn default() -> Self {
+        Self { mark: true }
+    }
+}
+
+/// Who may change the ledger
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Tasks {
+    /// Whether agents of a run may add tasks; those are marked with `added_by`
+    pub(crate) agents_may_add: bool,
+}
+
+impl Default for Tasks {
+    fn default() -> Self {
+        Self { agents_may_add: true }
+    }
 }
 
 /// How long things are kept; older ones go at a session's end

@@ -37,7 +37,7 @@ fn normal(text: &str) -> String {
 fn a_healthy_project_is_ok_throughout() {
     let env = environment();
     env.write("harness-tasks.json", MIXED).write("harness-tasks.json.bak", MIXED);
-    env.run(["trust", "--json"]).success();
+    env.run(["trust", "--yes", "--json"]).success();
     program(&env, "claude", "echo '2.0.1 (Claude Code)'");
     program(&env, "codex", "echo codex-cli 0.50.0");
     std::fs::create_dir(env.home().join(".codex")).unwrap();
@@ -196,7 +196,7 @@ fn a_warning_beside_the_version_is_not_the_version() {
 fn a_configured_agent_is_judged_as_it_would_be_started() {
     let env = environment();
     env.write("harness-tasks.json", MIXED).write("harness-tasks.json.bak", MIXED);
-    env.run(["trust", "--json"]).success();
+    env.run(["trust", "--yes", "--json"]).success();
     program(&env, "my-claude", "echo 2.0.1");
     let path = env.home().join("bin/my-claude");
     let table = format!("command = \"{}\"\nenv = [\"ANTHROPIC_API_KEY=k\"]\n", path.display());

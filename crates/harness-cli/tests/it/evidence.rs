@@ -112,6 +112,7 @@ fn a_clean_check_runs_the_init_script_in_its_checkout() {
     env.write("harness-init.sh", "echo ready > prepared\n").write(".gitignore", "prepared\n");
     env.git(["add", "."]);
     env.git(["commit", "--quiet", "-m", "init"]);
+    env.run(["trust", "--yes"]).success();
     let ledger = |env: &TestEnvironment| env.read("harness-tasks.json");
     add(&env, "touch one", "test -f one -a -f prepared", &[]);
     let clean = ledger(&env)

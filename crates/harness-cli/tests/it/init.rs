@@ -70,7 +70,7 @@ fn a_ledger_that_came_with_the_repository_is_not_trusted_by_it() {
         .stderr_contains("touch pwned")
         .stderr_contains("harness trust");
     assert!(!env.exists("pwned"));
-    env.run(["trust"]).success();
+    env.run(["trust", "--yes"]).success();
     env.run(["task", "complete", "--id", "a"]).success();
     assert!(env.exists("pwned"));
 }

@@ -169,6 +169,6 @@ fn a_reset_says_where_the_archive_is() {
     assert_eq!(ran.raw().lines().next(), Some("Plan reset (7 tasks)"));
     assert_eq!(env.run(["status", "--json"]).json()["counts"]["total"], 0);
     assert_eq!(env.run(["status", "--json"]).json()["session_count"], 3);
-    let again = env.run(["plan", "reset", "--json"]).success().json();
+    let again = env.run(["plan", "reset", "--yes", "--json"]).success().json();
     assert_eq!(again["task_count"], 0);
 }

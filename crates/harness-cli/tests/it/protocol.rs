@@ -163,6 +163,7 @@ fn full_task(name: &str, intent: Intent) -> Task {
         timeout_seconds: Some(1),
         order: Some(1),
         flags: vec![Flag::Edit],
+        added_by: Some("worker".into()),
     }
 }
 
@@ -260,7 +261,7 @@ fn every_fact() -> Vec<Fact> {
         Fact::Warned { task: Some(two), message: word },
         Fact::Stats(stats),
         Fact::LockReleased { pid: 12345 },
-        Fact::GatePassed { phase: "Research".to_owned() },
+        Fact::GatePassed { phase: "Research".to_owned(), by: Some("operator (pid=4711)".into()) },
         Fact::Flagged {
             task: Some(id("task-001")),
             flag: Flag::NoChange,
@@ -577,7 +578,7 @@ fn the_other_documents_have_the_keys_of_the_table() {
         ("plan check", &["plan", "check", "--file", "plan.md"]),
         ("plan import", &["plan", "import", "--file", "plan.md"]),
         ("plan export", &["plan", "export"]),
-        ("plan reset", &["plan", "reset"]),
+        ("plan reset", &["plan", "reset", "--yes"]),
         ("rescue list", &["rescue", "list"]),
         ("runs list", &["runs", "list"]),
         ("runs show", &["runs", "show"]),
@@ -585,7 +586,7 @@ fn the_other_documents_have_the_keys_of_the_table() {
         ("research finalize --task ID", &["research", "finalize", "--task", "task-001"]),
         ("install AGENT", &["install", "claude"]),
         ("uninstall AGENT", &["uninstall", "claude"]),
-        ("trust", &["trust"]),
+        ("trust", &["trust", "--yes"]),
         ("config", &["config"]),
         ("doctor", &["doctor"]),
     ];

@@ -91,6 +91,7 @@ fn a_cleanup_runs_after_the_rollback_and_an_init_script_before_everything() {
     let env = world();
     env.write("harness-init.sh", "echo prepared > .git/prepared\n").git(["add", "harness-init.sh"]);
     env.git(["commit", "--quiet", "-m", "init"]);
+    env.run(["trust", "--yes"]).success();
     let cleanup = "test ! -e junk && echo cleaned > .git/cleaned";
     let more = ["--max-attempts", "1", "--cleanup", cleanup];
     add(&env, "test -f .git/prepared && touch junk", "false", &more);
@@ -105,6 +106,7 @@ fn a_cleanup_runs_after_the_rollback_and_an_init_script_before_everything() {
     assert!(env.exists(".harness-active"), "work is left");
     env.run(["task", "remove", "task-002"]).success();
     env.write("harness-init.sh", "exit 1\n").git(["commit", "--quiet", "-am", "broken"]);
+    env.run(["trust", "--yes"]).success();
     env.run(["task", "retry", "task-001"]).success();
     env.run(["run", "--agent", "shell"]).code(1).stderr_contains("harness-init.sh failed twice");
     assert_eq!(env.task(0)["attempts"], 0);
@@ -153,7 +155,7 @@ fn what_keeps_a_session_from_starting_is_said_and_nothing_is_touched() {
 fn a_check_that_is_missing_costs_no_attempt_and_keeps_the_work() {
     let env = world();
     add(&env, "touch done", "no-such-checker", &[]);
-    env.run(["run", "--agent", "shell"]).code(1).stderr_contains("the check can not be run here");
+    env.run(["run", "--agent", "shell"]).code(1).stderr_contains("the check cannot be run here");
     assert_eq!(
         (&env.task(0)["status"], &env.task(0)["attempts"]),
         (&"in_progress".into(), &0.into())
@@ -185,7 +187,7 @@ fn sessions_are_counted_and_bounded() {
 }
 
 /// A session whose agent did `setup`, said so, and hangs.
-struct Hanging {
+pub(crate) struct Hanging {
     run: Child,
     alive: PathBuf,
 }
@@ -207,7 +209,7 @@ fn hanging_script([ready, alive]: &[PathBuf; 2]) -> String {
 
 impl Hanging {
     /// The second attempt does the work.
-    fn start(env: &TestEnvironment, setup: &str, validate: &str) -> Self {
+    pub(crate) fn start(env: &TestEnvironment, setup: &str, validate: &str) -> Self {
         let pipes = pipes(env);
         let script = format!(
             "if [ $HARNESS_ATTEMPT -gt 1 ]; then touch done; exit; fi\n{setup}\n{}",
@@ -228,7 +230,7 @@ impl Hanging {
         Self { run, alive }
     }
 
-    fn kill(mut self) {
+    pub(crate) fn kill(mut self) {
         // Opened while a writer is there, so that the end of the last one is seen.
         let alive = File::options().read(true).write(true).open(&self.alive).unwrap();
         let reading = File::open(&self.alive).unwrap();

@@ -150,27 +150,25 @@ fn an_attempt_from_claim_to_completion() {
 #[test]
 fn a_check_sees_its_task_and_its_tail_is_shown() {
     let env = world();
-    let script = "env | grep ^HARNESS_ | sed s/SCRIPT=.*/SCRIPT=/ | sort; exit 3";
+    let script = "env | grep ^HARNESS_ | sed s/JOB=.*/JOB=/ | sort; exit 3";
     env.run(["add", "one", "--validate", script]).success();
     env.run(["task", "claim"]).success();
     let ran = env.run(["task", "complete", "--id", "task-001"]).code(1);
     assert_snapshot!(ran.errors(), @r"
-    checking task-001: env | grep ^HARNESS_ | sed s/SCRIPT=.*/SCRIPT=/ | sort; exit 3
+    checking task-001: env | grep ^HARNESS_ | sed s/JOB=.*/JOB=/ | sort; exit 3
     Error: Task task-001: the check failed (exit code 3)
       | HARNESS_ATTEMPT=1
       | HARNESS_DAEMON=off
       | HARNESS_EPOCH=1
-      | HARNESS_SCRIPT=
+      | HARNESS_JOB=
       | HARNESS_SESSION=0
       | HARNESS_STATE_ROOT=[ROOT]
       | HARNESS_TASK_ID=task-001
       | HARNESS_WORKER_ID=w
-    Hint: the task is still yours: mend it and complete it again
+    Hint: the task is still yours: fix it and complete it again
     ");
     env.run(["task", "edit", "task-001", "--validate", "no-such-program --x"]).success();
-    env.run(["task", "complete", "--id", "task-001"])
-        .code(1)
-        .stderr_contains("can not be run here");
+    env.run(["task", "complete", "--id", "task-001"]).code(1).stderr_contains("cannot be run here");
     env.run(["task", "edit", "task-001", "--validate", "sleep 60", "--timeout", "1"]).success();
     env.run(["task", "complete", "--id", "task-001"])
         .code(1)
@@ -181,12 +179,15 @@ fn a_check_sees_its_task_and_its_tail_is_shown() {
 fn the_word_of_a_worker_counts_only_where_there_is_no_check() {
     let env = world();
     env.run(["add", "one"]).success();
-    env.run(["task", "claim"]).success();
     env.write("harness.toml", "require_validation = true\n");
+    env.run(["task", "claim"]).success();
+    env.write("harness.toml", "");
+    // The claim keeps the rules that it was made under.
     env.run(["task", "complete", "--id", "task-001"])
         .code(1)
         .stderr_contains("require_validation is set");
-    env.write("harness.toml", "");
+    env.run(["task", "release", "task-001"]).success();
+    env.run(["task", "claim"]).success();
     env.run(["task", "complete", "--id", "task-001"]).success();
     assert!(
         env.read("harness-progress.txt")

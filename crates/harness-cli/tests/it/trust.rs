@@ -19,7 +19,7 @@ fn trust_shows_what_would_run_and_is_kept_outside_the_project() {
     let env = TestEnvironment::new();
     env.write("harness-tasks.json", LEDGER).write("harness-init.sh", "true\n");
     env.write("harness.toml", "notify = 'curl example.com'\n");
-    let ran = env.run(["trust"]).success();
+    let ran = env.run(["trust", "--yes"]).success();
     assert_snapshot!(ran.errors(), @r#"
     [ROOT] would run
       checks:
@@ -30,16 +30,19 @@ fn trust_shows_what_would_run_and_is_kept_outside_the_project() {
       phase gates:
         make gate
       at every session start:
-        harness-init.sh
-      named in harness.toml:
-        notify: "curl example.com"
+        harness-init.sh (1 line)
+      set in harness.toml:
+        notify = "curl example.com"
       instructions of tasks: 1 (agents follow them; the shell agent runs them)
+        touch b
     "#);
     assert_snapshot!(ran.output(), @"[ROOT] is trusted");
     assert_snapshot!(env.run(["trust", "--list"]).success().output(), @"[ROOT]  [TIME]");
     assert!(!env.exists(".harness"));
     let kept = env.home().join(".local/state/harness/trust");
-    assert_eq!(kept.read_dir().unwrap().count(), 1);
+    let records = kept.read_dir().unwrap().flatten();
+    let records = records.filter(|entry| entry.path().extension().is_some_and(|e| e == "json"));
+    assert_eq!(records.count(), 1);
 
     env.run(["trust", "--revoke"]).success().stdout("[ROOT] is no longer trusted");
     env.run(["trust", "--list"]).success().stdout("");
@@ -49,7 +52,7 @@ fn trust_shows_what_would_run_and_is_kept_outside_the_project() {
 fn programs_get_a_document() {
     let env = TestEnvironment::new();
     env.write("harness-tasks.json", LEDGER);
-    let ran = env.run(["trust", "--json"]).success().stderr("");
+    let ran = env.run(["trust", "--yes", "--json"]).success().stderr("");
     assert_eq!(ran.json()["trusted"], true);
     assert_eq!(ran.json()["would_run"]["gates"][0], "make gate");
     let listed = env.run(["trust", "--list", "--json"]).success().json();

@@ -79,7 +79,8 @@ impl Repository {
     }
 
     pub fn open(&self, filters: Filters) -> GitWorkspace {
-        GitWorkspace::discover(&self.root, &self.root, filters).unwrap()
+        let git = GitWorkspace::discover(&self.root, &self.root, filters).unwrap();
+        git.recording_in(self.beside("claims"))
     }
 
     fn tree(&self, treeish: &str) -> BTreeMap<String, String> {
@@ -152,8 +153,12 @@ impl Fixture for Repository {
         self.git(["rm", "--cached", "-q", "-f", "--ignore-unmatch", "--", path]);
     }
 
-    fn commit(&self, message: &str) -> CommitId {
-        self.git(["commit", "--quiet", "--allow-empty", "-m", message]);
+    fn commit_as(&self, committer: &str, message: &str) -> CommitId {
+        let mut command = self.command(&self.root);
+        command.env("GIT_COMMITTER_NAME", committer);
+        let made = command.args(["commit", "--quiet", "--allow-empty", "-m", message]).output();
+        let made = made.unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
         CommitId::parse(&self.git(["rev-parse", "HEAD"])).unwrap()
     }
 
@@ -188,5 +193,24 @@ impl Fixture for Repository {
 
     fn staged(&self) -> Vec<String> {
         self.git(["ls-files"]).lines().map(str::to_owned).collect()
+    }
+
+    fn configure(&self, key: &str, value: &str) {
+        self.git(["config", key, value]);
+    }
+
+    fn setting(&self, key: &str) -> Option<String> {
+        let found = self.command(&self.root).args(["config", "--get", key]).output().unwrap();
+        let text = String::from_utf8_lossy(&found.stdout).trim_end().to_owned();
+        found.status.success().then_some(text)
+    }
+
+    fn exclude(&self, rules: &str) {
+        fs::create_dir_all(self.root.join(".git/info")).unwrap();
+        fs::write(self.root.join(".git/info/exclude"), rules).unwrap();
+    }
+
+    fn assume_unchanged(&self, path: &str) {
+        self.git(["update-index", "--assume-unchanged", "--", path]);
     }
 }

@@ -3,8 +3,11 @@
 //! The model lies behind an `Arc`, so it survives a simulated crash as a disk would. What may go
 //! wrong in a real repository but is no step of ours (filters, locks, links) is not modelled.
 
+mod candidate;
 mod model;
 mod rescue;
+mod settings;
+mod undo;
 mod user;
 
 use std::{
@@ -15,12 +18,12 @@ use std::{
 };
 
 use harness::workspace::{
-    Base, Checkout, Evidence, OwnFiles, Rescue, RolledBack, Status, Workspace, WorkspaceError,
-    names_task,
+    Base, Candidate, Checkout, Evidence, OwnFiles, Rescue, RolledBack, SettingChange, Settled,
+    Status, Undone, Workspace, WorkspaceError,
 };
-use harness_core::{CommitId, TaskId, Timestamp, TreeId};
+use harness_core::{CommitId, Epoch, TaskId, Timestamp, TreeId};
 
-pub use model::{Files, Head, Model, SimCommit};
+pub use model::{Files, Head, Model, Settings, SimCommit};
 
 /// Called before every change with the name of the step; an error stops the process there.
 pub type Hook = Arc<dyn Fn(&'static str) -> io::Result<()> + Send + Sync>;
@@ -52,18 +55,20 @@ pub struct SimGit {
     hook: Hook,
     own: OwnFiles,
     top_level: PathBuf,
+    /// The last candidate of this process, and where HEAD was then.
+    known: Arc<Mutex<Option<(TreeId, CommitId)>>>,
 }
 
 impl SimGit {
     pub fn new(hook: Hook) -> Self {
         let top_level = PathBuf::from("/sim");
         let own = OwnFiles::new(&top_level, &top_level);
-        Self { model: Arc::default(), hook, own, top_level }
+        Self { model: Arc::default(), hook, own, top_level, known: Arc::default() }
     }
 
     /// The same repository, seen by a process with another fate.
     pub fn with_hook(&self, hook: Hook) -> Self {
-        Self { hook, ..self.clone() }
+        Self { hook, known: Arc::default(), ..self.clone() }
     }
 
     pub(crate) fn model(&self) -> MutexGuard<'_, Model> {
@@ -110,17 +115,17 @@ impl SimGit {
     }
 
     /// `reset --hard`: work tree file by file, then the index, then the branch.
-    fn reset(&self, base: &Base) -> Result<(), WorkspaceError> {
+    fn reset(&self, commit: &CommitId) -> Result<(), WorkspaceError> {
         let (target, tracked) = {
             let model = self.model();
-            (model.files_of(&base.commit), model.index.clone())
+            (model.files_of(commit), model.index.clone())
         };
         let paths: BTreeSet<_> = target.keys().chain(tracked.keys()).cloned().collect();
         for path in paths.into_iter().filter(|path| !self.own.own(path.as_bytes())) {
             self.set_file("reset file", &path, target.get(&path))?;
         }
         self.op("reset index", |model| model.index = target)?;
-        self.op("reset branch", |model| model.set_head(base.commit.clone()))
+        self.op("reset branch", |model| model.set_head(commit.clone()))
     }
 
     /// Whether the file had to change.
@@ -201,7 +206,10 @@ impl Workspace for SimGit {
     fn base(&self, task: &TaskId) -> Result<Base, WorkspaceError> {
         let (commit, branch, files) = {
             let model = self.model();
-            (model.head_commit()?, model.branch(), model.untracked(&self.own))
+            let mut files = model.untracked(&self.own);
+            let flagged = model.settings.assumed.iter().filter(|p| !self.own.own(p.as_bytes()));
+            files.extend(flagged.filter_map(|p| Some((p.clone(), model.work.get(p)?.clone()))));
+            (model.head_commit()?, model.branch(), files)
         };
         let untracked = if files.is_empty() {
             self.forget(task)?;
@@ -212,7 +220,8 @@ impl Workspace for SimGit {
             self.op("base ref", |model| drop(model.bases.insert(task.to_string(), kept)))?;
             Some(tree)
         };
-        Ok(Base { commit, branch, untracked, worktree: self.top_level.clone() })
+        let worktree = self.top_level.clone();
+        Ok(Base { commit, branch, untracked, worktree, epoch: None, claimed_at: None })
     }
 
     fn tree(&self) -> Result<TreeId, WorkspaceError> {
@@ -234,24 +243,18 @@ impl Workspace for SimGit {
         if !model.commits.contains_key(&base.commit) {
             return Err(WorkspaceError::NoSuchCommit { commit: base.commit.clone() });
         }
-        let before = model.history(&base.commit);
-        let since = model.history(&head).into_iter().filter(|commit| !before.contains(commit));
-        let mut since: Vec<_> =
-            since.filter_map(|id| Some((model.commits.get(&id)?.clone(), id))).collect();
-        since.sort_by_key(|(commit, _)| std::cmp::Reverse(commit.when));
-        let (ours, others): (Vec<_>, Vec<_>) =
-            since.into_iter().partition(|(commit, _)| names_task(&commit.message, task));
+        let history = undo::history(&model, task, base, &head);
         let untracked = model.untracked(&self.own);
         let new = untracked.iter().any(|(path, bytes)| recorded.get(path) != Some(bytes));
         let stashes = model.stashes.iter().filter(|(when, _)| *when >= claimed_at);
         let uncommitted = new || !model.changed(&self.own).is_empty();
         let moved = head != base.commit || model.branch() != base.branch;
-        let all_there = recorded.iter().all(|(path, bytes)| untracked.get(path) == Some(bytes));
+        let all_there = recorded.iter().all(|(path, bytes)| model.work.get(path) == Some(bytes));
         Ok(Evidence {
             uncommitted,
             untouched: !uncommitted && !moved && all_there,
-            task_commits: ours.into_iter().map(|(_, id)| id).collect(),
-            foreign_commits: others.into_iter().map(|(_, id)| id).collect(),
+            task_commits: history.attempts,
+            foreign_commits: history.foreign,
             tree,
             head,
             stashes: stashes.map(|(_, subject)| subject.clone()).collect(),
@@ -275,6 +278,40 @@ impl Workspace for SimGit {
         Ok(touched.into_iter().collect())
     }
 
+    fn differing(
+        &self,
+        base: &Base,
+        protected: &dyn Fn(&str) -> bool,
+    ) -> Result<Vec<String>, WorkspaceError> {
+        self.right_place(base)?;
+        let recorded = self.recorded(base);
+        let model = self.model();
+        let expected = model.files_of(&base.commit);
+        let expected =
+            expected.iter().filter(|(path, _)| protected(path) && !self.own.own(path.as_bytes()));
+        let differs = expected.filter(|(path, bytes)| {
+            model.work.get(*path) != Some(recorded.get(*path).unwrap_or(bytes))
+        });
+        Ok(differs.map(|(path, _)| path.clone()).collect())
+    }
+
+    fn record_settings(&self, task: &TaskId, epoch: Epoch) -> Result<(), WorkspaceError> {
+        self.remember_settings(task, epoch)
+    }
+
+    fn restore_settings(
+        &self,
+        task: &TaskId,
+        epoch: Epoch,
+    ) -> Result<Vec<SettingChange>, WorkspaceError> {
+        self.set_settings_back(task, epoch)
+    }
+
+    fn forget_settings(&self, task: &TaskId, epoch: Epoch) -> Result<(), WorkspaceError> {
+        let key = settings::key(task, epoch);
+        self.op("forget settings", |model| drop(model.recorded.remove(&key)))
+    }
+
     fn tree_of(&self, commit: &CommitId) -> Result<TreeId, WorkspaceError> {
         let mut model = self.model();
         if !model.commits.contains_key(commit) {
@@ -290,23 +327,42 @@ impl Workspace for SimGit {
         Ok(Checkout::new(PathBuf::from("/sim-checkout").join(commit.as_str()), || ()))
     }
 
+    fn candidate(&self, base: &Base) -> Result<Candidate, WorkspaceError> {
+        let tree = self.know(base)?;
+        Ok(Candidate { tree, hidden: self.hidden(base) })
+    }
+
+    fn settle(&self, base: &Base, before: &TreeId) -> Result<Settled, WorkspaceError> {
+        self.settled(base, before)
+    }
+
+    fn put_back(&self, base: &Base, tree: &TreeId) -> Result<Vec<String>, WorkspaceError> {
+        self.make(base, tree)
+    }
+
+    fn commit_tree(
+        &self,
+        base: &Base,
+        tree: &TreeId,
+        message: &str,
+    ) -> Result<CommitId, WorkspaceError> {
+        self.right_place(base)?;
+        let head = self.head()?;
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some((_, from)) = known.filter(|(known, at)| known == tree && *at != head) {
+            return Err(WorkspaceError::HeadMoved { from });
+        }
+        let files = self.model().trees.get(tree).cloned().unwrap_or_default();
+        let commit = self.commit_files(base, head, files, message)?;
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        Ok(commit)
+    }
+
     fn commit(&self, base: &Base, message: &str) -> Result<CommitId, WorkspaceError> {
         self.right_place(base)?;
         let head = self.head()?;
         let files = self.files_to_commit(base);
-        self.claim_branch_for(base, &head)?;
-        let commit = if self.model().files_of(&head) == files {
-            head
-        } else {
-            let commit = self.op("commit object", |model| {
-                model.add_commit(vec![head], files.clone(), message, None)
-            })??;
-            let tip = commit.clone();
-            self.op("commit ref", |model| model.set_head(tip))?;
-            commit
-        };
-        self.op("commit index", |model| model.index = files)?;
-        Ok(commit)
+        self.commit_files(base, head, files, message)
     }
 
     fn rescue(
@@ -315,7 +371,7 @@ impl Workspace for SimGit {
         attempt: u32,
         base: &Base,
     ) -> Result<Option<Rescue>, WorkspaceError> {
-        self.save(task, attempt, base)
+        self.save(task, attempt, base, None)
     }
 
     fn rollback(
@@ -325,25 +381,35 @@ impl Workspace for SimGit {
         base: &Base,
     ) -> Result<RolledBack, WorkspaceError> {
         self.right_place(base)?;
-        let mut rescue = self.save(task, attempt, base)?;
+        let Some(target) = self.plan(task, base)? else { return Ok(RolledBack::default()) };
+        let stays = target.tip.as_ref().filter(|_| target.foreign);
+        let flagged = self.flagged_as_recorded(base);
+        let mut rescue = self.save(task, attempt, base, stays)?;
         self.return_to_claimed_branch(base)?;
-        self.reset(base)?;
+        if target.tip.as_ref().is_some_and(|tip| *tip != target.commit) {
+            self.op("undo branch", |model| model.set_head(target.commit.clone()))?;
+        }
+        self.reset(&target.commit)?;
         let recorded = self.recorded(base);
         let mut put_back = Vec::new();
         for (path, bytes) in &recorded {
-            if self.set_file("put back", path, Some(bytes))? {
+            if self.set_file("put back", path, Some(bytes))? && !flagged.contains(path) {
                 put_back.push(path.clone());
             }
         }
         let mut leftover = self.model().untracked(&self.own);
         leftover.retain(|path, _| !recorded.contains_key(path));
         if !leftover.is_empty() {
-            rescue = self.save(task, attempt, base)?;
+            rescue = self.save(task, attempt, base, Some(&target.commit))?;
             for path in leftover.keys() {
                 self.set_file("clean", path, None)?;
             }
         }
-        Ok(RolledBack { rescue: rescue.map(|rescue| rescue.reference), put_back })
+        let undone = match target.foreign {
+            false => Undone::Reset,
+            true => Undone::Kept { head: target.commit, reverts: target.undone },
+        };
+        Ok(RolledBack { undone, rescue: rescue.map(|rescue| rescue.reference), put_back })
     }
 
     fn rescues(&self, task: Option<&TaskId>) -> Result<Vec<Rescue>, WorkspaceError> {

@@ -16,12 +16,14 @@ impl SimGit {
         task: &TaskId,
         attempt: u32,
         base: &Base,
+        stays: Option<&CommitId>,
     ) -> Result<Option<Rescue>, WorkspaceError> {
         let (files, staged, tips) = self.losses(base)?;
         let name = format!("refs/harness/rescue/{task}/{attempt}");
         let saved: Vec<_> =
             self.list(Some(task)).into_iter().filter(|r| of(&r.reference, &name)).collect();
-        if self.covered(&files, staged.as_ref(), &tips, &saved, base) {
+        let tips_at_risk = self.at_risk(&tips, stays);
+        if self.covered(&files, staged.as_ref(), &tips_at_risk, &saved, base) {
             return Ok(saved.into_iter().next_back());
         }
         let mut parents = tips;
@@ -40,6 +42,12 @@ impl SimGit {
         let (key, target) = (reference.clone(), commit.clone());
         self.op("rescue ref", |model| drop(model.rescues.insert(key, target)))?;
         Ok(self.list(Some(task)).into_iter().find(|rescue| rescue.reference == reference))
+    }
+
+    /// Those that `stays` does not hold.
+    fn at_risk(&self, tips: &[CommitId], stays: Option<&CommitId>) -> Vec<CommitId> {
+        let held = stays.map(|stays| self.model().history(stays)).unwrap_or_default();
+        tips.iter().filter(|tip| !held.contains(*tip)).cloned().collect()
     }
 
     /// The work tree, the index if it has contents of its own, and the commits to keep.

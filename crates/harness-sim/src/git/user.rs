@@ -41,6 +41,19 @@ impl SimGit {
         self.model().index.remove(path);
     }
 
+    /// Commits the index under another committer's name.
+    pub fn commit_index_as(
+        &self,
+        committer: &str,
+        message: &str,
+    ) -> Result<CommitId, WorkspaceError> {
+        let commit = self.commit_index(message)?;
+        if let Some(made) = self.model().commits.get_mut(&commit) {
+            committer.clone_into(&mut made.committer);
+        }
+        Ok(commit)
+    }
+
     /// Commits the index.
     pub fn commit_index(&self, message: &str) -> Result<CommitId, WorkspaceError> {
         let mut model = self.model();
@@ -81,5 +94,35 @@ impl SimGit {
     /// A stash entry; the work tree is left alone.
     pub fn stash(&self, subject: &str, when: Timestamp) {
         self.model().stashes.push((when, subject.to_owned()));
+    }
+
+    /// The messages of the commits between `base` and HEAD, newest first.
+    pub fn messages_since(&self, base: &CommitId) -> Vec<String> {
+        let model = self.model();
+        let before = model.history(base);
+        let head = model.head_commit().map(|head| model.history(&head)).unwrap_or_default();
+        let since = head.iter().filter(|commit| !before.contains(*commit));
+        let mut since: Vec<_> = since.filter_map(|commit| model.commits.get(commit)).collect();
+        since.sort_by_key(|commit| std::cmp::Reverse(commit.when));
+        since.into_iter().map(|commit| commit.message.clone()).collect()
+    }
+
+    /// `git config KEY VALUE`.
+    pub fn configure(&self, key: &str, value: &str) {
+        self.model().settings.config.insert(key.to_owned(), value.to_owned());
+    }
+
+    pub fn setting(&self, key: &str) -> Option<String> {
+        self.model().settings.config.get(key).cloned()
+    }
+
+    /// Replaces the rules of `info/exclude`.
+    pub fn exclude(&self, rules: &str) {
+        rules.clone_into(&mut self.model().settings.exclude);
+    }
+
+    /// `git update-index --assume-unchanged`.
+    pub fn assume_unchanged(&self, path: &str) {
+        self.model().settings.assumed.insert(path.to_owned());
     }
 }

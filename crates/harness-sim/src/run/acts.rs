@@ -54,7 +54,12 @@ const ACTS: [(Act, u64); 18] = [
     (Act::Nothing, 6),
 ];
 
-pub(super) fn perform(state: &mut State, act: Act, task: &TaskId) -> Result<Option<AgentEvent>> {
+pub(super) fn perform(
+    state: &mut State,
+    act: Act,
+    task: &TaskId,
+    committer: &str,
+) -> Result<Option<AgentEvent>> {
     let git = state.git.clone();
     state.files_made += 1;
     let number = state.files_made;
@@ -76,11 +81,11 @@ pub(super) fn perform(state: &mut State, act: Act, task: &TaskId) -> Result<Opti
         }
         Act::CommitsNaming => {
             stage_all(&git);
-            git.commit_index(&format!("{task}: {number}"))?;
+            git.commit_index_as(committer, &format!("{task}: {number}"))?;
         }
         Act::CommitsNameless => {
             stage_all(&git);
-            git.commit_index(&format!("progress {number}"))?;
+            git.commit_index_as(committer, &format!("progress {number}"))?;
         }
         Act::Branches => git.create_branch(&format!("agent-{number}"))?,
         Act::Detaches => git.detach()?,

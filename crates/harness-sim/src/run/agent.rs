@@ -28,6 +28,8 @@ struct About {
     of: For,
     /// `None` for an objective.
     task: Option<TaskId>,
+    /// The name that its commits carry.
+    committer: String,
     limit: Option<Duration>,
 }
 
@@ -50,7 +52,8 @@ impl RunAgent {
         let of = For { run, iteration, agent: self.number };
         // Nobody waits for one that is further away.
         let limit = prompt.limits.timeout.filter(|limit| *limit < Duration::from_secs(86_400));
-        Ok(About { of, task, limit })
+        let committer = variable("GIT_COMMITTER_NAME").unwrap_or("User").to_owned();
+        Ok(About { of, task, committer, limit })
     }
 
     /// What there is to tell of it, if it is not killed meanwhile.
@@ -72,7 +75,7 @@ impl RunAgent {
             state.git.remove(TAR_PIT);
         }
         state.story.tell(|| format!("      {wanted}'s agent: {act:?}"));
-        let told = perform(&mut state, act, &wanted)?;
+        let told = perform(&mut state, act, &wanted, &about.committer)?;
         if let Some(task) = &about.task {
             state.messed(task);
         }

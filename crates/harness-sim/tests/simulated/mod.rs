@@ -50,8 +50,8 @@ impl Fixture for Simulated {
     fn unstage(&self, path: &str) {
         self.0.unstage(path);
     }
-    fn commit(&self, message: &str) -> CommitId {
-        self.0.commit_index(message).unwrap()
+    fn commit_as(&self, committer: &str, message: &str) -> CommitId {
+        self.0.commit_index_as(committer, message).unwrap()
     }
     fn create_branch(&self, name: &str) {
         self.0.create_branch(name).unwrap();
@@ -73,5 +73,17 @@ impl Fixture for Simulated {
     }
     fn staged(&self) -> Vec<String> {
         self.0.staged_files().into_keys().collect()
+    }
+    fn configure(&self, key: &str, value: &str) {
+        self.0.configure(key, value);
+    }
+    fn setting(&self, key: &str) -> Option<String> {
+        self.0.setting(key)
+    }
+    fn exclude(&self, rules: &str) {
+        self.0.exclude(rules);
+    }
+    fn assume_unchanged(&self, path: &str) {
+        self.0.assume_unchanged(path);
     }
 }

@@ -11,7 +11,7 @@ use harness::{
         check::{Found, Verdict},
         machine::attempt::{Attempt, Effect, Ended, Entry, Outcome},
     },
-    workspace::WorkspaceError,
+    workspace::{RolledBack, Undone, WorkspaceError},
 };
 
 use super::{
@@ -66,45 +66,14 @@ impl Doing {
                 Ok(Ended::Worked(Box::pin(ralph(&branch, tools, errand)).await?))
             }
             Effect::Baseline => judge.baseline(&branch).await,
-            Effect::Touched => judge.touched().await,
-            Effect::Check => judge.check(&branch, None).await,
-            Effect::CheckCommit { commit } => judge.check(&branch, Some(commit)).await,
-            Effect::Record { commit, baseline, protected } => {
-                judge.record(commit, baseline, protected).await
-            }
-            Effect::Prepare => {
-                // Whether it helped is what the check says next.
-                tools.prepare(&branch).await?;
-                Ok(Ended::Prepared)
-            }
+            Effect::Judge(effect) => Ok(Ended::Judged(judge.perform(&branch, effect).await?)),
             Effect::Cleanup { command } => {
                 let ran = tools.clean_up(&branch, &command, task, holder).await?;
-                Ok(Ended::CleanedUp(match Verdict::of(Found::Yes, ran.exit) {
-                    Verdict::Passed => None,
-                    Verdict::Red { why } => Some(why),
-                    Verdict::TimedOut => Some("it took too long".into()),
-                    Verdict::Missing => Some("there is no such command".into()),
-                    Verdict::Cancelled => Some("it was stopped".into()),
-                }))
+                Ok(Ended::CleanedUp(Verdict::of(Found::Yes, ran.exit).complaint()))
             }
-            Effect::Keep => self.keep().await,
             Effect::Undo => self.undo().await,
             Effect::Look => self.look().await,
             Effect::Rescue => self.rescue().await,
-        }
-    }
-
-    async fn keep(&self) -> Result<Ended> {
-        let Some(base) = self.tools.base(&self.task) else {
-            return Ok(Ended::NotKept { why: "The claim recorded no base commit".into() });
-        };
-        let message = format!("{}: {}", self.task.id, self.task.title);
-        match self.tools.git(move |git| git.commit(&base, &message)).await? {
-            Ok(commit) => Ok(Ended::Kept(commit)),
-            Err(why @ (WorkspaceError::NotDescendant { .. } | WorkspaceError::Unsafe { .. })) => {
-                Ok(Ended::NotKept { why: why.to_string() })
-            }
-            Err(other) => Err(other.into()),
         }
     }
 
@@ -113,8 +82,29 @@ impl Doing {
         let (id, attempt) = (self.task.id.clone(), self.task.attempts + 1);
         let commit = base.commit.clone();
         match self.tools.git(move |git| git.rollback(&id, attempt, &base)).await? {
-            Ok(rolled_back) => Ok(Ended::Undone { base: commit, put_back: rolled_back.put_back }),
+            Ok(RolledBack { undone, put_back, rescue: _ }) => {
+                let (base, remark) = match undone {
+                    Undone::Nothing => (None, None),
+                    Undone::Reset => (Some(commit), None),
+                    Undone::Kept { head, reverts: true } => {
+                        let head = head.short();
+                        (
+                            None,
+                            Some(format!(
+                                "commits of others stay; the attempt's are reverted by {head}"
+                            )),
+                        )
+                    }
+                    Undone::Kept { reverts: false, .. } => {
+                        (None, Some("commits of others stay on the branch".to_owned()))
+                    }
+                };
+                Ok(Ended::Undone { base, put_back, remark })
+            }
             Err(WorkspaceError::NoSuchCommit { .. }) => Ok(Ended::NoBase),
+            Err(WorkspaceError::CannotUndo { what, ways: [undo, keep] }) => {
+                Ok(Ended::NotUndone { why: format!("{what}. Either {undo}, or {keep}") })
+            }
             Err(other) => Err(other.into()),
         }
     }

@@ -12,17 +12,21 @@ use std::{
     time::Duration,
 };
 
-use harness_core::{CommitId, Fact, TaskId, Timestamp, TreeId, WorkerId, machine::attempt::Rules};
+use harness_core::{Epoch, Fact, Holder, Task, TaskId, Timestamp, WorkerId, machine::judge::Rules};
 use tokio::sync::{OwnedMutexGuard, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    claim_rules::ClaimRules,
     server::{Host, Server, serve},
     socket::Bound,
     vigil::Vigil,
     wire::Refused,
 };
-use crate::{clock::Clock, process::leftovers, store::lock::Wait, workspace::Filters};
+use crate::{
+    clock::Clock, flows::completion::Trees, process::leftovers, store::lock::Wait,
+    workspace::Filters,
+};
 
 /// How often it looks whether it can still be found: a host without a socket is of no use.
 const LOOK: Duration = Duration::from_secs(10);
@@ -42,6 +46,8 @@ pub struct Surroundings {
     pub settings: Box<dyn Fn() -> Result<Settings, Refused> + Send + Sync>,
     /// Whether the commands of this ledger may run here.
     pub may_run: Box<dyn Fn() -> Result<(), Refused> + Send + Sync>,
+    /// Where the rules of claims are kept; `None`: in memory only.
+    pub claims: Option<ClaimRules>,
     /// A ledger was made where there was none.
     pub made: Box<dyn Fn() + Send + Sync>,
     /// Something to tell.
@@ -59,7 +65,9 @@ pub struct Daemon {
     /// Nobody is given a task any more.
     closing: AtomicBool,
     changed: watch::Sender<()>,
-    trees: Mutex<Option<(CommitId, TreeId)>>,
+    pub(super) trees: Arc<Trees>,
+    /// The rules of the claims that this daemon made.
+    claimed: Mutex<HashMap<TaskId, (Epoch, Settings)>>,
     checking: Mutex<HashMap<TaskId, Arc<tokio::sync::Mutex<()>>>>,
     /// What it gave out.
     vigil: Vigil,
@@ -83,7 +91,8 @@ impl Daemon {
             leaving: CancellationToken::new(),
             closing: AtomicBool::new(false),
             changed: watch::Sender::new(()),
-            trees: Mutex::default(),
+            trees: Arc::default(),
+            claimed: Mutex::default(),
             checking: Mutex::default(),
             vigil: Vigil::default(),
             gate: tokio::sync::Mutex::default(),
@@ -146,21 +155,35 @@ impl Daemon {
         mine.lock_owned().await
     }
 
-    /// Many completions rest on one commit: its tree is asked for once.
-    pub(super) fn tree_of(
-        &self,
-        commit: &CommitId,
-        find: impl FnOnce() -> Option<TreeId>,
-    ) -> Option<TreeId> {
-        let mut last = self.trees.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((of, tree)) = &*last
-            && of == commit
+    /// A claim was made: it keeps the rules of now. A configuration that cannot be read is reported
+    /// when the task is completed.
+    pub(super) fn claimed(&self, task: &TaskId, epoch: Epoch) {
+        let Ok(settings) = (self.surroundings.settings)() else { return };
+        if let Some(kept) = &self.surroundings.claims
+            && let Err(why) = kept.keep(task, epoch, &settings)
         {
-            return Some(tree.clone());
+            let text = format!("the rules of the claim of {task} are kept in memory only: {why}");
+            (self.surroundings.warn)(&text);
         }
-        let tree = find()?;
-        *last = Some((commit.clone(), tree.clone()));
-        Some(tree)
+        let mut claimed = self.claimed.lock().unwrap_or_else(PoisonError::into_inner);
+        claimed.insert(task.clone(), (epoch, settings));
+    }
+
+    /// The rules by which the work of this holder is judged: those of its claim, else those of now.
+    pub(super) fn rules_for(
+        &self,
+        holder: &Holder,
+        task: Option<&Task>,
+    ) -> Result<Settings, Refused> {
+        let epoch = task.filter(|task| holder.holds(task)).and_then(|task| task.epoch);
+        let Some(epoch) = epoch else { return (self.surroundings.settings)() };
+        let claimed = self.claimed.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, settings)) = claimed.get(&holder.task).filter(|(of, _)| *of == epoch) {
+            return Ok(settings.clone());
+        }
+        drop(claimed);
+        let kept = self.surroundings.claims.as_ref().and_then(|kept| kept.of(&holder.task, epoch));
+        kept.map_or_else(|| (self.surroundings.settings)(), Ok)
     }
 
     /// Content filters are programs that the repository names.

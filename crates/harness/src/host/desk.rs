@@ -2,7 +2,7 @@
 //! the agent itself by way of the socket, finds the one that it works on.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
@@ -13,10 +13,14 @@ use tokio::sync::watch;
 use super::pace::{CHECKPOINTS_PER_SECOND, Pace};
 use crate::drive::Told;
 
+/// Complaints that are told apart.
+const COMPLAINTS_MAX: usize = 10_000;
+
 /// Clones are the same desk.
 #[derive(Debug, Clone, Default)]
 pub struct Desk {
     seats: Arc<Mutex<Seats>>,
+    complaints: Arc<Mutex<HashSet<String>>>,
     paces: Arc<Mutex<HashMap<TaskId, Pace>>>,
     bell: Arc<Bell>,
 }
@@ -79,6 +83,13 @@ impl Desk {
         let number = seats.count;
         seats.taken.push(Seat { number, holder, told });
         AtWork { desk: self.clone(), number }
+    }
+
+    /// Whether this is the first time that `complaint` is heard. After very many all count as heard:
+    /// nobody fills the log by trying.
+    pub(super) fn is_new(&self, complaint: String) -> bool {
+        let mut heard = self.complaints.lock().unwrap_or_else(PoisonError::into_inner);
+        heard.len() < COMPLAINTS_MAX && heard.insert(complaint)
     }
 
     /// How long a checkpoint of `task` has to wait, so that no more of them are stored in a second

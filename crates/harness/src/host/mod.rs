@@ -5,6 +5,7 @@
 //! blocking [`client`]. Everything that is asked for becomes a command of the core; nothing is decided
 //! here.
 
+mod claim_rules;
 pub mod client;
 mod crowd;
 mod daemon;
@@ -12,6 +13,8 @@ mod desk;
 mod frames;
 mod instance;
 pub(crate) mod pace;
+mod permit;
+pub mod prompts;
 mod request;
 pub mod server;
 pub mod socket;
@@ -21,6 +24,7 @@ mod verbs;
 mod vigil;
 pub mod wire;
 
+pub use claim_rules::ClaimRules;
 pub use daemon::{Daemon, Ended, Settings, Surroundings, serve_alone};
 pub use desk::{AtWork, Desk};
 pub use server::{Duty, Host, Server, serve};

@@ -2,8 +2,17 @@
 //!
 //! Nothing that a client sends, and no client that dies, ends the host or holds up another client.
 
-use std::{io, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    io,
+    path::PathBuf,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
+use harness_core::{
+    command::Code,
+    role::{Adding, Role},
+};
 use serde_json::Value;
 use tokio::{
     io::{AsyncWriteExt as _, BufReader},
@@ -22,9 +31,10 @@ use super::{
     frames::{Frame, Frames, Halves},
     request::{Answer, Request},
     socket::Bound,
-    verbs, wire,
+    verbs,
+    wire::{self, Refused},
 };
-use crate::{hub::Hub, store::Writer, workspace::Workspace};
+use crate::{hub::Hub, process::ancestry::Peer, store::Writer, workspace::Workspace};
 
 /// How long those who are being answered have when the host ends: a check that has to be stopped is
 /// killed after five seconds.
@@ -50,6 +60,8 @@ pub struct Host {
     pub lease_seconds: u64,
     /// What it is there for.
     pub duty: Duty,
+    /// `[tasks] agents_may_add`.
+    pub adding: Adding,
 }
 
 /// What a host is there for.
@@ -157,11 +169,15 @@ fn is_ours(stream: &UnixStream) -> bool {
 
 /// An error is that of a client that is gone.
 async fn talk(stream: UnixStream, shared: Shared, place: Option<Place>) {
+    let pid = stream.peer_cred().ok().and_then(|peer| peer.pid());
+    // What cannot be told has no number, and so no process.
+    let pid = pid.and_then(|pid| u32::try_from(pid).ok()).unwrap_or(0);
     let (read, write) = stream.into_split();
     let Shared { host, bound, stranded, stop, halves } = shared;
-    let mut client = Client { write, stop, bound, stranded };
+    let mut client = Client { write, stop, pid, peer: OnceLock::new(), bound, stranded };
     let Some(place) = place else {
-        _ = client.answer(Err("Too many connections".into())).await;
+        let refused = Refused::new(Code::Limit, "Too many connections");
+        _ = client.answer(Err(refused)).await;
         return;
     };
     let mut frames = Frames::new(BufReader::new(read), halves);
@@ -171,6 +187,10 @@ async fn talk(stream: UnixStream, shared: Shared, place: Option<Place>) {
 pub(super) struct Client {
     write: OwnedWriteHalf,
     stop: CancellationToken,
+    /// Of whoever connected.
+    pid: u32,
+    /// Who that is, once it was looked at: what a process is does not change.
+    peer: OnceLock<Peer>,
     bound: Arc<Bound>,
     stranded: CancellationToken,
 }
@@ -225,23 +245,35 @@ impl Client {
         if let Some(root) = request.text("root")?
             && std::path::Path::new(&root) != host.root
         {
-            return Err(wire::another_root(&host.root).into());
+            return Err(wire::another_root(&host.root));
         }
         if matches!(host.duty, Duty::Daemon(_)) && !self.bound.can_be_found() {
             // Its root is gone, and another may be in its place: the next daemon is free to start
             // before this one has ended.
             self.bound.leave();
             self.stranded.cancel();
-            return Err(wire::another_root(&host.root).into());
+            return Err(wire::another_root(&host.root));
         }
+        let peer = self.peer(host, request)?;
         // Nobody is left to be told: what only waits for somebody is given up.
         let waits = matches!(request.command.as_str(), "ask" | "task_claim" | "task_complete");
         tokio::select! {
-            answer = verbs::handle(host, request) => answer,
-            () = self.gone(), if waits => Err("The client is gone".into()),
+            answer = verbs::handle(host, &peer, request) => answer,
+            () = self.gone(), if waits => Err(Refused::new(Code::Stopped, "The client is gone")),
             () = self.stop.cancelled(), if request.command == "ask" => {
-                Err("Session aborted".into())
+                Err(Refused::new(Code::Stopped, "Session aborted"))
             }
+        }
+    }
+
+    /// Who asks. One that speaks for somebody with a lesser role says so with `as`.
+    fn peer(&self, host: &Host, request: &Request) -> Result<Peer, Refused> {
+        let peer = self.peer.get_or_init(|| Peer::of(self.pid, &host.root)).clone();
+        match request.text("as")?.as_deref() {
+            None => Ok(peer),
+            Some("worker") => Ok(peer.at_most(Role::Worker)),
+            Some("agent") => Ok(peer.at_most(Role::Agent)),
+            Some(other) => Err(format!("as: {other:?} is not one of worker, agent").into()),
         }
     }
 

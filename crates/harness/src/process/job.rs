@@ -27,7 +27,10 @@ pub use spec::{Limits, Spec, Stdin};
 pub use state::{Event, Exit, Finished, State};
 
 use super::{
-    guard::wire::{self, Launch, LineBuffer, Report, Stop},
+    guard::{
+        Label,
+        wire::{self, Launch, LineBuffer, Report, Stop},
+    },
     leftovers::{self, Process, Record},
     pipes::{Pipes, Ready},
     spawner::{self, GuardProcess},
@@ -84,10 +87,11 @@ enum Happened {
 impl Job {
     /// Returns when the program runs. Given up before that, nothing is left of it.
     pub async fn start(spec: Spec) -> Result<Job, StartError> {
-        let id = uuid::Uuid::now_v7().to_string();
+        let label = Label::of(spec.environment.iter().map(|(name, value)| (name, value)));
+        let id = label.new_job();
         let launch = spec.launch(&id);
         let (pipes, theirs) = Pipes::open(spec.stdin).map_err(StartError::Io)?;
-        let started = spawner::start().await.map_err(StartError::Guard)?;
+        let started = spawner::start(label).await.map_err(StartError::Guard)?;
         started.control.set_nonblocking(true).map_err(StartError::Io)?;
         let control = UnixStream::from_std(started.control).map_err(StartError::Io)?;
         let mut record = Record::new(&id, &spec.label, spec.limits.grace);

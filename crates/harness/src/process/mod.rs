@@ -1,4 +1,4 @@
-//! One agent process and all that comes of it: started, fed, listened to and ended as a whole.
+//! One agent or script and all that comes of it: started, fed, listened to and ended as a whole.
 //!
 //! What the process is (Claude, a script, a test) is none of its business, and neither is what its
 //! output means: an adapter of the agent port reads that.
@@ -7,10 +7,12 @@
 //! |---|---|
 //! | [`Job`] | the harness's end: output, standard input, timers, the one end |
 //! | [`guard`] | the process between the harness and the agent, which ends the tree of the agent |
-//! | [`wards`] | the process that ends a script when the harness is gone |
+//! | [`script`] | the same for a check or another command line, for a thread that may block |
+//! | [`ancestry`] | which role a process has for a root, by its ancestors and its environment |
 //! | [`leftovers`] | what even a killed guard leaves, found by a variable in its environment |
 //! | [`Lines`], [`Transcript`], [`Redactor`], [`Allowed`] | what goes in and out |
 
+pub mod ancestry;
 mod environment;
 pub mod guard;
 mod job;
@@ -18,10 +20,10 @@ pub mod leftovers;
 mod lines;
 mod pipes;
 mod redact;
+pub(crate) mod script;
 mod spawner;
 mod table;
 mod transcript;
-pub(crate) mod wards;
 
 pub use environment::Allowed;
 pub use job::{Event, Exit, Finished, Job, Limits, Spec, StartError, State, Stdin, Warning};
@@ -33,7 +35,10 @@ pub use transcript::{Transcript, Written};
 
 /// Unique to one job and inherited by all that it starts, so that what is left of it can be told
 /// from every other process. `HARNESS_RUN_ID` would not do: a run that is resumed keeps its id, and
-/// what a dead harness left must not be confused with what its successor has just started.
+/// what a dead harness left must not be confused with what its successor has just started. It begins
+/// with the hash of the state root that the job was started for.
 pub const JOB_VARIABLE: &str = "HARNESS_JOB";
 /// Names the run that a job belongs to, the same for all of its jobs.
 pub const RUN_VARIABLE: &str = "HARNESS_RUN_ID";
+/// In the environment of a job: the state root that it is started for.
+pub const ROOT_VARIABLE: &str = "HARNESS_STATE_ROOT";

@@ -23,7 +23,7 @@ use std::{
 use rustix::process::{Pid, Signal};
 use tokio::sync::oneshot;
 
-use super::guard;
+use super::guard::{self, Label};
 
 /// A guard that waits for its first order.
 #[derive(Debug)]
@@ -72,10 +72,17 @@ fn pidfd(_: Pid) -> Option<OwnedFd> {
 
 struct Request {
     control: UnixStream,
-    answer: oneshot::Sender<io::Result<GuardProcess>>,
+    label: Label,
+    /// Takes what came of it, for a task or for a thread that waits.
+    answer: Box<dyn FnOnce(io::Result<GuardProcess>) + Send>,
 }
 
-pub(super) async fn start() -> io::Result<Started> {
+fn gone() -> io::Error {
+    io::Error::other("the thread that starts guards has ended")
+}
+
+/// The guard of an agent.
+pub(super) async fn start(label: Label) -> io::Result<Started> {
     static UNGUARDED: AtomicBool = AtomicBool::new(false);
     let (control, theirs) = UnixStream::pair()?;
     if !guard::is_initialised() {
@@ -85,11 +92,21 @@ pub(super) async fn start() -> io::Result<Started> {
         let is_first_unguarded = !UNGUARDED.swap(true, Ordering::Relaxed);
         return Ok(Started { control, guard: None, is_first_unguarded });
     }
-    let (answer, answered) = oneshot::channel();
-    let gone = || io::Error::other("the thread that starts guards has ended");
-    requests()?.send(Request { control: theirs, answer }).map_err(|_| gone())?;
+    let (sender, answered) = oneshot::channel();
+    // An answer that nobody waits for: the guard's socket ends, and so does the guard.
+    let answer = Box::new(|started| _ = sender.send(started));
+    requests()?.send(Request { control: theirs, label, answer }).map_err(|_| gone())?;
     let guard = answered.await.map_err(|_| gone())??;
     Ok(Started { control, guard: Some(guard), is_first_unguarded: false })
+}
+
+/// The guard of a script, for a thread that may block. The program has called [`guard::init`].
+pub(super) fn start_blocking(label: Label) -> io::Result<(UnixStream, GuardProcess)> {
+    let (control, theirs) = UnixStream::pair()?;
+    let (sender, answered) = mpsc::channel();
+    let answer = Box::new(move |started| _ = sender.send(started));
+    requests()?.send(Request { control: theirs, label, answer }).map_err(|_| gone())?;
+    Ok((control, answered.recv().map_err(|_| gone())??))
 }
 
 fn requests() -> io::Result<mpsc::Sender<Request>> {
@@ -100,19 +117,18 @@ fn requests() -> io::Result<mpsc::Sender<Request>> {
     let (sender, receiver) = mpsc::channel::<Request>();
     // Of two that come here at once, one thread has no sender and ends at once.
     thread::Builder::new().name("harness-spawner".to_owned()).spawn(move || {
-        while let Ok(Request { control, answer }) = receiver.recv() {
-            // An answer that nobody waits for: the guard's socket ends, and so does the guard.
-            let _ = answer.send(spawn(control));
+        while let Ok(Request { control, label, answer }) = receiver.recv() {
+            answer(spawn(control, &label));
         }
     })?;
     Ok(REQUESTS.get_or_init(|| sender).clone())
 }
 
-fn spawn(control: UnixStream) -> io::Result<GuardProcess> {
+fn spawn(control: UnixStream, label: &Label) -> io::Result<GuardProcess> {
     let mut command = Command::new(program()?);
     command
-        .arg0("harness-guard")
-        .arg(guard::ARGUMENT)
+        .arg0(guard::NAME)
+        .args(label.arguments())
         .stdin(OwnedFd::from(control))
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -129,7 +145,7 @@ fn spawn(control: UnixStream) -> io::Result<GuardProcess> {
 }
 
 /// This very program, also when the file has been replaced by an upgrade meanwhile.
-pub(super) fn program() -> io::Result<PathBuf> {
+fn program() -> io::Result<PathBuf> {
     if cfg!(target_os = "linux") {
         return Ok(PathBuf::from("/proc/self/exe"));
     }

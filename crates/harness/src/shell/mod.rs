@@ -2,7 +2,9 @@
 
 mod cancel;
 pub(crate) mod group;
+mod guarded;
 mod output;
+mod plain;
 mod system;
 
 use std::{
@@ -22,9 +24,11 @@ pub struct Script {
     pub command: String,
     /// Where it runs.
     pub directory: PathBuf,
-    /// How long it may take; then TERM, a grace period, KILL, to the whole group.
+    /// How long it may take; then TERM, a grace period, KILL, to all of it.
     pub timeout: Duration,
     /// Added to the inherited environment, which is without the variables of a task.
+    /// `HARNESS_STATE_ROOT`, `HARNESS_TASK_ID` and `HARNESS_EPOCH` among them say what it is run for;
+    /// the command line of its guard says the same.
     pub environment: Vec<(String, String)>,
 }
 
@@ -33,7 +37,7 @@ pub struct Script {
 pub struct Ran {
     /// How it ended.
     pub exit: Exit,
-    /// Until the last of its group had ended.
+    /// Until the last process of it had ended.
     pub duration: Duration,
     /// The last 64 KiB of standard output and error, interleaved as they came.
     pub tail: Vec<u8>,
@@ -43,13 +47,13 @@ pub struct Ran {
     pub output_sha256: String,
 }
 
-/// Runs commands in a process group of their own; nothing of the group outlives the call.
+/// Runs commands; nothing that they start outlives the call.
 pub trait Shell: Send + Sync {
     /// Blocks until it has ended. A command that fails is an [`Exit`], not an error: an error means
     /// that it could not be run.
     fn run(&self, script: &Script) -> io::Result<Ran>;
 
-    /// Like [`Shell::run`], but ends as [`Exit::Cancelled`], the group stopped as by a time-out, when
+    /// Like [`Shell::run`], but ends as [`Exit::Cancelled`], stopped as by a time-out, when
     /// `cancel` is called from another thread. A shell whose commands take no time need not care.
     fn run_until(&self, script: &Script, cancel: &Cancel) -> io::Result<Ran> {
         let _ = cancel;

@@ -3,12 +3,22 @@
 use std::{
     collections::VecDeque,
     io::{self, PipeReader, Read as _},
+    os::fd::BorrowedFd,
+    time::Instant,
 };
 
+use rustix::{
+    event::{PollFd, PollFlags, Timespec},
+    io::Errno,
+};
 use sha2::{Digest as _, Sha256};
+
+use super::Cancel;
 
 /// What is kept for the next attempt's prompt and the receipt.
 const TAIL_BYTES: usize = 64 * 1024;
+/// No pipe holds more, unless somebody who outlives the command goes on writing.
+const DRAIN_BYTES_MAX: usize = 1024 * 1024;
 
 /// Takes in the output of a command through a pipe that never blocks.
 #[derive(Debug)]
@@ -67,6 +77,19 @@ impl Output {
         }
     }
 
+    /// Takes what is in the pipe now. Its end may never come: a process that outlives the command
+    /// can keep it open as long as it likes.
+    pub(super) fn drain(&mut self) -> io::Result<()> {
+        let mut drained = 0;
+        while drained < DRAIN_BYTES_MAX {
+            match self.pump()? {
+                Pumped::Some(count) => drained += count,
+                Pumped::NothingNow | Pumped::Ended => break,
+            }
+        }
+        Ok(())
+    }
+
     fn take(&mut self, count: usize) {
         let chunk = &self.buffer[..count];
         self.sha256.update(chunk);
@@ -82,6 +105,35 @@ impl Output {
         let sha256 = digest.iter().map(|byte| format!("{byte:02x}")).collect();
         (self.tail.into(), self.bytes, sha256)
     }
+}
+
+/// What a wait gave.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Woken {
+    /// There is something to hear of the command.
+    pub(super) told: bool,
+    pub(super) cancelled: bool,
+}
+
+/// Until something happens or it is time.
+pub(super) fn wait(
+    command: BorrowedFd<'_>,
+    output: &Output,
+    cancel: Option<&Cancel>,
+    timer: Option<Instant>,
+) -> io::Result<Woken> {
+    let mut polled = vec![PollFd::from_borrowed_fd(command, PollFlags::IN)];
+    polled.extend(cancel.map(|cancel| PollFd::new(cancel, PollFlags::IN)));
+    polled.extend(output.pipe().map(|pipe| PollFd::new(pipe, PollFlags::IN)));
+    let left = timer.map(|at| at.saturating_duration_since(Instant::now()));
+    // A time-out too long for the system is as good as none.
+    let left = left.and_then(|left| Timespec::try_from(left).ok());
+    match rustix::event::poll(&mut polled, left.as_ref()) {
+        Ok(_) | Err(Errno::INTR) => {}
+        Err(e) => return Err(e.into()),
+    }
+    let happened = |index: usize| polled.get(index).is_some_and(|fd| !fd.revents().is_empty());
+    Ok(Woken { told: happened(0), cancelled: cancel.is_some() && happened(1) })
 }
 
 #[cfg(test)]

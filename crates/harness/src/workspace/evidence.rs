@@ -6,9 +6,9 @@ use harness_core::{CommitId, TaskId, Timestamp, TreeId};
 
 use super::{
     Base, Evidence, WorkspaceError,
-    git::{Git, failed},
-    names_task,
-    object::{commit_id, tree_id},
+    git::Git,
+    history::History,
+    object::{Contents, GITLINK, Hashing, hash_with, list_tree, tree_id},
     own::OwnFiles,
     path::{RepoPath, records},
     snapshot::Snapshot,
@@ -23,27 +23,23 @@ pub(super) fn evidence(
     base: &Base,
     claimed_at: Timestamp,
 ) -> Result<Evidence, WorkspaceError> {
-    let snapshot = Snapshot::take(git, own)?;
+    let snapshot = Snapshot::take(git, own, Look::take(git, own)?)?;
     let look = &snapshot.look;
     let head = look.commit()?;
-    let (mut task_commits, mut foreign_commits) = (Vec::new(), Vec::new());
     if head != base.commit {
-        for (commit, message) in commits_since(git, base)? {
-            let list =
-                if names_task(&message, task) { &mut task_commits } else { &mut foreign_commits };
-            list.push(commit_id(&commit)?);
-        }
+        must_be_commit(git, &base.commit)?;
     }
+    let history = History::read(git, task, base, head.as_str())?;
     let recorded = untracked::recorded(git, base.untracked.as_ref())?;
-    let unchanged = untracked::unchanged(git, &recorded, &look.untracked)?;
+    let unchanged = untracked::unchanged(git, &recorded, recorded.keys())?;
     let new = look.untracked.iter().any(|path| !unchanged.contains(path));
     let uncommitted = new || !look.changed.is_empty();
     let moved = head != base.commit || look.branch != base.branch;
     Ok(Evidence {
         uncommitted,
         untouched: !uncommitted && !moved && untracked::all_there(&recorded, &unchanged),
-        task_commits,
-        foreign_commits,
+        task_commits: history.attempts.into_iter().map(|since| since.commit).collect(),
+        foreign_commits: history.foreign,
         tree: snapshot.tree,
         head,
         stashes: stashes_since(git, claimed_at)?,
@@ -69,6 +65,34 @@ pub(super) fn touched(
     Ok(touched.iter().map(RepoPath::shown).collect())
 }
 
+/// Attributes count as they were at the base: otherwise a changed `.gitattributes` could make
+/// different contents look the same.
+pub(super) fn differing(
+    git: &Git,
+    own: &OwnFiles,
+    base: &Base,
+    protected: &dyn Fn(&str) -> bool,
+) -> Result<Vec<String>, WorkspaceError> {
+    must_be_commit(git, &base.commit)?;
+    let mut expected = list_tree(git, base.commit.as_str(), &[])?;
+    // What the user had changed behind git's back before the claim is what counts.
+    let recorded = untracked::recorded(git, base.untracked.as_ref())?;
+    let raw: BTreeSet<_> = recorded.keys().filter(|path| expected.contains_key(path)).collect();
+    expected.retain(|path, entry| {
+        entry.mode != GITLINK && !own.own(path.bytes()) && protected(&path.shown())
+    });
+    let (raw, cleaned): (Vec<_>, Vec<_>) = expected.keys().partition(|path| raw.contains(path));
+    let source = ("GIT_ATTR_SOURCE", base.commit.as_str());
+    let here = hash_with(git, Hashing::Compare, Contents::Cleaned, Some(source), cleaned)?;
+    let unchanged = untracked::unchanged(git, &recorded, raw.iter().copied())?;
+    let raw: BTreeSet<_> = raw.into_iter().collect();
+    let differs = expected.iter().filter(|(path, entry)| match raw.contains(path) {
+        true => !unchanged.contains(*path),
+        false => here.get(path) != Some(entry),
+    });
+    Ok(differs.map(|(path, _)| path.shown()).collect())
+}
+
 pub(super) fn tree_of(git: &Git, commit: &CommitId) -> Result<TreeId, WorkspaceError> {
     must_be_commit(git, commit)?;
     let tree = git.read("rev-parse").args(["--verify", &format!("{commit}^{{tree}}")]).line()?;
@@ -81,19 +105,6 @@ pub(super) fn must_be_commit(git: &Git, commit: &CommitId) -> Result<(), Workspa
         return Ok(());
     }
     Err(WorkspaceError::NoSuchCommit { commit: commit.clone() })
-}
-
-/// Id and message of each, newest first.
-fn commits_since(git: &Git, base: &Base) -> Result<Vec<(String, String)>, WorkspaceError> {
-    must_be_commit(git, &base.commit)?;
-    let call = git.read("log").args(["-z", "--format=%H%n%B", "HEAD"]);
-    let output = call.arg(format!("^{}", base.commit)).output()?;
-    let commits = records(&output).map(|record| {
-        let text = String::from_utf8_lossy(record);
-        let (commit, message) = text.split_once('\n')?;
-        Some((commit.to_owned(), message.to_owned()))
-    });
-    commits.collect::<Option<_>>().ok_or_else(|| failed("log", b"unexpected output"))
 }
 
 fn stashes_since(git: &Git, since: Timestamp) -> Result<Vec<String>, WorkspaceError> {

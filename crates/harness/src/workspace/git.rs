@@ -6,16 +6,17 @@
 
 use std::{
     ffi::{OsStr, OsString},
+    fs,
     io::{self, Write},
     path::{Path, PathBuf},
     process::{Command, Stdio},
     thread,
 };
 
-use super::WorkspaceError;
+use super::{WorkspaceError, mark::unmarked};
 
 /// Settings that win over every configuration file.
-const HARDENED: [&str; 18] = [
+const HARDENED: [&str; 21] = [
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
     "core.pager=cat",
@@ -32,6 +33,9 @@ const HARDENED: [&str; 18] = [
     "i18n.commitEncoding=UTF-8",
     "i18n.logOutputEncoding=UTF-8",
     "log.showSignature=false",
+    "merge.directoryRenames=false",
+    "merge.renames=false",
+    "merge.renormalize=false",
     "protocol.ext.allow=never",
     "submodule.recurse=false",
     // Guessed from the host name, an identity is nobody's: configured, or ours.
@@ -67,9 +71,22 @@ pub(super) struct Git {
     pub(super) git_dir: PathBuf,
     /// Filter drivers that must not run.
     pub(super) silenced: Vec<OsString>,
+    /// Further settings that win over every configuration file.
+    pub(super) settings: Vec<(OsString, OsString)>,
 }
 
 impl Git {
+    /// The git directory that linked work trees share.
+    pub(super) fn common_dir(&self) -> PathBuf {
+        match fs::read_to_string(self.git_dir.join("commondir")) {
+            Ok(text) => {
+                let common = self.git_dir.join(text.trim_end_matches('\n'));
+                common.canonicalize().unwrap_or(common)
+            }
+            Err(_) => self.git_dir.clone(),
+        }
+    }
+
     pub(super) fn read(&self, command: &'static str) -> Call {
         self.call(Access::Read, command)
     }
@@ -85,19 +102,23 @@ impl Git {
         call
     }
 
-    /// Empties each silenced driver by the environment: `-c` can not name one with `=` in it.
+    /// Empties each silenced driver, and sets the further settings, by the environment: `-c` cannot
+    /// name a key with `=` in it.
     fn silence(&self, command: &mut Command) {
-        let mut count = 0;
-        for driver in &self.silenced {
-            for (key, value) in [("clean", ""), ("smudge", ""), ("process", ""), ("required", "0")]
-            {
+        let silent = [("clean", ""), ("smudge", ""), ("process", ""), ("required", "0")];
+        let silent = self.silenced.iter().flat_map(|driver| {
+            silent.map(|(key, value)| {
                 let mut name = OsString::from("filter.");
                 name.push(driver);
                 name.push(format!(".{key}"));
-                command.env(format!("GIT_CONFIG_KEY_{count}"), name);
-                command.env(format!("GIT_CONFIG_VALUE_{count}"), value);
-                count += 1;
-            }
+                (name, OsString::from(value))
+            })
+        });
+        let mut count = 0;
+        for (name, value) in silent.chain(self.settings.iter().cloned()) {
+            command.env(format!("GIT_CONFIG_KEY_{count}"), name);
+            command.env(format!("GIT_CONFIG_VALUE_{count}"), value);
+            count += 1;
         }
         if count > 0 {
             command.env("GIT_CONFIG_COUNT", count.to_string());
@@ -126,10 +147,13 @@ impl Call {
     pub(super) fn anywhere(directory: &Path, access: Access, name: &'static str) -> Self {
         let mut command = Command::new("git");
         command.current_dir(directory);
-        for (variable, _) in std::env::vars_os() {
+        for (variable, value) in std::env::vars_os() {
             let git = variable.to_string_lossy().starts_with("GIT_");
             if git && !KEPT.iter().any(|kept| variable == *kept) {
                 command.env_remove(variable);
+            } else if variable == "GIT_COMMITTER_NAME" {
+                let name = value.to_string_lossy();
+                command.env(variable, unmarked(&name));
             }
         }
         command.env("LC_ALL", "C");

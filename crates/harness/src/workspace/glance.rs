@@ -2,6 +2,7 @@
 //! and no answer where there is no repository.
 
 use std::{
+    collections::BTreeSet,
     env,
     ffi::OsString,
     fs,
@@ -83,6 +84,55 @@ pub fn top_level(directory: &Path) -> Option<PathBuf> {
     rev_parse(directory, &["--show-toplevel"]).map(|said| OsString::from_vec(said).into())
 }
 
+/// Whether `other` is a work tree of the repository that `own` lies in, by what that repository lists.
+/// A folder is one of its own.
+pub fn is_work_tree_of(own: &Path, other: &Path) -> bool {
+    let (Ok(own), Ok(other)) = (own.canonicalize(), other.canonicalize()) else { return false };
+    if own == other {
+        return true;
+    }
+    let call = Call::anywhere(&own, Access::Read, "worktree").args(["list", "--porcelain", "-z"]);
+    let Some(ran) = call.run().ok().filter(|ran| ran.code == Some(0)) else { return false };
+    let listed = ran.stdout.split(|byte| *byte == 0);
+    let mut paths = listed.filter_map(|line| line.strip_prefix(b"worktree "));
+    paths.any(|path| {
+        let path = PathBuf::from(OsString::from_vec(path.to_vec()));
+        path.canonicalize().is_ok_and(|path| path == other)
+    })
+}
+
+/// Which of `paths`, relative to `directory`, git tracks, or has tracked files below; `None` where that
+/// cannot be told. Without a repository nothing is tracked.
+pub fn tracked(directory: &Path, paths: &[&str]) -> Option<BTreeSet<String>> {
+    let place = directory.canonicalize().ok()?;
+    if !place.ancestors().any(is_work_tree) {
+        return Some(BTreeSet::new());
+    }
+    let call = Call::anywhere(&place, Access::Read, "ls-files").args(["-z", "--"]).args(paths);
+    let ran = call.run().ok()?;
+    if ran.code != Some(0) {
+        let words = String::from_utf8_lossy(&ran.stderr);
+        return words.contains("not a git repository").then(BTreeSet::new);
+    }
+    let found: Vec<_> = ran.stdout.split(|byte| *byte == 0).collect();
+    let is_tracked = |path: &&&str| {
+        let below = format!("{path}/");
+        found.iter().any(|name| *name == path.as_bytes() || name.starts_with(below.as_bytes()))
+    };
+    Some(paths.iter().filter(is_tracked).map(|path| (*path).to_owned()).collect())
+}
+
+/// The programs behind content filters, as `name.key = command`; none where there is no repository.
+pub fn filters(directory: &Path) -> Vec<String> {
+    let call = Call::anywhere(directory, Access::Read, "config").args(["--null", "--get-regexp"]);
+    let Ok(ran) = call.arg(r"^filter\..*\.(clean|smudge|process)$").run() else {
+        return Vec::new();
+    };
+    let set = ran.stdout.split(|byte| *byte == 0).filter(|entry| !entry.is_empty());
+    let shown = set.map(|entry| String::from_utf8_lossy(entry).replacen('\n', " = ", 1));
+    shown.collect()
+}
+
 fn rev_parse(directory: &Path, words: &[&str]) -> Option<Vec<u8>> {
     let call = Call::anywhere(directory, Access::Read, "rev-parse");
     let call = words.iter().fold(call, |call, word| call.arg(*word));
@@ -101,6 +151,27 @@ mod tests {
     use super::*;
 
     const COMMIT: &str = "9fceb02d0ae598e95dc970b74767f19372d61af8";
+
+    #[test]
+    fn tracked_files_are_told_from_others() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().canonicalize().unwrap();
+        let git = |args: &[&str]| {
+            let ran = std::process::Command::new("git").args(args).current_dir(&root).output();
+            assert!(ran.unwrap().status.success(), "git {args:?}");
+        };
+        let paths = ["harness.toml", "sub/prompts", "sub"];
+        git(&["init", "--quiet"]);
+        fs::create_dir_all(root.join("sub/prompts")).unwrap();
+        fs::write(root.join("harness.toml"), "").unwrap();
+        fs::write(root.join("sub/prompts/task.md"), "").unwrap();
+        assert_eq!(tracked(&root, &paths), Some(BTreeSet::new()));
+        git(&["add", "sub/prompts/task.md"]);
+        let expected = ["sub/prompts", "sub"].map(str::to_owned);
+        assert_eq!(tracked(&root, &paths), Some(expected.into()));
+        fs::write(root.join(".git/index"), "broken").unwrap();
+        assert_eq!(tracked(&root, &paths), None, "git cannot tell");
+    }
 
     #[test]
     fn head_is_read_where_it_is_plain_and_left_to_git_elsewhere() {

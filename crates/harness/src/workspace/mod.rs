@@ -3,6 +3,7 @@
 //! Every method can be repeated: a crash may come after any step, and recovery calls the same
 //! methods again. Nothing here decides whether a task passed or failed.
 
+mod candidate;
 mod checkout;
 mod commit;
 mod discover;
@@ -10,7 +11,10 @@ mod evidence;
 mod filter;
 mod git;
 pub mod glance;
+mod hidden;
+mod history;
 mod index;
+mod mark;
 mod object;
 mod own;
 mod path;
@@ -18,8 +22,11 @@ mod preflight;
 mod rescue;
 mod restore;
 mod rollback;
+mod settings;
 mod snapshot;
 mod status;
+mod sweep;
+mod undo;
 mod untracked;
 
 use std::{
@@ -27,9 +34,16 @@ use std::{
     sync::Arc,
 };
 
-pub use self::{checkout::Checkout, discover::GitWorkspace, filter::Filters, own::OwnFiles};
+pub use self::{
+    checkout::{Bring, Checkout},
+    discover::GitWorkspace,
+    filter::Filters,
+    mark::{Author, author, committer, names_task, undo_message, unmarked},
+    own::OwnFiles,
+    settings::SettingChange,
+};
 
-use harness_core::{CommitId, TaskId, Timestamp, TreeId};
+use harness_core::{CommitId, Epoch, Task, TaskId, Timestamp, TreeId};
 
 /// What a claim records about the tree that it starts from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,6 +57,47 @@ pub struct Base {
     pub untracked: Option<TreeId>,
     /// Canonical top level of the work tree.
     pub worktree: PathBuf,
+    /// The claim that started there; `None` before it is made. Commits carry it in their mark.
+    pub epoch: Option<Epoch>,
+    /// When that claim was made.
+    pub claimed_at: Option<Timestamp>,
+}
+
+/// What would be committed now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    /// Exactly the tree that the commit would have.
+    pub tree: TreeId,
+    /// Work that no commit can hold: in a nested repository, a submodule, an untracked file from
+    /// before the claim; and, where nothing else was done, in an ignored file.
+    pub hidden: Vec<String>,
+}
+
+/// What a check made of the tree that it began with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settled {
+    /// The candidate now.
+    pub tree: TreeId,
+    /// Files of the tree that the check changed or removed; sorted.
+    pub changed: Vec<String>,
+    /// HEAD moved meanwhile, perhaps by somebody else: nothing was removed, and what is there has to
+    /// be judged again.
+    pub moved: bool,
+}
+
+impl Base {
+    /// What the claim of `task` recorded; `None` where it recorded no commit. A claim that names no
+    /// work tree was made in the one at `top_level`.
+    pub fn of_claim(task: &Task, top_level: &Path) -> Option<Self> {
+        Some(Self {
+            commit: task.started_at_commit.clone()?,
+            branch: task.branch.clone(),
+            untracked: task.base_untracked.clone(),
+            worktree: task.worktree.as_ref().map_or_else(|| top_level.to_owned(), PathBuf::from),
+            epoch: task.epoch,
+            claimed_at: task.claimed_at,
+        })
+    }
 }
 
 /// What is in the work tree that no commit holds. Ours and ignored files aside.
@@ -75,11 +130,11 @@ pub struct Evidence {
     /// HEAD, its branch, tracked files and the untracked files of the claim are what they were, and
     /// there is nothing new: as if the claim had never been made.
     pub untouched: bool,
-    /// Commits since the base whose message names the task id as a whole token, newest first.
+    /// Commits since the base that the attempt made, newest first: by their committer's mark, or
+    /// because their message names the task id as a whole token.
     pub task_commits: Vec<CommitId>,
-    /// The other commits since the base, newest first: perhaps other people's, perhaps the
-    /// agent's. A rollback to `base` takes them away too (the rescue holds them); whether that is
-    /// right is the core's decision.
+    /// The other commits since the base, newest first. They are somebody else's: no rollback takes
+    /// them off their branch.
     pub foreign_commits: Vec<CommitId>,
     /// The tree of tracked and untracked files as they stand, ours and ignored ones aside.
     pub tree: TreeId,
@@ -102,13 +157,33 @@ pub struct Rescue {
     pub subject: String,
 }
 
-/// What a rollback did, for the log.
+/// What a rollback did, for the log. By default nothing: there was nothing to undo.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RolledBack {
+    /// How the branch was brought back.
+    pub undone: Undone,
     /// Where the vanished work is, if there was any.
     pub rescue: Option<String>,
     /// Untracked files from before the claim that the agent had changed and that were put back.
     pub put_back: Vec<String>,
+}
+
+/// How the work of an attempt was taken back.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Undone {
+    /// There was nothing to take back.
+    #[default]
+    Nothing,
+    /// The branch is at the base again.
+    Reset,
+    /// Commits of others are on the branch and stay there. The commits of the attempt were reverted
+    /// on top of them; where it had none, HEAD is what others made it.
+    Kept {
+        /// HEAD now.
+        head: CommitId,
+        /// It is the commit that reverts the attempt.
+        reverts: bool,
+    },
 }
 
 /// Git as the harness needs it. One work tree; blocking calls.
@@ -144,11 +219,56 @@ pub trait Workspace: Send + Sync {
     /// `base`, changed, or untracked and not there before. Ours and ignored ones aside; sorted.
     fn touched(&self, base: &Base) -> Result<Vec<String>, WorkspaceError>;
 
+    /// The files of the base that `protected` picks and whose contents are not what they were at the
+    /// claim. They are read: no flag, no ignore rule and no cache of the index counts. Sorted.
+    fn differing(
+        &self,
+        base: &Base,
+        protected: &dyn Fn(&str) -> bool,
+    ) -> Result<Vec<String>, WorkspaceError>;
+
+    /// Records git's settings for a claim that was just made: configuration, index flags, and the
+    /// files in `info` and `hooks`.
+    fn record_settings(&self, task: &TaskId, epoch: Epoch) -> Result<(), WorkspaceError>;
+
+    /// Sets back the settings that are not what was recorded, and tells which. Called before
+    /// anything is looked at, it makes every other method see what it saw at the claim. Without a
+    /// record there is nothing to compare.
+    fn restore_settings(
+        &self,
+        task: &TaskId,
+        epoch: Epoch,
+    ) -> Result<Vec<SettingChange>, WorkspaceError>;
+
+    /// Drops the record of a claim that has ended.
+    fn forget_settings(&self, task: &TaskId, epoch: Epoch) -> Result<(), WorkspaceError>;
+
     /// The tree of a commit.
     fn tree_of(&self, commit: &CommitId) -> Result<TreeId, WorkspaceError>;
 
     /// A clean checkout of a commit, outside of the work tree; gone when it is dropped.
     fn checkout(&self, commit: &CommitId) -> Result<Checkout, WorkspaceError>;
+
+    /// The tree that [`Workspace::commit`] would commit now.
+    fn candidate(&self, base: &Base) -> Result<Candidate, WorkspaceError>;
+
+    /// What became of `before`, a candidate, while a check ran. Files that are new since are
+    /// removed; ignored ones stay.
+    fn settle(&self, base: &Base, before: &TreeId) -> Result<Settled, WorkspaceError>;
+
+    /// Makes the files that would be committed those of `tree`. Returns the ones that differed,
+    /// sorted.
+    fn put_back(&self, base: &Base, tree: &TreeId) -> Result<Vec<String>, WorkspaceError>;
+
+    /// Commits `tree`, the candidate that [`Workspace::candidate`], [`Workspace::settle`] or
+    /// [`Workspace::put_back`] came to last, as [`Workspace::commit`] does. If HEAD moved since, the
+    /// answer is [`WorkspaceError::HeadMoved`].
+    fn commit_tree(
+        &self,
+        base: &Base,
+        tree: &TreeId,
+        message: &str,
+    ) -> Result<CommitId, WorkspaceError>;
 
     /// Commits everything the agent left, but neither our files nor untracked files from before
     /// the claim. Nothing to commit: no commit, HEAD is returned. HEAD on another branch that
@@ -164,7 +284,10 @@ pub trait Workspace: Send + Sync {
         base: &Base,
     ) -> Result<Option<Rescue>, WorkspaceError>;
 
-    /// Saves (as [`Workspace::rescue`]), then makes the work tree what it was at the claim.
+    /// Saves (as [`Workspace::rescue`]), then makes the work tree what it was at the claim. Commits
+    /// of others on the claimed branch stay: then uncommitted changes go back to HEAD, and the
+    /// commits of the attempt are reverted in one commit. If that conflicts, nothing is touched and
+    /// the answer is [`WorkspaceError::CannotUndo`]. Nothing to undo: nothing is touched.
     fn rollback(
         &self,
         task: &TaskId,
@@ -185,14 +308,6 @@ pub trait Workspace: Send + Sync {
 
     /// Forgets the base that [`Workspace::base`] kept.
     fn forget(&self, task: &TaskId) -> Result<(), WorkspaceError>;
-}
-
-/// Whether a commit message names the task id as a whole token: `task-1` is in "task-1: title" and
-/// in "fixes task-1.", not in "task-10" or "my-task-1".
-pub fn names_task(message: &str, task: &TaskId) -> bool {
-    let part_of_id = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-');
-    let mut tokens = message.split(|c| !part_of_id(c));
-    tokens.any(|token| token == task.as_str() || token.trim_end_matches('.') == task.as_str())
 }
 
 /// Why a workspace did not do what it was asked.
@@ -240,6 +355,20 @@ pub enum WorkspaceError {
         /// What the claim started from.
         base: CommitId,
     },
+    /// Somebody committed since the tree was computed that should be committed.
+    #[error("HEAD is not at {from} any more")]
+    HeadMoved {
+        /// Where it was.
+        from: CommitId,
+    },
+    /// Commits of the attempt lie below commits of others and do not revert cleanly.
+    #[error("{what}")]
+    CannotUndo {
+        /// What is in the way.
+        what: String,
+        /// How a person settles it: by undoing the commits, or by keeping them.
+        ways: [String; 2],
+    },
     /// A restore would destroy what is there.
     #[error("would overwrite changed files: {}", files.join(", "))]
     WouldOverwrite {
@@ -268,21 +397,5 @@ pub async fn tree_for_checkpoint(workspace: Arc<dyn Workspace>) -> Option<TreeId
             None
         }
         Err(_) => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_task_is_named_by_a_whole_token() {
-        let task = TaskId::parse("task-1").unwrap();
-        for yes in ["task-1: title", "x\n\n(task-1)", "fixes task-1.", "task-1"] {
-            assert!(names_task(yes, &task), "{yes}");
-        }
-        for no in ["task-10: x", "my-task-1", "task-1.5", "task_1", "", "étask-1"] {
-            assert!(!names_task(no, &task), "{no}");
-        }
     }
 }

@@ -15,6 +15,7 @@ use super::{
     own::OwnFiles,
     path::RepoPath,
     snapshot::Snapshot,
+    status::Look,
     untracked::{in_the_way, recorded, unchanged},
 };
 
@@ -31,7 +32,7 @@ struct Losses {
     tips: Vec<CommitId>,
 }
 
-/// What [`save`] looked at, and where it is.
+/// What [`Rescuing::save`] looked at, and where it is.
 pub(super) struct Saved {
     /// `None`: nothing would vanish.
     pub(super) rescue: Option<Rescue>,
@@ -39,32 +40,44 @@ pub(super) struct Saved {
     pub(super) paths: Vec<RepoPath>,
 }
 
-pub(super) fn save(
-    git: &Git,
-    own: &OwnFiles,
-    task: &TaskId,
-    attempt: u32,
-    base: &Base,
-) -> Result<Saved, WorkspaceError> {
-    let losses = losses(git, own, base)?;
-    let saved = of_attempt(git, task, attempt)?;
-    if covered(git, &losses, &saved, &base.commit)? {
-        return Ok(Saved { rescue: saved.into_iter().next_back(), paths: losses.paths });
-    }
-    let subject = format!("{task}: work of attempt {attempt}, saved before its rollback");
-    let message = format!("{subject}\n\n{BASE_TRAILER}{}\n", base.commit);
-    let mut parents = losses.tips.clone();
-    if let Some(staged) = &losses.snapshot.staged {
-        let what = format!("{task}: index of attempt {attempt}\n");
-        parents.push(commit_tree(git, &staged.tree, &losses.tips[..1], &what)?);
-    }
-    let commit = commit_tree(git, &losses.snapshot.tree, &parents, &message)?;
-    let rescue = create(git, &format!("{PREFIX}{task}/{attempt}"), &commit)?;
-    Ok(Saved { rescue: Some(rescue), paths: losses.paths })
+/// One attempt whose work is saved.
+#[derive(Clone, Copy)]
+pub(super) struct Rescuing<'a> {
+    pub(super) git: &'a Git,
+    pub(super) own: &'a OwnFiles,
+    pub(super) task: &'a TaskId,
+    pub(super) attempt: u32,
+    pub(super) base: &'a Base,
 }
 
-fn losses(git: &Git, own: &OwnFiles, base: &Base) -> Result<Losses, WorkspaceError> {
-    let mut snapshot = Snapshot::take(git, own)?;
+impl Rescuing<'_> {
+    /// What is reachable from `stays` does not vanish.
+    pub(super) fn save(
+        self,
+        look: Look,
+        stays: Option<&CommitId>,
+    ) -> Result<Saved, WorkspaceError> {
+        let Self { git, own, task, attempt, base } = self;
+        let losses = losses(git, own, base, look)?;
+        let saved = of_attempt(git, task, attempt)?;
+        if covered(git, &losses, &saved, &base.commit, stays)? {
+            return Ok(Saved { rescue: saved.into_iter().next_back(), paths: losses.paths });
+        }
+        let subject = format!("{task}: work of attempt {attempt}, saved before its rollback");
+        let message = format!("{subject}\n\n{BASE_TRAILER}{}\n", base.commit);
+        let mut parents = losses.tips.clone();
+        if let Some(staged) = &losses.snapshot.staged {
+            let what = format!("{task}: index of attempt {attempt}\n");
+            parents.push(commit_tree(git, &staged.tree, &losses.tips[..1], &what)?);
+        }
+        let commit = commit_tree(git, &losses.snapshot.tree, &parents, &message)?;
+        let rescue = create(git, &format!("{PREFIX}{task}/{attempt}"), &commit)?;
+        Ok(Saved { rescue: Some(rescue), paths: losses.paths })
+    }
+}
+
+fn losses(git: &Git, own: &OwnFiles, base: &Base, look: Look) -> Result<Losses, WorkspaceError> {
+    let mut snapshot = Snapshot::take(git, own, look)?;
     let recorded = recorded(git, base.untracked.as_ref())?;
     let mut changes = diff_trees(git, base.commit.as_str(), snapshot.tree.as_str())?;
     let hidden = hidden(git, own, &changes, &recorded)?;
@@ -117,6 +130,7 @@ fn covered(
     losses: &Losses,
     saved: &[Rescue],
     base: &CommitId,
+    stays: Option<&CommitId>,
 ) -> Result<bool, WorkspaceError> {
     let commits: Vec<_> = saved.iter().map(|rescue| rescue.commit.as_str()).collect();
     if !held(git, &losses.paths, losses.snapshot.tree.as_str(), &commits)? {
@@ -125,7 +139,8 @@ fn covered(
     if losses.tips.iter().any(|tip| tip != base) {
         let call = git.read("rev-list").args(["--max-count=1"]);
         let call = call.args(losses.tips.iter().map(CommitId::as_str)).arg("--not");
-        if !call.args(&commits).arg(base.as_str()).output()?.is_empty() {
+        let call = call.args(&commits).arg(base.as_str()).args(stays.map(CommitId::as_str));
+        if !call.output()?.is_empty() {
             return Ok(false);
         }
     }

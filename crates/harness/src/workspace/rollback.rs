@@ -6,10 +6,10 @@
 
 use std::{collections::BTreeSet, fs};
 
-use harness_core::TaskId;
+use harness_core::{CommitId, TaskId};
 
 use super::{
-    Base, RolledBack, WorkspaceError,
+    Base, RolledBack, Undone, WorkspaceError,
     filter::refuse_silenced,
     git::Git,
     index::PrivateIndex,
@@ -17,8 +17,10 @@ use super::{
     own::OwnFiles,
     path::{RepoPath, nul_separated, records},
     preflight::{UnderWay, refuse_locked_index},
-    rescue,
+    rescue::Rescuing,
+    settings::flags::Flags,
     status::Look,
+    undo::{self, Plan, Target},
     untracked,
 };
 
@@ -30,10 +32,20 @@ pub(super) fn rollback(
     base: &Base,
 ) -> Result<RolledBack, WorkspaceError> {
     refuse_before_touching(git, base)?;
-    let mut saved = rescue::save(git, own, task, attempt, base)?;
-    let moved = moved_submodules(git, base)?;
+    let look = Look::take(git, own)?;
+    let target = match undo::plan(git, task, base, &look)? {
+        Plan::Nothing => return Ok(RolledBack::default()),
+        Plan::Go(target) => target,
+    };
+    let rescuing = Rescuing { git, own, task, attempt, base };
+    let stays = target.tip.as_ref().filter(|_| target.foreign);
+    let recorded = untracked::recorded(git, base.untracked.as_ref())?;
+    let flagged = flagged_as_recorded(git, &recorded)?;
+    let mut saved = rescuing.save(look, stays)?;
+    let moved = moved_submodules(git, &target.commit)?;
     return_to_claimed_branch(git, base)?;
-    reset(git, own, base)?;
+    move_branch(git, base, &target)?;
+    reset(git, own, &target.commit)?;
     while let Some(under_way) = UnderWay::find(git) {
         under_way.quit(git)?;
         if UnderWay::find(git) == Some(under_way) {
@@ -43,22 +55,52 @@ pub(super) fn rollback(
     for (path, commit) in moved {
         check_out_submodule(git, &path, &commit)?;
     }
-    let recorded = untracked::recorded(git, base.untracked.as_ref())?;
-    let put_back = untracked::put_back(git, &recorded)?;
-    let leftover = leftover(git, own, &recorded)?;
+    let mut put_back = untracked::put_back(git, &recorded)?;
+    put_back.retain(|path| !flagged.contains(path));
+    let look = Look::take(git, own)?;
+    let mut leftover = look.untracked.clone();
+    leftover.retain(|path| !recorded.contains_key(path));
     let known: BTreeSet<_> = saved.paths.iter().collect();
     if leftover.iter().any(|path| !known.contains(path)) {
         // Ignore rules of the attempt are gone now: what they hid is saved before it is removed.
-        saved = rescue::save(git, own, task, attempt, base)?;
+        saved = rescuing.save(look, Some(&target.commit))?;
     }
     for path in &leftover {
         fs::remove_file(path.under(&git.top_level))?;
     }
     untracked::prune_empty_folders(git, own, &recorded)?;
     Ok(RolledBack {
+        undone: match target.foreign {
+            false => Undone::Reset,
+            true => Undone::Kept { head: target.commit, reverts: target.undone },
+        },
         rescue: saved.rescue.map(|rescue| rescue.reference),
         put_back: put_back.iter().map(RepoPath::shown).collect(),
     })
+}
+
+/// Tracked files that the user keeps git from looking at, and that are what they were. A reset writes
+/// over them; they are put back without a word.
+fn flagged_as_recorded(
+    git: &Git,
+    recorded: &Listing,
+) -> Result<BTreeSet<RepoPath>, WorkspaceError> {
+    let flagged: Vec<_> = Flags::read(git)?.paths().collect();
+    if flagged.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    untracked::unchanged(git, recorded, &flagged)
+}
+
+/// Compares and swaps: a commit that somebody makes at this moment is not lost.
+fn move_branch(git: &Git, base: &Base, target: &Target) -> Result<(), WorkspaceError> {
+    let Some(tip) = target.tip.as_ref().filter(|tip| **tip != target.commit) else {
+        return Ok(());
+    };
+    let reference =
+        base.branch.as_ref().map_or_else(|| "HEAD".to_owned(), |name| format!("refs/heads/{name}"));
+    let call = git.write("update-ref").args(["-m", "harness: undo", &reference]);
+    call.args([target.commit.as_str(), tip.as_str()]).output().map(drop)
 }
 
 fn refuse_before_touching(git: &Git, base: &Base) -> Result<(), WorkspaceError> {
@@ -104,8 +146,8 @@ fn return_to_claimed_branch(git: &Git, base: &Base) -> Result<(), WorkspaceError
 
 /// `reset --hard`, except that it never touches a file of ours that somebody tracks: for those,
 /// the index is first made to agree with the work tree, and the tree to reset to as well.
-fn reset(git: &Git, own: &OwnFiles, base: &Base) -> Result<(), WorkspaceError> {
-    let commit = base.commit.as_str();
+fn reset(git: &Git, own: &OwnFiles, commit: &CommitId) -> Result<(), WorkspaceError> {
+    let commit = commit.as_str();
     let ours = own.pathspecs();
     let in_index = git.read("ls-files").args(["-z", "--cached", "--"]).args(&ours).output()?;
     let in_base = list_tree(git, commit, &ours)?;
@@ -124,19 +166,11 @@ fn reset(git: &Git, own: &OwnFiles, base: &Base) -> Result<(), WorkspaceError> {
     git.write("reset").args(["--quiet", "--mixed", commit]).output().map(drop)
 }
 
-/// Untracked files that were not there at the claim.
-fn leftover(
+/// Submodules whose checked-out commit is not that of `commit`, and what it is there.
+fn moved_submodules(
     git: &Git,
-    own: &OwnFiles,
-    recorded: &Listing,
-) -> Result<Vec<RepoPath>, WorkspaceError> {
-    let mut leftover = Look::take(git, own)?.untracked;
-    leftover.retain(|path| !recorded.contains_key(path));
-    Ok(leftover)
-}
-
-/// Submodules whose checked-out commit is not the base's, and the base's.
-fn moved_submodules(git: &Git, base: &Base) -> Result<Vec<(RepoPath, String)>, WorkspaceError> {
+    commit: &CommitId,
+) -> Result<Vec<(RepoPath, String)>, WorkspaceError> {
     let gitlinks: Vec<_> = {
         let output = git.read("ls-files").args(["-z", "--stage"]).output()?;
         let links = records(&output).filter(|record| record.starts_with(GITLINK.as_bytes()));
@@ -150,7 +184,7 @@ fn moved_submodules(git: &Git, base: &Base) -> Result<Vec<(RepoPath, String)>, W
     }
     let index = PrivateIndex::copy_of_users(git)?;
     index.take(git, &gitlinks)?;
-    let changes = diff_trees(git, base.commit.as_str(), index.write_tree(git)?.as_str())?;
+    let changes = diff_trees(git, commit.as_str(), index.write_tree(git)?.as_str())?;
     let moved = changes.into_iter().filter_map(|change| match (change.before, change.after) {
         (Some(before), Some(after)) if before.mode == GITLINK && after.mode == GITLINK => {
             Some((change.path, before.object))

@@ -4,7 +4,7 @@
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
 use harness::workspace::{Base, Filters, Workspace, WorkspaceError};
-use harness_core::{TaskId, Timestamp};
+use harness_core::{Epoch, TaskId, Timestamp};
 use harness_sim::conformance::{repository::Repository, workspace::Fixture};
 
 pub(crate) const LONG_AGO: Timestamp = Timestamp::from_seconds(0);
@@ -15,7 +15,7 @@ pub(crate) fn task() -> TaskId {
 
 pub(crate) fn claim(repository: &Repository) -> Base {
     repository.workspace().preflight().unwrap();
-    repository.workspace().base(&task()).unwrap()
+    Base { epoch: Some(Epoch(1)), ..repository.workspace().base(&task()).unwrap() }
 }
 
 pub(crate) fn roll_back(repository: &Repository, base: &Base) -> Option<String> {

@@ -14,6 +14,8 @@ mod death;
 mod ends;
 mod flood;
 mod output;
+#[cfg(target_os = "linux")]
+mod scripts;
 mod stage;
 #[cfg(target_os = "linux")]
 mod trees;
@@ -44,6 +46,8 @@ fn main() -> ExitCode {
     harness::guard::init();
     match std::env::args().nth(1).as_deref() {
         Some("__harness") => return stage::be_harness(),
+        #[cfg(target_os = "linux")]
+        Some("__script") => return scripts::be_harness(),
         Some("__flood") => return flood::be_flooded(),
         _ => {}
     }
@@ -83,6 +87,11 @@ fn main() -> ExitCode {
             giving_up_the_start_ends_the_tree, a_killed_guard_leaves_nothing,
             a_guard_that_is_asked_to_end_takes_the_tree_with_it,
             a_guard_that_does_not_answer_is_replaced, orphans_are_reaped_while_the_agent_runs;
+        #[cfg(target_os = "linux")]
+        scripts: scripts_end_as_they_are_told, what_a_script_started_ends_with_it,
+            a_script_that_is_stopped_takes_all_with_it,
+            a_script_that_kills_its_guard_has_not_passed,
+            the_command_line_of_a_guard_says_whose_it_is, a_script_ends_with_a_killed_harness;
         #[cfg(target_os = "linux")]
         death: nothing_survives_a_killed_harness, a_sweep_ends_what_a_killed_guard_left,
             a_sweep_ends_what_ran_without_a_guard, a_sweep_leaves_the_living_alone;

@@ -25,6 +25,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::{Args, Invocation};
 use crate::{
+    commands::task::by_files::claim_rules,
     config::{self, Overrides},
     environment::Environment,
     exit::ExitCode,
@@ -81,6 +82,7 @@ pub(super) fn serve(
         desk: Desk::default(),
         lease_seconds: invocation.lease_seconds()?,
         duty: Duty::Daemon(Arc::clone(&daemon)),
+        adding: config.adding(),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let idle = args.idle_seconds.map(Duration::from_secs);
@@ -140,16 +142,14 @@ fn surroundings(env: &Environment, root: &StateRoot) -> Surroundings {
             let (env, root) = &settings;
             let loaded = config::load(env, Some(root.path()), Overrides::default());
             let config = loaded.map_err(Refused::from)?.config;
-            Ok(Settings { rules: config.rules()?, unchecked: config.unchecked() })
+            Ok(Settings { rules: config.rules(root.path())?, unchecked: config.unchecked() })
         }),
         may_run: Box::new(move || {
             let (env, root) = &may_run;
-            if Trust::of_user(env)?.is_trusted(root)? {
-                return Ok(());
-            }
-            Err(trust::refusal(root, &WouldRun::in_root(root)?).into())
+            Ok(trust::require_silently(env, root)?)
         }),
-        made: Box::new(move || Trust::grant_made(&made.0, &made.1)),
+        claims: claim_rules(env, root).ok(),
+        made: Box::new(move || Trust::grant_made(&made.0, &made.1, &WouldRun::default())),
         warn: Box::new(warn),
     }
 }

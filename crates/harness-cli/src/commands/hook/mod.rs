@@ -24,6 +24,7 @@ use std::{
     path::Path,
 };
 
+use harness::workspace::glance;
 use serde_json::{Value, json};
 
 use self::{payload::Payload, project::Project};
@@ -33,7 +34,8 @@ use crate::{
     exit::ExitCode,
     failure::{Failure, Result},
     render::visible,
-    root::StateRoot,
+    root::{LEDGER, StateRoot},
+    trust::Trust,
 };
 
 /// More than any agent sends; what is longer counts as nothing.
@@ -43,7 +45,8 @@ const INPUT_BYTES_MAX: u64 = 64 * 1024 * 1024;
 ///
 /// An agent's own hooks call this, with their JSON on standard input. NAME is one of stop,
 /// session-start, teammate-idle, subagent-stop, self-reflect, pre-compact, claim and renew. All but
-/// the last two say nothing where no ledger is being worked on (.harness-active). Of several names the
+/// the last two say nothing where no ledger is being worked on (.harness-active), and none acts on a
+/// ledger that came with the repository before you trusted it (harness trust). Of several names the
 /// first hook that has something to say answers. HARNESS_HOOKS=off silences them for a session;
 /// HARNESS_HOOK_LOG names a file for a line per call. Nothing but teammate-idle ever ends with 2, which
 /// agents take for "go on"; wrong usage is 1 here. `harness install` writes the calls.
@@ -251,6 +254,11 @@ fn call(
     }
     let root = StateRoot::for_hook(env, payload.text("cwd").map(Path::new), start);
     let answer = match hook {
+        Hook::Claim | Hook::Renew
+            if root.as_ref().is_some_and(|root| !may_act(env, root, None)) =>
+        {
+            untrusted(hook)
+        }
         Hook::Claim => claim::answer(invocation, root.as_ref(), payload),
         Hook::Renew => renew::answer(invocation, root.as_ref(), payload),
         _ => match &root {
@@ -259,6 +267,25 @@ fn call(
         },
     };
     (root, answer)
+}
+
+/// A ledger that came with a repository must not speak to an agent: its titles are somebody else's
+/// words. One in a trusted place may, and one that git does not track together with its marker, which
+/// was made on this machine. Git is only asked where the place is not trusted.
+fn may_act(env: &Environment, root: &StateRoot, marker: Option<&str>) -> bool {
+    let trusted = Trust::of_user(env).and_then(|trust| trust.is_place_trusted(root));
+    let files: Vec<_> = [LEDGER].into_iter().chain(marker).collect();
+    trusted.unwrap_or(false)
+        || glance::tracked(root.path(), &files).is_some_and(|tracked| tracked.is_empty())
+}
+
+/// For the two that promise an answer in any case; it holds nothing of the ledger.
+fn untrusted(hook: Hook) -> Answer {
+    let error = "this ledger came with the repository and is not trusted: `harness trust`";
+    match hook {
+        Hook::Renew => Answer::json(&json!({ "renewed": false, "error": error })),
+        _ => Answer::json(&json!({ "claimed": false, "error": error })),
+    }
 }
 
 fn is_off(env: &Environment) -> bool {
@@ -271,6 +298,9 @@ fn in_project(env: &Environment, hook: Hook, payload: &Payload, root: &StateRoot
     let Some(mut marker) = hook.marker().and_then(|name| project.marker(name)) else {
         return Answer::silent();
     };
+    if !may_act(env, root, hook.marker()) {
+        return Answer::silent();
+    }
     let mut warning = None;
     if hook == Hook::SessionStart
         && env.get("HARNESS_BIND").is_some_and(|value| value == "1")

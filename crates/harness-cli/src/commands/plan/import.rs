@@ -10,6 +10,7 @@ use harness_core::{
     Command, Reply,
     command::{Import, ImportMode},
     plan::Plan,
+    role::{Circumstances, Merge, Operation},
 };
 use serde_json::{Value, json};
 
@@ -19,9 +20,11 @@ use crate::{
     exit::ExitCode,
     failure::{Failure, Result},
     host::{Asked, Patience},
+    prompt::Audience,
     render::visible,
     root::StateRoot,
-    trust::Trust,
+    trust::{self, Trust},
+    would_run::WouldRun,
 };
 
 /// Turn a plan into the tasks of the ledger
@@ -63,7 +66,10 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let text = source::read(&args.file)?;
     let plan = Plan::read(&text)?;
     source::warn_of(&plan);
+    let made = WouldRun::of_plan(&plan);
     let imported = import(invocation, &text, plan, args.mode())?;
+    let root = invocation.root()?;
+    Trust::grant_own(&invocation.env, &root, &made);
     if args.json {
         invocation.out.document(&imported)?;
         return Ok(ExitCode::Done);
@@ -73,6 +79,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     if let Some(path) = imported["archive"].as_str() {
         invocation.out.line(format_args!("Archived: {}", visible(path)))?;
     }
+    trust::offer_what_was_brought(&invocation.env, &root, Audience::of_this_process())?;
     Ok(ExitCode::Done)
 }
 
@@ -93,7 +100,9 @@ pub(crate) fn import(
             (StateRoot::for_init(&invocation.env, &start)?, Found::Nothing)
         }
     };
-    let import = Command::Import(Import { plan, mode });
+    let import = Import { plan, mode, by: invocation.author(&root) };
+    permit(invocation, &root, &import)?;
+    let import = Command::Import(import);
     let request = json!({ "command": "plan_import", "content": text,
         "replace": mode == ImportMode::Replace, "merge": mode == ImportMode::Merge });
     let asked = invocation.ask_or_start(&root, &request, &Patience::Short);
@@ -108,6 +117,19 @@ pub(crate) fn import(
         "root": root.path().to_string_lossy(),
         "archive": data["archive"],
     }))
+}
+
+fn permit(invocation: &Invocation, root: &StateRoot, import: &Import) -> Result<()> {
+    let operation = match import.mode {
+        ImportMode::IfFinished => Operation::BeginPlan,
+        ImportMode::Replace => Operation::ReplacePlan,
+        ImportMode::Merge => Operation::MergePlan,
+    };
+    invocation.permit_where(root, operation, |_| {
+        let is_awaited = invocation.look(root).is_ok_and(|ledger| import.is_awaited(&ledger));
+        let merge = if is_awaited { Merge::Awaited } else { Merge::OnlyAdds };
+        Circumstances { merge, ..Circumstances::default() }
+    })
 }
 
 /// What there was before.
@@ -141,7 +163,7 @@ fn make(invocation: &Invocation, root: &StateRoot) -> Result<()> {
         // Somebody else was faster, and theirs is not ours to trust.
         Created::Existed => Ok(()),
         Created::New => {
-            Trust::grant_made(&invocation.env, root);
+            Trust::grant_made(&invocation.env, root, &WouldRun::default());
             Ok(())
         }
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use harness::host::client::ANSWER_WITHIN;
-use harness_core::{Command, Reply};
+use harness_core::{Command, Reply, role::Operation};
 use serde_json::{Value, json};
 
 use super::Invocation;
@@ -18,7 +18,7 @@ use crate::{
 
 /// Throw all tasks away; the ledger is archived first
 ///
-/// Sessions, their limits and the log stay. On a terminal it asks before.
+/// Sessions, their limits and the log stay. It asks before; without a terminal it needs --yes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -35,7 +35,12 @@ pub(crate) struct Args {
 
 pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let root = invocation.root()?;
-    if !args.yes && Audience::of_this_process() == Audience::Person {
+    invocation.permit(&root, Operation::ResetPlan)?;
+    if !args.yes {
+        if Audience::of_this_process() == Audience::Nobody {
+            return Err(Failure::usage("there is no terminal to ask on; nothing changed")
+                .hint("to throw the tasks away without a question: `harness plan reset --yes`"));
+        }
         let question = match invocation.look(&root) {
             Ok(ledger) => {
                 let unfinished = ledger.tasks().filter(|task| task.unfinished()).count();

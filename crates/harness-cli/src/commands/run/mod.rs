@@ -19,7 +19,7 @@ mod view;
 use std::sync::Arc;
 
 use harness::{agent::CodingAgent, core::machine::work::Runs, prompts::Prompts};
-use harness_core::{Ledger, Task, ledger::ConcurrencyMode};
+use harness_core::{Ledger, Task, ledger::ConcurrencyMode, role::Operation};
 use serde_json::json;
 
 use self::{
@@ -32,8 +32,7 @@ use crate::{
     exit::ExitCode,
     failure::{Failure, Result},
     root::StateRoot,
-    trust::{self, Trust},
-    would_run::WouldRun,
+    trust,
 };
 
 /// Work on the ledger, or on one objective, until it is done
@@ -125,9 +124,10 @@ pub(crate) struct Args {
 
 pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCode> {
     let root = invocation.root()?;
-    if !Trust::of_user(&invocation.env)?.is_trusted(&root)? {
-        return Err(trust::refusal(&root, &WouldRun::in_root(&root)?));
+    if !args.dry_run {
+        invocation.permit(&root, Operation::Run)?;
     }
+    trust::require(&invocation.env, &root)?;
     if args.objective.as_ref().is_some_and(|text| text.trim().is_empty()) {
         return Err(Failure::usage("the objective is empty")
             .hint("leave it out to work on the tasks of the ledger"));
@@ -186,7 +186,7 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
         dirty: if args.allow_dirty { Dirty::SetAside } else { Dirty::Refuse },
         view,
         places: crate::host::places(&invocation.env),
-        rules: config.rules()?,
+        rules: config.rules(root.path())?,
         prompts,
         warnings,
         secrets,

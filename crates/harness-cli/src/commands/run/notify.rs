@@ -1,34 +1,39 @@
 //! Tells a command of the user's how a run ended, and when it waits: `notify` in the configuration.
 
-use std::{
-    io::Write,
-    path::Path,
-    process::{Command, Stdio},
-};
+use std::{io::Write, path::Path, time::Duration};
 
-use harness::{Envelope, Event, Hub, hub::Subscription};
+use harness::{
+    Envelope, Event, Hub,
+    host::prompts,
+    hub::Subscription,
+    shell::{Exit, Script, SystemShell},
+};
 use serde_json::{Value, json};
 
 use crate::store::warn;
 
-/// Runs it with the event as JSON on standard input. It can not change how the run ended.
+/// Runs it with the event as JSON on standard input. It cannot change how the run ended.
 pub(super) fn notify(command: &str, root: &Path, event: &Value) {
-    let told = Command::new("sh")
-        .args(["-c", command])
-        .current_dir(root)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .spawn()
-        .and_then(|mut child| {
-            if let Some(mut stdin) = child.stdin.take() {
-                // A command that does not read is none the worse for it.
-                _ = writeln!(stdin, "{event}");
-            }
-            child.wait()
-        });
+    let script = Script {
+        // What it prints is of no interest, only what it complains about.
+        command: format!("exec >/dev/null\n{command}"),
+        directory: root.to_owned(),
+        timeout: Duration::MAX,
+        environment: vec![("HARNESS_STATE_ROOT".to_owned(), root.display().to_string())],
+    };
+    let told = SystemShell::default().run_with_input(&script, format!("{event}\n").as_bytes());
     match told {
-        Ok(status) if status.success() => {}
-        Ok(status) => warn(&format!("notify ended with {status}: {command}")),
+        Ok(ran) => {
+            _ = std::io::stderr().write_all(&ran.tail);
+            match ran.exit {
+                Exit::Code(0) => {}
+                Exit::Code(code) => warn(&format!("notify ended with exit code {code}: {command}")),
+                Exit::Signal(signal) => {
+                    warn(&format!("notify was killed by signal {signal}: {command}"));
+                }
+                Exit::TimedOut | Exit::Cancelled => {}
+            }
+        }
         Err(why) => warn(&format!("notify could not be run: {why}")),
     }
 }
@@ -41,7 +46,7 @@ pub(super) fn watch(hub: &Hub, command: Option<&str>, root: &Path) -> Option<Sub
     Some(hub.subscribe(filter, move |envelope: &Envelope| {
         let event = match &envelope.event {
             Event::SessionPrompt { prompt_id, prompt, .. } => {
-                json!({ "event": "asking", "prompt_id": prompt_id, "question": prompt })
+                json!({ "event": "asking", "prompt_id": prompts::name(*prompt_id), "question": prompt })
             }
             Event::Custom(custom) => {
                 json!({ "event": "limit", "until": custom.fields.get("until") })

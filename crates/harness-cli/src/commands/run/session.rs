@@ -151,6 +151,7 @@ impl Session<'_> {
             desk: tools.desk.clone(),
             lease_seconds: self.lease_seconds,
             duty: Duty::Run,
+            adding: self.config.adding(),
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let set_aside = match self.dirty {
@@ -259,6 +260,11 @@ impl Session<'_> {
         }
     }
 
+    fn committer(&self) -> Option<String> {
+        let user = || self.workspace.committer().unwrap_or_else(|| "harness".to_owned());
+        self.config.git.mark.then(user)
+    }
+
     /// How long the agent of this name may be silent.
     fn stall(&self, name: &str) -> Option<Duration> {
         let own = self.config.agents.get(name).and_then(|agent| agent.stall_seconds);
@@ -288,6 +294,7 @@ impl Session<'_> {
             run_id: row.id.to_string(),
             lease_seconds: self.lease_seconds,
             desk: Desk::default(),
+            committer: self.committer(),
             socket: None,
             judging: Judging {
                 rules: self.rules.clone(),

@@ -6,6 +6,7 @@ use harness::{host::wire, workspace::glance};
 use harness_core::{
     Command, Reply,
     command::{Claim, Place},
+    role::Operation,
     task::Via,
 };
 use serde_json::Value;
@@ -62,6 +63,7 @@ pub(crate) fn claim(
     wait: Option<Duration>,
 ) -> Result<Value> {
     let root = invocation.root()?;
+    invocation.permit(&root, Operation::Claim)?;
     let claim = Claim {
         worker: worker.id(&invocation.env, || Ok(root.clone()))?,
         via: Via::Client,
@@ -107,7 +109,10 @@ fn by_files(
         claim.place = place(root);
         let (reply, _) = invocation.apply_archiving(root, Command::Claim(claim.clone()))?;
         match reply {
-            Reply::Claimed(claimed) => return Ok(wire::claimed(Some(&claimed))),
+            Reply::Claimed(claimed) => {
+                invocation.keep_rules(root, &claimed.task);
+                return Ok(wire::claimed(Some(&claimed)));
+            }
             Reply::NothingToClaim => {}
             other => return Err(Failure::error(format!("unexpected answer: {other:?}"))),
         }

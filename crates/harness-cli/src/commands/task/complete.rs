@@ -1,15 +1,15 @@
 //! `harness task complete`
 
-use harness::{completion::Completion, host::wire};
+use harness::host::wire;
 use harness_core::{
     Command, Holder,
     command::{Authority, Complete, Proof, Unchecked},
+    role::Operation,
 };
 use serde_json::{Value, json};
 
-use super::{Invocation, holder::Claimed, judged::ByFiles};
+use super::{Invocation, by_files::ByFiles, holder::Claimed};
 use crate::{
-    config::Overrides,
     exit::ExitCode,
     failure::Result,
     host::{Asked, Patience},
@@ -52,22 +52,15 @@ pub(crate) fn complete(
 ) -> Result<Value> {
     let root = invocation.root()?;
     let holder = claimed.holder(invocation, &root)?;
+    match authority {
+        Authority::Force => invocation.permit(&root, Operation::ForceComplete)?,
+        Authority::Holder => invocation.permit_holder(&root, Operation::Complete, &holder)?,
+    }
     if let Some(data) = by_host(invocation, &root, &holder, authority)? {
         return Ok(data);
     }
-    let config = invocation.config(&root, Overrides::default())?;
-    let clerk = ByFiles { invocation, root: &root };
-    let completion = Completion {
-        clerk: &clerk,
-        root: root.path(),
-        worktree: &|| clerk.worktree(),
-        rules: &config.rules()?,
-        unchecked: config.unchecked(),
-        lease_seconds: invocation.lease_seconds()?,
-        holder,
-        authority,
-    };
-    Ok(json!({ "task_id": completion.run()? }))
+    let task = ByFiles { invocation, root: &root }.complete(holder, authority)?;
+    Ok(json!({ "task_id": task }))
 }
 
 /// What the host says, if one may be asked: it has the check run, by the rules of its own.

@@ -7,6 +7,8 @@ use crate::{
     exit::ExitCode,
     failure::{Failure, Result},
     store::task_id,
+    trust::Trust,
+    would_run::WouldRun,
 };
 
 /// Change what a task says
@@ -38,5 +40,8 @@ pub(super) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         );
     }
     let edit = args.fields.edit(args.id, args.title)?;
-    done(invocation, Command::Edit(edit), "changed", args.json)
+    let made = WouldRun::of_edit(&edit);
+    let ended = done(invocation, Command::Edit(edit), "changed", args.json)?;
+    Trust::grant_own(&invocation.env, &invocation.root()?, &made);
+    Ok(ended)
 }

@@ -64,7 +64,7 @@ pub fn evidence_of_uncommitted_work(f: &dyn Fixture) {
 pub fn evidence_of_commits(f: &dyn Fixture) {
     let base = claim(f);
     let first = f.commit_file("1.txt", "1", "task-1: first");
-    let other = f.commit_file("2.txt", "2", "task-10: of another task");
+    let other = f.foreign_file("2.txt", "2", "task-10: of another task");
     let last = f.commit_file("3.txt", "3", "more\n\nFor task-1.");
     let evidence = f.workspace().evidence(&task(), &base, LONG_AGO).unwrap();
     assert!(!evidence.uncommitted && !evidence.untouched);

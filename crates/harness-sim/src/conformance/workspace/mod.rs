@@ -4,18 +4,30 @@
 //! A fixture starts as a repository on `main` with one commit that holds `a.txt` ("a"), `b.txt`
 //! ("b") and a `.gitignore` that ignores `*.log`.
 
+mod candidate;
 mod commit;
 mod evidence;
 mod fixture;
+mod foreign;
 mod rescue;
 mod rollback;
+mod settings;
 
 use std::collections::BTreeMap;
 
 use harness::workspace::{Base, RolledBack};
-use harness_core::{TaskId, Timestamp};
+use harness_core::{Epoch, TaskId, Timestamp};
 
-pub use self::{commit::*, evidence::*, fixture::Fixture, rescue::*, rollback::*};
+pub use self::{
+    candidate::*,
+    commit::*,
+    evidence::*,
+    fixture::{AGENT, Fixture},
+    foreign::*,
+    rescue::*,
+    rollback::*,
+    settings::*,
+};
 
 fn task() -> TaskId {
     TaskId::parse("task-1").unwrap()
@@ -24,9 +36,9 @@ fn task() -> TaskId {
 const LONG_AGO: Timestamp = Timestamp::from_seconds(0);
 const FAR_AHEAD: Timestamp = Timestamp::from_seconds(100_000_000_000);
 
-fn claim(f: &dyn Fixture) -> Base {
+pub fn claim(f: &dyn Fixture) -> Base {
     f.workspace().preflight().unwrap();
-    f.workspace().base(&task()).unwrap()
+    Base { epoch: Some(Epoch(1)), ..f.workspace().base(&task()).unwrap() }
 }
 
 fn roll_back(f: &dyn Fixture, base: &Base) -> RolledBack {
@@ -89,7 +101,23 @@ macro_rules! for_each_workspace_case {
             commit_refuses_a_head_that_does_not_descend_from_the_base,
             rollback_leaves_other_branches_alone,
             a_detached_head_stays_detached,
+            commits_of_others_stay_and_the_attempts_are_reverted,
+            commits_of_others_stay_when_there_is_nothing_to_revert,
+            nothing_to_undo_touches_nothing,
+            a_revert_that_conflicts_touches_nothing,
+            an_undo_made_by_hand_is_found,
+            commits_of_others_stay_on_the_claimed_branch_that_was_left,
+            evidence_tells_the_attempts_commits_by_their_mark,
             a_missing_base_is_refused_before_anything_is_touched,
+            a_candidate_is_the_tree_that_is_committed,
+            what_a_check_changed_is_told_and_its_new_files_go,
+            what_was_judged_can_be_put_back,
+            a_commit_of_somebody_during_the_check_is_noticed,
+            work_that_no_commit_can_hold_is_told,
+            settings_are_set_back_and_told,
+            without_a_record_no_setting_is_touched,
+            flags_of_the_user_and_what_they_hide_survive_a_rollback,
+            protected_files_are_read,
             evidence_of_no_work,
             evidence_of_uncommitted_work,
             evidence_of_commits,

@@ -3,7 +3,7 @@
 use harness_core::{
     Category, Command, Holder, Refusal, Task, Timestamp,
     command::{AddCheckpoint, Attempts, Fail, Renew},
-    task::{Status, Via},
+    task::Via,
 };
 use serde_json::json;
 
@@ -57,12 +57,7 @@ pub(super) async fn renew(host: &Host, request: &Request) -> Answer {
 pub(super) async fn run_task(host: &Host, holder: &Holder) -> Result<Option<Task>, Refused> {
     let id = holder.task.clone();
     let task = host.writer.look_async(move |ledger| ledger.task(&id).cloned()).await?;
-    Ok(task.filter(|task| {
-        task.status == Status::InProgress
-            && task.claimed_via() == Via::Run
-            && task.claimed_by.as_ref() == Some(&holder.worker)
-            && holder.epoch.is_none_or(|epoch| task.epoch == Some(epoch))
-    }))
+    Ok(task.filter(|task| task.claimed_via() == Via::Run && holder.holds(task)))
 }
 
 /// Of a task of the run: the attempt ends, with a rollback, and counts.
@@ -80,7 +75,7 @@ pub(super) async fn fail(host: &Host, request: &Request) -> Answer {
         if host.desk.give_up(&holder, category, message) {
             return Ok(json!({ "task_id": task.id, "retryable": retryable }));
         }
-        return Err(Refusal::Undecided { task: task.id }.to_string().into());
+        return Err(Refusal::Undecided { task: task.id }.into());
     }
     let attempts = Attempts::One;
     let fail = Fail { holder, category, message, attempts, rolled_back_to: None };

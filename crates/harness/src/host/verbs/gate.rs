@@ -10,6 +10,7 @@ use harness_core::{
         gate::{Effect, Ended, Gate, Outcome},
     },
     task::Status,
+    variables::Variables,
 };
 use tokio::time::Instant;
 
@@ -126,7 +127,7 @@ async fn run(host: &Host, daemon: &Daemon, gate: ledger::Gate) -> Result<Ended, 
     let check = Check {
         command: gate.command,
         timeout_seconds: gate.timeout_seconds.unwrap_or(GATE_SECONDS),
-        environment: vec![("HARNESS_STATE_ROOT".into(), host.root.display().to_string())],
+        environment: Variables::of_root(host.root.display()).list(),
     };
     let (worktree, cancel) = (daemon.worktree.clone(), Cancel::new()?);
     let stop = cancel.clone();
@@ -159,7 +160,7 @@ async fn ask(writer: Arc<Writer>, hub: Hub, daemon: Arc<Daemon>, mut gate: Gate,
     let mut input = Input::Ended(match answer {
         Some(reply) => {
             let approved = reply.choice.as_deref() == Some(YES) || reply.content.trim() == YES;
-            Ended::Answered { approved, words: reply.content }
+            Ended::Answered { approved, words: reply.content, by: reply.by }
         }
         None => Ended::Unanswered,
     });

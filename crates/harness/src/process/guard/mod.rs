@@ -1,5 +1,5 @@
-//! The guard: a process between the harness and one agent that does nothing but wait, so that
-//! something is left to end the agent's whole tree when the harness is gone.
+//! The guard: a process between the harness and one agent or script that does nothing but wait, so
+//! that something is left to end its whole tree when the harness is gone.
 //!
 //! It is this same program, started again with a first argument that no user types. Its standard
 //! input is a socket to the harness; over it come the order to launch, together with the agent's
@@ -11,6 +11,7 @@
 //! is left to [`super::leftovers`].
 
 mod agent;
+mod label;
 mod watch;
 pub(super) mod wire;
 
@@ -22,26 +23,24 @@ use std::{
 
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
-use super::wards;
+pub(super) use label::Label;
 use watch::Means;
 
+/// What a guard calls itself in the list of processes.
+pub(super) const NAME: &str = "harness-guard";
 /// As first argument it makes this program a guard.
-pub(super) const ARGUMENT: &str = "__guard";
+const ARGUMENT: &str = "__guard";
 
 static INITIALISED: AtomicBool = AtomicBool::new(false);
 
 /// To be called first thing in `main` by every program that starts agents. In a program that was
 /// started as a guard it never returns.
 pub fn init() {
-    let duty: fn() -> io::Result<()> = match std::env::args_os().nth(1) {
-        Some(first) if first == ARGUMENT => be_guard,
-        Some(first) if first == wards::ARGUMENT => wards::stand_by,
-        _ => {
-            INITIALISED.store(true, Ordering::Relaxed);
-            return;
-        }
-    };
-    std::process::exit(match duty() {
+    if std::env::args_os().nth(1).is_none_or(|first| first != ARGUMENT) {
+        INITIALISED.store(true, Ordering::Relaxed);
+        return;
+    }
+    std::process::exit(match be_guard() {
         Ok(()) => 0,
         // There is nobody to tell but whoever typed this by hand.
         Err(e) => {
@@ -52,7 +51,7 @@ pub fn init() {
 }
 
 /// Whether this program, started again, would be a guard.
-pub(super) fn is_initialised() -> bool {
+pub(crate) fn is_initialised() -> bool {
     INITIALISED.load(Ordering::Relaxed)
 }
 

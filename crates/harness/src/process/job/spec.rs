@@ -14,6 +14,8 @@ pub struct Spec {
     /// Where it runs. It has to be there.
     pub directory: PathBuf,
     /// All of it: nothing is inherited. `HARNESS_RUN_ID` and `HARNESS_JOB` are added.
+    /// `HARNESS_STATE_ROOT`, `HARNESS_TASK_ID` and `HARNESS_EPOCH` say what it is started for; the
+    /// guard's command line says the same.
     pub environment: Vec<(OsString, OsString)>,
     /// What it reads.
     pub stdin: Stdin,

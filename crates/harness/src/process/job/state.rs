@@ -47,7 +47,7 @@ pub enum Exit {
 }
 
 impl Exit {
-    pub(super) fn of(code: Option<i32>, signal: Option<i32>) -> Exit {
+    pub(in crate::process) fn of(code: Option<i32>, signal: Option<i32>) -> Exit {
         match (code, signal) {
             (Some(code), _) => Exit::Code(code),
             (None, Some(signal)) => Exit::Signal(signal),

@@ -1,0 +1,217 @@
+//! Trust, item by item: what a state root would have this machine run, and which of it a person has
+//! not agreed to yet.
+//!
+//! Decides on digests that it is given. Reading the files, asking git which of them it tracks and
+//! asking the person is left to the caller.
+
+use std::{collections::BTreeSet, fmt, str::FromStr};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+/// What an item is for. The order is the one in which they are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// The command that proves that a task is done.
+    Check,
+    /// Runs after a failed attempt.
+    Cleanup,
+    /// The end of a phase.
+    Gate,
+    /// `harness-init.sh`, at every session start.
+    InitScript,
+    /// A key of `harness.toml` that chooses a program, its environment or a port.
+    Setting,
+    /// A template in `.harness/prompts`.
+    Prompt,
+    /// A content filter of git.
+    Filter,
+    /// What a task tells its agent; the shell agent runs it.
+    Instructions,
+}
+
+impl Kind {
+    /// All of them, in order.
+    pub const ALL: [Self; 8] = [
+        Self::Check,
+        Self::Cleanup,
+        Self::Gate,
+        Self::InitScript,
+        Self::Setting,
+        Self::Prompt,
+        Self::Filter,
+        Self::Instructions,
+    ];
+
+    /// A word for digests: the same text for another purpose is another item.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Check => "check",
+            Self::Cleanup => "cleanup",
+            Self::Gate => "gate",
+            Self::InitScript => "init-script",
+            Self::Setting => "setting",
+            Self::Prompt => "prompt",
+            Self::Filter => "filter",
+            Self::Instructions => "instructions",
+        }
+    }
+
+    /// Where items of this kind come from.
+    pub const fn source(self) -> Source {
+        match self {
+            Self::Check | Self::Cleanup | Self::Gate | Self::Instructions => Source::Ledger,
+            Self::InitScript => Source::InitScript,
+            Self::Setting => Source::Settings,
+            Self::Prompt => Source::Prompts,
+            Self::Filter => Source::GitConfiguration,
+        }
+    }
+}
+
+/// A file or folder that holds items.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Source {
+    /// `harness-tasks.json`
+    Ledger,
+    /// `harness.toml`
+    Settings,
+    /// `harness-init.sh`
+    InitScript,
+    /// `.harness/prompts`
+    Prompts,
+    /// The configuration of git, which no pull changes.
+    GitConfiguration,
+}
+
+impl Source {
+    /// Relative to the state root. `None`: it is no file of the root, so git cannot track it.
+    pub const fn path(self) -> Option<&'static str> {
+        match self {
+            Self::Ledger => Some("harness-tasks.json"),
+            Self::Settings => Some("harness.toml"),
+            Self::InitScript => Some("harness-init.sh"),
+            Self::Prompts => Some(".harness/prompts"),
+            Self::GitConfiguration => None,
+        }
+    }
+}
+
+/// Stands for the content of an item, as 32 hexadecimal digits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Digest(pub [u8; 16]);
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl FromStr for Digest {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        const WRONG: &str = "a digest has 32 hexadecimal digits";
+        let mut bytes = [0; 16];
+        if text.len() != 32 || !text.is_ascii() {
+            return Err(WRONG);
+        }
+        for (n, byte) in bytes.iter_mut().enumerate() {
+            let digits = text.get(2 * n..2 * n + 2).ok_or(WRONG)?;
+            *byte = u8::from_str_radix(digits, 16).map_err(|_| WRONG)?;
+        }
+        Ok(Self(bytes))
+    }
+}
+
+impl Serialize for Digest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Digest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+    }
+}
+
+/// One thing that a root would have this machine run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Item {
+    /// What it is for.
+    pub kind: Kind,
+    /// What a person is shown of it.
+    pub shown: String,
+    /// Of its kind and its whole content.
+    pub digest: Digest,
+}
+
+/// What was agreed to, of one root.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Granted(BTreeSet<Digest>);
+
+impl Granted {
+    /// Adds items; whether there was a new one among them.
+    pub fn add<'a>(&mut self, items: impl IntoIterator<Item = &'a Item>) -> bool {
+        let before = self.0.len();
+        self.0.extend(items.into_iter().map(|item| item.digest));
+        self.0.len() > before
+    }
+
+    /// Those items that nobody has agreed to.
+    pub fn missing(&self, items: Vec<Item>) -> Vec<Item> {
+        items.into_iter().filter(|item| !self.0.contains(&item.digest)).collect()
+    }
+}
+
+/// The sources of `items` about which git has to be asked.
+pub fn sources(items: &[Item]) -> BTreeSet<Source> {
+    let sources = items.iter().map(|item| item.kind.source());
+    sources.filter(|source| source.path().is_some()).collect()
+}
+
+/// Those of the missing items that a pull can have brought. What git does not track is the user's own
+/// and is trusted with the place.
+pub fn to_ask_for(missing: Vec<Item>, tracked: &BTreeSet<Source>) -> Vec<Item> {
+    missing.into_iter().filter(|item| tracked.contains(&item.kind.source())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn item(kind: Kind, n: u8) -> Item {
+        Item { kind, shown: n.to_string(), digest: Digest([n; 16]) }
+    }
+
+    #[test]
+    fn only_what_is_new_and_tracked_is_asked_for() {
+        let mut granted = Granted::default();
+        assert!(granted.add(&[item(Kind::Check, 1)]));
+        assert!(!granted.add(&[item(Kind::Check, 1)]));
+        let items = [
+            item(Kind::Check, 1),
+            item(Kind::Gate, 2),
+            item(Kind::Setting, 3),
+            item(Kind::Filter, 4),
+        ];
+        let missing = granted.missing(items.to_vec());
+        assert_eq!(missing, items[1..]);
+        assert_eq!(sources(&missing), [Source::Ledger, Source::Settings].into());
+        let asked = to_ask_for(missing.clone(), &[Source::Settings].into());
+        assert_eq!(asked, [item(Kind::Setting, 3)]);
+        assert!(to_ask_for(missing, &BTreeSet::new()).is_empty());
+    }
+
+    #[test]
+    fn a_digest_is_read_as_it_is_written() {
+        let digest = Digest([0xa5; 16]);
+        assert_eq!(digest.to_string().parse(), Ok(digest));
+        for bad in ["", "a5", &"g".repeat(32), &"é".repeat(16), &"a".repeat(33)] {
+            assert!(bad.parse::<Digest>().is_err(), "{bad}");
+        }
+        let kept = serde_json::to_string(&Granted([digest].into())).unwrap();
+        assert_eq!(kept, format!("[\"{}\"]", "a5".repeat(16)));
+    }
+}

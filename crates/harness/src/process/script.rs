@@ -1,0 +1,193 @@
+//! A command line under a guard of its own, for a thread that may block: when it is over, nothing
+//! that it started is left, whether it stayed in its group or not.
+
+use std::{
+    ffi::OsString,
+    io::{self, Read as _, Write as _},
+    os::{
+        fd::{AsFd, BorrowedFd, OwnedFd},
+        unix::net::UnixStream,
+    },
+    path::Path,
+    time::Duration,
+};
+
+use rustix::process::Signal;
+
+use super::{
+    JOB_VARIABLE,
+    guard::{
+        Label,
+        wire::{self, Launch, LineBuffer, Report, Stop, What},
+    },
+    job::Exit,
+    leftovers,
+    spawner::{self, GuardProcess},
+};
+
+/// Dropped before its end, all of it is killed.
+#[derive(Debug)]
+pub(crate) struct Script {
+    job: String,
+    control: UnixStream,
+    reports: LineBuffer,
+    guard: GuardProcess,
+    is_over: bool,
+}
+
+/// What a guard has said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Heard {
+    Nothing,
+    /// The shell itself has ended; others of it may be left.
+    Exited(Exit),
+    /// Nothing of it is left.
+    Over,
+    /// The guard was killed. What it guarded has been ended as well as that can be done without it.
+    GuardLost,
+}
+
+impl Script {
+    /// Runs `sh -c command` with these streams and all of this environment.
+    pub(crate) fn start(
+        command: &str,
+        directory: &Path,
+        environment: Vec<(OsString, OsString)>,
+        grace: Duration,
+        streams: [OwnedFd; 3],
+    ) -> io::Result<Script> {
+        let label = Label::of(environment.iter().map(|(name, value)| (name, value)));
+        let job = label.new_job();
+        let mut environment = environment;
+        environment.retain(|(name, _)| name != JOB_VARIABLE);
+        environment.push((JOB_VARIABLE.into(), job.clone().into()));
+        let launch = Launch {
+            job: job.clone(),
+            program: "sh".into(),
+            args: vec!["-c".into(), command.into()],
+            directory: directory.into(),
+            environment,
+            grace_milliseconds: milliseconds(grace),
+        };
+        let (control, guard) = spawner::start_blocking(label)?;
+        let reports = LineBuffer::default();
+        let mut script = Script { job, control, reports, guard, is_over: false };
+        script.launch(&launch, &streams)?;
+        Ok(script)
+    }
+
+    fn launch(&mut self, launch: &Launch, streams: &[OwnedFd; 3]) -> io::Result<()> {
+        let line = wire::line(launch)?;
+        let sent = wire::send_with_streams(&self.control, &line, streams)?;
+        self.control.write_all(&line[sent..])?;
+        loop {
+            match self.reports.pop()? {
+                Some(Report::Started { .. }) => break,
+                Some(Report::Refused { what, errno }) => {
+                    self.is_over = true;
+                    return Err(refused(what, errno, launch));
+                }
+                Some(Report::Exited { .. } | Report::Cleared { .. }) => {
+                    return Err(io::ErrorKind::InvalidData.into());
+                }
+                None => {}
+            }
+            if self.receive()? == 0 {
+                return Err(io::Error::other("the guard of a script has ended"));
+            }
+        }
+        self.control.set_nonblocking(true)
+    }
+
+    fn receive(&mut self) -> io::Result<usize> {
+        let mut bytes = [0; 4096];
+        let count = self.control.read(&mut bytes)?;
+        self.reports.push(&bytes[..count])?;
+        Ok(count)
+    }
+
+    /// One report of the guard, without waiting.
+    pub(crate) fn hear(&mut self) -> Heard {
+        loop {
+            match self.reports.pop() {
+                Ok(Some(Report::Exited { code, signal })) => {
+                    return Heard::Exited(Exit::of(code, signal));
+                }
+                Ok(Some(Report::Cleared { .. })) => {
+                    self.is_over = true;
+                    return Heard::Over;
+                }
+                Ok(Some(Report::Started { .. } | Report::Refused { .. })) => continue,
+                Ok(None) => {}
+                Err(_) => return self.replace_guard(),
+            }
+            match self.receive() {
+                Ok(1..) => {}
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Heard::Nothing,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Ok(0) | Err(_) => return self.replace_guard(),
+            }
+        }
+    }
+
+    /// Asks for the end: TERM to all of it, the grace, KILL.
+    pub(crate) fn stop(&mut self, grace: Duration) {
+        if let Ok(line) = wire::line(&Stop { grace_milliseconds: milliseconds(grace) }) {
+            // A guard that is gone needs none, and is noticed by its silence.
+            let _ = self.control.write_all(&line);
+        }
+    }
+
+    /// The guard is gone or as good as gone: we do what it would have done, as well as we can.
+    pub(crate) fn replace_guard(&mut self) -> Heard {
+        self.guard.kill();
+        leftovers::end_job(&self.job);
+        self.is_over = true;
+        Heard::GuardLost
+    }
+}
+
+impl AsFd for Script {
+    /// Readable when there may be something to [`hear`](Script::hear).
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.control.as_fd()
+    }
+}
+
+impl Drop for Script {
+    fn drop(&mut self) {
+        if self.is_over {
+            return;
+        }
+        self.stop(Duration::ZERO);
+        if self.control.set_nonblocking(false).is_err() {
+            return;
+        }
+        // A guard that is gone has ended the conversation; what it left is looked for.
+        while self.receive().is_ok_and(|count| count > 0) {
+            while let Ok(Some(report)) = self.reports.pop::<Report>() {
+                if let Report::Cleared { .. } = report {
+                    return;
+                }
+            }
+        }
+        self.replace_guard();
+    }
+}
+
+fn milliseconds(grace: Duration) -> u64 {
+    u64::try_from(grace.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn refused(what: What, errno: i32, launch: &Launch) -> io::Error {
+    let why = io::Error::from_raw_os_error(errno);
+    let directory = launch.directory.display();
+    let doing = match what {
+        What::Directory => "run a command",
+        What::Program => "start sh",
+    };
+    io::Error::new(why.kind(), format!("cannot {doing} in {directory}: {why}"))
+}
+
+/// How a script that lost its guard ended: it was killed with it.
+pub(crate) const KILLED_WITH_GUARD: i32 = Signal::KILL.as_raw();

@@ -1,0 +1,114 @@
+//! Whose commit is it? Agents and checks of a run commit under a committer's name that carries the
+//! attempt; everything else between the base and HEAD belongs to somebody else.
+
+use harness_core::{Epoch, TaskId};
+
+/// Names the attempt whose commits an undo commit reverts.
+const REVERTS: &str = "Harness-Reverts: ";
+const OPENING: &str = " (harness ";
+
+/// Who made a commit since the base.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Author {
+    /// The attempt: its mark is in the committer's name, or the message names the task.
+    Attempt,
+    /// The harness, to undo the attempt.
+    Undo,
+    /// Somebody else. Such a commit is never taken off its branch.
+    Foreign,
+}
+
+/// Decides by the committer's name and the message. Without an epoch only the message counts.
+pub fn author(committer: &str, message: &str, task: &TaskId, epoch: Option<Epoch>) -> Author {
+    if let Some(epoch) = epoch {
+        let trailer = format!("{REVERTS}{task}.{epoch}");
+        if message.lines().any(|line| line.trim_end() == trailer) {
+            return Author::Undo;
+        }
+        if committer.ends_with(&mark(task, epoch)) {
+            return Author::Attempt;
+        }
+    }
+    if names_task(message, task) { Author::Attempt } else { Author::Foreign }
+}
+
+/// The committer's name for the processes of an attempt: the user's, and the mark.
+pub fn committer(user: &str, task: &TaskId, epoch: Epoch) -> String {
+    format!("{}{}", unmarked(user), mark(task, epoch))
+}
+
+fn mark(task: &TaskId, epoch: Epoch) -> String {
+    format!("{OPENING}{task}.{epoch})")
+}
+
+/// A committer's name without the mark of an attempt: a harness that an agent starts inherits it.
+pub fn unmarked(committer: &str) -> &str {
+    match committer.rfind(OPENING) {
+        Some(at) if committer.ends_with(')') => &committer[..at],
+        Some(_) | None => committer,
+    }
+}
+
+/// The message of the commit that reverts an attempt.
+pub fn undo_message(task: &TaskId, epoch: Option<Epoch>) -> String {
+    match epoch {
+        Some(epoch) => format!("{task}: undo\n\n{REVERTS}{task}.{epoch}\n"),
+        None => format!("{task}: undo\n"),
+    }
+}
+
+/// The arguments with which a person makes such a commit.
+pub(super) fn undo_arguments(task: &TaskId, epoch: Option<Epoch>, what: &str) -> String {
+    let epoch = epoch.unwrap_or_default();
+    format!("-m '{task}: {what}' -m '{REVERTS}{task}.{epoch}'")
+}
+
+/// Whether a commit message names the task id as a whole token: `task-1` is in "task-1: title" and
+/// in "fixes task-1.", not in "task-10" or "my-task-1".
+pub fn names_task(message: &str, task: &TaskId) -> bool {
+    let part_of_id = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let mut tokens = message.split(|c| !part_of_id(c));
+    tokens.any(|token| token == task.as_str() || token.trim_end_matches('.') == task.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn task() -> TaskId {
+        TaskId::parse("task-1").unwrap()
+    }
+
+    #[test]
+    fn a_task_is_named_by_a_whole_token() {
+        for yes in ["task-1: title", "x\n\n(task-1)", "fixes task-1.", "task-1"] {
+            assert!(names_task(yes, &task()), "{yes}");
+        }
+        for no in ["task-10: x", "my-task-1", "task-1.5", "task_1", "", "étask-1"] {
+            assert!(!names_task(no, &task()), "{no}");
+        }
+    }
+
+    #[test]
+    fn a_commit_is_the_attempts_by_its_mark_or_by_its_message() {
+        let epoch = Some(Epoch(3));
+        let of = |committer: &str, message: &str| author(committer, message, &task(), epoch);
+        let marked = committer("Ada (work)", &task(), Epoch(3));
+        assert_eq!(marked, "Ada (work) (harness task-1.3)");
+        assert_eq!(of(&marked, "more"), Author::Attempt);
+        assert_eq!(of("Ada", "task-1: more"), Author::Attempt);
+        assert_eq!(of("Ada", "my own work"), Author::Foreign);
+        assert_eq!(of("Ada (harness task-1.2)", "an earlier attempt"), Author::Foreign);
+        assert_eq!(of("Ada (harness task-1.33)", "x"), Author::Foreign);
+        assert_eq!(of("Ada", &undo_message(&task(), epoch)), Author::Undo);
+        assert_eq!(of("Ada", &undo_message(&task(), Some(Epoch(2)))), Author::Attempt);
+        assert_eq!(author(&marked, "more", &task(), None), Author::Foreign);
+    }
+
+    #[test]
+    fn an_inherited_mark_is_taken_off() {
+        assert_eq!(unmarked("Ada (harness task-1.3)"), "Ada");
+        assert_eq!(committer("Ada (harness a.1)", &task(), Epoch(3)), "Ada (harness task-1.3)");
+        assert_eq!(unmarked("Ada (work)"), "Ada (work)");
+    }
+}
