@@ -166,9 +166,10 @@ impl Invocation {
 
 /// Whether the log says so already, since the attempt began.
 fn is_recorded(root: &StateRoot, task: Option<&TaskId>, role: Role, refusal: &Refusal) -> bool {
-    let path = root.path().join("harness-progress.txt");
     let read = || -> std::io::Result<String> {
-        let mut file = std::fs::File::open(path)?;
+        let Some(mut file) = harness::store::open_log(root.path())? else {
+            return Ok(String::new());
+        };
         let length = file.metadata()?.len();
         file.seek(SeekFrom::Start(length.saturating_sub(LOG_BYTES)))?;
         let mut bytes = Vec::new();

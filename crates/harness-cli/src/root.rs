@@ -1,12 +1,15 @@
 //! The state root: the directory that holds the ledger and everything of ours.
 
 use std::{
-    fs, io,
-    os::unix::fs::DirBuilderExt,
+    fs,
     path::{Path, PathBuf},
 };
 
-use harness::workspace::glance;
+use harness::{
+    folder::Folder,
+    store::disk::{Disk as _, RealDisk},
+    workspace::glance,
+};
 
 use crate::{
     environment::Environment,
@@ -92,17 +95,9 @@ impl StateRoot {
     /// A directory of ours below `.harness`, made if it is not there. `.harness` brings its own
     /// `.gitignore`, so that nothing in it ever makes a work tree dirty.
     pub(crate) fn own_directory(&self, name: &str) -> Result<PathBuf> {
-        let ours = self.0.join(".harness");
-        make_private(&ours)?;
-        let ignore = ours.join(".gitignore");
-        match fs::OpenOptions::new().write(true).create_new(true).open(&ignore) {
-            Ok(mut file) => io::Write::write_all(&mut file, b"*\n")
-                .map_err(|why| Failure::file("write", &ignore, &why))?,
-            Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(why) => return Err(Failure::file("write", &ignore, &why)),
-        }
-        let directory = ours.join(name);
-        make_private(&directory)?;
+        RealDisk::open(&self.0)?.ensure_home()?;
+        let directory = self.0.join(".harness").join(name);
+        Folder::ours(&directory)?;
         Ok(directory)
     }
 }
@@ -129,23 +124,6 @@ fn holds_ledger(directory: &Path) -> bool {
 fn empty_pin(pinned: &Path) -> Failure {
     Failure::config(format!("{PIN} is {}, but there is no {LEDGER} there", pinned.display()))
         .hint("make one with `harness init`, or unset the variable")
-}
-
-/// Makes one directory for this user alone. What is behind a link is never written.
-fn make_private(directory: &Path) -> Result<()> {
-    match fs::DirBuilder::new().mode(0o700).create(directory) {
-        Ok(()) => Ok(()),
-        Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {
-            let found = fs::symlink_metadata(directory)
-                .map_err(|why| Failure::file("look at", directory, &why))?;
-            if found.is_dir() {
-                return Ok(());
-            }
-            Err(Failure::config(format!("{} is not a directory", directory.display()))
-                .hint("it must be a directory of its own, not a link or a file: remove it"))
-        }
-        Err(why) => Err(Failure::file("make", directory, &why)),
-    }
 }
 
 #[cfg(test)]
@@ -203,6 +181,6 @@ mod tests {
         std::os::unix::fs::symlink("/tmp", dir.path().join(".harness")).unwrap();
         let root = StateRoot(dir.path().to_owned());
         let failure = root.own_directory("workers").unwrap_err();
-        assert!(failure.error.contains(".harness is not a directory"), "{failure}");
+        assert!(failure.error.contains(".harness is a symbolic link"), "{failure}");
     }
 }

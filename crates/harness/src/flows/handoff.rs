@@ -16,7 +16,6 @@ use harness::{
 };
 use sha2::{Digest, Sha256};
 
-const FILE: &str = "state/handoff.json";
 const FOLDER: &str = "state";
 const NAME: &str = "handoff.json";
 /// More of them than this are a loop somewhere.
@@ -30,7 +29,7 @@ pub(super) fn read(root: &Path) -> (Option<Handoff>, Vec<String>) {
             let read = handoff::read(&bytes);
             (read.handoff, read.warnings)
         }
-        Err(why) => (None, vec![format!("{FILE} can not be read: {why}")]),
+        Err(why) => (None, vec![why.to_string()]),
     }
 }
 

@@ -18,7 +18,7 @@ use harness_core::{
 };
 
 use super::{
-    Applied, Store, StoreError,
+    Applied, Store, StoreError, alive,
     disk::{Disk, File, Identity, RealDisk},
     lock::{Acquired, LockError, StateLock, Wait},
     log_tail,
@@ -234,6 +234,10 @@ impl FileStore {
         known: &mut Known,
     ) -> Result<Touched, StoreError> {
         let mut touched = Touched::Nothing;
+        if commands.iter().any(|c| matches!(c, Command::Claim(_) | Command::Upkeep)) {
+            let alive = alive::among(&self.root, &known.ledger, now);
+            known.ledger.set_alive(alive);
+        }
         for (n, command) in commands.iter().enumerate() {
             match decide(&known.ledger, now, command) {
                 Ok(change) => {

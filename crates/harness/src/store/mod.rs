@@ -1,6 +1,7 @@
 //! Where the ledger is kept: one writer, whole transactions, nothing acknowledged before it is
 //! durable.
 
+pub(crate) mod alive;
 #[doc(hidden)]
 pub mod disk;
 mod file;
