@@ -3,6 +3,7 @@
 
 mod commits;
 mod hooks;
+mod judging;
 mod links;
 mod trust;
 mod users;
