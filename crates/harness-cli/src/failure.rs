@@ -3,7 +3,10 @@
 use std::{fmt, io, path::Path, sync::Arc};
 
 use harness::{host::wire::Refused, store::disk::DiskError};
-use harness_core::machine::judge::{Fault, NotDone};
+use harness_core::{
+    command::Code,
+    machine::judge::{Fault, NotDone},
+};
 
 use crate::{
     exit::ExitCode,
@@ -187,7 +190,7 @@ impl From<NotDone> for Failure {
 }
 
 impl From<Refused> for Failure {
-    fn from(Refused { message, fault, hints }: Refused) -> Self {
+    fn from(Refused { message, fault, hints, .. }: Refused) -> Self {
         // What the host stopped by itself nobody stopped here.
         let kind = if fault == Fault::Config { Kind::Config } else { Kind::Error };
         Self { kind, error: message, hints }
@@ -197,8 +200,12 @@ impl From<Refused> for Failure {
 /// For the wire.
 impl From<Failure> for Refused {
     fn from(Failure { kind, error, hints }: Failure) -> Self {
-        let fault = if kind == Kind::Config { Fault::Config } else { Fault::Request };
-        Self { message: error, fault, hints }
+        let (fault, code) = match kind {
+            Kind::Config => (Fault::Config, Code::Config),
+            Kind::Interrupted => (Fault::Request, Code::Stopped),
+            Kind::Error | Kind::Usage | Kind::OutputClosed => (Fault::Request, Code::Failed),
+        };
+        Self { message: error, code, fault, hints }
     }
 }
 

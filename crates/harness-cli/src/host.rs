@@ -43,7 +43,7 @@ pub(crate) fn places(env: &Environment) -> Places {
 }
 
 /// For a run: a daemon that is there makes way, or says who works on a task that it gave out.
-pub(crate) fn make_way(root: &StateRoot, places: &Places) -> Result<()> {
+pub(crate) fn make_way(root: &StateRoot, places: &Places) -> Result<spawn::Way> {
     Ok(spawn::make_way(root.path(), places, ANSWER_WITHIN)?)
 }
 
@@ -52,7 +52,10 @@ pub(crate) fn make_way(root: &StateRoot, places: &Places) -> Result<()> {
 pub(crate) fn bind(root: &StateRoot, places: &Places) -> Result<Bound> {
     for _ in 0..BINDS {
         match socket::bind(root.path(), places) {
-            Err(SocketError::Running { .. }) => make_way(root, places)?,
+            Err(running @ SocketError::Running { .. }) => match make_way(root, places)? {
+                spawn::Way::Free => {}
+                spawn::Way::Silent => return Err(running.into()),
+            },
             bound => return Ok(bound?),
         }
     }
@@ -106,7 +109,7 @@ impl Invocation {
             Found::Nobody => return Ok(Asked::Nobody),
             Found::Forbidden => return self.without_sockets(&request),
         };
-        let request = addressed(root, request);
+        let request = self.addressed(root, request);
         let answer = match (within, &self.interrupt) {
             (None, Interrupt::Request(stop)) => host.ask_until(&request, stop),
             _ => host.ask(&request, within),
@@ -129,7 +132,7 @@ impl Invocation {
         if !self.asks_hosts() {
             return Ok(Asked::Nobody);
         }
-        let request = addressed(root, request.clone());
+        let request = self.addressed(root, request.clone());
         match self.host(root) {
             Found::Host(mut host) => match patience.ask(&mut host, &request, &self.interrupt) {
                 Ok(data) => return Ok(Asked::Answered(data)),
@@ -208,9 +211,18 @@ impl Invocation {
         }
     }
 
+    /// Says which root is meant, and where it is not this process that asks.
+    fn addressed(&self, root: &StateRoot, mut request: Value) -> Value {
+        request["root"] = root.path().display().to_string().into();
+        if self.is_of_a_tool() && request["as"].is_null() {
+            request["as"] = "worker".into();
+        }
+        request
+    }
+
     /// What to say of a host that is of another version than this program.
     fn other_version(&self, root: &StateRoot) -> Option<String> {
-        let ping = addressed(root, json!({ "command": "ping" }));
+        let ping = self.addressed(root, json!({ "command": "ping" }));
         let Found::Host(mut host) = self.host(root) else { return None };
         differs(&host.ask(&ping, Some(ANSWER_WITHIN)).ok()?)
     }
@@ -266,7 +278,13 @@ impl Invocation {
     ) -> Failure {
         let Ok(ledger) = self.look(root) else { return failure };
         match decide(&ledger, SystemClock.now(), command) {
-            Err(refusal) if refusal.to_string() == failure.error => refusal.into(),
+            Err(refusal) if refusal.to_string() == failure.error => {
+                let explained = Failure::from(refusal);
+                match explained.hints.is_empty() {
+                    true => Failure { hints: failure.hints, ..explained },
+                    false => explained,
+                }
+            }
             _ => failure,
         }
     }
@@ -316,12 +334,6 @@ fn tool_for(request: &Value) -> Option<&'static str> {
         "task_fail" => "task_fail",
         _ => return None,
     })
-}
-
-/// Says which root is meant.
-fn addressed(root: &StateRoot, mut request: Value) -> Value {
-    request["root"] = root.path().display().to_string().into();
-    request
 }
 
 /// Whether it can be asked again elsewhere: it was not done, or a second time changes nothing.

@@ -13,6 +13,7 @@ mod log_line;
 mod onward;
 mod prompt;
 mod render;
+mod role;
 mod root;
 mod store;
 mod task_line;

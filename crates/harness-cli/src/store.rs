@@ -161,6 +161,7 @@ impl From<Refusal> for Failure {
             Refusal::RunTaken { .. } => {
                 failure.hint("`harness status` shows what it does, `harness abort` stops it")
             }
+            Refusal::OnlyOperator { .. } => failure.hint(harness::host::wire::ONLY_OPERATOR),
             Refusal::RunFinished { .. }
             | Refusal::NotClaimed { .. }
             | Refusal::NotFailed { .. }

@@ -37,7 +37,7 @@ pub enum Fact {
     Failed { task: TaskId, category: Category, message: String, retryable: Option<bool> },
     RolledBack { task: TaskId, commit: CommitId },
     Recovered { task: TaskId, action: String, reason: String },
-    GatePassed { phase: String },
+    GatePassed { phase: String, by: Option<String> },
     LedgerRestored { reason: String },
     Problem { task: Option<TaskId>, category: Category, message: String },
     Warned { task: Option<TaskId>, message: String },
@@ -87,8 +87,9 @@ impl Fact {
                 let message = format!("action=\"{action}\" reason=\"{reason}\"");
                 line(Kind::Recovery, Some(task), None, message)
             }
-            Self::GatePassed { phase } => {
-                line(Kind::Init, None, None, format!("Gate passed: {phase}"))
+            Self::GatePassed { phase, by } => {
+                let by = by.as_ref().map(|by| format!(", approved by {by}")).unwrap_or_default();
+                line(Kind::Init, None, None, format!("Gate passed: {phase}{by}"))
             }
             Self::LedgerRestored { reason } => {
                 let message =
@@ -177,7 +178,9 @@ impl Fact {
             Self::Recovered { task, action, reason } => {
                 ("task_recover", json!({ "task_id": task, "action": action, "reason": reason }))
             }
-            Self::GatePassed { phase } => ("gate_pass", json!({ "phase": phase })),
+            Self::GatePassed { phase, by } => {
+                ("gate_pass", json!({ "phase": phase, "approved_by": by }))
+            }
             Self::LedgerRestored { reason } => ("ledger_restore", json!({ "reason": reason })),
             Self::Problem { task, category, message } => {
                 ("problem", json!({ "task_id": task, "category": category, "message": message }))

@@ -25,6 +25,7 @@ pub mod protect;
 pub mod quote;
 pub mod receipt;
 pub mod research;
+pub mod role;
 pub mod run;
 pub mod select;
 pub mod standing;

@@ -76,6 +76,8 @@ pub struct Task {
     pub order: Option<u64>,
     /// Flags of the current attempt, or of the last one. A claim clears them.
     pub flags: Vec<Flag>,
+    /// Who added it, if that was an agent or a worker: the role, and the attempt where there is one.
+    pub added_by: Option<String>,
 }
 
 impl Task {
@@ -111,6 +113,7 @@ impl Task {
             timeout_seconds: None,
             order: None,
             flags: Vec::new(),
+            added_by: None,
         }
     }
 

@@ -56,7 +56,11 @@ fn checked(verdict: Verdict) -> Input<Ended> {
 }
 
 fn answered(approved: bool) -> Input<Ended> {
-    Input::Ended(Ended::Answered { approved, words: "more tests".into() })
+    Input::Ended(Ended::Answered {
+        approved,
+        words: "more tests".into(),
+        by: Some("operator (pid=7)".into()),
+    })
 }
 
 fn ok() -> Input<Ended> {
@@ -109,8 +113,9 @@ fn a_person_is_asked_after_the_check_and_the_row_says_so() {
         check(phase(true, true), true, &story);
     };
     asked(answered(true), &[(ok(), "pass plan"), (ok(), "passed")]);
-    let no = "problem [TEST_FAIL] gate plan: not approved";
-    asked(answered(false), &[(ok(), no), (ok(), "closed: not approved | more tests")]);
+    let no = "problem [TEST_FAIL] gate plan: not approved by operator (pid=7)";
+    let closed = "closed: not approved by operator (pid=7) | more tests";
+    asked(answered(false), &[(ok(), no), (ok(), closed)]);
     asked(Input::Ended(Ended::Unanswered), &[(ok(), "interrupted")]);
     // Where no run waits, there is no row.
     check(

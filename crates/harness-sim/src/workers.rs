@@ -334,5 +334,5 @@ fn import(ids: &mut Ids, random: &mut Random) -> Command {
         1 => ImportMode::Replace,
         _ => ImportMode::IfFinished,
     };
-    Command::Import(Import { plan, mode })
+    Command::Import(Import { plan, mode, by: None })
 }

@@ -66,6 +66,9 @@ fn agree(both: [&dyn Fixture; 2], bases: [&Base; 2], history: &[String]) {
     let [real, model] = [0, 1].map(|i| {
         let (f, workspace) = (both[i], both[i].workspace());
         let evidence = workspace.evidence(&task, bases[i], Timestamp::from_seconds(0)).unwrap();
+        let candidate = workspace.candidate(bases[i]).unwrap();
+        let settled = workspace.settle(bases[i], &candidate.tree).unwrap();
+        assert_eq!((&settled.tree, settled.changed.len()), (&candidate.tree, 0), "{history:#?}");
         let rescues = workspace.rescues(None).unwrap();
         let rescued: Vec<_> =
             rescues.iter().map(|r| (r.reference.clone(), f.committed(&r.commit))).collect();
@@ -78,7 +81,7 @@ fn agree(both: [&dyn Fixture; 2], bases: [&Base; 2], history: &[String]) {
         staged.sort();
         (
             (f.files(), staged, f.current_branch(), head),
-            ((evidence.uncommitted, evidence.untouched), counts, status),
+            ((evidence.uncommitted, evidence.untouched), counts, status, candidate.hidden),
             rescued,
         )
     });

@@ -178,3 +178,31 @@ fn a_rollback_beneath_commits_of_others_that_crashed_is_finished_by_the_next() {
         },
     );
 }
+
+#[test]
+fn putting_back_what_was_judged_and_committing_it_survives_a_crash_anywhere() {
+    crash_everywhere(
+        |f| {
+            suite::before_claim(f);
+            let base = suite::claim(f);
+            f.write("new.txt", "new");
+            f.commit_file("done.txt", "done", "some work");
+            base
+        },
+        |git, base| {
+            // The check begins with what is there, and changes it each time.
+            let judged = git.candidate(base)?.tree;
+            git.write("a.txt", b"changed by the check");
+            git.write("made.txt", b"made by the check");
+            git.settle(base, &judged)?;
+            git.put_back(base, &judged)?;
+            git.commit_tree(base, &judged, "task-1: title")
+        },
+        |f, _| {
+            let head = f.committed(&f.workspace().head().unwrap());
+            assert!(!f.files().contains_key("made.txt") || head.contains_key("made.txt"));
+            assert_eq!(head["new.txt"], "new");
+            assert!(f.workspace().status().unwrap().changed.is_empty());
+        },
+    );
+}

@@ -35,6 +35,7 @@ use harness_core::{
     decide,
     machine::attempt::Rules,
     protect::{OnTouch, Protected},
+    role::Adding,
     task::{Status, Via},
 };
 use harness_sim::random::Random;
@@ -123,6 +124,7 @@ impl Served {
             desk: Desk::default(),
             lease_seconds: LEASE,
             duty: Duty::Daemon(Arc::clone(&daemon)),
+            adding: Adding::Allowed,
         };
         let asked = stop.clone();
         let serving = thread::spawn(move || {

@@ -66,6 +66,8 @@ pub(crate) fn add(
     fields: Edit,
 ) -> Result<TaskId> {
     let root = invocation.root()?;
+    invocation.permit_add(&root)?;
+    let fields = Edit { by: invocation.author(&root), ..fields };
     match invocation.apply(&root, Command::Add(Add { id, title, fields }))? {
         Reply::Task(id) => Ok(id),
         other => Err(Failure::error(format!("unexpected answer: {other:?}"))),

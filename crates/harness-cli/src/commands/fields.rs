@@ -86,6 +86,7 @@ impl Fields {
             instructions: self.instructions.map(|text| read_text(&text)).transpose()?,
             role: self.role,
             phase: self.phase,
+            by: None,
         })
     }
 }

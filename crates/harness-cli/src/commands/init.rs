@@ -15,6 +15,7 @@ use harness::{
     store::Created,
     workspace::glance,
 };
+use harness_core::role::Operation;
 use serde_json::json;
 
 use super::{Invocation, working_directory};
@@ -94,6 +95,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let here = working_directory()?;
     let mut done: Vec<String> = Vec::new();
     let mut root = StateRoot::for_init(&invocation.env, &here)?;
+    invocation.permit(&root, Operation::BeginPlan)?;
     if !in_git(root.path()) {
         let wanted = if args.git {
             Answer::Yes

@@ -10,6 +10,7 @@ use harness::{
     host::client::ANSWER_WITHIN,
     store::{RunStore, Runs, is_gone},
 };
+use harness_core::role::Operation;
 use serde_json::json;
 
 use super::Invocation;
@@ -33,6 +34,7 @@ pub(crate) struct Args {}
 
 pub(crate) fn run(invocation: &mut Invocation, _: Args) -> Result<ExitCode> {
     let root = invocation.root()?;
+    invocation.permit(&root, Operation::Kick)?;
     let request = json!({ "command": "kick" });
     let woken = match invocation.ask_host(&root, request, Some(ANSWER_WITHIN))? {
         Asked::Answered(data) => data["woken"].as_u64().unwrap_or(0),

@@ -75,6 +75,8 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         }
         Command::Restore { name, json } => {
             let rescue = find(&workspace, name.as_deref())?;
+            let task = short(&rescue).rsplit_once('/').map(|(task, _)| task);
+            invocation.permit_rescue(&root, task)?;
             let files = workspace.restore(&rescue)?;
             if json {
                 let answer = json!({ "rescue": rescue.reference, "files": files });
@@ -163,6 +165,8 @@ impl From<WorkspaceError> for Failure {
             }
             WorkspaceError::NoGit => Self::config(text).hint("install git"),
             WorkspaceError::Unsafe { hint, .. } => Self::config(text).hint(hint),
+            WorkspaceError::Locked { .. } => Self::config(text)
+                .hint("wait for the git command that runs; if none does, remove that file"),
             WorkspaceError::CannotUndo { ways: [undo, keep], .. } => {
                 Self::config(text).hint(undo).hint(keep)
             }
@@ -173,6 +177,7 @@ impl From<WorkspaceError> for Failure {
             WorkspaceError::NoSuchCommit { .. }
             | WorkspaceError::WrongWorktree { .. }
             | WorkspaceError::NotDescendant { .. }
+            | WorkspaceError::HeadMoved { .. }
             | WorkspaceError::Git { .. } => Self::error(text),
         }
     }

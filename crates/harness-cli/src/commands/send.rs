@@ -1,6 +1,7 @@
 //! `harness send`
 
 use harness::host::client::ANSWER_WITHIN;
+use harness_core::role::Operation;
 use serde_json::json;
 
 use super::Invocation;
@@ -25,6 +26,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let root = invocation.root()?;
+    invocation.permit(&root, Operation::Send)?;
     let request = json!({ "command": "send", "content": args.text, "agent": args.agent,
         "run_id": args.run_id });
     invocation.ask_running(&root, request, Some(ANSWER_WITHIN))?;

@@ -1,5 +1,6 @@
 //! `harness trust`
 
+use harness_core::role::Operation;
 use serde_json::json;
 
 use super::Invocation;
@@ -49,6 +50,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         return list(invocation, &trust, &args);
     }
     let root = invocation.root()?;
+    invocation.permit(&root, Operation::Trust)?;
     if args.revoke {
         trust.revoke(&root)?;
         return tell(invocation, &args, &root, "no longer trusted", json!({ "trusted": false }));

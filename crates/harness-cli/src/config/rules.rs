@@ -7,6 +7,7 @@ use harness_core::{
     command::Unchecked,
     machine::attempt::Rules,
     protect::{OnTouch, Protected},
+    role::Adding,
     trust::Source,
 };
 
@@ -35,6 +36,11 @@ impl Config {
         let protected = protected.always(own_settings(root));
         let (clean, baseline) = (self.validation.clean, self.validation.baseline);
         Ok(Rules { clean, baseline, protected })
+    }
+
+    /// Whether agents of a run may add tasks.
+    pub(crate) fn adding(&self) -> Adding {
+        if self.tasks.agents_may_add { Adding::Allowed } else { Adding::Forbidden }
     }
 
     /// What the word of a worker is worth for a task without a check.

@@ -36,6 +36,7 @@ pub(crate) struct Config {
     pub(crate) limits: Limits,
     pub(crate) validation: Validation,
     pub(crate) git: Git,
+    pub(crate) tasks: Tasks,
     pub(crate) keep: Keep,
     /// Agents by name; a table with a built-in's name refines it
     pub(crate) agents: BTreeMap<String, Agent>,
@@ -58,6 +59,7 @@ impl Default for Config {
             limits: Limits::default(),
             validation: Validation::default(),
             git: Git::default(),
+            tasks: Tasks::default(),
             keep: Keep::default(),
             agents: BTreeMap::new(),
             summarizer: Summarizer::default(),
@@ -124,6 +126,20 @@ pub(crate) struct Git {
 impl Default for Git {
     fn default() -> Self {
         Self { mark: true }
+    }
+}
+
+/// Who may change the ledger
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Tasks {
+    /// Whether agents of a run may add tasks; those are marked with `added_by`
+    pub(crate) agents_may_add: bool,
+}
+
+impl Default for Tasks {
+    fn default() -> Self {
+        Self { agents_may_add: true }
     }
 }
 

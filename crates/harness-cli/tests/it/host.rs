@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{environment::TestEnvironment, page::Page};
 
-fn world() -> TestEnvironment {
+pub(crate) fn world() -> TestEnvironment {
     let binary = Path::new(env!("CARGO_BIN_EXE_harness")).parent().unwrap().to_owned();
     let others = std::env::var_os("PATH").unwrap();
     let path = std::env::join_paths([binary].into_iter().chain(std::env::split_paths(&others)));
@@ -237,10 +237,12 @@ fn a_question_of_an_agent_is_answered_from_another_terminal() {
         }
     };
     assert_eq!(open[0]["choices"], json!(["a", "b"]));
-    env.run(["questions"]).success().stdout("prompt-0: Which one? [a, b]");
-    env.run(["reply", "prompt-0", "c"]).code(1).stderr_contains("it is none of a, b");
+    let id = open[0]["prompt_id"].as_str().unwrap();
+    assert!(id.starts_with("prompt-0-"), "{id}");
+    env.run(["questions"]).success().stdout(&format!("{id}: Which one? [a, b]"));
+    env.run(["reply", id, "c"]).code(1).stderr_contains("it is none of a, b");
     env.run(["reply", "prompt-7", "b"]).code(1).stderr_contains("Question prompt-7 not found");
-    env.run(["reply", "prompt-0", "b"]).success();
+    env.run(["reply", id, "b"]).success();
     env.run(["send", "well done"]).success();
     assert_eq!(run.go_on(), Some(0));
     assert_eq!(env.task(0)["status"], "completed");

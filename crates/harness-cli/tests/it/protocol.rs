@@ -163,6 +163,7 @@ fn full_task(name: &str, intent: Intent) -> Task {
         timeout_seconds: Some(1),
         order: Some(1),
         flags: vec![Flag::Edit],
+        added_by: Some("worker".into()),
     }
 }
 
@@ -260,7 +261,7 @@ fn every_fact() -> Vec<Fact> {
         Fact::Warned { task: Some(two), message: word },
         Fact::Stats(stats),
         Fact::LockReleased { pid: 12345 },
-        Fact::GatePassed { phase: "Research".to_owned() },
+        Fact::GatePassed { phase: "Research".to_owned(), by: Some("operator (pid=4711)".into()) },
         Fact::Flagged {
             task: Some(id("task-001")),
             flag: Flag::NoChange,

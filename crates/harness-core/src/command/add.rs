@@ -1,7 +1,7 @@
 //! A new task at the end of the ledger.
 
 use super::{Change, Edit, Refusal, Reply, Row};
-use crate::{TaskId, fact::Fact, ledger::Ledger, task::Task};
+use crate::{TaskId, fact::Fact, ledger::Ledger, role::Author, task::Task};
 
 /// The fields are those of an edit of an empty task.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +28,7 @@ impl Add {
         let fields =
             Edit { task: id.clone(), title: Some(self.title.clone()), ..self.fields.clone() };
         fields.put_into(&mut task, ledger)?;
+        task.added_by = self.fields.by.as_ref().and_then(Author::mark);
         Ok(Change {
             head: None,
             rows: vec![Row::put(task)],

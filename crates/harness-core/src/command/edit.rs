@@ -1,11 +1,12 @@
 //! New values for the fields of a task that people set.
 
-use super::{Change, Refusal, Reply, find};
+use super::{Change, Refusal, Reply, Row, find};
 use crate::{
     TaskId,
     fact::Fact,
     graph,
     ledger::Ledger,
+    role::Author,
     task::{Priority, Task},
 };
 
@@ -36,6 +37,9 @@ pub struct Edit {
     pub role: Option<String>,
     /// The name of one of the ledger's phases.
     pub phase: Option<String>,
+    /// Who asked for it, where that is known: a change of what judges the task is logged with the
+    /// name, and a task that an agent or a worker adds is marked.
+    pub by: Option<Author>,
 }
 
 impl Edit {
@@ -54,6 +58,7 @@ impl Edit {
             instructions: None,
             role: None,
             phase: None,
+            by: None,
         }
     }
 
@@ -65,7 +70,9 @@ impl Edit {
         if task == *before {
             return Ok(Change::reply(reply));
         }
-        Ok(Change::put(task, Fact::Edited { task: self.task.clone() }, reply))
+        let mut facts = vec![Fact::Edited { task: self.task.clone() }];
+        facts.extend(self.by.iter().flat_map(|author| terms_changed(author, before, &task)));
+        Ok(Change { head: None, rows: vec![Row::put(task)], facts, reply })
     }
 
     pub(super) fn put_into(&self, task: &mut Task, ledger: &Ledger) -> Result<(), Refusal> {
@@ -126,6 +133,27 @@ impl Edit {
             None => Ok(dependencies),
         }
     }
+}
+
+/// A warning for each change of a check, a limit or a phase.
+fn terms_changed(author: &Author, before: &Task, after: &Task) -> Vec<Fact> {
+    let number = |seconds: Option<u64>| seconds.map(|n| n.to_string()).unwrap_or_default();
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    let terms = |task: &Task| {
+        [
+            ("check", text(&task.validation.command)),
+            ("timeout of the check", number(Some(task.validation.timeout_seconds))),
+            ("timeout", number(task.timeout_seconds)),
+            ("max_attempts", number(Some(task.max_attempts.into()))),
+            ("phase", text(&task.phase)),
+        ]
+    };
+    let changed = terms(before).into_iter().zip(terms(after)).filter(|(old, new)| old != new);
+    let warning = |((what, old), (_, new)): ((&str, String), (&str, String))| {
+        let message = format!("{what} changed by {author}: {old:?} -> {new:?}");
+        Fact::Warned { task: Some(after.id.clone()), message }
+    };
+    changed.map(warning).collect()
 }
 
 fn put_text(field: &mut Option<String>, new: &Option<String>) {

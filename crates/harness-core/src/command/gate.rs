@@ -8,6 +8,8 @@ use crate::{Timestamp, fact::Fact, ledger::Ledger};
 pub struct PassGate {
     /// Its name.
     pub phase: String,
+    /// Who approved it, where a person was asked and that is known.
+    pub by: Option<String>,
 }
 
 impl PassGate {
@@ -20,7 +22,7 @@ impl PassGate {
             return Ok(Change::reply(Reply::Noted));
         }
         phase.passed_at = Some(now);
-        let facts = vec![Fact::GatePassed { phase: self.phase.clone() }];
+        let facts = vec![Fact::GatePassed { phase: self.phase.clone(), by: self.by.clone() }];
         Ok(Change { head: Some(head), rows: Vec::new(), facts, reply: Reply::Noted })
     }
 }

@@ -9,6 +9,7 @@ use crate::{
     graph,
     ledger::{Head, Ledger},
     plan::{Plan, PlanError, PlanTask},
+    role::Author,
     task::{CHECK_TIMEOUT_SECONDS, Priority, Task},
 };
 
@@ -19,6 +20,8 @@ pub struct Import {
     pub plan: Plan,
     /// What becomes of the tasks that are there.
     pub mode: ImportMode,
+    /// Who asked for it, where that is known: tasks of an agent or a worker are marked.
+    pub by: Option<Author>,
 }
 
 /// What becomes of the tasks that are there.
@@ -50,7 +53,7 @@ impl Import {
     fn replace(&self, ledger: &Ledger) -> Result<Change, Refusal> {
         self.plan.check_graph(|_| false).map_err(|e| Refusal::BadPlan(e.to_string()))?;
         let mut rows: Vec<Row> = ledger.tasks().map(|t| Row::Drop(t.id.clone())).collect();
-        rows.extend((0..).zip(&self.plan.tasks).map(|(n, (id, t))| Row::put(t.to_task(id, n))));
+        rows.extend((0..).zip(&self.plan.tasks).map(|(n, (id, t))| Row::put(self.task(t, id, n))));
         let head = Head { goal: Some(self.plan.goal.clone()), ..emptied(ledger) };
         let goal = self.plan.goal.clone();
         let task_count = self.plan.tasks.len();
@@ -68,7 +71,7 @@ impl Import {
         new.check_graph(|id| ledger.contains(id)).map_err(|e| Refusal::BadPlan(e.to_string()))?;
         let after = ledger.tasks().filter_map(|t| t.order).max().map_or(0, |n| n.saturating_add(1));
         let task = |(n, (id, t)): (u64, (&TaskId, &PlanTask))| {
-            (id.clone(), t.to_task(id, after.saturating_add(n)))
+            (id.clone(), self.task(t, id, after.saturating_add(n)))
         };
         let added: IndexMap<TaskId, Task> = (0..).zip(&new.tasks).map(task).collect();
         // A task whose dependency was missing until now may close a cycle with its new one.
@@ -86,6 +89,17 @@ impl Import {
             .then(|| Head { goal: Some(goal.clone()), ..ledger.head().clone() });
         let facts = vec![Fact::PlanImported { goal, task_count }];
         Ok(Change { head, rows, facts, reply: self.reply(task_count) })
+    }
+
+    fn task(&self, of: &PlanTask, id: &TaskId, order: u64) -> Task {
+        let added_by = self.by.as_ref().and_then(Author::mark);
+        Task { added_by, ..of.to_task(id, order) }
+    }
+
+    /// Whether a task that exists depends on one that this would add.
+    pub fn is_awaited(&self, ledger: &Ledger) -> bool {
+        let new = self.plan.tasks.keys().filter(|id| !ledger.contains(id));
+        new.into_iter().any(|id| ledger.selection().dependents(id).next().is_some())
     }
 
     fn reply(&self, task_count: usize) -> Reply {

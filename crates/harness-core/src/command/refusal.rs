@@ -1,6 +1,7 @@
 //! Why a command changes nothing.
 
-use crate::{RunId, TaskId, WorkerId, task::Status};
+use super::Code;
+use crate::{RunId, TaskId, WorkerId, role::Operation, task::Status};
 
 /// Each variant says in its message what it means. The words of some are part of the wire protocol.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -48,6 +49,8 @@ pub enum Refusal {
     RunFinished { run: RunId },
     #[error("run {run} is driven by another process (pid={pid} on {host})")]
     RunTaken { run: RunId, host: String, pid: u32 },
+    #[error("only the operator may {operation}")]
+    OnlyOperator { operation: Operation },
     #[error("{0}")]
     BadValue(String),
     #[error("{0}")]
@@ -85,6 +88,7 @@ impl Refusal {
             | Self::CheckChanged { .. }
             | Self::Undecided { .. }
             | Self::UnfinishedWork { .. }
+            | Self::OnlyOperator { .. }
             | Self::RunFinished { .. }
             | Self::RunTaken { .. } => RefusalKind::Conflict,
             Self::NotFound { .. }
@@ -99,6 +103,35 @@ impl Refusal {
             | Self::BadPlan(_) => RefusalKind::Request,
             Self::MissingDependency { .. } => RefusalKind::Config,
             Self::MaxSessions { .. } => RefusalKind::Limit,
+        }
+    }
+
+    /// The word for it on the wire.
+    pub fn code(&self) -> Code {
+        match self {
+            Self::NotFound { .. } | Self::RunNotFound { .. } => Code::NotFound,
+            Self::NotClaimedBy { .. } => Code::NotClaimedBy,
+            Self::NotClaimed { .. } => Code::NotClaimed,
+            Self::NotFailed { .. } => Code::NotFailed,
+            Self::InProgress { .. } => Code::InProgress,
+            Self::Exists { .. } => Code::Exists,
+            Self::UnknownDependency { .. } => Code::UnknownDependency,
+            Self::MissingDependency { .. } => Code::MissingDependency,
+            Self::Cycle { .. } => Code::Cycle,
+            Self::Needed { .. } => Code::Needed,
+            Self::HoldsAnother { .. } => Code::HoldsAnother,
+            Self::NotNext { .. } => Code::NotNext,
+            Self::Unchecked { .. } => Code::Unchecked,
+            Self::CheckChanged { .. } => Code::CheckChanged,
+            Self::NoCheck { .. } => Code::NoCheck,
+            Self::Undecided { .. } => Code::Undecided,
+            Self::UnfinishedWork { .. } => Code::UnfinishedWork,
+            Self::MaxSessions { .. } => Code::Limit,
+            Self::RunFinished { .. } => Code::RunFinished,
+            Self::RunTaken { .. } => Code::RunTaken,
+            Self::OnlyOperator { .. } => Code::OnlyOperator,
+            Self::BadValue(_) => Code::BadRequest,
+            Self::BadPlan(_) => Code::BadPlan,
         }
     }
 }

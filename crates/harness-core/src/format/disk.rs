@@ -66,6 +66,7 @@ pub(super) struct DiskTask<'a> {
     order: Option<u64>,
     #[serde(default, deserialize_with = "flag::list")]
     flags: Vec<Flag>,
+    added_by: Option<Text<'a>>,
 }
 
 /// What a ledger means that does not say.
@@ -130,6 +131,7 @@ impl From<DiskTask<'_>> for Task {
             timeout_seconds: d.timeout_seconds,
             order: d.order,
             flags: d.flags,
+            added_by: d.added_by.map(Into::into),
         }
     }
 }

@@ -113,6 +113,7 @@ pub(super) fn task(mut fields: Object, task: &Task) -> Object {
     o.ours("timeout_seconds", task.timeout_seconds);
     o.ours("order", task.order);
     o.ours("flags", (!task.flags.is_empty()).then_some(&task.flags));
+    o.ours("added_by", task.added_by.as_ref());
     fields
 }
 

@@ -39,6 +39,8 @@ pub enum Ended {
         approved: bool,
         /// In their words.
         words: String,
+        /// Who that was, where it is known.
+        by: Option<String>,
     },
     /// Nobody can be asked, or the question was taken back.
     Unanswered,
@@ -82,6 +84,8 @@ enum State {
 /// The machine of one gate.
 pub struct Gate {
     phase: Phase,
+    /// Who approved.
+    by: Option<String>,
     waiting: Option<Waiting>,
     state: State,
 }
@@ -91,7 +95,7 @@ type Step = Next<Effect, Outcome>;
 impl Gate {
     /// Of a phase that has not passed.
     pub fn new(phase: Phase, waiting: Option<Waiting>) -> Self {
-        Self { phase, waiting, state: State::Checking }
+        Self { phase, by: None, waiting, state: State::Checking }
     }
 
     fn commit(&mut self, state: State, command: Command) -> Step {
@@ -127,8 +131,8 @@ impl Gate {
     }
 
     fn pass(&mut self) -> Step {
-        let phase = self.phase.name.clone();
-        self.commit(State::Passing, Command::PassGate(PassGate { phase }))
+        let (phase, by) = (self.phase.name.clone(), self.by.take());
+        self.commit(State::Passing, Command::PassGate(PassGate { phase, by }))
     }
 
     fn close(&mut self, why: String, output: String) -> Step {
@@ -144,9 +148,13 @@ impl Gate {
                 None => self.approve(),
                 Some(why) => self.close(why, output),
             },
-            Ended::Answered { approved: true, .. } => self.answered(Outcome::Passed),
-            Ended::Answered { approved: false, words } => {
-                let why = "not approved".to_owned();
+            Ended::Answered { approved: true, by, .. } => {
+                self.by = by;
+                self.answered(Outcome::Passed)
+            }
+            Ended::Answered { approved: false, words, by } => {
+                let by = by.map(|by| format!(" by {by}")).unwrap_or_default();
+                let why = format!("not approved{by}");
                 self.answered(Outcome::Closed { why, output: words })
             }
             Ended::Unanswered => self.answered(Outcome::Interrupted),

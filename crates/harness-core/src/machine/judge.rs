@@ -97,6 +97,11 @@ pub enum Ended {
         /// For the error log of the task.
         why: String,
     },
+    /// Somebody else's git was at work for too long.
+    Blocked {
+        /// In words.
+        why: String,
+    },
     /// The receipt is durable.
     Recorded,
     /// Of `Look`.
@@ -400,6 +405,9 @@ impl Judge {
                     AfterKeep::Check => self.check(),
                     AfterKeep::Record => self.record(),
                 }
+            }
+            (State::Keeping { .. }, Ended::Blocked { why }) => {
+                Self::found(Finding::Blocked { why })
             }
             (State::Keeping { .. }, Ended::NotKept { why }) => {
                 Self::found(Finding::NotKept { why })

@@ -71,7 +71,7 @@ mod tests {
         let plan = Plan::parse(&text).unwrap();
         let now = Timestamp::default();
         let mut ledger = Ledger::new(Head::new(now), Vec::new()).unwrap();
-        let import = Import { plan: plan.clone(), mode: ImportMode::IfFinished };
+        let import = Import { plan: plan.clone(), mode: ImportMode::IfFinished, by: None };
         let change = decide(&ledger, now, &Command::Import(import)).unwrap();
         ledger.put_in(&change);
         let mut exported = Plan::of_ledger(&ledger);

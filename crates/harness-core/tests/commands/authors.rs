@@ -44,6 +44,54 @@ fn add_numbers_and_checks() {
 }
 
 #[test]
+fn whoever_is_not_the_operator_marks_what_it_adds() {
+    let author = |role, attempt: Option<&str>| {
+        let attempt = attempt.and_then(Attempt::parse);
+        Some(Author { role, pid: 7, attempt })
+    };
+    let mark = |author, line: &str| {
+        let lines = outcome(&ledger("[]"), time(NOW), &add(None, "x", |f| f.by = author));
+        assert_eq!(lines.iter().any(|l| l.contains("added_by")), !line.is_empty(), "{lines:?}");
+        assert!(line.is_empty() || lines.iter().any(|l| l == line), "{lines:?}");
+    };
+    mark(author(Role::Operator, None), "");
+    mark(author(Role::Agent, Some("a.3")), r#"task-001.added_by: - -> "agent a.3""#);
+    mark(author(Role::Worker, None), r#"task-001.added_by: - -> "worker""#);
+    let Command::Import(import) = import(PLAN, ImportMode::Merge) else { unreachable!() };
+    let by = author(Role::Worker, None);
+    let import = Command::Import(Import { by, ..import });
+    let lines = outcome(&ledger(r#"[{"id":"m"}]"#), time(NOW), &import);
+    assert!(lines.iter().any(|l| l == r#"n.added_by: - -> "worker""#), "{lines:?}");
+}
+
+#[test]
+fn a_change_of_what_judges_a_task_is_logged_with_its_author() {
+    let by = || Some(Author { role: Role::Operator, pid: 7, attempt: None });
+    let a =
+        r#"[{"id":"a","title":"A","validation":{"command":"make \"x\"","timeout_seconds":300}}]"#;
+    let change = |f: &mut Edit| {
+        f.by = by();
+        f.title = Some("B".into());
+        f.validation_command = Some("true".into());
+        f.max_attempts = Some(9);
+        f.phase = Some("Build".into());
+    };
+    let lines = outcome(&ledger(a), time(NOW), &edit("a", change));
+    let logged: Vec<&String> = lines.iter().filter(|l| l.starts_with("log:")).collect();
+    assert_eq!(
+        logged,
+        [
+            r#"log: WARN [a] check changed by operator (pid=7): "make \"x\"" -> "true""#,
+            r#"log: WARN [a] max_attempts changed by operator (pid=7): "3" -> "9""#,
+            r#"log: WARN [a] phase changed by operator (pid=7): "" -> "Build""#,
+        ]
+    );
+    let lines =
+        outcome(&ledger(a), time(NOW), &edit("a", |f| (f.by, f.role) = (by(), Some("x".into()))));
+    assert!(!lines.iter().any(|l| l.starts_with("log:")), "{lines:?}");
+}
+
+#[test]
 fn a_number_stays_taken_while_an_id_has_it() {
     let mut ledger = ledger(r#"[{"id":"task-1"},{"id":"task-001","title":"mine"}]"#);
     let _ = apply(&mut ledger, time(NOW), &Command::Remove(Remove { task: id("task-1") })).unwrap();

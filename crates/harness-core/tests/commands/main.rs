@@ -14,6 +14,7 @@ use harness_core::{
     command::*,
     decide,
     plan::Plan,
+    role::{Attempt, Author, Role},
     task::{Intent, Via},
 };
 use support::*;
@@ -59,5 +60,9 @@ fn edit(task: &str, change: impl FnOnce(&mut Edit)) -> Command {
 }
 
 fn import(plan: &str, mode: ImportMode) -> Command {
-    Command::Import(Import { plan: Plan::read(&format!("```json\n{plan}\n```")).unwrap(), mode })
+    Command::Import(Import {
+        plan: Plan::read(&format!("```json\n{plan}\n```")).unwrap(),
+        mode,
+        by: None,
+    })
 }

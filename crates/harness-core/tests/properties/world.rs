@@ -287,7 +287,7 @@ impl Op {
             1 => ImportMode::IfFinished,
             _ => ImportMode::Merge,
         };
-        Command::Import(Import { plan, mode })
+        Command::Import(Import { plan, mode, by: None })
     }
 }
 

@@ -3,8 +3,10 @@
 //! The model lies behind an `Arc`, so it survives a simulated crash as a disk would. What may go
 //! wrong in a real repository but is no step of ours (filters, locks, links) is not modelled.
 
+mod candidate;
 mod model;
 mod rescue;
+mod settings;
 mod undo;
 mod user;
 
@@ -16,12 +18,12 @@ use std::{
 };
 
 use harness::workspace::{
-    Base, Checkout, Evidence, OwnFiles, Rescue, RolledBack, Status, Undone, Workspace,
-    WorkspaceError,
+    Base, Candidate, Checkout, Evidence, OwnFiles, Rescue, RolledBack, SettingChange, Settled,
+    Status, Undone, Workspace, WorkspaceError,
 };
-use harness_core::{CommitId, TaskId, Timestamp, TreeId};
+use harness_core::{CommitId, Epoch, TaskId, Timestamp, TreeId};
 
-pub use model::{Files, Head, Model, SimCommit};
+pub use model::{Files, Head, Model, Settings, SimCommit};
 
 /// Called before every change with the name of the step; an error stops the process there.
 pub type Hook = Arc<dyn Fn(&'static str) -> io::Result<()> + Send + Sync>;
@@ -53,18 +55,20 @@ pub struct SimGit {
     hook: Hook,
     own: OwnFiles,
     top_level: PathBuf,
+    /// The last candidate of this process, and where HEAD was then.
+    known: Arc<Mutex<Option<(TreeId, CommitId)>>>,
 }
 
 impl SimGit {
     pub fn new(hook: Hook) -> Self {
         let top_level = PathBuf::from("/sim");
         let own = OwnFiles::new(&top_level, &top_level);
-        Self { model: Arc::default(), hook, own, top_level }
+        Self { model: Arc::default(), hook, own, top_level, known: Arc::default() }
     }
 
     /// The same repository, seen by a process with another fate.
     pub fn with_hook(&self, hook: Hook) -> Self {
-        Self { hook, ..self.clone() }
+        Self { hook, known: Arc::default(), ..self.clone() }
     }
 
     pub(crate) fn model(&self) -> MutexGuard<'_, Model> {
@@ -202,7 +206,10 @@ impl Workspace for SimGit {
     fn base(&self, task: &TaskId) -> Result<Base, WorkspaceError> {
         let (commit, branch, files) = {
             let model = self.model();
-            (model.head_commit()?, model.branch(), model.untracked(&self.own))
+            let mut files = model.untracked(&self.own);
+            let flagged = model.settings.assumed.iter().filter(|p| !self.own.own(p.as_bytes()));
+            files.extend(flagged.filter_map(|p| Some((p.clone(), model.work.get(p)?.clone()))));
+            (model.head_commit()?, model.branch(), files)
         };
         let untracked = if files.is_empty() {
             self.forget(task)?;
@@ -214,7 +221,7 @@ impl Workspace for SimGit {
             Some(tree)
         };
         let worktree = self.top_level.clone();
-        Ok(Base { commit, branch, untracked, worktree, epoch: None })
+        Ok(Base { commit, branch, untracked, worktree, epoch: None, claimed_at: None })
     }
 
     fn tree(&self) -> Result<TreeId, WorkspaceError> {
@@ -242,7 +249,7 @@ impl Workspace for SimGit {
         let stashes = model.stashes.iter().filter(|(when, _)| *when >= claimed_at);
         let uncommitted = new || !model.changed(&self.own).is_empty();
         let moved = head != base.commit || model.branch() != base.branch;
-        let all_there = recorded.iter().all(|(path, bytes)| untracked.get(path) == Some(bytes));
+        let all_there = recorded.iter().all(|(path, bytes)| model.work.get(path) == Some(bytes));
         Ok(Evidence {
             uncommitted,
             untouched: !uncommitted && !moved && all_there,
@@ -271,6 +278,40 @@ impl Workspace for SimGit {
         Ok(touched.into_iter().collect())
     }
 
+    fn differing(
+        &self,
+        base: &Base,
+        protected: &dyn Fn(&str) -> bool,
+    ) -> Result<Vec<String>, WorkspaceError> {
+        self.right_place(base)?;
+        let recorded = self.recorded(base);
+        let model = self.model();
+        let expected = model.files_of(&base.commit);
+        let expected =
+            expected.iter().filter(|(path, _)| protected(path) && !self.own.own(path.as_bytes()));
+        let differs = expected.filter(|(path, bytes)| {
+            model.work.get(*path) != Some(recorded.get(*path).unwrap_or(bytes))
+        });
+        Ok(differs.map(|(path, _)| path.clone()).collect())
+    }
+
+    fn record_settings(&self, task: &TaskId, epoch: Epoch) -> Result<(), WorkspaceError> {
+        self.remember_settings(task, epoch)
+    }
+
+    fn restore_settings(
+        &self,
+        task: &TaskId,
+        epoch: Epoch,
+    ) -> Result<Vec<SettingChange>, WorkspaceError> {
+        self.set_settings_back(task, epoch)
+    }
+
+    fn forget_settings(&self, task: &TaskId, epoch: Epoch) -> Result<(), WorkspaceError> {
+        let key = settings::key(task, epoch);
+        self.op("forget settings", |model| drop(model.recorded.remove(&key)))
+    }
+
     fn tree_of(&self, commit: &CommitId) -> Result<TreeId, WorkspaceError> {
         let mut model = self.model();
         if !model.commits.contains_key(commit) {
@@ -286,23 +327,42 @@ impl Workspace for SimGit {
         Ok(Checkout::new(PathBuf::from("/sim-checkout").join(commit.as_str()), || ()))
     }
 
+    fn candidate(&self, base: &Base) -> Result<Candidate, WorkspaceError> {
+        let tree = self.know(base)?;
+        Ok(Candidate { tree, hidden: self.hidden(base) })
+    }
+
+    fn settle(&self, base: &Base, before: &TreeId) -> Result<Settled, WorkspaceError> {
+        self.settled(base, before)
+    }
+
+    fn put_back(&self, base: &Base, tree: &TreeId) -> Result<Vec<String>, WorkspaceError> {
+        self.make(base, tree)
+    }
+
+    fn commit_tree(
+        &self,
+        base: &Base,
+        tree: &TreeId,
+        message: &str,
+    ) -> Result<CommitId, WorkspaceError> {
+        self.right_place(base)?;
+        let head = self.head()?;
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some((_, from)) = known.filter(|(known, at)| known == tree && *at != head) {
+            return Err(WorkspaceError::HeadMoved { from });
+        }
+        let files = self.model().trees.get(tree).cloned().unwrap_or_default();
+        let commit = self.commit_files(base, head, files, message)?;
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        Ok(commit)
+    }
+
     fn commit(&self, base: &Base, message: &str) -> Result<CommitId, WorkspaceError> {
         self.right_place(base)?;
         let head = self.head()?;
         let files = self.files_to_commit(base);
-        self.claim_branch_for(base, &head)?;
-        let commit = if self.model().files_of(&head) == files {
-            head
-        } else {
-            let commit = self.op("commit object", |model| {
-                model.add_commit(vec![head], files.clone(), message, None)
-            })??;
-            let tip = commit.clone();
-            self.op("commit ref", |model| model.set_head(tip))?;
-            commit
-        };
-        self.op("commit index", |model| model.index = files)?;
-        Ok(commit)
+        self.commit_files(base, head, files, message)
     }
 
     fn rescue(
@@ -323,6 +383,7 @@ impl Workspace for SimGit {
         self.right_place(base)?;
         let Some(target) = self.plan(task, base)? else { return Ok(RolledBack::default()) };
         let stays = target.tip.as_ref().filter(|_| target.foreign);
+        let flagged = self.flagged_as_recorded(base);
         let mut rescue = self.save(task, attempt, base, stays)?;
         self.return_to_claimed_branch(base)?;
         if target.tip.as_ref().is_some_and(|tip| *tip != target.commit) {
@@ -332,7 +393,7 @@ impl Workspace for SimGit {
         let recorded = self.recorded(base);
         let mut put_back = Vec::new();
         for (path, bytes) in &recorded {
-            if self.set_file("put back", path, Some(bytes))? {
+            if self.set_file("put back", path, Some(bytes))? && !flagged.contains(path) {
                 put_back.push(path.clone());
             }
         }

@@ -5,7 +5,10 @@ use std::{path::Path, sync::Arc};
 use harness::{
     clock::Clock as _,
     store::{MemoryRuns, RunStoreError, Runs},
-    workspace::{Base, Checkout, Evidence, Rescue, RolledBack, Status, Workspace, WorkspaceError},
+    workspace::{
+        Base, Candidate, Checkout, Evidence, Rescue, RolledBack, SettingChange, Settled, Status,
+        Workspace, WorkspaceError,
+    },
 };
 use harness_core::{
     CommitId, Epoch, Iteration, Refusal, Reply, Run, RunId, TaskId, Timestamp, TreeId,
@@ -151,6 +154,10 @@ impl Runs for FlawedRuns {
     fn runs(&self) -> Result<Vec<Run>, RunStoreError> {
         self.runs.runs()
     }
+
+    fn at_least(&self, id: &RunId, usage: Usage) -> Result<(), RunStoreError> {
+        self.runs.at_least(id, usage)
+    }
 }
 
 /// Git as a process has it, perhaps with one thing wrong.
@@ -163,6 +170,33 @@ pub(super) struct FlawedGit {
 impl Workspace for FlawedGit {
     fn touched(&self, base: &Base) -> Result<Vec<String>, WorkspaceError> {
         self.git.touched(base)
+    }
+
+    fn differing(
+        &self,
+        base: &Base,
+        protected: &dyn Fn(&str) -> bool,
+    ) -> Result<Vec<String>, WorkspaceError> {
+        self.git.differing(base, protected)
+    }
+
+    fn record_settings(&self, task: &TaskId, epoch: Epoch) -> Result<(), WorkspaceError> {
+        self.stage.in_turn();
+        self.git.record_settings(task, epoch)
+    }
+
+    fn restore_settings(
+        &self,
+        task: &TaskId,
+        epoch: Epoch,
+    ) -> Result<Vec<SettingChange>, WorkspaceError> {
+        self.stage.in_turn();
+        self.git.restore_settings(task, epoch)
+    }
+
+    fn forget_settings(&self, task: &TaskId, epoch: Epoch) -> Result<(), WorkspaceError> {
+        self.stage.in_turn();
+        self.git.forget_settings(task, epoch)
     }
 
     fn tree_of(&self, commit: &CommitId) -> Result<TreeId, WorkspaceError> {
@@ -210,6 +244,31 @@ impl Workspace for FlawedGit {
     ) -> Result<Evidence, WorkspaceError> {
         self.stage.in_turn();
         self.git.evidence(task, base, claimed_at)
+    }
+
+    fn candidate(&self, base: &Base) -> Result<Candidate, WorkspaceError> {
+        self.stage.in_turn();
+        self.git.candidate(base)
+    }
+
+    fn settle(&self, base: &Base, before: &TreeId) -> Result<Settled, WorkspaceError> {
+        self.stage.in_turn();
+        self.git.settle(base, before)
+    }
+
+    fn put_back(&self, base: &Base, tree: &TreeId) -> Result<Vec<String>, WorkspaceError> {
+        self.stage.in_turn();
+        self.git.put_back(base, tree)
+    }
+
+    fn commit_tree(
+        &self,
+        base: &Base,
+        tree: &TreeId,
+        message: &str,
+    ) -> Result<CommitId, WorkspaceError> {
+        self.stage.in_turn();
+        self.git.commit_tree(base, tree, message)
     }
 
     fn commit(&self, base: &Base, message: &str) -> Result<CommitId, WorkspaceError> {

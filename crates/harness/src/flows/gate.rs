@@ -90,5 +90,5 @@ async fn approve<A>(
     // Taken back: the run is aborted.
     let Ok(reply) = answer else { return Ok(Ended::Unanswered) };
     let approved = reply.choice.as_deref() == Some(YES) || reply.content.trim() == YES;
-    Ok(Ended::Answered { approved, words: reply.content })
+    Ok(Ended::Answered { approved, words: reply.content, by: reply.by })
 }

@@ -4,14 +4,16 @@
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use harness::{
     Branch, Error, Result,
     check::{Check, Checked},
     core::{
-        CommitId, Holder, Receipt, Task, TreeId,
+        Command, CommitId, Holder, Receipt, Task, TreeId,
         check::Verdict,
+        command::Note,
         flag,
         machine::{
             attempt,
@@ -27,6 +29,10 @@ use super::{Tools, failure, tools::until_cancelled};
 
 /// How much of a failing check the next attempt is told.
 const FAILURE_BYTES: usize = 8 * 1024;
+
+/// How long a commit waits for somebody else's git, in growing pauses.
+const LOCK_PATIENCE: Duration = Duration::from_secs(30);
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
 
 /// Makes a receipt durable, or says why it is not.
 pub type Record = dyn Fn(&Receipt) -> Result<()> + Send + Sync;
@@ -236,8 +242,28 @@ impl Judge {
             return Ok(Ended::NotKept { why: "The claim recorded no base commit".into() });
         };
         let message = format!("{}: {}", self.task.id, self.task.title);
-        match self.tools.git(move |git| git.commit(&base, &message)).await? {
+        let mut pause = FIRST_PAUSE;
+        let mut waited = Duration::ZERO;
+        let kept = loop {
+            let (base, message) = (base.clone(), message.clone());
+            match self.tools.git(move |git| git.commit(&base, &message)).await? {
+                // Somebody else's git is at work. The lease is renewed while we wait for it.
+                Err(why @ WorkspaceError::Locked { .. }) if waited < LOCK_PATIENCE => {
+                    if waited.is_zero() {
+                        let message = format!("{why}: the commit waits for it");
+                        let task = Some(self.task.id.clone());
+                        self.tools.commit(Command::Note(Note::Warning { task, message })).await?;
+                    }
+                    tokio::time::sleep(pause).await;
+                    waited += pause;
+                    pause = (pause * 2).min(LOCK_PATIENCE - waited.min(LOCK_PATIENCE));
+                }
+                kept => break kept,
+            }
+        };
+        match kept {
             Ok(commit) => Ok(Ended::Kept(commit)),
+            Err(why @ WorkspaceError::Locked { .. }) => Ok(Ended::Blocked { why: why.to_string() }),
             Err(why @ (WorkspaceError::NotDescendant { .. } | WorkspaceError::Unsafe { .. })) => {
                 Ok(Ended::NotKept { why: why.to_string() })
             }

@@ -175,7 +175,7 @@ pub enum Ended {
     Asked,
     /// Nobody wanted anything for that long.
     Idle,
-    /// Its socket was taken away.
+    /// Its socket or its root was taken away.
     Lost,
 }
 
@@ -220,6 +220,9 @@ async fn nobody_came(mut connections: watch::Receiver<usize>, idle: Option<Durat
 
 async fn lost(server: &Server) {
     while server.can_be_found() {
-        tokio::time::sleep(LOOK).await;
+        tokio::select! {
+            () = tokio::time::sleep(LOOK) => {}
+            () = server.stranded() => return,
+        }
     }
 }

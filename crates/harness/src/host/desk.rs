@@ -1,17 +1,27 @@
 //! The attempts that are under way in this process: where somebody who speaks for an agent, such as
 //! the agent itself by way of the socket, finds the one that it works on.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
 
 use harness_core::{Category, Holder, TaskId, agent::AgentEvent};
 use tokio::sync::watch;
 
+use super::pace::{CHECKPOINTS_PER_SECOND, Pace};
 use crate::drive::Told;
+
+/// Complaints that are told apart.
+const COMPLAINTS_MAX: usize = 10_000;
 
 /// Clones are the same desk.
 #[derive(Debug, Clone, Default)]
 pub struct Desk {
     seats: Arc<Mutex<Seats>>,
+    complaints: Arc<Mutex<HashSet<String>>>,
+    paces: Arc<Mutex<HashMap<TaskId, Pace>>>,
     bell: Arc<Bell>,
 }
 
@@ -73,6 +83,22 @@ impl Desk {
         let number = seats.count;
         seats.taken.push(Seat { number, holder, told });
         AtWork { desk: self.clone(), number }
+    }
+
+    /// Whether this is the first time that `complaint` is heard. After very many all count as heard:
+    /// nobody fills the log by trying.
+    pub(super) fn is_new(&self, complaint: String) -> bool {
+        let mut heard = self.complaints.lock().unwrap_or_else(PoisonError::into_inner);
+        heard.len() < COMPLAINTS_MAX && heard.insert(complaint)
+    }
+
+    /// How long a checkpoint of `task` has to wait, so that no more of them are stored in a second
+    /// than a task may have. `None`: it is counted, and may be stored now.
+    pub(super) fn checkpoint_waits(&self, task: &TaskId) -> Option<Duration> {
+        let now = Instant::now();
+        let mut paces = self.paces.lock().unwrap_or_else(PoisonError::into_inner);
+        paces.retain(|_, pace| !pace.is_over(now));
+        paces.entry(task.clone()).or_insert(Pace::new(CHECKPOINTS_PER_SECOND)).wait(now)
     }
 
     /// Whether an attempt of this process works on it now.

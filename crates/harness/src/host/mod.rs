@@ -7,10 +7,14 @@
 
 mod claim_rules;
 pub mod client;
+mod crowd;
 mod daemon;
 mod desk;
 mod frames;
 mod instance;
+pub(crate) mod pace;
+mod permit;
+pub mod prompts;
 mod request;
 pub mod server;
 pub mod socket;

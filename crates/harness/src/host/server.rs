@@ -2,8 +2,17 @@
 //!
 //! Nothing that a client sends, and no client that dies, ends the host or holds up another client.
 
-use std::{io, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    io,
+    path::PathBuf,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
+use harness_core::{
+    command::Code,
+    role::{Adding, Role},
+};
 use serde_json::Value;
 use tokio::{
     io::{AsyncWriteExt as _, BufReader},
@@ -18,15 +27,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Daemon, Desk,
-    frames::{Frame, Frames},
+    crowd::{Crowd, Place},
+    frames::{Frame, Frames, Halves},
     request::{Answer, Request},
     socket::Bound,
-    verbs, wire,
+    verbs,
+    wire::{self, Refused},
 };
-use crate::{hub::Hub, store::Writer, workspace::Workspace};
+use crate::{hub::Hub, process::ancestry::Peer, store::Writer, workspace::Workspace};
 
-/// Connections at a time; whoever comes on top is told so and closed.
-const CONNECTIONS_MAX: usize = 512;
 /// How long those who are being answered have when the host ends: a check that has to be stopped is
 /// killed after five seconds.
 const FAREWELL: Duration = Duration::from_secs(7);
@@ -51,6 +60,8 @@ pub struct Host {
     pub lease_seconds: u64,
     /// What it is there for.
     pub duty: Duty,
+    /// `[tasks] agents_may_add`.
+    pub adding: Adding,
 }
 
 /// What a host is there for.
@@ -67,7 +78,8 @@ pub struct Server {
     stop: CancellationToken,
     accepting: JoinHandle<()>,
     connections: watch::Receiver<usize>,
-    bound: Bound,
+    bound: Arc<Bound>,
+    stranded: CancellationToken,
 }
 
 /// Serves `host` on `bound`. Inside a tokio runtime.
@@ -75,8 +87,16 @@ pub fn serve(bound: Bound, host: Host) -> io::Result<Server> {
     let listener = bound.listener()?;
     let stop = CancellationToken::new();
     let (count, connections) = watch::channel(0);
-    let accepting = tokio::spawn(accept(listener, Arc::new(host), stop.clone(), count));
-    Ok(Server { stop, accepting, connections, bound })
+    let (bound, stranded) = (Arc::new(bound), CancellationToken::new());
+    let shared = Shared {
+        host: Arc::new(host),
+        bound: Arc::clone(&bound),
+        stranded: stranded.clone(),
+        stop: stop.clone(),
+        halves: Halves::default(),
+    };
+    let accepting = tokio::spawn(accept(listener, shared, count));
+    Ok(Server { stop, accepting, connections, bound, stranded })
 }
 
 impl Server {
@@ -87,6 +107,11 @@ impl Server {
 
     pub(super) fn can_be_found(&self) -> bool {
         self.bound.can_be_found()
+    }
+
+    /// Is ready when somebody asked a daemon that could not be found any more.
+    pub(super) async fn stranded(&self) {
+        self.stranded.cancelled().await;
     }
 
     /// Answers what was asked, takes nothing new, and unlinks the socket.
@@ -100,28 +125,31 @@ impl Server {
     }
 }
 
-async fn accept(
-    listener: UnixListener,
+/// What all connections have in common.
+#[derive(Clone)]
+struct Shared {
     host: Arc<Host>,
+    bound: Arc<Bound>,
+    stranded: CancellationToken,
     stop: CancellationToken,
-    count: watch::Sender<usize>,
-) {
-    let mut connections = JoinSet::new();
+    halves: Halves,
+}
+
+async fn accept(listener: UnixListener, shared: Shared, count: watch::Sender<usize>) {
+    let (mut connections, crowd) = (JoinSet::new(), Crowd::default());
     loop {
         count.send_replace(connections.len());
         let accepted = tokio::select! {
             biased;
             // Whoever has connected is let in, also when the host ends: nobody new finds it then.
             accepted = listener.accept() => accepted,
-            () = stop.cancelled() => break,
+            () = shared.stop.cancelled() => break,
             // Forgets those that ended.
             Some(_) = connections.join_next() => continue,
         };
         match accepted {
             Ok((stream, _)) if is_ours(&stream) => {
-                let full = connections.len() >= CONNECTIONS_MAX;
-                let talking = talk(stream, Arc::clone(&host), stop.clone(), full);
-                connections.spawn(talking);
+                connections.spawn(talk(stream, shared.clone(), crowd.enter()));
             }
             Ok(_) => tracing::warn!("somebody of another user connected"),
             // Out of descriptors, mostly: those that are open go on.
@@ -140,20 +168,31 @@ fn is_ours(stream: &UnixStream) -> bool {
 }
 
 /// An error is that of a client that is gone.
-async fn talk(stream: UnixStream, host: Arc<Host>, stop: CancellationToken, full: bool) {
+async fn talk(stream: UnixStream, shared: Shared, place: Option<Place>) {
+    let pid = stream.peer_cred().ok().and_then(|peer| peer.pid());
+    // What cannot be told has no number, and so no process.
+    let pid = pid.and_then(|pid| u32::try_from(pid).ok()).unwrap_or(0);
     let (read, write) = stream.into_split();
-    let mut client = Client { write, stop };
-    if full {
-        _ = client.answer(Err("Too many connections".into())).await;
+    let Shared { host, bound, stranded, stop, halves } = shared;
+    let mut client = Client { write, stop, pid, peer: OnceLock::new(), bound, stranded };
+    let Some(place) = place else {
+        let refused = Refused::new(Code::Limit, "Too many connections");
+        _ = client.answer(Err(refused)).await;
         return;
-    }
-    let mut frames = Frames::new(BufReader::new(read));
-    _ = client.serve(&mut frames, &host).await;
+    };
+    let mut frames = Frames::new(BufReader::new(read), halves);
+    _ = client.serve(&mut frames, &host, &place).await;
 }
 
 pub(super) struct Client {
     write: OwnedWriteHalf,
     stop: CancellationToken,
+    /// Of whoever connected.
+    pid: u32,
+    /// Who that is, once it was looked at: what a process is does not change.
+    peer: OnceLock<Peer>,
+    bound: Arc<Bound>,
+    stranded: CancellationToken,
 }
 
 impl Client {
@@ -161,20 +200,27 @@ impl Client {
         &mut self,
         frames: &mut Frames<BufReader<OwnedReadHalf>>,
         host: &Host,
+        place: &Place,
     ) -> io::Result<()> {
         loop {
+            place.wait();
             let frame = tokio::select! {
                 biased;
                 // What has come is answered, also when the host ends.
                 frame = frames.next() => frame?,
                 () = self.last_word() => return Ok(()),
+                // Somebody else needs the place.
+                () = place.taken() => return Ok(()),
             };
+            place.work();
             let request = match frame {
                 Frame::End => return Ok(()),
                 Frame::TooLong => {
                     let limit = wire::LINE_BYTES_MAX;
                     Err(format!("A request has at most {limit} bytes").into())
                 }
+                Frame::Crowded => Err("Too many large requests at a time".into()),
+                Frame::Late => return self.refuse("The request did not end in time".into()).await,
                 Frame::Line(line) => Request::parse(&line),
             };
             match request {
@@ -199,16 +245,35 @@ impl Client {
         if let Some(root) = request.text("root")?
             && std::path::Path::new(&root) != host.root
         {
-            return Err(wire::another_root(&host.root).into());
+            return Err(wire::another_root(&host.root));
         }
+        if matches!(host.duty, Duty::Daemon(_)) && !self.bound.can_be_found() {
+            // Its root is gone, and another may be in its place: the next daemon is free to start
+            // before this one has ended.
+            self.bound.leave();
+            self.stranded.cancel();
+            return Err(wire::another_root(&host.root));
+        }
+        let peer = self.peer(host, request)?;
         // Nobody is left to be told: what only waits for somebody is given up.
         let waits = matches!(request.command.as_str(), "ask" | "task_claim" | "task_complete");
         tokio::select! {
-            answer = verbs::handle(host, request) => answer,
-            () = self.gone(), if waits => Err("The client is gone".into()),
+            answer = verbs::handle(host, &peer, request) => answer,
+            () = self.gone(), if waits => Err(Refused::new(Code::Stopped, "The client is gone")),
             () = self.stop.cancelled(), if request.command == "ask" => {
-                Err("Session aborted".into())
+                Err(Refused::new(Code::Stopped, "Session aborted"))
             }
+        }
+    }
+
+    /// Who asks. One that speaks for somebody with a lesser role says so with `as`.
+    fn peer(&self, host: &Host, request: &Request) -> Result<Peer, Refused> {
+        let peer = self.peer.get_or_init(|| Peer::of(self.pid, &host.root)).clone();
+        match request.text("as")?.as_deref() {
+            None => Ok(peer),
+            Some("worker") => Ok(peer.at_most(Role::Worker)),
+            Some("agent") => Ok(peer.at_most(Role::Agent)),
+            Some(other) => Err(format!("as: {other:?} is not one of worker, agent").into()),
         }
     }
 

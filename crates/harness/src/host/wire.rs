@@ -4,7 +4,7 @@ use std::{io, path::Path};
 
 use harness_core::{
     Command, Holder, Ledger, Refusal, Reply, Task, TaskId, Timestamp,
-    command::{Claimed, Edit, RefusalKind},
+    command::{Claimed, Code, Edit, RefusalKind},
     format,
     machine::judge::{Fault, NotDone},
     task::Status,
@@ -90,6 +90,8 @@ pub fn ok(data: Value) -> Value {
 pub struct Refused {
     /// What went wrong.
     pub message: String,
+    /// The same in a word that programs can rely on.
+    pub code: Code,
     /// Who can mend it.
     pub fault: Fault,
     /// What to do next.
@@ -97,9 +99,22 @@ pub struct Refused {
 }
 
 impl Refused {
-    /// The answer. What is not out of the ordinary is a message and no more.
+    /// In whoever asked lies the fault.
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { message: message.into(), code, ..Self::default() }
+    }
+
+    /// What to do next.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+
+    /// The answer.
     pub fn line(&self) -> Value {
-        let mut line = json!({ "status": "error", "message": self.message });
+        let mut line =
+            json!({ "status": "error", "message": self.message, "code": self.code.name() });
         if let Some(word) = word(self.fault) {
             line["fault"] = word.into();
         }
@@ -115,12 +130,14 @@ impl Refused {
             return None;
         }
         let message = line["message"].as_str()?.to_owned();
+        // An older host sends none, and a newer one may know more.
+        let code = line["code"].as_str().and_then(Code::parse).unwrap_or_default();
         let said = line["fault"].as_str();
         let mut known = [Fault::Config, Fault::Stopped].into_iter();
         let fault = known.find(|fault| said == word(*fault)).unwrap_or_default();
         let hints = line["hints"].as_array().into_iter().flatten();
         let hints = hints.filter_map(|hint| hint.as_str().map(str::to_owned)).collect();
-        Some(Self { message, fault, hints })
+        Some(Self { message, code, fault, hints })
     }
 }
 
@@ -132,9 +149,10 @@ fn word(fault: Fault) -> Option<&'static str> {
     }
 }
 
+/// What is wrong with the request, in words.
 impl From<String> for Refused {
     fn from(message: String) -> Self {
-        Self { message, ..Self::default() }
+        Self::new(Code::BadRequest, message)
     }
 }
 
@@ -146,19 +164,18 @@ impl From<&str> for Refused {
 
 impl From<NotDone> for Refused {
     fn from(NotDone { fault, message, hints }: NotDone) -> Self {
-        Self { message, fault, hints }
+        let code = match fault {
+            Fault::Request => Code::CheckFailed,
+            Fault::Config => Code::Config,
+            Fault::Stopped => Code::Stopped,
+        };
+        Self { message, code, fault, hints }
     }
 }
 
 impl From<ForeignTree> for Refused {
     fn from(why: ForeignTree) -> Self {
         NotDone::from(why).into()
-    }
-}
-
-impl From<Refusal> for Refused {
-    fn from(refusal: Refusal) -> Self {
-        WriterError::Refused(refusal).into()
     }
 }
 
@@ -172,17 +189,36 @@ impl From<Error> for Refused {
     }
 }
 
+impl From<Refusal> for Refused {
+    fn from(refusal: Refusal) -> Self {
+        let is_config = refusal.kind() == RefusalKind::Config;
+        let fault = if is_config { Fault::Config } else { Fault::Request };
+        let refused = Self { fault, ..Self::new(refusal.code(), refusal.to_string()) };
+        match refusal {
+            Refusal::OnlyOperator { .. } => refused.hint(ONLY_OPERATOR),
+            _ => refused,
+        }
+    }
+}
+
+/// What to do where only the operator may.
+pub const ONLY_OPERATOR: &str = "run it in your own terminal";
+
 impl From<WriterError> for Refused {
     fn from(error: WriterError) -> Self {
-        let fault = match &error {
-            WriterError::Refused(refusal) if refusal.kind() == RefusalKind::Config => Fault::Config,
-            WriterError::Store(why) => match **why {
-                StoreError::Format(_) | StoreError::Unrecoverable { .. } => Fault::Config,
-                _ => Fault::Request,
+        let message = error.to_string();
+        let (code, fault) = match error {
+            WriterError::Refused(refusal) => return refusal.into(),
+            WriterError::Store(why) => match *why {
+                StoreError::Format(_) | StoreError::Unrecoverable { .. } => {
+                    (Code::Config, Fault::Config)
+                }
+                StoreError::NoLedger { .. } => (Code::NoLedger, Fault::Request),
+                _ => (Code::Failed, Fault::Request),
             },
-            WriterError::Refused(_) | WriterError::Ended => Fault::Request,
+            WriterError::Ended => (Code::Stopped, Fault::Request),
         };
-        Self { message: error.to_string(), fault, hints: Vec::new() }
+        Self { message, code, fault, hints: Vec::new() }
     }
 }
 
@@ -192,16 +228,18 @@ impl From<WorkspaceError> for Refused {
             WorkspaceError::NotARepository { .. }
             | WorkspaceError::NoCommits
             | WorkspaceError::NoGit
+            | WorkspaceError::Locked { .. }
             | WorkspaceError::Unsafe { .. } => Fault::Config,
             _ => Fault::Request,
         };
-        Self { message: error.to_string(), fault, hints: Vec::new() }
+        let code = if fault == Fault::Config { Code::Config } else { Code::Failed };
+        Self { message: error.to_string(), code, fault, hints: Vec::new() }
     }
 }
 
 impl From<io::Error> for Refused {
     fn from(error: io::Error) -> Self {
-        error.to_string().into()
+        Self::new(Code::Failed, error.to_string())
     }
 }
 
@@ -215,8 +253,8 @@ pub fn lagged(missed: Option<u64>) -> Value {
 
 const ANOTHER_ROOT: &str = "This socket serves another root: ";
 
-pub(super) fn another_root(root: &Path) -> String {
-    format!("{ANOTHER_ROOT}{}", root.display())
+pub(super) fn another_root(root: &Path) -> Refused {
+    Refused::new(Code::AnotherRoot, format!("{ANOTHER_ROOT}{}", root.display()))
 }
 
 /// Whether an error says that the host is that of another root than the request named.
@@ -224,11 +262,15 @@ pub fn is_of_another_root(message: &str) -> bool {
     message.starts_with(ANOTHER_ROOT)
 }
 
+pub(super) fn unknown_command(verb: &str) -> Refused {
+    Refused::new(Code::UnknownCommand, format!("Unknown command: {verb}"))
+}
+
 const BUSY: &str = "Another harness session is active (pid=";
 
 /// What a run says that has the ledger for itself.
-pub(super) fn busy() -> String {
-    format!("{BUSY}{})", std::process::id())
+pub(super) fn busy() -> Refused {
+    Refused::new(Code::Busy, format!("{BUSY}{})", std::process::id()))
 }
 
 /// Whether an error says that the host is a run.

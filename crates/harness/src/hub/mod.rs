@@ -370,7 +370,7 @@ impl Hub {
     pub fn reply(&self, prompt: PromptId, reply: Reply) -> Answered {
         let answered = lock(&self.core.talk).reply(prompt, &reply);
         if answered == Answered::Accepted {
-            let Reply { content, choice } = reply;
+            let Reply { content, choice, .. } = reply;
             self.tell(Event::SessionReply { prompt_id: prompt, content, choice });
             lock(&self.core.talk).resolve(prompt);
         }

@@ -44,18 +44,20 @@ pub struct Reply {
     /// Set where a choice was named as such. A text that happens to be one of the choices is
     /// accepted too, and leaves this `None`.
     pub choice: Option<String>,
+    /// Who gave it, where that is known: `operator (pid=12)`.
+    pub by: Option<String>,
 }
 
 impl Reply {
     /// In one's own words.
     pub fn text(content: impl Into<String>) -> Self {
-        Self { content: content.into(), choice: None }
+        Self { content: content.into(), ..Self::default() }
     }
 
     /// One of the choices that were offered.
     pub fn choice(choice: impl Into<String>) -> Self {
         let choice = choice.into();
-        Self { content: choice.clone(), choice: Some(choice) }
+        Self { content: choice.clone(), choice: Some(choice), by: None }
     }
 }
 

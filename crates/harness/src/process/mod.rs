@@ -8,9 +8,11 @@
 //! | [`Job`] | the harness's end: output, standard input, timers, the one end |
 //! | [`guard`] | the process between the harness and the agent, which ends the tree of the agent |
 //! | [`script`] | the same for a check or another command line, for a thread that may block |
+//! | [`ancestry`] | which role a process has for a root, by its ancestors and its environment |
 //! | [`leftovers`] | what even a killed guard leaves, found by a variable in its environment |
 //! | [`Lines`], [`Transcript`], [`Redactor`], [`Allowed`] | what goes in and out |
 
+pub mod ancestry;
 mod environment;
 pub mod guard;
 mod job;

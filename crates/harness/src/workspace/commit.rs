@@ -1,6 +1,6 @@
 //! Commits what the agent left, on the claimed branch.
 //!
-//! The tree is built in a private index and the branch moves by one compare-and-swap; only then is
+//! The tree was built in a private index (see `candidate.rs`), and the branch moves by one compare-and-swap; only then is
 //! the user's index brought up to date. Cut short anywhere, a second call finds the same tree and
 //! makes no second commit.
 
@@ -10,24 +10,48 @@ use harness_core::{CommitId, TreeId};
 
 use super::{
     Base, WorkspaceError,
-    filter::refuse_silenced,
     git::Git,
-    index::PrivateIndex,
-    object::{commit_id, list_tree},
-    own::OwnFiles,
-    path::RepoPath,
+    object::commit_id,
     preflight::{UnderWay, refuse_locked_index},
     rescue::{commit_tree, resolve},
     status::Look,
-    untracked,
 };
 
+/// Commits `tree`, which was computed from `look`.
 pub(super) fn commit(
     git: &Git,
-    own: &OwnFiles,
     base: &Base,
+    look: &Look,
+    tree: &TreeId,
     message: &str,
 ) -> Result<CommitId, WorkspaceError> {
+    let merged = refuse_before_commit(git, base)?;
+    let head = look.commit()?;
+    claim_branch_for(git, base, look, &head)?;
+    let head_tree = git.read("rev-parse").args(["--verify", &format!("{head}^{{tree}}")]).line()?;
+    let commit = if head_tree == tree.as_str() && merged.is_empty() {
+        head
+    } else {
+        let parents: Vec<_> = [head.clone()].into_iter().chain(merged).collect();
+        let commit = commit_tree(git, tree, &parents, message)?;
+        let call = git.write("update-ref").args(["-m", "commit by harness", "HEAD"]);
+        let moved = call.args([commit.as_str(), head.as_str()]).output();
+        if let Err(why) = moved {
+            let now = resolve(git, "HEAD")?;
+            let elsewhere = now.is_some_and(|now| now != head);
+            return Err(if elsewhere { WorkspaceError::HeadMoved { from: head } } else { why });
+        }
+        commit
+    };
+    git.write("reset").args(["--quiet", "--mixed"]).output()?;
+    Ok(commit)
+}
+
+/// The other parents of a merge that was not concluded.
+pub(super) fn refuse_before_commit(
+    git: &Git,
+    base: &Base,
+) -> Result<Vec<CommitId>, WorkspaceError> {
     if base.worktree != git.top_level {
         return Err(WorkspaceError::WrongWorktree {
             claimed: base.worktree.clone(),
@@ -35,57 +59,14 @@ pub(super) fn commit(
         });
     }
     refuse_locked_index(git)?;
-    let merged = match UnderWay::find(git) {
-        None | Some(UnderWay::Bisect) => Vec::new(),
-        Some(UnderWay::Merge) => merge_heads(git)?,
-        Some(UnderWay::CherryPick | UnderWay::Revert) => Vec::new(),
+    match UnderWay::find(git) {
+        None | Some(UnderWay::Bisect) => Ok(Vec::new()),
+        Some(UnderWay::Merge) => merge_heads(git),
+        Some(UnderWay::CherryPick | UnderWay::Revert) => Ok(Vec::new()),
         Some(other @ (UnderWay::Sequence | UnderWay::Rebase | UnderWay::Am)) => {
-            return Err(other.refusal());
+            Err(other.refusal())
         }
-    };
-    let look = Look::take(git, own)?;
-    let head = look.commit()?;
-    let tree = tree_to_commit(git, own, base, &look)?;
-    claim_branch_for(git, base, &look, &head)?;
-    let head_tree = git.read("rev-parse").args(["--verify", &format!("{head}^{{tree}}")]).line()?;
-    let commit = if head_tree == tree.as_str() && merged.is_empty() {
-        head
-    } else {
-        let parents: Vec<_> = [head.clone()].into_iter().chain(merged).collect();
-        let commit = commit_tree(git, &tree, &parents, message)?;
-        let call = git.write("update-ref").args(["-m", "commit by harness", "HEAD"]);
-        call.args([commit.as_str(), head.as_str()]).output()?;
-        commit
-    };
-    git.write("reset").args(["--quiet", "--mixed"]).output()?;
-    Ok(commit)
-}
-
-/// Everything but our files, and but untracked files from before the claim (unless the agent
-/// committed them itself).
-fn tree_to_commit(
-    git: &Git,
-    own: &OwnFiles,
-    base: &Base,
-    look: &Look,
-) -> Result<TreeId, WorkspaceError> {
-    let recorded = untracked::recorded(git, base.untracked.as_ref())?;
-    let earlier = |path: &RepoPath| recorded.contains_key(path);
-    let staged: Vec<_> =
-        look.changed.iter().map(|changed| &changed.path).filter(|path| earlier(path)).collect();
-    let ours = own.pathspecs();
-    // Usually nobody staged an earlier file; only then is the whole of HEAD listed.
-    let mut committed = list_tree(git, "HEAD", if staged.is_empty() { &ours } else { &[] })?;
-    committed.retain(|path, _| own.own(path.bytes()) || staged.contains(&path));
-    let wanted: Vec<_> =
-        look.unstaged().filter(|path| !earlier(path) || committed.contains_key(path)).collect();
-    refuse_silenced(git, None, wanted.iter().copied())?;
-    let index = PrivateIndex::copy_of_users(git)?;
-    index.drop_paths(git, &ours)?;
-    index.remove(git, staged)?;
-    index.set(git, &committed)?;
-    index.take(git, wanted)?;
-    index.write_tree(git)
+    }
 }
 
 /// Moves the claimed branch to HEAD and HEAD to the claimed branch, where the agent left it.

@@ -1,19 +1,25 @@
 //! Finds the repository, and is the real [`Workspace`].
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
-use harness_core::{CommitId, TaskId, Timestamp, TreeId};
+use harness_core::{CommitId, Epoch, TaskId, Timestamp, TreeId};
 
 use super::{
-    Base, Checkout, Evidence, Overview, Rescue, RolledBack, Status, Workspace, WorkspaceError,
+    Base, Bring, Candidate, Checkout, Evidence, Overview, Rescue, RolledBack, SettingChange,
+    Settled, Status, Workspace, WorkspaceError,
+    candidate::{self, Known},
     checkout, commit, evidence,
     filter::{self, Filters},
     git::{Access, Call, Git, failed},
     own::OwnFiles,
     preflight, rescue, restore, rollback,
+    settings::Records,
     snapshot::Snapshot,
     status::{Look, Staged},
-    untracked,
+    sweep, untracked,
 };
 
 /// A git work tree, worked on by the `git` command.
@@ -22,6 +28,12 @@ pub struct GitWorkspace {
     git: Git,
     own: OwnFiles,
     filters: Filters,
+    /// The last candidate, for a cheap second look; clones share it.
+    known: Arc<Mutex<Option<Known>>>,
+    /// Where settings are recorded, if anywhere.
+    records: Option<Records>,
+    /// What clean checkouts are given beside the commit.
+    bring: Bring,
 }
 
 impl GitWorkspace {
@@ -33,7 +45,33 @@ impl GitWorkspace {
     ) -> Result<Self, WorkspaceError> {
         let git = repository(directory)?;
         let own = OwnFiles::new(&git.top_level, &state_root.canonicalize()?);
-        Ok(Self { git, own, filters })
+        Ok(Self {
+            git,
+            own,
+            filters,
+            known: Arc::default(),
+            records: None,
+            bring: Bring::default(),
+        })
+    }
+
+    /// Records git's settings at claims below this directory of the user.
+    #[must_use]
+    pub fn recording_in(mut self, directory: PathBuf) -> Self {
+        self.records = Some(Records::new(directory));
+        self
+    }
+
+    /// Brings into clean checkouts what git does not hold.
+    #[must_use]
+    pub fn bringing(mut self, bring: Bring) -> Self {
+        self.bring = bring;
+        self
+    }
+
+    /// Removes what killed processes left in the git directory and of checkouts; how many there were.
+    pub fn sweep(&self) -> usize {
+        sweep::sweep(&self.git)
     }
 
     /// The name that commits of the user carry; `None` where git knows none.
@@ -50,6 +88,10 @@ impl GitWorkspace {
         let unmerged = look.changed.iter().filter(|c| c.staged == Staged::Unmerged).count();
         let changed = look.changed.len();
         Ok(Overview { head: look.head, branch: look.branch, changed, unmerged })
+    }
+
+    fn known(&self) -> MutexGuard<'_, Option<Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Git with those filters silenced that are configured now and must not run.
@@ -123,7 +165,7 @@ impl Workspace for GitWorkspace {
         let commit = look.commit()?;
         let untracked = untracked::record(&git, &self.own, task, &look)?;
         let (branch, worktree) = (look.branch, git.top_level);
-        Ok(Base { commit, branch, untracked, worktree, epoch: None })
+        Ok(Base { commit, branch, untracked, worktree, epoch: None, claimed_at: None })
     }
 
     fn tree(&self) -> Result<TreeId, WorkspaceError> {
@@ -145,16 +187,90 @@ impl Workspace for GitWorkspace {
         evidence::touched(&self.git()?, &self.own, base)
     }
 
+    fn differing(
+        &self,
+        base: &Base,
+        protected: &dyn Fn(&str) -> bool,
+    ) -> Result<Vec<String>, WorkspaceError> {
+        evidence::differing(&self.git()?, &self.own, base, protected)
+    }
+
+    fn record_settings(&self, task: &TaskId, epoch: Epoch) -> Result<(), WorkspaceError> {
+        match &self.records {
+            Some(records) => records.record(&self.git, task, epoch),
+            None => Ok(()),
+        }
+    }
+
+    fn restore_settings(
+        &self,
+        task: &TaskId,
+        epoch: Epoch,
+    ) -> Result<Vec<SettingChange>, WorkspaceError> {
+        match &self.records {
+            Some(records) => records.set_back(&self.git, task, epoch),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    fn forget_settings(&self, task: &TaskId, epoch: Epoch) -> Result<(), WorkspaceError> {
+        match &self.records {
+            Some(records) => records.forget(&self.git, task, epoch),
+            None => Ok(()),
+        }
+    }
+
     fn tree_of(&self, commit: &CommitId) -> Result<TreeId, WorkspaceError> {
         evidence::tree_of(&self.git, commit)
     }
 
     fn checkout(&self, commit: &CommitId) -> Result<Checkout, WorkspaceError> {
-        checkout::checkout(&self.git()?, commit)
+        checkout::checkout(&self.git()?, commit, &self.bring)
     }
 
     fn commit(&self, base: &Base, message: &str) -> Result<CommitId, WorkspaceError> {
-        commit::commit(&self.git()?, &self.own, base, message)
+        let git = self.git()?;
+        commit::refuse_before_commit(&git, base)?;
+        let look = Look::take(&git, &self.own)?;
+        let (known, _) = Known::take(&git, &self.own, base, look)?;
+        commit::commit(&git, base, &known.look, &known.tree, message)
+    }
+
+    fn candidate(&self, base: &Base) -> Result<Candidate, WorkspaceError> {
+        let (known, candidate) = candidate::candidate(&self.git()?, &self.own, base)?;
+        *self.known() = Some(known);
+        Ok(candidate)
+    }
+
+    fn settle(&self, base: &Base, before: &TreeId) -> Result<Settled, WorkspaceError> {
+        let last = self.known().clone();
+        let git = self.git()?;
+        let (known, settled) = candidate::settle(&git, &self.own, base, before, last.as_ref())?;
+        *self.known() = Some(known);
+        Ok(settled)
+    }
+
+    fn put_back(&self, base: &Base, tree: &TreeId) -> Result<Vec<String>, WorkspaceError> {
+        let (known, files) = candidate::put_back(&self.git()?, &self.own, base, tree)?;
+        *self.known() = Some(known);
+        Ok(files)
+    }
+
+    fn commit_tree(
+        &self,
+        base: &Base,
+        tree: &TreeId,
+        message: &str,
+    ) -> Result<CommitId, WorkspaceError> {
+        let git = self.git()?;
+        let known = self.known().clone().filter(|known| known.tree == *tree);
+        let look = match known {
+            Some(known) => known.look,
+            None => Look::take(&git, &self.own)?,
+        };
+        let commit = commit::commit(&git, base, &look, tree, message)?;
+        *self.known() = None;
+        Ok(commit)
     }
 
     fn rescue(

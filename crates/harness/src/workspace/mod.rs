@@ -3,6 +3,7 @@
 //! Every method can be repeated: a crash may come after any step, and recovery calls the same
 //! methods again. Nothing here decides whether a task passed or failed.
 
+mod candidate;
 mod checkout;
 mod commit;
 mod discover;
@@ -10,6 +11,7 @@ mod evidence;
 mod filter;
 mod git;
 pub mod glance;
+mod hidden;
 mod history;
 mod index;
 mod mark;
@@ -20,8 +22,10 @@ mod preflight;
 mod rescue;
 mod restore;
 mod rollback;
+mod settings;
 mod snapshot;
 mod status;
+mod sweep;
 mod undo;
 mod untracked;
 
@@ -31,11 +35,12 @@ use std::{
 };
 
 pub use self::{
-    checkout::Checkout,
+    checkout::{Bring, Checkout},
     discover::GitWorkspace,
     filter::Filters,
     mark::{Author, author, committer, names_task, undo_message, unmarked},
     own::OwnFiles,
+    settings::SettingChange,
 };
 
 use harness_core::{CommitId, Epoch, Task, TaskId, Timestamp, TreeId};
@@ -54,6 +59,30 @@ pub struct Base {
     pub worktree: PathBuf,
     /// The claim that started there; `None` before it is made. Commits carry it in their mark.
     pub epoch: Option<Epoch>,
+    /// When that claim was made.
+    pub claimed_at: Option<Timestamp>,
+}
+
+/// What would be committed now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    /// Exactly the tree that the commit would have.
+    pub tree: TreeId,
+    /// Work that no commit can hold: in a nested repository, a submodule, an untracked file from
+    /// before the claim; and, where nothing else was done, in an ignored file.
+    pub hidden: Vec<String>,
+}
+
+/// What a check made of the tree that it began with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settled {
+    /// The candidate now.
+    pub tree: TreeId,
+    /// Files of the tree that the check changed or removed; sorted.
+    pub changed: Vec<String>,
+    /// HEAD moved meanwhile, perhaps by somebody else: nothing was removed, and what is there has to
+    /// be judged again.
+    pub moved: bool,
 }
 
 impl Base {
@@ -66,6 +95,7 @@ impl Base {
             untracked: task.base_untracked.clone(),
             worktree: task.worktree.as_ref().map_or_else(|| top_level.to_owned(), PathBuf::from),
             epoch: task.epoch,
+            claimed_at: task.claimed_at,
         })
     }
 }
@@ -189,11 +219,56 @@ pub trait Workspace: Send + Sync {
     /// `base`, changed, or untracked and not there before. Ours and ignored ones aside; sorted.
     fn touched(&self, base: &Base) -> Result<Vec<String>, WorkspaceError>;
 
+    /// The files of the base that `protected` picks and whose contents are not what they were at the
+    /// claim. They are read: no flag, no ignore rule and no cache of the index counts. Sorted.
+    fn differing(
+        &self,
+        base: &Base,
+        protected: &dyn Fn(&str) -> bool,
+    ) -> Result<Vec<String>, WorkspaceError>;
+
+    /// Records git's settings for a claim that was just made: configuration, index flags, and the
+    /// files in `info` and `hooks`.
+    fn record_settings(&self, task: &TaskId, epoch: Epoch) -> Result<(), WorkspaceError>;
+
+    /// Sets back the settings that are not what was recorded, and tells which. Called before
+    /// anything is looked at, it makes every other method see what it saw at the claim. Without a
+    /// record there is nothing to compare.
+    fn restore_settings(
+        &self,
+        task: &TaskId,
+        epoch: Epoch,
+    ) -> Result<Vec<SettingChange>, WorkspaceError>;
+
+    /// Drops the record of a claim that has ended.
+    fn forget_settings(&self, task: &TaskId, epoch: Epoch) -> Result<(), WorkspaceError>;
+
     /// The tree of a commit.
     fn tree_of(&self, commit: &CommitId) -> Result<TreeId, WorkspaceError>;
 
     /// A clean checkout of a commit, outside of the work tree; gone when it is dropped.
     fn checkout(&self, commit: &CommitId) -> Result<Checkout, WorkspaceError>;
+
+    /// The tree that [`Workspace::commit`] would commit now.
+    fn candidate(&self, base: &Base) -> Result<Candidate, WorkspaceError>;
+
+    /// What became of `before`, a candidate, while a check ran. Files that are new since are
+    /// removed; ignored ones stay.
+    fn settle(&self, base: &Base, before: &TreeId) -> Result<Settled, WorkspaceError>;
+
+    /// Makes the files that would be committed those of `tree`. Returns the ones that differed,
+    /// sorted.
+    fn put_back(&self, base: &Base, tree: &TreeId) -> Result<Vec<String>, WorkspaceError>;
+
+    /// Commits `tree`, the candidate that [`Workspace::candidate`], [`Workspace::settle`] or
+    /// [`Workspace::put_back`] came to last, as [`Workspace::commit`] does. If HEAD moved since, the
+    /// answer is [`WorkspaceError::HeadMoved`].
+    fn commit_tree(
+        &self,
+        base: &Base,
+        tree: &TreeId,
+        message: &str,
+    ) -> Result<CommitId, WorkspaceError>;
 
     /// Commits everything the agent left, but neither our files nor untracked files from before
     /// the claim. Nothing to commit: no commit, HEAD is returned. HEAD on another branch that
@@ -258,6 +333,12 @@ pub enum WorkspaceError {
         /// The way out of it.
         hint: String,
     },
+    /// Another git command is at work, or was killed at work.
+    #[error("the index is locked by {}", lock.display())]
+    Locked {
+        /// The file that says so.
+        lock: PathBuf,
+    },
     /// Somebody removed it, or it is another repository's.
     #[error("{commit} is not a commit of this repository")]
     NoSuchCommit {
@@ -279,6 +360,12 @@ pub enum WorkspaceError {
         found: String,
         /// What the claim started from.
         base: CommitId,
+    },
+    /// Somebody committed since the tree was computed that should be committed.
+    #[error("HEAD is not at {from} any more")]
+    HeadMoved {
+        /// Where it was.
+        from: CommitId,
     },
     /// Commits of the attempt lie below commits of others and do not revert cleanly.
     #[error("{what}")]

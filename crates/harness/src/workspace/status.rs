@@ -11,7 +11,7 @@ use super::{
 };
 
 /// One look at HEAD, index and work tree; our own files aside.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Look {
     /// `None` in a repository without commits.
     pub(super) head: Option<CommitId>,
@@ -26,7 +26,7 @@ pub(super) struct Look {
 }
 
 /// A tracked path that differs between HEAD, index and work tree.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Changed {
     pub(super) path: RepoPath,
     pub(super) staged: Staged,

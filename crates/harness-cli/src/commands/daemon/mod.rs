@@ -5,6 +5,7 @@ mod serve;
 use std::path::PathBuf;
 
 use harness::host::{client::ANSWER_WITHIN, spawn};
+use harness_core::role::Operation;
 use serde_json::json;
 
 use super::Invocation;
@@ -84,6 +85,7 @@ fn nobody() -> Failure {
 
 pub(super) fn stop(invocation: &mut Invocation) -> Result<ExitCode> {
     let root = invocation.root_or_new()?;
+    invocation.permit(&root, Operation::Shutdown)?;
     let shutdown = json!({ "command": "shutdown" });
     match invocation.ask_host(&root, shutdown, Some(ANSWER_WITHIN))? {
         Asked::Nobody => return Err(nobody()),

@@ -82,6 +82,7 @@ pub(super) fn serve(
         desk: Desk::default(),
         lease_seconds: invocation.lease_seconds()?,
         duty: Duty::Daemon(Arc::clone(&daemon)),
+        adding: config.adding(),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let idle = args.idle_seconds.map(Duration::from_secs);
@@ -99,7 +100,7 @@ pub(super) fn serve(
     match ended {
         Ended::Asked => {}
         Ended::Idle => say("nobody needed it: ended"),
-        Ended::Lost => say("its socket was taken away: ended"),
+        Ended::Lost => say("its socket or its root was taken away: ended"),
     }
     Ok(ExitCode::Done)
 }

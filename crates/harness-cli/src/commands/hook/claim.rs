@@ -8,6 +8,7 @@ use harness_core::{
     Command, Reply, WorkerId,
     command::{Claim, Place},
     ledger::ConcurrencyMode,
+    role::Operation,
     task::Via,
 };
 use serde_json::{Value, json};
@@ -35,6 +36,7 @@ fn claim(
     payload: &Payload,
 ) -> Result<Option<Value>, String> {
     let root = root.ok_or("state root not found")?;
+    invocation.permit(root, Operation::Claim).map_err(|failure| failure.error)?;
     // Looked at first: a hook brings no broken ledger back.
     let ledger = project::look(root)?;
     let mode = ledger.head().session_config.concurrency_mode;

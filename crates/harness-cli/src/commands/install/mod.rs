@@ -14,6 +14,7 @@ mod server_toml;
 
 use std::path::{Path, PathBuf};
 
+use harness_core::role::Operation;
 use serde_json::json;
 
 use self::{change::Change, hooks::Wanted, json_text::JsonText, page::Reader, program::Program};
@@ -109,6 +110,7 @@ const CODEX_HOOKS: &Wanted =
     &[STOP, ("SessionStart", "session-start"), ("SubagentStop", "subagent-stop")];
 
 pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
+    permit(invocation, &args.target, Operation::Install)?;
     let scope = args.target.scope();
     let Program { name, warning } = program::choose(&invocation.env, scope, args.program)?;
     if let Some(warning) = warning {
@@ -121,9 +123,18 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
 
 /// Takes out what `run` has put in.
 pub(super) fn take_out(invocation: &mut Invocation, target: &Target) -> Result<ExitCode> {
+    permit(invocation, target, Operation::Uninstall)?;
     let installation = Installation::of(&invocation.env, target)?;
     let changes = installation.changes(Part::without)?;
     report(invocation, target, &installation, &changes, Words::UNINSTALL)
+}
+
+/// An agent of the root here changes no settings, neither of the project nor of the user.
+fn permit(invocation: &Invocation, target: &Target, operation: Operation) -> Result<()> {
+    match invocation.root_or_new() {
+        Ok(root) if !target.dry_run => invocation.permit(&root, operation),
+        Ok(_) | Err(_) => Ok(()),
+    }
 }
 
 impl Target {

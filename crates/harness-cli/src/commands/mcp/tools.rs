@@ -234,6 +234,7 @@ impl Call for TaskAdd {
             instructions: self.instructions,
             role: self.role,
             phase: self.phase,
+            by: None,
         };
         let id = add::add(invocation, self.title, id, fields)?;
         Ok(Answer::Data(json!({ "task_id": id })))

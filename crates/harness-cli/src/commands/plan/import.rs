@@ -10,6 +10,7 @@ use harness_core::{
     Command, Reply,
     command::{Import, ImportMode},
     plan::Plan,
+    role::{Circumstances, Merge, Operation},
 };
 use serde_json::{Value, json};
 
@@ -99,7 +100,9 @@ pub(crate) fn import(
             (StateRoot::for_init(&invocation.env, &start)?, Found::Nothing)
         }
     };
-    let import = Command::Import(Import { plan, mode });
+    let import = Import { plan, mode, by: invocation.author(&root) };
+    permit(invocation, &root, &import)?;
+    let import = Command::Import(import);
     let request = json!({ "command": "plan_import", "content": text,
         "replace": mode == ImportMode::Replace, "merge": mode == ImportMode::Merge });
     let asked = invocation.ask_or_start(&root, &request, &Patience::Short);
@@ -114,6 +117,19 @@ pub(crate) fn import(
         "root": root.path().to_string_lossy(),
         "archive": data["archive"],
     }))
+}
+
+fn permit(invocation: &Invocation, root: &StateRoot, import: &Import) -> Result<()> {
+    let operation = match import.mode {
+        ImportMode::IfFinished => Operation::BeginPlan,
+        ImportMode::Replace => Operation::ReplacePlan,
+        ImportMode::Merge => Operation::MergePlan,
+    };
+    invocation.permit_where(root, operation, |_| {
+        let is_awaited = invocation.look(root).is_ok_and(|ledger| import.is_awaited(&ledger));
+        let merge = if is_awaited { Merge::Awaited } else { Merge::OnlyAdds };
+        Circumstances { merge, ..Circumstances::default() }
+    })
 }
 
 /// What there was before.

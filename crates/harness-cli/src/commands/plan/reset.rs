@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use harness::host::client::ANSWER_WITHIN;
-use harness_core::{Command, Reply};
+use harness_core::{Command, Reply, role::Operation};
 use serde_json::{Value, json};
 
 use super::Invocation;
@@ -35,6 +35,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let root = invocation.root()?;
+    invocation.permit(&root, Operation::ResetPlan)?;
     if !args.yes {
         if Audience::of_this_process() == Audience::Nobody {
             return Err(Failure::usage("there is no terminal to ask on; nothing changed")

@@ -13,6 +13,7 @@ mod row;
 mod secrets;
 mod session;
 mod signals;
+mod terms;
 mod told;
 mod view;
 
@@ -25,7 +26,7 @@ use harness::{
     prompts::Prompts,
     store::{Store as _, StoreError},
 };
-use harness_core::{Ledger, Task, format::FormatError, ledger::ConcurrencyMode};
+use harness_core::{Ledger, Task, format::FormatError, ledger::ConcurrencyMode, role::Operation};
 use serde_json::json;
 
 use self::{
@@ -132,6 +133,7 @@ pub(crate) struct Args {
 pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCode> {
     let root = invocation.root()?;
     if !args.dry_run {
+        invocation.permit(&root, Operation::Run)?;
         restore(invocation, &root)?;
     }
     trust::require(&invocation.env, &root)?;
@@ -198,6 +200,7 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
         warnings,
         secrets,
         config: &config,
+        env: &invocation.env,
         args: &args,
     };
     let before = Alerts::of(&ledger);

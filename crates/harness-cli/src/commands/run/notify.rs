@@ -4,6 +4,7 @@ use std::{io::Write, path::Path, time::Duration};
 
 use harness::{
     Envelope, Event, Hub,
+    host::prompts,
     hub::Subscription,
     shell::{Exit, Script, SystemShell},
 };
@@ -45,7 +46,7 @@ pub(super) fn watch(hub: &Hub, command: Option<&str>, root: &Path) -> Option<Sub
     Some(hub.subscribe(filter, move |envelope: &Envelope| {
         let event = match &envelope.event {
             Event::SessionPrompt { prompt_id, prompt, .. } => {
-                json!({ "event": "asking", "prompt_id": prompt_id, "question": prompt })
+                json!({ "event": "asking", "prompt_id": prompts::name(*prompt_id), "question": prompt })
             }
             Event::Custom(custom) => {
                 json!({ "event": "limit", "until": custom.fields.get("until") })

@@ -1,6 +1,6 @@
 //! `harness task checkpoint`
 
-use harness_core::{Command, command::AddCheckpoint};
+use harness_core::{Command, command::AddCheckpoint, role::Operation};
 
 use super::{
     Invocation,
@@ -47,8 +47,10 @@ pub(super) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
 
 pub(crate) fn checkpoint(invocation: &Invocation, claimed: &Claimed, done: Done) -> Result<Lease> {
     let root = invocation.root()?;
+    let holder = claimed.holder(invocation, &root)?;
+    invocation.permit_holder(&root, Operation::Checkpoint, &holder)?;
     let command = Command::Checkpoint(AddCheckpoint {
-        holder: claimed.holder(invocation, &root)?,
+        holder,
         step: done.step,
         total: done.total,
         description: done.description,

@@ -6,6 +6,7 @@ use harness::{host::wire, workspace::glance};
 use harness_core::{
     Command, Reply,
     command::{Claim, Place},
+    role::Operation,
     task::Via,
 };
 use serde_json::Value;
@@ -62,6 +63,7 @@ pub(crate) fn claim(
     wait: Option<Duration>,
 ) -> Result<Value> {
     let root = invocation.root()?;
+    invocation.permit(&root, Operation::Claim)?;
     let claim = Claim {
         worker: worker.id(&invocation.env, || Ok(root.clone()))?,
         via: Via::Client,

@@ -4,6 +4,7 @@ use harness::host::wire;
 use harness_core::{
     Command, Holder,
     command::{Authority, Complete, Proof, Unchecked},
+    role::Operation,
 };
 use serde_json::{Value, json};
 
@@ -51,6 +52,10 @@ pub(crate) fn complete(
 ) -> Result<Value> {
     let root = invocation.root()?;
     let holder = claimed.holder(invocation, &root)?;
+    match authority {
+        Authority::Force => invocation.permit(&root, Operation::ForceComplete)?,
+        Authority::Holder => invocation.permit_holder(&root, Operation::Complete, &holder)?,
+    }
     if let Some(data) = by_host(invocation, &root, &holder, authority)? {
         return Ok(data);
     }

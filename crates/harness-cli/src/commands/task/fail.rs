@@ -3,6 +3,7 @@
 use harness_core::{
     Category, Command, Reply, TaskId,
     command::{Attempts, Fail},
+    role::Operation,
 };
 use serde::Serialize;
 
@@ -63,8 +64,10 @@ pub(crate) fn fail(
     message: String,
 ) -> Result<Failed> {
     let root = invocation.root()?;
+    let holder = claimed.holder(invocation, &root)?;
+    invocation.permit_holder(&root, Operation::Fail, &holder)?;
     let command = Command::Fail(Fail {
-        holder: claimed.holder(invocation, &root)?,
+        holder,
         category,
         message,
         attempts: Attempts::One,

@@ -15,13 +15,14 @@ mod renew;
 mod retry;
 pub(crate) mod show;
 
-use harness_core::Reply;
+use harness_core::{Reply, command::Edit, role::Operation};
 use serde_json::json;
 
 use super::Invocation;
 use crate::{
     exit::ExitCode,
     failure::{Failure, Result},
+    root::StateRoot,
 };
 
 /// Look at tasks and work on them
@@ -71,6 +72,25 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     }
 }
 
+/// The same command with its author, if the role of this process allows it.
+fn permitted(
+    invocation: &Invocation,
+    root: &StateRoot,
+    command: harness_core::Command,
+) -> Result<harness_core::Command> {
+    use harness_core::Command as C;
+    match &command {
+        C::Release(release) => invocation.permit_release(root, &release.task)?,
+        C::Remove(_) => invocation.permit(root, Operation::Remove)?,
+        C::Retry(_) => invocation.permit(root, Operation::Retry)?,
+        _ => invocation.permit(root, Operation::Edit)?,
+    }
+    Ok(match command {
+        C::Edit(edit) => C::Edit(Edit { by: invocation.author(root), ..edit }),
+        other => other,
+    })
+}
+
 /// Applies a command that is about one task and says that it is done.
 fn done(
     invocation: &mut Invocation,
@@ -79,6 +99,7 @@ fn done(
     json: bool,
 ) -> Result<ExitCode> {
     let root = invocation.root()?;
+    let command = permitted(invocation, &root, command)?;
     let reply = invocation.apply(&root, command)?;
     let Reply::Task(task) = reply else {
         return Err(Failure::error(format!("unexpected answer: {reply:?}")));

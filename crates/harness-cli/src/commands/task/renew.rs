@@ -1,6 +1,6 @@
 //! `harness task renew`
 
-use harness_core::{Command, Reply, TaskId, Timestamp, command::Renew};
+use harness_core::{Command, Reply, TaskId, Timestamp, command::Renew, role::Operation};
 use serde::Serialize;
 
 use super::{Invocation, holder::Claimed};
@@ -26,6 +26,7 @@ pub(super) struct Args {
 pub(super) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let root = invocation.root()?;
     let holder = args.claimed.holder(invocation, &root)?;
+    invocation.permit_holder(&root, Operation::Renew, &holder)?;
     let lease_seconds = invocation.lease_seconds()?;
     let reply = invocation.apply(&root, Command::Renew(Renew { holder, lease_seconds }))?;
     tell_lease(invocation, &reply.try_into()?, args.json)

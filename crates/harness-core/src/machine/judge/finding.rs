@@ -43,6 +43,11 @@ pub enum Finding {
         /// In words.
         why: String,
     },
+    /// The work could not be committed, which says nothing about it.
+    Blocked {
+        /// In words.
+        why: String,
+    },
     /// A clean checkout was asked for, and there is no commit to check out.
     NoCommit,
     /// Somebody stopped it.
@@ -80,7 +85,9 @@ impl Finding {
             Self::CheckFailed { .. } => Some(Category::TestFail),
             Self::CheckTimedOut { .. } => Some(Category::Timeout),
             Self::Protected { .. } | Self::NotKept { .. } => Some(Category::TaskExec),
-            Self::CheckMissing { .. } | Self::NoCommit | Self::Stopped => None,
+            Self::CheckMissing { .. } | Self::Blocked { .. } | Self::NoCommit | Self::Stopped => {
+                None
+            }
         }
     }
 
@@ -96,6 +103,7 @@ impl Finding {
             }
             Self::Protected { files } => protect::touched(files),
             Self::NotKept { why } => why.clone(),
+            Self::Blocked { why } => format!("the work cannot be committed: {why}"),
             Self::NoCommit => "validation.clean judges a commit, and there is none here".to_owned(),
             Self::Stopped => "the check was stopped".to_owned(),
         }
@@ -112,6 +120,7 @@ impl Finding {
             Self::CheckMissing { .. }
             | Self::Protected { .. }
             | Self::NotKept { .. }
+            | Self::Blocked { .. }
             | Self::NoCommit
             | Self::Stopped => self.sentence(),
         }
@@ -123,9 +132,11 @@ impl Finding {
             Self::CheckFailed { output, .. }
             | Self::CheckTimedOut { output, .. }
             | Self::CheckMissing { output, .. } => tail(output),
-            Self::Protected { .. } | Self::NotKept { .. } | Self::NoCommit | Self::Stopped => {
-                String::new()
-            }
+            Self::Protected { .. }
+            | Self::NotKept { .. }
+            | Self::Blocked { .. }
+            | Self::NoCommit
+            | Self::Stopped => String::new(),
         };
         let message = format!("Task {task}: {}{told}", self.sentence());
         NotDone { fault: self.fault(), message, hints: self.hints(task) }
@@ -139,6 +150,7 @@ impl Finding {
             | Self::CheckTimedOut { .. }
             | Self::CheckMissing { .. }
             | Self::Protected { .. }
+            | Self::Blocked { .. }
             | Self::NotKept { .. } => Fault::Request,
         }
     }
@@ -159,6 +171,7 @@ impl Finding {
             Self::Protected { .. } => {
                 vec!["put them back and complete it again: the task is still yours".into()]
             }
+            Self::Blocked { .. } => vec!["the task is still yours: complete it again".into()],
             Self::NoCommit => vec!["commit the work, or set validation.clean to false".into()],
             Self::Stopped => vec!["the task is still yours".into()],
         }

@@ -4,12 +4,14 @@
 //! A fixture starts as a repository on `main` with one commit that holds `a.txt` ("a"), `b.txt`
 //! ("b") and a `.gitignore` that ignores `*.log`.
 
+mod candidate;
 mod commit;
 mod evidence;
 mod fixture;
 mod foreign;
 mod rescue;
 mod rollback;
+mod settings;
 
 use std::collections::BTreeMap;
 
@@ -17,12 +19,14 @@ use harness::workspace::{Base, RolledBack};
 use harness_core::{Epoch, TaskId, Timestamp};
 
 pub use self::{
+    candidate::*,
     commit::*,
     evidence::*,
     fixture::{AGENT, Fixture},
     foreign::*,
     rescue::*,
     rollback::*,
+    settings::*,
 };
 
 fn task() -> TaskId {
@@ -105,6 +109,15 @@ macro_rules! for_each_workspace_case {
             commits_of_others_stay_on_the_claimed_branch_that_was_left,
             evidence_tells_the_attempts_commits_by_their_mark,
             a_missing_base_is_refused_before_anything_is_touched,
+            a_candidate_is_the_tree_that_is_committed,
+            what_a_check_changed_is_told_and_its_new_files_go,
+            what_was_judged_can_be_put_back,
+            a_commit_of_somebody_during_the_check_is_noticed,
+            work_that_no_commit_can_hold_is_told,
+            settings_are_set_back_and_told,
+            without_a_record_no_setting_is_touched,
+            flags_of_the_user_and_what_they_hide_survive_a_rollback,
+            protected_files_are_read,
             evidence_of_no_work,
             evidence_of_uncommitted_work,
             evidence_of_commits,

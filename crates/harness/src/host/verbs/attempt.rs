@@ -24,6 +24,10 @@ pub(super) async fn checkpoint(host: &Host, request: &Request) -> Answer {
     let total = request.small("total")?.ok_or_else(|| "total is required".to_owned())?;
     let description =
         request.text("description")?.ok_or_else(|| "description is required".to_owned())?;
+    // Whoever sends more than that waits, and holds up nobody else.
+    while let Some(wait) = host.desk.checkpoint_waits(&holder.task) {
+        tokio::time::sleep(wait).await;
+    }
     let tree = match host.workspace.clone() {
         None => None,
         Some(workspace) => workspace::tree_for_checkpoint(workspace).await,
@@ -60,7 +64,7 @@ pub(super) async fn fail(host: &Host, request: &Request) -> Answer {
         if host.desk.give_up(&holder, category, message) {
             return Ok(json!({ "task_id": task.id, "retryable": retryable }));
         }
-        return Err(Refusal::Undecided { task: task.id }.to_string().into());
+        return Err(Refusal::Undecided { task: task.id }.into());
     }
     let attempts = Attempts::One;
     let fail = Fail { holder, category, message, attempts, rolled_back_to: None };

@@ -43,7 +43,7 @@ pub(super) async fn complete(host: &Host, request: &Request) -> Answer {
     match (&host.duty, authority) {
         (Duty::Daemon(daemon), _) => judged(host, daemon, holder, authority).await,
         // Its check would run in the tree that an agent is working in.
-        (Duty::Run, Authority::Force) => Err(wire::busy().into()),
+        (Duty::Run, Authority::Force) => Err(wire::busy()),
         (Duty::Run, Authority::Holder) => {
             let (proof, unchecked) = (Proof::Word, Unchecked::Forbidden);
             let complete = Complete { holder, authority, proof, unchecked, commit: None };

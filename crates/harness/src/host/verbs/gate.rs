@@ -160,7 +160,7 @@ async fn ask(writer: Arc<Writer>, hub: Hub, daemon: Arc<Daemon>, mut gate: Gate,
     let mut input = Input::Ended(match answer {
         Some(reply) => {
             let approved = reply.choice.as_deref() == Some(YES) || reply.content.trim() == YES;
-            Ended::Answered { approved, words: reply.content }
+            Ended::Answered { approved, words: reply.content, by: reply.by }
         }
         None => Ended::Unanswered,
     });

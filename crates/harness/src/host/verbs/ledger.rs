@@ -12,21 +12,23 @@ use super::{
     },
     apply,
 };
+use crate::process::ancestry::Peer;
 
-pub(super) async fn add(host: &Host, request: &Request) -> Answer {
+pub(super) async fn add(host: &Host, peer: &Peer, request: &Request) -> Answer {
     let title = request.text("title")?.ok_or_else(|| "title is required".to_owned())?;
     let id = match request.text("id")? {
         Some(id) => Some(TaskId::parse(&id).map_err(|why| format!("id: {why}"))?),
         None => None,
     };
-    let fields = fields(request, id.clone().unwrap_or_else(|| TaskId::numbered(0)))?;
+    let mut fields = fields(request, id.clone().unwrap_or_else(|| TaskId::numbered(0)))?;
+    fields.by = Some(peer.author());
     apply(host, Command::Add(Add { id, title, fields })).await
 }
 
-pub(super) async fn edit(host: &Host, request: &Request) -> Answer {
+pub(super) async fn edit(host: &Host, peer: &Peer, request: &Request) -> Answer {
     let fields = fields(request, request.task()?)?;
-    let title = request.text("title")?;
-    apply(host, Command::Edit(Edit { title, ..fields })).await
+    let (title, by) = (request.text("title")?, Some(peer.author()));
+    apply(host, Command::Edit(Edit { title, by, ..fields })).await
 }
 
 pub(super) async fn remove(host: &Host, request: &Request) -> Answer {
@@ -75,6 +77,7 @@ fn fields(request: &Request, task: TaskId) -> Result<Edit, String> {
         instructions: request.text("instructions")?,
         role: request.text("role")?,
         phase: request.text("phase")?,
+        by: None,
     })
 }
 
@@ -101,6 +104,7 @@ mod tests {
             instructions: text("i"),
             role: text("r"),
             phase: text("p"),
+            by: None,
         };
         for sent in [edit, Edit::nothing(task.clone())] {
             let line = wire::request(&Command::Edit(sent.clone())).unwrap().to_string();

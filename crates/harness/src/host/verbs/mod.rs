@@ -11,27 +11,29 @@ mod state;
 mod subscribe;
 mod talk;
 
-use harness_core::{Command, Reply};
+use harness_core::{Command, Reply, command::Code};
 use serde_json::{Value, json};
 
 use super::{
     Daemon,
     request::{Answer, Request},
     server::{Duty, Host},
-    wire,
+    wire::{self, Refused},
 };
+use crate::process::ancestry::Peer;
 
 pub(super) use gate::Tried;
 pub(super) use subscribe::subscribe;
 
 /// All verbs but `subscribe`, which has no one answer.
-pub(super) async fn handle(host: &Host, request: &Request) -> Answer {
+pub(super) async fn handle(host: &Host, peer: &Peer, request: &Request) -> Answer {
+    super::permit::permit(host, peer, request).await?;
     match request.command.as_str() {
         "ping" => Ok(ping()),
         "get_state" => state::get_state(host).await,
         "status" => state::status(host, request).await,
-        "task_add" => ledger::add(host, request).await,
-        "task_edit" => ledger::edit(host, request).await,
+        "task_add" => ledger::add(host, peer, request).await,
+        "task_edit" => ledger::edit(host, peer, request).await,
         "task_remove" => ledger::remove(host, request).await,
         "task_retry" => ledger::retry(host, request).await,
         "task_release" => ledger::release(host, request).await,
@@ -41,17 +43,19 @@ pub(super) async fn handle(host: &Host, request: &Request) -> Answer {
         "task_fail" => attempt::fail(host, request).await,
         "ask" => talk::ask(host, request).await,
         "questions" => Ok(talk::questions(host)),
-        "reply" => talk::reply(host, request),
+        "reply" => talk::reply(host, peer, request),
         "send" => talk::send(host, request),
         "abort" => talk::abort(host, request),
         "kick" => Ok(talk::kick(host)),
         "ack" => apply(host, Command::Acknowledge).await,
         "task_claim" => claim::claim(host, daemon(host)?, request).await,
-        "plan_import" => plan::import(host, daemon(host)?, request).await,
+        "plan_import" => plan::import(host, daemon(host)?, peer, request).await,
         "plan_reset" => plan::reset(host, daemon(host)?).await,
         "shutdown" => Ok(leave::shutdown(daemon(host)?)),
         "yield" => leave::make_way(host, daemon(host)?).await,
-        unknown => Err(format!("Unknown command: {unknown}").into()),
+        // Whoever asks this has been allowed it by now.
+        "may" => Ok(json!({})),
+        unknown => Err(wire::unknown_command(unknown)),
     }
 }
 
@@ -65,7 +69,7 @@ fn ping() -> Value {
 }
 
 /// For what a run does not do: it has the ledger for itself.
-fn daemon(host: &Host) -> Result<&Daemon, String> {
+fn daemon(host: &Host) -> Result<&Daemon, Refused> {
     match &host.duty {
         Duty::Daemon(daemon) => Ok(daemon),
         Duty::Run => Err(wire::busy()),
@@ -82,6 +86,6 @@ async fn apply(host: &Host, command: Command) -> Answer {
         }
         Reply::Failed { task, retryable } => Ok(json!({ "task_id": task, "retryable": retryable })),
         Reply::Noted => Ok(json!({})),
-        other => Err(format!("unexpected answer: {other:?}").into()),
+        other => Err(Refused::new(Code::Failed, format!("unexpected answer: {other:?}"))),
     }
 }

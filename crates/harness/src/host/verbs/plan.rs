@@ -16,9 +16,12 @@ use super::{
     },
     state,
 };
-use crate::store::{Created, FileStore, Locking, StoreError};
+use crate::{
+    process::ancestry::Peer,
+    store::{Created, FileStore, Locking, StoreError},
+};
 
-pub(super) async fn import(host: &Host, daemon: &Daemon, request: &Request) -> Answer {
+pub(super) async fn import(host: &Host, daemon: &Daemon, peer: &Peer, request: &Request) -> Answer {
     let content = request.content()?;
     let mode = match (request.flag("replace")?, request.flag("merge")?) {
         (true, true) => return Err("replace and merge exclude each other".into()),
@@ -32,7 +35,8 @@ pub(super) async fn import(host: &Host, daemon: &Daemon, request: &Request) -> A
         plan.check_graph(|_| false).map_err(|why| why.to_string())?;
         make(host, daemon).await?;
     }
-    let written = host.writer.write_async(Command::Import(Import { plan, mode })).await?;
+    let import = Import { plan, mode, by: Some(peer.author()) };
+    let written = host.writer.write_async(Command::Import(import)).await?;
     let Reply::Imported { goal, task_count, warnings } = written.reply else {
         return Err("unexpected answer".into());
     };

@@ -5,6 +5,7 @@ use std::io;
 use serde_json::{Value, json};
 
 use super::super::{
+    prompts,
     request::Request,
     server::{Client, Host},
     wire,
@@ -71,5 +72,7 @@ async fn tell(client: &mut Client, filter: &Filter, envelope: &Envelope) -> io::
     if !filter.matches(envelope.event.kind()) {
         return Ok(());
     }
-    client.line(&json!(envelope)).await
+    let mut line = json!(envelope);
+    prompts::rename(&mut line);
+    client.line(&line).await
 }

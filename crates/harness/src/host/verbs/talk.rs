@@ -2,17 +2,20 @@
 
 use std::time::Duration;
 
+use harness_core::command::Code;
 use serde_json::{Value, json};
 
 use super::super::{
+    prompts,
     request::{Answer, Request},
     server::{Duty, Host},
+    wire::Refused,
 };
 use crate::{
     conversation::{Ask, Session},
     error::Error,
-    event::PromptId,
     hub::{Answered, Reply},
+    process::ancestry::Peer,
 };
 
 /// Answers when somebody has answered.
@@ -30,10 +33,10 @@ pub(super) async fn ask(host: &Host, request: &Request) -> Answer {
     let session = Session { hub: host.hub.clone() };
     let (prompt, reply) = match session.wait_for_user_named(question, ask).await {
         Ok(answered) => answered,
-        Err(Error::Aborted) => return Err("Session aborted".into()),
-        Err(other) => return Err(other.to_string().into()),
+        Err(Error::Aborted) => return Err(Refused::new(Code::Stopped, "Session aborted")),
+        Err(other) => return Err(Refused::new(Code::Failed, other.to_string())),
     };
-    let mut data = json!({ "prompt_id": prompt, "content": reply.content });
+    let mut data = json!({ "prompt_id": prompts::name(prompt), "content": reply.content });
     if let Some(choice) = reply.choice {
         data["choice"] = choice.into();
     }
@@ -42,13 +45,13 @@ pub(super) async fn ask(host: &Host, request: &Request) -> Answer {
 
 pub(super) fn questions(host: &Host) -> Value {
     let open = host.hub.questions().into_iter().map(|question| {
-        json!({ "prompt_id": question.id, "question": question.prompt,
+        json!({ "prompt_id": prompts::name(question.id), "question": question.prompt,
             "choices": question.choices, "allow_text": question.allow_text })
     });
     open.collect()
 }
 
-pub(super) fn reply(host: &Host, request: &Request) -> Answer {
+pub(super) fn reply(host: &Host, peer: &Peer, request: &Request) -> Answer {
     let id = request.text("prompt_id")?.ok_or_else(|| "prompt_id is required".to_owned())?;
     let choice = request.text("choice")?;
     let content = match (request.text("content")?, &choice) {
@@ -56,20 +59,21 @@ pub(super) fn reply(host: &Host, request: &Request) -> Answer {
         (_, Some(choice)) => choice.clone(),
         (_, None) => return Err("content required".into()),
     };
-    let unknown = || format!("Question {id} not found");
-    let prompt = PromptId::parse(&id).ok_or_else(unknown)?;
-    match host.hub.reply(prompt, Reply { content, choice }) {
-        Answered::Accepted => Ok(json!({ "prompt_id": prompt })),
-        Answered::Unknown => Err(unknown().into()),
+    let unknown = || Refused::new(Code::NotFound, format!("Question {id} not found"));
+    let prompt = prompts::parse(&id).ok_or_else(unknown)?;
+    let by = Some(peer.author().to_string());
+    match host.hub.reply(prompt, Reply { content, choice, by }) {
+        Answered::Accepted => Ok(json!({ "prompt_id": id })),
+        Answered::Unknown => Err(unknown()),
         Answered::Unfit { why } => Err(why.into()),
     }
 }
 
 /// A daemon has no agents of its own that could be spoken to or stopped.
-fn of_a_run(host: &Host) -> Result<(), String> {
+fn of_a_run(host: &Host) -> Result<(), Refused> {
     match host.duty {
         Duty::Run => Ok(()),
-        Duty::Daemon(_) => Err("No harness run is active".to_owned()),
+        Duty::Daemon(_) => Err(Refused::new(Code::NoRun, "No harness run is active")),
     }
 }
 

@@ -42,6 +42,7 @@ impl Label {
             let is_word = !task.is_empty() && !task.contains(|c: char| c.is_whitespace());
             is_word.then(|| format!("{task}.{epoch}"))
         });
+        let root = root.filter(|root| !root.is_empty());
         Label { root: root.map(|root| root_hash(root.as_ref())), attempt }
     }
 
@@ -63,7 +64,6 @@ impl Label {
     }
 
     /// The label of the process with this `/proc/PID/cmdline`, if that is a guard.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for the roles"))]
     pub(in crate::process) fn read(command_line: &[u8]) -> Option<Label> {
         let words = command_line.split(|byte| *byte == 0).map(|word| str::from_utf8(word).ok());
         let words: Vec<&str> = words.take(4).collect::<Option<_>>()?;

@@ -1,0 +1,187 @@
+//! What this process is to a root, and what it may do there. Where a host answers it decides as well,
+//! by what it sees of this process; here is decided for commands that work on the files.
+
+use std::{
+    io::{Read as _, Seek as _, SeekFrom},
+    time::Duration,
+};
+
+use harness::{
+    clock::{Clock, SystemClock},
+    host::client::ANSWER_WITHIN,
+    process::ancestry::Peer,
+    store::{FileStore, Locking, Store as _, lock::Wait},
+};
+use harness_core::{
+    Command, Flag, Holder, Refusal, TaskId,
+    command::Raise,
+    role::{Adding, Author, Circumstances, Lease, Operation, Role, Whose, may},
+    task::Status,
+};
+use serde_json::json;
+
+use crate::{
+    commands::Invocation, config::Overrides, failure::Result, host::Asked, interrupt::Interrupt,
+    root::StateRoot,
+};
+
+/// A refusal is recorded if the lock can be had soon; whoever was refused does not wait for it.
+const RECORD_WITHIN: Duration = Duration::from_millis(500);
+/// How much of the log is searched for the same refusal.
+const LOG_BYTES: u64 = 256 * 1024;
+
+impl Invocation {
+    /// Every call of a tool is that of an agent's session, whoever started the server.
+    pub(crate) fn is_of_a_tool(&self) -> bool {
+        matches!(self.interrupt, Interrupt::Request(_))
+    }
+
+    /// This process, as far as `root` is concerned.
+    pub(crate) fn peer(&self, root: &StateRoot) -> Peer {
+        let variable = |name: &str| self.env.get(name).map(ToOwned::to_owned);
+        let peer = Peer::myself(root.path(), variable);
+        if self.is_of_a_tool() { peer.at_most(Role::Worker) } else { peer }
+    }
+
+    /// Who changes something, for the log and the mark on new tasks.
+    pub(crate) fn author(&self, root: &StateRoot) -> Option<Author> {
+        Some(self.peer(root).author())
+    }
+
+    /// Refuses what the role of this process does not allow.
+    pub(crate) fn permit(&self, root: &StateRoot, operation: Operation) -> Result<()> {
+        self.permit_where(root, operation, |_| Circumstances::default())
+    }
+
+    /// The same for what is about one attempt.
+    pub(crate) fn permit_holder(
+        &self,
+        root: &StateRoot,
+        operation: Operation,
+        holder: &Holder,
+    ) -> Result<()> {
+        self.permit_where(root, operation, |peer| {
+            let own = peer.attempt.as_ref();
+            let is_own = own.is_some_and(|own| {
+                own.task == holder.task && holder.epoch.is_none_or(|epoch| epoch == own.epoch)
+            });
+            let whose = match peer.role {
+                Role::Agent if !is_own => Whose::Other,
+                // The rules for holders decide.
+                Role::Agent | Role::Worker | Role::Operator => Whose::Own,
+            };
+            Circumstances { whose, ..Circumstances::default() }
+        })
+    }
+
+    /// The same for what belongs to a task.
+    pub(crate) fn permit_rescue(&self, root: &StateRoot, task: Option<&str>) -> Result<()> {
+        self.permit_where(root, Operation::RestoreRescue, |peer| {
+            let own = peer.attempt.as_ref().map(|attempt| attempt.task.as_str());
+            let whose = if own.is_some() && own == task { Whose::Own } else { Whose::Other };
+            Circumstances { whose, ..Circumstances::default() }
+        })
+    }
+
+    /// The same for taking a claim back.
+    pub(crate) fn permit_release(&self, root: &StateRoot, task: &TaskId) -> Result<()> {
+        self.permit_where(root, Operation::Release, |_| {
+            let ledger = self.look(root).ok();
+            let claimed = ledger.as_ref().and_then(|ledger| ledger.task(task));
+            let end = claimed.and_then(|task| task.lease_expires_at);
+            let is_over = end.is_some_and(|end| end <= SystemClock.now());
+            let lease = if is_over { Lease::Lapsed } else { Lease::Live };
+            Circumstances { lease, ..Circumstances::default() }
+        })
+    }
+
+    /// The same for a new task.
+    pub(crate) fn permit_add(&self, root: &StateRoot) -> Result<()> {
+        self.permit_where(root, Operation::Add, |_| {
+            let config = self.config(root, Overrides::default());
+            let adding = config.map_or(Adding::Allowed, |config| config.adding());
+            Circumstances { adding, ..Circumstances::default() }
+        })
+    }
+
+    pub(crate) fn permit_where(
+        &self,
+        root: &StateRoot,
+        operation: Operation,
+        given: impl FnOnce(&Peer) -> Circumstances,
+    ) -> Result<()> {
+        let peer = self.peer(root);
+        if peer.role == Role::Operator {
+            return Ok(());
+        }
+        let refusal = match may(peer.role, operation, given(&peer)) {
+            Ok(()) => return Ok(()),
+            Err(refusal) => refusal,
+        };
+        self.record_refusal(root, &peer, operation, &refusal);
+        Err(refusal.into())
+    }
+
+    /// In the log, and on the attempt. That it cannot be written does not make it allowed.
+    fn record_refusal(
+        &self,
+        root: &StateRoot,
+        peer: &Peer,
+        operation: Operation,
+        refusal: &Refusal,
+    ) {
+        let request =
+            json!({ "command": "may", "operation": operation.name(), "as": peer.role.name() });
+        match self.ask_host(root, request, Some(ANSWER_WITHIN)) {
+            // The host refuses it too, and has recorded that.
+            Ok(Asked::Answered(_)) | Err(_) => {}
+            Ok(Asked::Nobody) => _ = self.record_in_files(root, peer, refusal),
+        }
+    }
+
+    fn record_in_files(&self, root: &StateRoot, peer: &Peer, refusal: &Refusal) -> Result<()> {
+        let ledger = self.look(root)?;
+        let of_worker = || {
+            let mut tasks = ledger.tasks().filter(|task| task.status == Status::InProgress);
+            tasks.find(|task| peer.worker.is_some() && task.claimed_by == peer.worker)
+        };
+        let task = match &peer.attempt {
+            Some(attempt) => Some(attempt.task.clone()),
+            None => of_worker().map(|task| task.id.clone()),
+        };
+        if is_recorded(root, task.as_ref(), peer.role, refusal) {
+            return Ok(());
+        }
+        let message = format!("refused to {}: {refusal}", peer.author());
+        let raise = Command::Raise(Raise { task, flag: Flag::Verb, message });
+        let locking = Locking::Each(Wait::For(RECORD_WITHIN));
+        let recorded = FileStore::open(root.path(), locking)?.apply(SystemClock.now(), &[raise]);
+        Ok(recorded.map(|_| ())?)
+    }
+}
+
+/// Whether the log says so already, since the attempt began.
+fn is_recorded(root: &StateRoot, task: Option<&TaskId>, role: Role, refusal: &Refusal) -> bool {
+    let path = root.path().join("harness-progress.txt");
+    let read = || -> std::io::Result<String> {
+        let mut file = std::fs::File::open(path)?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(LOG_BYTES)))?;
+        let mut bytes = Vec::new();
+        file.take(LOG_BYTES).read_to_end(&mut bytes)?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    };
+    let Ok(log) = read() else { return false };
+    let began = task.map(|task| format!(" Starting [{task}] "));
+    let (said, why) = (format!("refused to {role} (pid="), format!("): {refusal}"));
+    for line in log.lines().rev() {
+        if began.as_ref().is_some_and(|began| line.contains(began)) {
+            return false;
+        }
+        let is_about_it = task.is_none_or(|task| line.contains(&format!("[{task}]")));
+        if is_about_it && line.contains(&said) && line.ends_with(&why) {
+            return true;
+        }
+    }
+    false
+}

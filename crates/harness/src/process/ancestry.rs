@@ -1,0 +1,294 @@
+//! Which role a process has for a state root: found out by its ancestors and its environment, never by
+//! what it says.
+
+use std::{
+    ffi::{OsStr, OsString},
+    fs,
+    os::unix::ffi::OsStrExt as _,
+    path::Path,
+};
+
+use harness_core::{
+    Epoch, TaskId, WorkerId,
+    role::{Attempt, Author, Role},
+};
+
+use sha2::{Digest as _, Sha256};
+
+use super::{
+    JOB_VARIABLE, ROOT_VARIABLE,
+    guard::Label,
+    table::{self, Entry},
+};
+use crate::store::lock::root_hash;
+
+/// Set by an agent's own interactive session for what it starts.
+const OF_A_SESSION: [&str; 4] =
+    ["CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CODEX_THREAD_ID", "CODEX_SANDBOX"];
+/// How often a walk begins again because a link vanished meanwhile.
+const WALKS_MAX: usize = 50;
+/// No tree is that deep.
+const DEPTH_MAX: usize = 4096;
+
+/// A process, as far as a state root is concerned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Peer {
+    /// Its number, in our namespace; 0 where it has none there.
+    pub pid: u32,
+    /// What it may do.
+    pub role: Role,
+    /// The attempt that it was started for.
+    pub attempt: Option<Attempt>,
+    /// As whom it works, where its environment says so.
+    pub worker: Option<WorkerId>,
+}
+
+impl Peer {
+    /// The process with this number, which may have ended.
+    #[must_use]
+    pub fn of(pid: u32, root: &Path) -> Peer {
+        if cfg!(not(target_os = "linux")) {
+            // Other systems do not show the processes of others; there the client says what it is.
+            return Peer::operator(pid);
+        }
+        let hash = root_hash(root);
+        match above(pid, &hash) {
+            Above::Guard(label) => Peer::below(pid, &label),
+            Above::Nobody => match environment(pid) {
+                Some(environment) => {
+                    let peer = Peer::by_environment(pid, root, &hash, |name| {
+                        environment.iter().find(|(other, _)| other == name).map(|(_, v)| v.clone())
+                    });
+                    match peer.role {
+                        Role::Operator if !is_in_our_namespace(pid) => Peer::worker(pid),
+                        _ => peer,
+                    }
+                }
+                None => Peer::worker(pid),
+            },
+            Above::Unknown => Peer::worker(pid),
+        }
+    }
+
+    /// This process, with the variables that `variable` gives.
+    #[must_use]
+    pub fn myself(root: &Path, variable: impl Fn(&str) -> Option<OsString>) -> Peer {
+        let (pid, hash) = (std::process::id(), root_hash(root));
+        match above(pid, &hash) {
+            Above::Guard(label) => Peer::below(pid, &label),
+            // Where processes cannot be listed the environment is all there is.
+            Above::Nobody | Above::Unknown => Peer::by_environment(pid, root, &hash, variable),
+        }
+    }
+
+    fn by_environment(
+        pid: u32,
+        root: &Path,
+        hash: &str,
+        variable: impl Fn(&str) -> Option<OsString>,
+    ) -> Peer {
+        let text = |name: &str| variable(name).and_then(|value| value.into_string().ok());
+        let is_ours = variable(JOB_VARIABLE).is_some_and(|job| {
+            let pinned = variable(ROOT_VARIABLE);
+            is_job_of(&job, pinned.as_deref(), root, hash)
+        });
+        if is_ours {
+            let task = text("HARNESS_TASK_ID").and_then(|task| TaskId::parse(&task).ok());
+            let epoch = text("HARNESS_EPOCH").and_then(|epoch| epoch.parse().ok());
+            let attempt = task.zip(epoch);
+            return Peer::agent(pid, attempt.map(|(task, n)| Attempt { task, epoch: Epoch(n) }));
+        }
+        let is_set = |name: &&str| variable(name).is_some_and(|value| !value.is_empty());
+        let peer = match OF_A_SESSION.iter().find(|name| is_set(name)) {
+            Some(_) => Peer::worker(pid),
+            None => Peer::operator(pid),
+        };
+        let named = text("HARNESS_WORKER_ID").filter(|id| !id.is_empty());
+        let session = || text("CODEX_THREAD_ID").or_else(|| text("CLAUDE_CODE_SESSION_ID"));
+        let worker = named.or_else(|| session().map(|session| worker_of(&session)));
+        Peer { worker: worker.and_then(|id| WorkerId::parse(&id).ok()), ..peer }
+    }
+
+    fn operator(pid: u32) -> Peer {
+        Peer { pid, role: Role::Operator, attempt: None, worker: None }
+    }
+
+    fn worker(pid: u32) -> Peer {
+        Peer { pid, role: Role::Worker, attempt: None, worker: None }
+    }
+
+    fn agent(pid: u32, attempt: Option<Attempt>) -> Peer {
+        Peer { pid, role: Role::Agent, attempt, worker: None }
+    }
+
+    fn below(pid: u32, guard: &Label) -> Peer {
+        Peer::agent(pid, guard.attempt.as_deref().and_then(Attempt::parse))
+    }
+
+    /// The same in the lesser of its role and `role`: who speaks for an agent's session says so.
+    #[must_use]
+    pub fn at_most(self, role: Role) -> Peer {
+        match (self.role, role) {
+            (Role::Operator, lesser) => Peer { role: lesser, ..self },
+            (Role::Worker, Role::Agent) => Peer { role, ..self },
+            (Role::Worker | Role::Agent, _) => self,
+        }
+    }
+
+    /// Who asks, for commands and the log.
+    #[must_use]
+    pub fn author(&self) -> Author {
+        Author { role: self.role, pid: self.pid, attempt: self.attempt.clone() }
+    }
+}
+
+/// The name that commands make of an agent's session.
+fn worker_of(session: &str) -> String {
+    let digest = Sha256::digest(session.as_bytes());
+    digest.iter().take(6).fold("worker-".to_owned(), |name, byte| format!("{name}{byte:02x}"))
+}
+
+/// Whether the mark of a job is one of this root. Its first part says so; the mark of an older version,
+/// or of somebody else's making, has none and counts together with the root that is pinned.
+fn is_job_of(job: &OsStr, pinned: Option<&OsStr>, root: &Path, hash: &str) -> bool {
+    if job.is_empty() {
+        return false;
+    }
+    let is_hash = |part: &str| part.len() == 16 && part.bytes().all(|b| b.is_ascii_hexdigit());
+    let named = job.to_str().and_then(|job| job.split_once('.')).map(|(first, _)| first);
+    match named.filter(|first| is_hash(first)) {
+        Some(first) => first == hash,
+        None => pinned.is_some_and(|pinned| {
+            let pinned = Path::new(pinned);
+            pinned == root || pinned.canonicalize().is_ok_and(|pinned| pinned == root)
+        }),
+    }
+}
+
+enum Above {
+    /// A guard of this root.
+    Guard(Label),
+    Nobody,
+    /// The process is gone, or its ancestors cannot be told.
+    Unknown,
+}
+
+fn above(pid: u32, hash: &str) -> Above {
+    for _ in 0..WALKS_MAX {
+        let Some(peer) = table::entry(pid) else { return Above::Unknown };
+        if let Some(found) = walk(peer, hash) {
+            return found;
+        }
+    }
+    Above::Unknown
+}
+
+/// From a process upward; `None` if a link vanished meanwhile.
+fn walk(peer: Entry, hash: &str) -> Option<Above> {
+    let mut child = peer;
+    for _ in 0..DEPTH_MAX {
+        // The kernel and what it starts have no parent.
+        if child.parent == 0 {
+            return Some(Above::Nobody);
+        }
+        let Some(parent) = table::entry(child.parent) else {
+            // A parent that ends hands its children on. One that stays and is not shown to us is
+            // another user's; guards are ours.
+            return (table::entry(child.pid)? == child).then_some(Above::Nobody);
+        };
+        let command_line = fs::read(format!("/proc/{}/cmdline", parent.pid)).unwrap_or_default();
+        // It is the parent only if it was there first, and is there still.
+        if parent.start_ticks > child.start_ticks
+            || table::entry(child.pid)? != child
+            || table::entry(parent.pid)?.start_ticks != parent.start_ticks
+        {
+            return None;
+        }
+        match Label::read(&command_line) {
+            Some(label) if label.root.as_deref() == Some(hash) => return Some(Above::Guard(label)),
+            Some(_) | None => child = parent,
+        }
+    }
+    Some(Above::Unknown)
+}
+
+/// What it was started with; `None` where the system does not show it.
+fn environment(pid: u32) -> Option<Vec<(OsString, OsString)>> {
+    let bytes = fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let pairs = bytes.split(|byte| *byte == 0).filter_map(|pair| {
+        let at = pair.iter().position(|byte| *byte == b'=')?;
+        let text = |bytes: &[u8]| OsStr::from_bytes(bytes).to_owned();
+        Some((text(&pair[..at]), text(&pair[at + 1..])))
+    });
+    Some(pairs.collect())
+}
+
+fn is_in_our_namespace(pid: u32) -> bool {
+    let theirs = fs::read_link(format!("/proc/{pid}/ns/pid"));
+    theirs.is_ok_and(|theirs| fs::read_link("/proc/self/ns/pid").is_ok_and(|ours| ours == theirs))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    const ROOT: &str = "/home/me/project";
+    const HASH: &str = "225df3094012a213";
+
+    fn role(pairs: &[(&str, &str)]) -> (Role, Option<String>) {
+        let peer = Peer::by_environment(1, Path::new(ROOT), HASH, |name| {
+            pairs.iter().find(|(other, _)| *other == name).map(|(_, value)| value.into())
+        });
+        (peer.role, peer.attempt.map(|attempt| attempt.to_string()))
+    }
+
+    #[test]
+    fn an_environment_tells_agents_and_workers_from_the_operator() {
+        let ours = format!("{HASH}.x");
+        for (pairs, expected) in [
+            (&[][..], Role::Operator),
+            (&[("HARNESS_WORKER_ID", "w")], Role::Operator),
+            (&[("HARNESS_JOB", &ours)], Role::Agent),
+            (
+                &[("HARNESS_JOB", "0000000000000000.x"), ("HARNESS_STATE_ROOT", ROOT)],
+                Role::Operator,
+            ),
+            (&[("HARNESS_JOB", "x"), ("HARNESS_STATE_ROOT", ROOT)], Role::Agent),
+            (&[("HARNESS_JOB", "x"), ("HARNESS_STATE_ROOT", "/elsewhere")], Role::Operator),
+            (&[("HARNESS_JOB", "x")], Role::Operator),
+            (&[("HARNESS_STATE_ROOT", ROOT)], Role::Operator),
+            (&[("CLAUDECODE", "1")], Role::Worker),
+            (&[("CLAUDECODE", "")], Role::Operator),
+            (&[("CLAUDE_CODE_SESSION_ID", "s")], Role::Worker),
+            (&[("CODEX_THREAD_ID", "t")], Role::Worker),
+            (&[("CODEX_SANDBOX", "seatbelt")], Role::Worker),
+            (&[("CLAUDECODE", "1"), ("HARNESS_JOB", &ours)], Role::Agent),
+        ] {
+            assert_eq!(role(pairs).0, expected, "{pairs:?}");
+        }
+        let attempt = [("HARNESS_JOB", &*ours), ("HARNESS_TASK_ID", "a"), ("HARNESS_EPOCH", "3")];
+        assert_eq!(role(&attempt), (Role::Agent, Some("a.3".to_owned())));
+    }
+
+    #[test]
+    fn nobody_gains_by_saying_what_they_are() {
+        let (operator, worker, agent) = (Peer::operator(1), Peer::worker(1), Peer::agent(1, None));
+        assert_eq!(operator.clone().at_most(Role::Worker).role, Role::Worker);
+        assert_eq!(operator.at_most(Role::Operator).role, Role::Operator);
+        assert_eq!(worker.clone().at_most(Role::Operator).role, Role::Worker);
+        assert_eq!(worker.at_most(Role::Agent).role, Role::Agent);
+        assert_eq!(agent.at_most(Role::Worker).role, Role::Agent);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn one_that_is_gone_is_a_worker() {
+        let mut child = Command::new("true").spawn().unwrap();
+        let pid = child.id();
+        child.wait().unwrap();
+        assert_eq!(Peer::of(pid, Path::new(ROOT)).role, Role::Worker);
+        assert_eq!(Peer::of(0, Path::new(ROOT)).role, Role::Worker);
+    }
+}

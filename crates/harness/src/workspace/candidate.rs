@@ -1,0 +1,239 @@
+//! The tree that a commit would hold now, and what a check made of it.
+//!
+//! What is committed is exactly the tree that a passing check began with. So the tree is computed
+//! before the check and compared after it. Where nothing changed, the comparison is one look at the
+//! repository and at the files that no commit holds yet.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    os::unix::fs::MetadataExt,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use harness_core::TreeId;
+
+use super::{
+    Base, Candidate, Settled, WorkspaceError,
+    filter::refuse_silenced,
+    git::{Git, failed},
+    hidden,
+    index::PrivateIndex,
+    object::{Change, GITLINK, Listing, absent, diff_trees, list_tree},
+    own::OwnFiles,
+    path::{RepoPath, nul_separated},
+    status::Look,
+    untracked,
+};
+
+/// A candidate as it was last computed, so that a second look can be cheap.
+#[derive(Debug, Clone)]
+pub(super) struct Known {
+    pub(super) tree: TreeId,
+    pub(super) look: Look,
+    stamps: Vec<Option<Stamp>>,
+    /// A file was so young that its stamp may stay the same when it changes.
+    racy: bool,
+}
+
+/// What the file system tells of a file without reading it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    device: u64,
+    inode: u64,
+    size: u64,
+    mode: u32,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+/// How coarse the clock of a file system may be.
+const GRAIN: Duration = Duration::from_millis(20);
+
+impl Known {
+    /// Computes the tree anew.
+    pub(super) fn take(
+        git: &Git,
+        own: &OwnFiles,
+        base: &Base,
+        look: Look,
+    ) -> Result<(Self, Listing), WorkspaceError> {
+        let young = SystemTime::now().checked_sub(GRAIN).unwrap_or(UNIX_EPOCH);
+        let young = young.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let young =
+            (i64::try_from(young.as_secs()).unwrap_or(i64::MAX), i64::from(young.subsec_nanos()));
+        let stamps = stamps(git, &look);
+        let racy = stamps.iter().flatten().any(|stamp| stamp.changed >= young);
+        let recorded = untracked::recorded(git, base.untracked.as_ref())?;
+        let tree = tree_to_commit(git, own, &recorded, &look)?;
+        Ok((Self { tree, look, stamps, racy }, recorded))
+    }
+
+    /// Whether a new look at the same work tree would give the same tree.
+    fn still_holds(&self, git: &Git, look: &Look) -> bool {
+        !self.racy && self.look == *look && self.stamps == stamps(git, look)
+    }
+}
+
+fn stamps(git: &Git, look: &Look) -> Vec<Option<Stamp>> {
+    let changed = look.changed.iter().map(|changed| &changed.path);
+    let stamp = |path: &RepoPath| {
+        let found = fs::symlink_metadata(path.under(&git.top_level)).ok()?;
+        Some(Stamp {
+            device: found.dev(),
+            inode: found.ino(),
+            size: found.size(),
+            mode: found.mode(),
+            modified: (found.mtime(), found.mtime_nsec()),
+            changed: (found.ctime(), found.ctime_nsec()),
+        })
+    };
+    changed.chain(&look.untracked).map(stamp).collect()
+}
+
+pub(super) fn candidate(
+    git: &Git,
+    own: &OwnFiles,
+    base: &Base,
+) -> Result<(Known, Candidate), WorkspaceError> {
+    let look = Look::take(git, own)?;
+    let (known, recorded) = Known::take(git, own, base, look)?;
+    let hidden = hidden::hidden(git, own, base, &known.look, &recorded)?;
+    let candidate = Candidate { tree: known.tree.clone(), hidden };
+    Ok((known, candidate))
+}
+
+/// What became of `before` while a check ran. Files that are new since are removed.
+pub(super) fn settle(
+    git: &Git,
+    own: &OwnFiles,
+    base: &Base,
+    before: &TreeId,
+    known: Option<&Known>,
+) -> Result<(Known, Settled), WorkspaceError> {
+    let look = Look::take(git, own)?;
+    let known = known.filter(|known| known.tree == *before);
+    if let Some(known) = known
+        && known.still_holds(git, &look)
+    {
+        let settled = Settled { tree: before.clone(), changed: Vec::new(), moved: false };
+        return Ok((known.clone(), settled));
+    }
+    let moved = known.is_none_or(|known| known.look.head != look.head);
+    let (mut now, recorded) = Known::take(git, own, base, look)?;
+    let changes = difference(git, own, before, &now.tree)?;
+    // If HEAD moved, a new file may be somebody's: it stays, and what is there is judged again.
+    let (new, mut changed): (Vec<_>, Vec<_>) =
+        changes.into_iter().partition(|change| change.before.is_none() && !moved);
+    if !new.is_empty() {
+        remove(git, &recorded, &new)?;
+        let look = Look::take(git, own)?;
+        now = Known::take(git, own, base, look)?.0;
+        changed = difference(git, own, before, &now.tree)?;
+    }
+    let changed = changed.iter().map(|change| change.path.shown()).collect();
+    let moved = moved && now.tree != *before;
+    let settled = Settled { tree: now.tree.clone(), changed, moved };
+    Ok((now, settled))
+}
+
+/// Makes the files that a commit would hold those of `tree`.
+pub(super) fn put_back(
+    git: &Git,
+    own: &OwnFiles,
+    base: &Base,
+    tree: &TreeId,
+) -> Result<(Known, Vec<String>), WorkspaceError> {
+    let look = Look::take(git, own)?;
+    let (mut now, recorded) = Known::take(git, own, base, look)?;
+    let changes = difference(git, own, tree, &now.tree)?;
+    if changes.is_empty() {
+        return Ok((now, Vec::new()));
+    }
+    let (new, changed): (Vec<_>, Vec<_>) =
+        changes.into_iter().partition(|change| change.before.is_none());
+    remove(git, &recorded, &new)?;
+    write(git, tree.as_str(), changed.iter().map(|change| &change.path))?;
+    let look = Look::take(git, own)?;
+    now = Known::take(git, own, base, look)?.0;
+    if now.tree != *tree {
+        return Err(failed("checkout-index", b"the files change while they are put back"));
+    }
+    let paths: BTreeSet<_> = new.iter().chain(&changed).map(|c| c.path.shown()).collect();
+    Ok((now, paths.into_iter().collect()))
+}
+
+/// Writes files of a tree into the work tree, whatever is there.
+pub(super) fn write<'a>(
+    git: &Git,
+    tree: &str,
+    paths: impl IntoIterator<Item = &'a RepoPath>,
+) -> Result<(), WorkspaceError> {
+    let paths = nul_separated(paths);
+    if paths.is_empty() {
+        return Ok(());
+    }
+    let index = PrivateIndex::scratch(git)?;
+    index.read_tree(git, tree)?;
+    let call = git.write("checkout-index").index(index.file());
+    call.args(["--force", "--quiet", "-z", "--stdin"]).input(paths).output().map(drop)
+}
+
+/// Submodules aside: what they have checked out is theirs.
+fn difference(
+    git: &Git,
+    own: &OwnFiles,
+    before: &TreeId,
+    after: &TreeId,
+) -> Result<Vec<Change>, WorkspaceError> {
+    let gitlink = |change: &Change| {
+        [&change.before, &change.after].into_iter().flatten().any(|entry| entry.mode == GITLINK)
+    };
+    let mut changes = diff_trees(git, before.as_str(), after.as_str())?;
+    changes.retain(|change| !own.own(change.path.bytes()) && !gitlink(change));
+    Ok(changes)
+}
+
+/// Removes files, and the folders that hold nothing else any more.
+fn remove(git: &Git, recorded: &Listing, new: &[Change]) -> Result<(), WorkspaceError> {
+    for change in new {
+        match fs::remove_file(change.path.under(&git.top_level)) {
+            Err(error) if !absent(&error) => return Err(error.into()),
+            Ok(()) | Err(_) => {}
+        }
+        let parents: Vec<_> = change.path.parents().collect();
+        for parent in parents.iter().rev() {
+            let stays = recorded.contains_key(parent);
+            if stays || fs::remove_dir(parent.under(&git.top_level)).is_err() {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Everything but our files, and but untracked files from before the claim (unless the agent
+/// committed them itself).
+fn tree_to_commit(
+    git: &Git,
+    own: &OwnFiles,
+    recorded: &Listing,
+    look: &Look,
+) -> Result<TreeId, WorkspaceError> {
+    let earlier = |path: &RepoPath| recorded.contains_key(path);
+    let staged: Vec<_> =
+        look.changed.iter().map(|changed| &changed.path).filter(|path| earlier(path)).collect();
+    let ours = own.pathspecs();
+    // Usually nobody staged an earlier file; only then is the whole of HEAD listed.
+    let mut committed = list_tree(git, "HEAD", if staged.is_empty() { &ours } else { &[] })?;
+    committed.retain(|path, _| own.own(path.bytes()) || staged.contains(&path));
+    let wanted: Vec<_> =
+        look.unstaged().filter(|path| !earlier(path) || committed.contains_key(path)).collect();
+    refuse_silenced(git, None, wanted.iter().copied())?;
+    let index = PrivateIndex::copy_of_users(git)?;
+    index.drop_paths(git, &ours)?;
+    index.remove(git, staged)?;
+    index.set(git, &committed)?;
+    index.take(git, wanted)?;
+    index.write_tree(git)
+}
