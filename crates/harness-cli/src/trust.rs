@@ -26,6 +26,7 @@ use harness::{
 };
 use harness_core::{
     Timestamp,
+    role::Role,
     trust::{self, Granted, Item, Source},
 };
 use serde::{Deserialize, Serialize};
@@ -36,6 +37,7 @@ use crate::{
     failure::{Failure, Result},
     prompt::{Answer, Audience, confirm},
     render::visible,
+    role,
     root::StateRoot,
     store::warn,
     would_run::WouldRun,
@@ -187,7 +189,7 @@ impl Trust {
     /// Trusts what the user's own command has just put into the ledger. The task is there by now: what
     /// goes wrong here only means that `harness trust` is needed later.
     pub(crate) fn grant_own(env: &Environment, root: &StateRoot, made: &WouldRun) {
-        if env.is_of_an_agent() {
+        if role::peer(env, root).role != Role::Operator {
             return;
         }
         if let Err(why) = Self::of_user(env).and_then(|trust| trust.add(root, &made.items)) {
@@ -261,7 +263,8 @@ pub(crate) fn require(env: &Environment, root: &StateRoot) -> Result<()> {
         Standing::Stranger => return Err(refusal(root, &WouldRun::in_root(root)?)),
         Standing::Brought(would_run) => would_run,
     };
-    if env.is_of_an_agent() || Audience::of_this_process() == Audience::Nobody {
+    let is_operator = role::peer(env, root).role == Role::Operator;
+    if !is_operator || Audience::of_this_process() == Audience::Nobody {
         return Err(news(root, &would_run));
     }
     match ask(&format!("{} brings what you have not seen yet", root.path().display()), &would_run)?

@@ -22,7 +22,7 @@ use crate::{
 
 /// Keys of harness.toml that choose no program, no environment, no port and no secret. A key that is
 /// not listed here is an item, so that a new one is not forgotten.
-const HARMLESS: [&str; 10] = [
+const HARMLESS: [&str; 11] = [
     "require_validation",
     "promise_match",
     "stall_limit",
@@ -32,6 +32,7 @@ const HARMLESS: [&str; 10] = [
     "protect",
     "limits",
     "validation",
+    "git",
     "keep",
 ];
 /// How many tasks' instructions are shown, and how much of each.

@@ -15,6 +15,7 @@ use serde_json::json;
 
 use super::{Invocation, task::show::not_found};
 use crate::{
+    config::Overrides,
     exit::ExitCode,
     failure::Result,
     render::{Cell, Table, coloured, visible},
@@ -60,7 +61,8 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let root = invocation.root()?;
     trust::require(&invocation.env, &root)?;
     let ledger = invocation.look(&root)?;
-    let workspace = invocation.workspace(&root)?;
+    let config = invocation.config(&root, Overrides::default())?;
+    let workspace = invocation.workspace(&root)?.bringing(config.validation.bring());
     let mut verified = Vec::new();
     for task in chosen(&ledger, args.ids)? {
         verified.push(verify(&root, &workspace, task)?);

@@ -1,8 +1,8 @@
 //! Every key of `harness.toml`, with its type, default and meaning.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::PathBuf};
 
-use harness::agent::KnownAcpAgent;
+use harness::{agent::KnownAcpAgent, workspace::Bring};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
@@ -112,6 +112,17 @@ pub(crate) struct Validation {
     pub(crate) clean: bool,
     /// Also run a check before the first attempt
     pub(crate) baseline: bool,
+    /// Paths from the top of the work tree that a clean checkout gets as links, such as node_modules
+    pub(crate) link: Vec<PathBuf>,
+    /// Paths from the top of the work tree that are copied into a clean checkout, such as .env
+    pub(crate) copy: Vec<PathBuf>,
+}
+
+impl Validation {
+    /// What a clean checkout is given beside the commit.
+    pub(crate) fn bring(&self) -> Bring {
+        Bring { link: self.link.clone(), copy: self.copy.clone() }
+    }
 }
 
 /// How harness uses git

@@ -15,11 +15,12 @@ use harness::store::{
 use harness_core::{
     Category, CommitId, Epoch, Fact, Flag, Ledger, Stats, Task, TaskId, Timestamp, TreeId,
     WorkerId,
-    command::{Change, Reply, Row},
+    command::{Change, Code, Reply, Row},
     format::{self, Document},
     ledger::{Alert, Gate, Head, Phase, SessionConfig},
     log::{Kind, LogLine},
     plan::Plan,
+    role::Operation,
     task::{Checkpoint, Intent, Priority, Status, Validation, Via},
 };
 use serde_json::Value;
@@ -105,6 +106,15 @@ fn the_tables_of_the_database_have_every_column() {
     let mut statement = database.prepare(sql).unwrap();
     let columns = statement.query_map([], |row| row.get::<_, String>(1)).unwrap();
     assert_eq!(shown, set(columns.map(Result::unwrap)));
+}
+
+#[test]
+fn every_code_and_every_operation_is_in_its_table() {
+    let page = protocol();
+    let codes = Code::ALL.iter().map(|code| code.name().to_owned());
+    assert_eq!(set(page.named("### Codes")), set(codes));
+    let operations = Operation::ALL.iter().map(|operation| operation.name().to_owned());
+    assert_eq!(set(page.named("### Roles")), set(operations));
 }
 
 #[test]

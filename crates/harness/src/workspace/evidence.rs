@@ -51,11 +51,14 @@ pub(super) fn touched(
     own: &OwnFiles,
     base: &Base,
 ) -> Result<Vec<String>, WorkspaceError> {
-    must_be_commit(git, &base.commit)?;
     let look = Look::take(git, own)?;
-    let call = git.read("diff").args(["--name-only", "-z", "--no-renames", "--no-ext-diff"]);
-    let call = call.args(["--ignore-submodules=dirty", base.commit.as_str(), "HEAD", "--"]);
-    let output = call.output()?;
+    let mut output = Vec::new();
+    if look.head.as_ref() != Some(&base.commit) {
+        must_be_commit(git, &base.commit)?;
+        let call = git.read("diff").args(["--name-only", "-z", "--no-renames", "--no-ext-diff"]);
+        let call = call.args(["--ignore-submodules=dirty", base.commit.as_str(), "HEAD", "--"]);
+        output = call.output()?;
+    }
     let committed = records(&output).filter(|path| !own.own(path)).map(RepoPath::new);
     let recorded = untracked::recorded(git, base.untracked.as_ref())?;
     let unchanged = untracked::unchanged(git, &recorded, &look.untracked)?;
@@ -73,7 +76,6 @@ pub(super) fn differing(
     base: &Base,
     protected: &dyn Fn(&str) -> bool,
 ) -> Result<Vec<String>, WorkspaceError> {
-    must_be_commit(git, &base.commit)?;
     let mut expected = list_tree(git, base.commit.as_str(), &[])?;
     // What the user had changed behind git's back before the claim is what counts.
     let recorded = untracked::recorded(git, base.untracked.as_ref())?;

@@ -161,7 +161,8 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
     if args.detached {
         detach::leave_terminal()?;
     }
-    let workspace = invocation.workspace(&root)?;
+    let workspace = invocation.workspace(&root)?.bringing(config.validation.bring());
+    workspace.sweep();
     let secrets = secrets::known(&config);
     let row = match stored {
         Some(stored) => stored,

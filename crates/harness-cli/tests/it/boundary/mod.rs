@@ -8,5 +8,7 @@ mod hosts;
 mod links;
 mod processes;
 mod roles;
+mod settings;
+mod tree;
 mod trust;
 mod users;

@@ -43,6 +43,8 @@ pub enum Finding {
         /// In words.
         why: String,
     },
+    /// Somebody commits on the branch whenever the check runs.
+    Restless,
     /// A clean checkout was asked for, and there is no commit to check out.
     NoCommit,
     /// Somebody stopped it.
@@ -80,7 +82,7 @@ impl Finding {
             Self::CheckFailed { .. } => Some(Category::TestFail),
             Self::CheckTimedOut { .. } => Some(Category::Timeout),
             Self::Protected { .. } | Self::NotKept { .. } => Some(Category::TaskExec),
-            Self::CheckMissing { .. } | Self::NoCommit | Self::Stopped => None,
+            Self::CheckMissing { .. } | Self::Restless | Self::NoCommit | Self::Stopped => None,
         }
     }
 
@@ -96,6 +98,9 @@ impl Finding {
             }
             Self::Protected { files } => protect::touched(files),
             Self::NotKept { why } => why.clone(),
+            Self::Restless => {
+                "each time the check ran, somebody committed on the branch".to_owned()
+            }
             Self::NoCommit => "validation.clean judges a commit, and there is none here".to_owned(),
             Self::Stopped => "the check was stopped".to_owned(),
         }
@@ -112,6 +117,7 @@ impl Finding {
             Self::CheckMissing { .. }
             | Self::Protected { .. }
             | Self::NotKept { .. }
+            | Self::Restless
             | Self::NoCommit
             | Self::Stopped => self.sentence(),
         }
@@ -123,9 +129,11 @@ impl Finding {
             Self::CheckFailed { output, .. }
             | Self::CheckTimedOut { output, .. }
             | Self::CheckMissing { output, .. } => tail(output),
-            Self::Protected { .. } | Self::NotKept { .. } | Self::NoCommit | Self::Stopped => {
-                String::new()
-            }
+            Self::Protected { .. }
+            | Self::NotKept { .. }
+            | Self::Restless
+            | Self::NoCommit
+            | Self::Stopped => String::new(),
         };
         let message = format!("Task {task}: {}{told}", self.sentence());
         NotDone { fault: self.fault(), message, hints: self.hints(task) }
@@ -139,6 +147,7 @@ impl Finding {
             | Self::CheckTimedOut { .. }
             | Self::CheckMissing { .. }
             | Self::Protected { .. }
+            | Self::Restless
             | Self::NotKept { .. } => Fault::Request,
         }
     }
@@ -149,7 +158,9 @@ impl Finding {
             Self::CheckFailed { clean: true, .. } => {
                 vec![again.into(), "validation.clean: only what is committed was judged".into()]
             }
-            Self::CheckFailed { clean: false, .. } | Self::NotKept { .. } => vec![again.into()],
+            Self::CheckFailed { clean: false, .. } | Self::NotKept { .. } | Self::Restless => {
+                vec![again.into()]
+            }
             Self::CheckTimedOut { .. } => {
                 vec![format!("`harness task edit {task} --timeout SECONDS` gives it more")]
             }
