@@ -3,6 +3,7 @@
 
 mod commits;
 mod hooks;
+mod journal;
 mod links;
 mod processes;
 mod roles;
