@@ -11,7 +11,8 @@ use std::{
 };
 
 use harness_core::{
-    Change, Command, Fact, Ledger, Timestamp, decide,
+    Change, Command, Fact, Ledger, TaskId, Timestamp, decide,
+    edit_from_outside::Difference,
     fact::Source,
     format::{self, Document, FormatError, Key, State},
     ledger::Head,
@@ -20,6 +21,7 @@ use harness_core::{
 use super::{
     Applied, Store, StoreError,
     disk::{Disk, File, Identity, RealDisk},
+    edits::{self, InDoubt},
     journal::{self, Journal, Made},
     lock::{Acquired, LockError, StateLock, Wait},
     log_tail,
@@ -71,6 +73,11 @@ pub struct FileStore {
     pub(super) known: Option<Known>,
     pub(super) journal: Journal,
     pub(super) key: Option<Key>,
+    /// Whether others work through this process: then the rows that they hold are ours.
+    pub(super) hosting: bool,
+    pub(super) in_doubt: InDoubt,
+    /// What [`Store::ledger`] found that no transaction has judged yet.
+    looked: Option<Known>,
     /// To be said with the next transaction.
     pub(super) warnings: Vec<String>,
 }
@@ -162,8 +169,17 @@ impl FileStore {
             known: None,
             journal: Journal::default(),
             key: None,
+            hosting: false,
+            in_doubt: InDoubt::Refuse,
+            looked: None,
             warnings: Vec::new(),
         }
+    }
+
+    /// For a host: an edit from outside of a row that a worker holds is not taken.
+    #[must_use]
+    pub fn hosting(self) -> Self {
+        Self { hosting: true, ..self }
     }
 
     /// Seals what it writes with this key.
@@ -241,14 +257,27 @@ impl FileStore {
         self.disk.sync_root()?;
         match format::read(&bytes) {
             Ok((ledger, document)) => {
-                self.known = Some(Known::new(ledger, document, Some(identity)));
-                Ok(Freshness::AsKnown)
+                self.vet(now, Known::new(ledger, document, Some(identity)), &bytes)
             }
             Err(FormatError::Corrupt(why)) => self.restore(now, Lost::Broken { bytes, why }),
+            Err(other) if self.is_held() && self.known.is_some() => {
+                if let Some(known) = &mut self.known {
+                    known.identity = None;
+                }
+                self.refuse_edit(now, &bytes, &other.to_string())
+            }
             Err(other) => {
                 self.known = None;
                 Err(StoreError::Format(other))
             }
+        }
+    }
+
+    /// Whether this process keeps everybody else out for its whole life.
+    fn is_held(&self) -> bool {
+        match &self.locking {
+            Locking::Held(_) => true,
+            Locking::Each(_) | Locking::Elsewhere => false,
         }
     }
 
@@ -351,13 +380,11 @@ impl FileStore {
         let Some(mut known) = self.known.take() else {
             return Err(StoreError::NoLedger { root: self.root.clone() });
         };
-        let mut anew = self.files_anew(&mut known)?;
-        if let Freshness::Restored { from, reason } = freshness {
-            anew.insert(0, Fact::LedgerRestored { from, reason });
-        }
+        let (mut anew, raised) = self.told(freshness, &known.ledger);
+        anew.extend(self.files_anew(&mut known)?);
         log_tail::finish(&*self.disk, known.ledger.head())?;
-        if !anew.is_empty() {
-            known = self.put_back(now, known, anew, &mut applied)?;
+        if !anew.is_empty() || !raised.is_empty() {
+            known = self.put_back(now, known, anew, &raised, &mut applied)?;
         }
         let restored = applied.facts.len();
         let before = self.disk.journals().then(|| known.state());
@@ -391,15 +418,40 @@ impl FileStore {
         Ok(applied)
     }
 
+    /// What there is to tell of how the ledger was found, and to raise.
+    fn told(&self, freshness: Freshness, known: &Ledger) -> (Vec<Fact>, Vec<Command>) {
+        match freshness {
+            Freshness::AsKnown => (Vec::new(), Vec::new()),
+            Freshness::Restored { from, reason } => {
+                let raised = match self.is_held() {
+                    true => edits::raised(known, &format!("{}: {reason}", from.action())),
+                    false => Vec::new(),
+                };
+                (vec![Fact::LedgerRestored { from, reason }], raised)
+            }
+            Freshness::Refused { message } => (Vec::new(), edits::raised(known, &message)),
+            Freshness::Taken { what, unproven } => edits::told(self.in_doubt, &what, unproven),
+        }
+    }
+
     /// Makes what was restored the ledger again, as a change of its own: so the backup is never more
     /// than one transaction older than what is destroyed, also when that happens twice.
     pub(super) fn put_back(
         &mut self,
         now: Timestamp,
         mut known: Known,
-        facts: Vec<Fact>,
+        mut facts: Vec<Fact>,
+        raised: &[Command],
         applied: &mut Applied,
     ) -> Result<Known, StoreError> {
+        let mut made = Made { before: Some(known.state()), ..Made::default() };
+        for command in raised {
+            // A flag is never refused.
+            let Ok(change) = decide(&known.ledger, now, command) else { continue };
+            self.put_in(now, &change, &mut known)?;
+            made.touched.note(&change);
+            facts.extend(change.facts);
+        }
         let session = known.ledger.head().session_count;
         let lines: Vec<String> = facts
             .iter()
@@ -411,7 +463,6 @@ impl FileStore {
         applied.facts.extend(facts);
         log_tail::end_line(&*self.disk, File::Log)?;
         known.ledger.set_log_tail(lines, self.disk.size(File::Log)?);
-        let made = Made { before: Some(known.state()), ..Made::default() };
         known.state = None;
         applied.warnings.extend(self.write(known, made, Backup::None)?);
         let known = self.known.take();
@@ -445,18 +496,21 @@ impl Store for FileStore {
     }
 
     fn ledger(&mut self) -> Result<&Ledger, StoreError> {
-        let identity = self.disk.identity(File::Ledger)?;
         // Who holds the lock knows the truth; what somebody made of the file meanwhile is for the next
         // transaction to judge.
-        let held = matches!(self.locking, Locking::Held(_));
-        if self.known.as_ref().is_none_or(|k| !held && k.identity != identity) {
+        let identity = self.disk.identity(File::Ledger)?;
+        let current = |known: &Known| known.identity.is_some() && known.identity == identity;
+        if self.known.as_ref().is_some_and(|known| self.is_held() || current(known)) {
+            self.looked = None;
+        } else if !self.looked.as_ref().is_some_and(current) {
+            self.looked = None;
             let Some((bytes, identity)) = self.disk.read(File::Ledger)? else {
                 return Err(StoreError::NoLedger { root: self.root.clone() });
             };
             let (ledger, document) = format::read(&bytes).map_err(StoreError::Format)?;
-            self.known = Some(Known::new(ledger, document, Some(identity)));
+            self.looked = Some(Known::new(ledger, document, Some(identity)));
         }
-        match &self.known {
+        match self.looked.as_ref().or(self.known.as_ref()) {
             Some(known) => Ok(&known.ledger),
             None => Err(StoreError::NoLedger { root: self.root.clone() }),
         }
@@ -465,7 +519,18 @@ impl Store for FileStore {
 
 pub(super) enum Freshness {
     AsKnown,
-    Restored { from: Source, reason: String },
+    Restored {
+        from: Source,
+        reason: String,
+    },
+    /// What is known is to be written back.
+    Refused {
+        message: String,
+    },
+    Taken {
+        what: Vec<Difference>,
+        unproven: Vec<TaskId>,
+    },
 }
 
 /// What became of the ledger.

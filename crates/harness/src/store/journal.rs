@@ -81,8 +81,16 @@ impl Journal {
             _ => {
                 let mut known = match disk.read(File::Journal)? {
                     Some((bytes, _)) => journal::known(&bytes),
-                    None => adopted(disk, ledger)?,
+                    None => Known::default(),
                 };
+                if ending.is_none_or(|ending| ending.revision + 1 < document.revision()) {
+                    // There was none, or it could not be written for some time.
+                    let adopted = adopted(disk, ledger)?;
+                    known.log = adopted.log;
+                    for (name, line) in adopted.receipts {
+                        known.receipts.entry(name).or_insert(line);
+                    }
+                }
                 known.receipts.extend(made.receipts.clone());
                 let tail = &ledger.head().log_tail;
                 if !known.log.ends_with(tail) {

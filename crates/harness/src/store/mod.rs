@@ -3,6 +3,7 @@
 
 #[doc(hidden)]
 pub mod disk;
+mod edits;
 mod file;
 mod journal;
 pub mod lock;
@@ -21,6 +22,7 @@ use harness_core::{
     Command, Fact, Ledger, Refusal, Reply, Timestamp, fact::Source, format::FormatError,
 };
 
+pub use edits::Acknowledged;
 pub use file::{Created, FileStore, Locking, look};
 pub use look::{LockState, look_backup, look_bytes, look_lock, open_log};
 pub use outside::{Outside, git_directory};
@@ -71,6 +73,15 @@ pub enum StoreError {
         from: Source,
         /// How many tasks it has.
         tasks: usize,
+    },
+    /// Somebody changed the ledger while a run held it that was killed since: a person must say which
+    /// version counts.
+    #[error(
+        "harness-tasks.json was changed from outside while a run held it, which was killed: {what}"
+    )]
+    Edited {
+        /// What was changed.
+        what: String,
     },
     /// The ledger is JSON of a wrong shape, or of a newer version: a person must mend it.
     #[error(transparent)]

@@ -134,7 +134,7 @@ impl FileStore {
         Ok(all.reduce(|best, other| if other.is_newer_than(&best) { other } else { best }))
     }
 
-    fn replayed(&self) -> Result<Option<Replayed>, StoreError> {
+    pub(super) fn replayed(&self) -> Result<Option<Replayed>, StoreError> {
         if !self.disk.journals() {
             return Ok(None);
         }
@@ -262,7 +262,7 @@ impl FileStore {
             facts.insert(0, Fact::LedgerRestored { from, reason });
         }
         if !facts.is_empty() {
-            known = self.put_back(now, known, facts, &mut applied)?;
+            known = self.put_back(now, known, facts, &[], &mut applied)?;
         }
         let without_receipt = self.without_receipt(&known.ledger)?;
         let tasks = known.ledger.len();
@@ -356,6 +356,7 @@ pub(super) fn words(fact: &Fact) -> Option<String> {
             Source::Memory => format!("harness-tasks.json was written back: {reason}"),
         }),
         Fact::FilesRestored { what, reason } => Some(format!("restored {what}: {reason}")),
+        Fact::Flagged { message, .. } | Fact::Warned { message, .. } => Some(message.clone()),
         _ => None,
     }
 }
