@@ -1,13 +1,12 @@
 //! Why a command did not do what was asked: said once, in one form, in one place.
 
-use std::{fmt, io, path::Path};
+use std::{fmt, io, path::Path, sync::Arc};
 
-use harness::{
-    completion::{Fault, NotDone},
-    host::wire::Refused,
-    store::disk::DiskError,
+use harness::{host::wire::Refused, store::disk::DiskError};
+use harness_core::{
+    command::Code,
+    machine::judge::{Fault, NotDone},
 };
-use harness_core::command::Code;
 
 use crate::{
     exit::ExitCode,
@@ -164,6 +163,22 @@ impl From<Fault> for Kind {
             Fault::Request => Self::Error,
             Fault::Config => Self::Config,
             Fault::Stopped => Self::Interrupted,
+        }
+    }
+}
+
+impl From<harness::Error> for Failure {
+    fn from(error: harness::Error) -> Self {
+        match error {
+            harness::Error::Store(why) => why.into(),
+            harness::Error::Commit(why) => match Arc::try_unwrap(why) {
+                Ok(why) => why.into(),
+                Err(why) => Self::error(why.to_string()),
+            },
+            harness::Error::Runs(why) => why.into(),
+            harness::Error::Workspace(why) => why.into(),
+            harness::Error::Io(why) => why.into(),
+            other => Self::error(other.to_string()),
         }
     }
 }

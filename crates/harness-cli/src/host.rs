@@ -43,7 +43,7 @@ pub(crate) fn places(env: &Environment) -> Places {
 }
 
 /// For a run: a daemon that is there makes way, or says who works on a task that it gave out.
-pub(crate) fn make_way(root: &StateRoot, places: &Places) -> Result<()> {
+pub(crate) fn make_way(root: &StateRoot, places: &Places) -> Result<spawn::Way> {
     Ok(spawn::make_way(root.path(), places, ANSWER_WITHIN)?)
 }
 
@@ -52,7 +52,10 @@ pub(crate) fn make_way(root: &StateRoot, places: &Places) -> Result<()> {
 pub(crate) fn bind(root: &StateRoot, places: &Places) -> Result<Bound> {
     for _ in 0..BINDS {
         match socket::bind(root.path(), places) {
-            Err(SocketError::Running { .. }) => make_way(root, places)?,
+            Err(running @ SocketError::Running { .. }) => match make_way(root, places)? {
+                spawn::Way::Free => {}
+                spawn::Way::Silent => return Err(running.into()),
+            },
             bound => return Ok(bound?),
         }
     }

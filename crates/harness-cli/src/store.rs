@@ -41,17 +41,19 @@ impl Invocation {
         self.env.state_home().ok()
     }
 
-    /// As [`look`](Self::look), but a ledger that is gone or broken is restored first.
+    /// As [`look`](Self::look), but a ledger that is gone or broken is restored first, and one that was
+    /// changed while a killed run held it is an error.
     pub(crate) fn look_or_restore(&self, root: &StateRoot) -> Result<Ledger> {
-        match harness::store::look(root.path()) {
-            Ok(ledger) => Ok(ledger),
-            Err(StoreError::NoLedger { .. } | StoreError::Format(FormatError::Corrupt(_))) => {
-                let applied = self.store(root)?.apply(SystemClock.now(), &[])?;
-                applied.warnings.iter().for_each(|warning| warn(warning));
-                self.look(root)
-            }
-            Err(other) => Err(other.into()),
+        let home = self.state_home();
+        let mut store =
+            FileStore::open_with(root.path(), Locking::Each(Wait::No), home.as_deref())?;
+        match store.apply(SystemClock.now(), &[]) {
+            Ok(applied) => applied.warnings.iter().for_each(|warning| warn(warning)),
+            // Who needs the lock next says so; a wrong shape shows at the look.
+            Err(StoreError::Lock(_) | StoreError::LockLost | StoreError::Format(_)) => {}
+            Err(other) => return Err(other.into()),
         }
+        self.look(root)
     }
 
     /// How long the lock is waited for.
@@ -123,6 +125,9 @@ impl From<StoreError> for Failure {
             StoreError::NoLedger { .. } => Self::error(text)
                 .hint("`harness init` makes one, or says what is left of one that was there"),
             StoreError::Lost { .. } => both_ways(Self::config(text)),
+            StoreError::Edited { .. } => Self::config(text)
+                .hint("`harness init --restore` brings back the version that harness wrote")
+                .hint("`harness status --ack` takes the edit, and logs that"),
             StoreError::Format(FormatError::Corrupt(_)) => Self::config(text)
                 .hint("`harness init --restore` brings back the newest version that is left of it")
                 .hint("so does any command that changes something; `harness doctor` says more"),

@@ -55,6 +55,17 @@ impl Verdict {
         }
     }
 
+    /// What is wrong, in a few words about "it"; `None` for what passed.
+    pub fn complaint(&self) -> Option<String> {
+        match self {
+            Self::Passed => None,
+            Self::Red { why } => Some(why.clone()),
+            Self::TimedOut => Some("it took too long".to_owned()),
+            Self::Missing => Some("it cannot be run here".to_owned()),
+            Self::Cancelled => Some("it was stopped".to_owned()),
+        }
+    }
+
     /// What the failure counts as; none for what is not the work's fault or no failure.
     pub fn category(&self) -> Option<Category> {
         match self {

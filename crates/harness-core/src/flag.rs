@@ -78,6 +78,12 @@ impl Flag {
     }
 }
 
+/// Both lists as one.
+pub fn together(mut some: Vec<Flag>, others: Vec<Flag>) -> Vec<Flag> {
+    others.into_iter().for_each(|flag| raise(&mut some, flag));
+    some
+}
+
 /// Adds `flag` to a sorted list that holds each flag once.
 pub fn raise(flags: &mut Vec<Flag>, flag: Flag) {
     if let Err(place) = flags.binary_search(&flag) {

@@ -11,13 +11,16 @@ pub const SESSION_LEASE_SECONDS: u64 = 1800;
 pub const CLIENT_LEASE_SECONDS: u64 = 600;
 
 /// When a lease granted or renewed now ends. A client's is the task's own, since a client does not
-/// send heartbeats while it works.
+/// send heartbeats while it works. It is rounded up: `now` is cut to the second, and what a client was
+/// promised it has.
 pub(crate) fn end(task: &Task, session_lease_seconds: u64, now: Timestamp) -> Timestamp {
-    let seconds = match task.claimed_via() {
-        Via::Run => session_lease_seconds,
-        Via::Client => task.timeout_seconds.unwrap_or(CLIENT_LEASE_SECONDS),
-    };
-    now.plus(seconds.max(1))
+    match task.claimed_via() {
+        Via::Run => now.plus(session_lease_seconds.max(1)),
+        Via::Client => {
+            let seconds = task.timeout_seconds.unwrap_or(CLIENT_LEASE_SECONDS);
+            now.plus(seconds.max(1).saturating_add(1))
+        }
+    }
 }
 
 pub(crate) fn expired_message(task: &Task) -> String {

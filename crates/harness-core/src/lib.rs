@@ -34,6 +34,7 @@ pub mod stats;
 pub mod task;
 pub mod time;
 pub mod trust;
+pub mod variables;
 
 pub use category::Category;
 pub use command::{Change, Command, Holder, Refusal, Reply, decide};

@@ -29,6 +29,7 @@ pub struct BadGlob {
 /// Which files are protected, and how. By default none.
 #[derive(Debug, Clone, Default)]
 pub struct Protected {
+    patterns: Vec<String>,
     globs: GlobSet,
     /// Files and folders by their paths.
     always: Vec<String>,
@@ -40,6 +41,7 @@ impl Protected {
     /// about paths from the top, and what names a folder is about everything in it. `*` stays within
     /// a name, `**` does not.
     pub fn new(globs: &[String], on_touch: OnTouch) -> Result<Self, BadGlob> {
+        let patterns = globs.to_vec();
         let mut set = GlobSetBuilder::new();
         for glob in globs {
             let bad =
@@ -57,7 +59,7 @@ impl Protected {
         }
         let globs =
             set.build().map_err(|e| BadGlob { glob: globs.join(" "), why: e.to_string() })?;
-        Ok(Self { globs, always: Vec::new(), on_touch })
+        Ok(Self { patterns, globs, always: Vec::new(), on_touch })
     }
 
     /// Protects these files and folders too, given as paths from the top of the work tree.
@@ -70,6 +72,16 @@ impl Protected {
     /// Nothing is protected.
     pub fn is_empty(&self) -> bool {
         self.globs.is_empty() && self.always.is_empty()
+    }
+
+    /// The globs as they were given.
+    pub fn globs(&self) -> &[String] {
+        &self.patterns
+    }
+
+    /// What is protected by its path.
+    pub fn paths(&self) -> &[String] {
+        &self.always
     }
 
     /// What follows for who touches one.

@@ -6,14 +6,15 @@ use harness_core::{
     Category, Command, CommitId, Holder, Refusal, Reply, Task, TaskId, Timestamp, WorkerId,
     agent::AgentEvent,
     check::Verdict,
-    command::{Attempts, Note},
+    command::{Attempts, Note, Raise},
     machine::{
         Input, Machine, Next,
         attempt::{Attempt, Effect, Ended, Entry, Outcome, Rules},
-        iterate,
+        iterate, judge,
         recovery::{Action, CommitWhen},
     },
     protect::{OnTouch, Protected},
+    receipt::CheckRecord,
     run::StopReason,
     task::Intent,
 };
@@ -35,17 +36,22 @@ fn said(next: &Next<Effect, Outcome>) -> String {
             Command::Release(_) => "release".into(),
             Command::Checkpoint(_) => "checkpoint".into(),
             Command::Note(Note::Warning { message, .. }) => format!("warn: {message}"),
+            Command::Raise(Raise { message, .. }) => format!("warn: {message}"),
             other => format!("{other:?}"),
         },
         Next::Start(Effect::Work { after_step: None }) => "work".into(),
         Next::Start(Effect::Work { after_step: Some(step) }) => format!("work after {step}"),
         Next::Start(Effect::Cleanup { command }) => format!("clean up: {command}"),
-        Next::Start(Effect::CheckCommit { commit }) => format!("check {commit}"),
-        Next::Start(Effect::Record { baseline, protected, .. }) => {
-            let baseline = baseline.map(|b| format!(" {b:?}")).unwrap_or_default().to_lowercase();
-            let protected: String = protected.iter().map(|file| format!(" {file}")).collect();
-            format!("record{baseline}{protected}")
+        Next::Start(Effect::Judge(judge::Effect::Check { commit })) => match commit {
+            Some(commit) => format!("check {commit}"),
+            None => "check".into(),
+        },
+        Next::Start(Effect::Judge(judge::Effect::Record(receipt))) => {
+            let baseline = receipt.baseline.map(|b| format!(" {b:?}")).unwrap_or_default();
+            let protected: String = receipt.protected.iter().map(|f| format!(" {f}")).collect();
+            format!("record{}{protected}", baseline.to_lowercase())
         }
+        Next::Start(Effect::Judge(effect)) => format!("{effect:?}").to_lowercase(),
         Next::Start(effect) => format!("{effect:?}").to_lowercase(),
         Next::Wait => "wait".into(),
         Next::Cancel(cause) => format!("cancel {cause:?}"),
@@ -72,8 +78,23 @@ fn worked(reason: StopReason) -> Input<Ended> {
     Input::Ended(Ended::Worked(outcome))
 }
 
+fn of_judge(ended: judge::Ended) -> Input<Ended> {
+    Input::Ended(Ended::Judged(ended))
+}
+
 fn checked(verdict: Verdict) -> Input<Ended> {
-    Input::Ended(Ended::Checked { verdict, last_line: Some("assertion failed".into()) })
+    let record = CheckRecord {
+        command: "make test".into(),
+        timeout_seconds: 600,
+        clean: false,
+        exit_code: 0,
+        duration_ms: 0,
+        output_bytes: 0,
+        output_sha256: String::new(),
+        output_tail: String::new(),
+    };
+    let output = "many words\nassertion failed\n".into();
+    of_judge(judge::Ended::Checked { verdict, record: Box::new(record), output })
 }
 
 fn red() -> Input<Ended> {
@@ -131,9 +152,9 @@ fn green_is_kept_and_completed() {
             (Input::Begin, "work"),
             (finished(), "check"),
             (checked(Verdict::Passed), "keep"),
-            (Input::Ended(Ended::Kept(commit())), "record"),
-            (Input::Ended(Ended::Recorded), "complete"),
-            (ok(), "done Completed { commit: abcdef0 }"),
+            (of_judge(judge::Ended::Kept(commit())), "record"),
+            (of_judge(judge::Ended::Recorded), "complete"),
+            (ok(), "done Completed { commit: Some(abcdef0) }"),
         ],
     );
 }
@@ -187,10 +208,10 @@ fn a_check_that_is_not_there_is_looked_for_twice_and_not_blamed_on_the_work() {
             (Input::Begin, "work"),
             (finished(), "check"),
             (checked(Verdict::Missing), "prepare"),
-            (Input::Ended(Ended::Prepared), "check"),
+            (of_judge(judge::Ended::Prepared), "check"),
             (
                 checked(Verdict::Missing),
-                "done Left(EnvSetup(\"the check can not be run here: make test\"))",
+                "done Left(EnvSetup(\"the check cannot be run here: make test\"))",
             ),
         ],
     );
@@ -225,10 +246,10 @@ fn each_row_of_the_recovery_matrix_enters_the_same_way() {
         judged(CommitWhen::BeforeCheck),
         &[
             (Input::Begin, "keep"),
-            (Input::Ended(Ended::Kept(commit())), "check"),
+            (of_judge(judge::Ended::Kept(commit())), "check"),
             (checked(Verdict::Passed), "keep"),
-            (Input::Ended(Ended::Kept(commit())), "record"),
-            (Input::Ended(Ended::Recorded), "complete"),
+            (of_judge(judge::Ended::Kept(commit())), "record"),
+            (of_judge(judge::Ended::Recorded), "complete"),
         ],
     );
 }
@@ -291,8 +312,8 @@ fn a_result_that_comes_too_late_is_rescued_and_not_recorded() {
             (Input::Begin, "work"),
             (finished(), "check"),
             (checked(Verdict::Passed), "keep"),
-            (Input::Ended(Ended::Kept(commit())), "record"),
-            (Input::Ended(Ended::Recorded), "complete"),
+            (of_judge(judge::Ended::Kept(commit())), "record"),
+            (of_judge(judge::Ended::Recorded), "complete"),
             (taken(), "rescue"),
             (Input::Ended(Ended::Rescued), "done Lost"),
         ],
@@ -416,11 +437,11 @@ fn an_agent_that_gives_up_is_stopped_and_rolled_back_for_its_reason() {
 }
 
 fn recorded() -> Input<Ended> {
-    Input::Ended(Ended::Recorded)
+    of_judge(judge::Ended::Recorded)
 }
 
 fn kept() -> Input<Ended> {
-    Input::Ended(Ended::Kept(commit()))
+    of_judge(judge::Ended::Kept(commit()))
 }
 
 #[test]
@@ -430,7 +451,7 @@ fn clean_judges_the_commit_that_is_completed() {
     let green = [
         (checked(Verdict::Passed), "record"),
         (recorded(), "complete"),
-        (ok(), "done Completed { commit: abcdef0 }"),
+        (ok(), "done Completed { commit: Some(abcdef0) }"),
     ];
     check_by(clean.clone(), task(), Entry::Fresh, &[&begin[..], &green].concat());
     let intended = format!("intend TEST_FAIL: {RED}");
@@ -439,7 +460,7 @@ fn clean_judges_the_commit_that_is_completed() {
     // A second try after the init script judges the same commit.
     let missing = [
         (checked(Verdict::Missing), "prepare"),
-        (Input::Ended(Ended::Prepared), "check abcdef0"),
+        (of_judge(judge::Ended::Prepared), "check abcdef0"),
         (checked(Verdict::Passed), "record"),
     ];
     check_by(clean.clone(), task(), Entry::Fresh, &[&begin[..], &missing].concat());
@@ -508,7 +529,8 @@ fn protected_files_are_flagged_or_refused_before_anything_is_checked() {
         protected: Protected::new(&["tests/".to_owned()], on_touch).unwrap(),
         ..Rules::default()
     };
-    let touched = |file: &str| Input::Ended(Ended::Touched(vec!["a".to_owned(), file.to_owned()]));
+    let touched =
+        |file: &str| of_judge(judge::Ended::Touched(vec!["a".to_owned(), file.to_owned()]));
     let begin = [(Input::Begin, "work"), (finished(), "touched")];
     let unharmed =
         [(touched("src/x"), "check"), (checked(Verdict::Passed), "keep"), (kept(), "record")];

@@ -84,7 +84,7 @@ fn one_that_does_not_pass_is_in_the_log() {
     for (verdict, why) in [
         (Verdict::Red { why: "exit code 1".into() }, "exit code 1"),
         (Verdict::TimedOut, "it took too long"),
-        (Verdict::Missing, "it can not be run here"),
+        (Verdict::Missing, "it cannot be run here"),
     ] {
         check(
             phase(true, true),

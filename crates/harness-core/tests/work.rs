@@ -93,7 +93,7 @@ fn ended(ended: Ended) -> Input<Ended> {
 
 fn completed() -> Input<Ended> {
     let commit = CommitId::parse("abcdef0").unwrap();
-    ended(Ended::Attempted(Outcome::Completed { commit }))
+    ended(Ended::Attempted(Outcome::Completed { commit: Some(commit) }))
 }
 
 fn surveyed(survey: Survey) -> Input<Ended> {

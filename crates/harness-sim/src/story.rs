@@ -55,6 +55,8 @@ pub struct Tally {
     pub rollbacks: u64,
     pub interrupts: u64,
     pub completed: u64,
+    /// Completions of clients.
+    pub judged_for_clients: u64,
     /// Steps of runs that became durable.
     pub run_steps: u64,
     /// Iterations that began.
@@ -79,6 +81,7 @@ impl Tally {
         self.rollbacks += other.rollbacks;
         self.interrupts += other.interrupts;
         self.completed += other.completed;
+        self.judged_for_clients += other.judged_for_clients;
         self.run_steps += other.run_steps;
         self.contexts += other.contexts;
         self.executions += other.executions;
@@ -91,7 +94,7 @@ impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} steps, {} kills, {} power losses, {} faults, {} interrupts, {} restores, {} rollbacks, {} completed in runs; loops: {} contexts, {} executions, {} run steps, {} waits, {} objectives completed; commands: {} applied, {} refused",
+            "{} steps, {} kills, {} power losses, {} faults, {} interrupts, {} restores, {} rollbacks, {} completed, {} of them for clients; loops: {} contexts, {} executions, {} run steps, {} waits, {} objectives completed; commands: {} applied, {} refused",
             self.steps,
             self.kills,
             self.power_losses,
@@ -100,6 +103,7 @@ impl fmt::Display for Tally {
             self.restored,
             self.rollbacks,
             self.completed,
+            self.judged_for_clients,
             self.contexts,
             self.executions,
             self.run_steps,

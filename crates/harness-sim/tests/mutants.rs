@@ -209,6 +209,16 @@ fn a_run_that_completes_whatever_the_check_says() {
 }
 
 #[test]
+fn a_client_whose_word_is_enough() {
+    run_must_be_caught(Flaw::BelievesClients, &["completed_means_checked"]);
+}
+
+#[test]
+fn a_completion_without_a_receipt() {
+    run_must_be_caught(Flaw::SkipsReceipt, &["a_receipt_comes_first"]);
+}
+
+#[test]
 fn a_rollback_that_saves_nothing() {
     run_must_be_caught(Flaw::NoRescue, &["nothing_vanishes"]);
 }

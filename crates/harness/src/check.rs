@@ -7,7 +7,7 @@ use std::{
 };
 
 use harness_core::{
-    CommitId,
+    CommitId, Task,
     check::{Exit, Found, Verdict},
     receipt::CheckRecord,
 };
@@ -43,6 +43,15 @@ pub struct Checked {
 }
 
 impl Check {
+    /// The check of a task.
+    pub fn of(task: &Task, environment: Vec<(String, String)>) -> Self {
+        Self {
+            command: task.check().unwrap_or_default().to_owned(),
+            timeout_seconds: task.validation.timeout_seconds,
+            environment,
+        }
+    }
+
     /// In a folder as it stands.
     pub fn run_in(
         &self,

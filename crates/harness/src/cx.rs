@@ -199,6 +199,12 @@ impl<'a, S, A> Cx<'a, S, A> {
 }
 
 impl<A> Branch<A> {
+    /// A branch outside of any flow, to [drive](Branch::drive) a single machine.
+    pub fn alone(agents: A, hub: Hub) -> Self {
+        let (agents, cancelled) = (Arc::new(agents), hub.cancelled().clone());
+        Self { agents, hub, cancelled, stop: Stop::default(), told: None }
+    }
+
     /// The agents of the definition. Call them with [`execute`](Branch::execute): it gives each call its
     /// events, its inbox and its way to be stopped.
     pub fn agents(&self) -> &A {

@@ -135,7 +135,6 @@ pub mod attachments;
 mod channel;
 pub mod check;
 pub mod clock;
-pub mod completion;
 pub mod conversation;
 mod cx;
 mod define;

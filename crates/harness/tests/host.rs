@@ -160,6 +160,7 @@ fn places(root: &Path) -> Places {
 
 fn surroundings() -> Surroundings {
     Surroundings {
+        claims: None,
         settings: Box::new(|| {
             let protected = Protected::new(&[], OnTouch::Flag).map_err(|e| e.to_string())?;
             let rules = Rules { clean: false, baseline: false, protected };

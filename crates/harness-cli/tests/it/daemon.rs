@@ -99,7 +99,7 @@ fn a_plan_is_handed_over_and_worked_through_its_daemon() {
     env.run(["task", "complete", "--id", "a"])
         .code(1)
         .stderr_contains("Error: Task a: the check failed (exit code 1)")
-        .stderr_contains("Hint: the task is still yours: mend it and complete it again");
+        .stderr_contains("Hint: the task is still yours: fix it and complete it again");
     let claimed = task(&env, "a");
     assert_eq!((&claimed["status"], &claimed["attempts"]), (&json!("running"), &json!(0)));
     env.write("a", "");

@@ -155,7 +155,7 @@ fn what_keeps_a_session_from_starting_is_said_and_nothing_is_touched() {
 fn a_check_that_is_missing_costs_no_attempt_and_keeps_the_work() {
     let env = world();
     add(&env, "touch done", "no-such-checker", &[]);
-    env.run(["run", "--agent", "shell"]).code(1).stderr_contains("the check can not be run here");
+    env.run(["run", "--agent", "shell"]).code(1).stderr_contains("the check cannot be run here");
     assert_eq!(
         (&env.task(0)["status"], &env.task(0)["attempts"]),
         (&"in_progress".into(), &0.into())

@@ -165,12 +165,10 @@ fn a_check_sees_its_task_and_its_tail_is_shown() {
       | HARNESS_STATE_ROOT=[ROOT]
       | HARNESS_TASK_ID=task-001
       | HARNESS_WORKER_ID=w
-    Hint: the task is still yours: mend it and complete it again
+    Hint: the task is still yours: fix it and complete it again
     ");
     env.run(["task", "edit", "task-001", "--validate", "no-such-program --x"]).success();
-    env.run(["task", "complete", "--id", "task-001"])
-        .code(1)
-        .stderr_contains("can not be run here");
+    env.run(["task", "complete", "--id", "task-001"]).code(1).stderr_contains("cannot be run here");
     env.run(["task", "edit", "task-001", "--validate", "sleep 60", "--timeout", "1"]).success();
     env.run(["task", "complete", "--id", "task-001"])
         .code(1)
@@ -181,12 +179,15 @@ fn a_check_sees_its_task_and_its_tail_is_shown() {
 fn the_word_of_a_worker_counts_only_where_there_is_no_check() {
     let env = world();
     env.run(["add", "one"]).success();
-    env.run(["task", "claim"]).success();
     env.write("harness.toml", "require_validation = true\n");
+    env.run(["task", "claim"]).success();
+    env.write("harness.toml", "");
+    // The claim keeps the rules that it was made under.
     env.run(["task", "complete", "--id", "task-001"])
         .code(1)
         .stderr_contains("require_validation is set");
-    env.write("harness.toml", "");
+    env.run(["task", "release", "task-001"]).success();
+    env.run(["task", "claim"]).success();
     env.run(["task", "complete", "--id", "task-001"]).success();
     assert!(
         env.read("harness-progress.txt")

@@ -131,10 +131,15 @@ impl Holder {
     /// somebody who takes or fails the task does.
     fn claimed<'a>(&self, ledger: &'a Ledger) -> Result<&'a Task, Refusal> {
         let task = find(ledger, &self.task)?;
-        let mine = task.status == Status::InProgress
+        if self.holds(task) { Ok(task) } else { Err(self.refused()) }
+    }
+
+    /// Whether the claim of `task`, as it stands, is this holder's.
+    pub fn holds(&self, task: &Task) -> bool {
+        task.id == self.task
+            && task.status == Status::InProgress
             && task.claimed_by.as_ref() == Some(&self.worker)
-            && self.epoch.is_none_or(|e| task.epoch == Some(e));
-        if mine { Ok(task) } else { Err(self.refused()) }
+            && self.epoch.is_none_or(|e| task.epoch == Some(e))
     }
 
     fn refused(&self) -> Refusal {

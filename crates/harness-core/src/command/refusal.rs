@@ -71,6 +71,11 @@ pub enum RefusalKind {
 }
 
 impl Refusal {
+    /// Whether it says that the claim is gone: another has the task, or nobody, or it was removed.
+    pub fn ends_a_claim(&self) -> bool {
+        matches!(self, Self::NotClaimedBy { .. } | Self::NotFound { .. })
+    }
+
     /// By this, exit codes and statuses on the wire are chosen.
     pub fn kind(&self) -> RefusalKind {
         match self {

@@ -88,7 +88,7 @@ fn unknown_fields_and_the_order_of_keys_survive_on_every_level() {
           "completed_at": null,
           "claimed_by": "w",
           "claimed_at": "1970-01-01T00:00:00Z",
-          "lease_expires_at": "1970-01-01T00:10:00Z",
+          "lease_expires_at": "1970-01-01T00:10:01Z",
           "epoch": 1,
           "via": "client"
         },

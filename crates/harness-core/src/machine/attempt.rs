@@ -1,10 +1,9 @@
 //! One attempt at a task: from its claim, or from what a crash left of it, to its one end.
 //!
 //! ```text
-//! (baseline) → work → (touched) → check ─ green → keep → record → Complete
-//!                                        └ red ──→ Intend(rollback) → undo → clean up → Fail
+//! (baseline) → work → judge ─ completed
+//!                           └ not ───→ Intend(rollback) → undo → clean up → Fail
 //! ```
-//! A check that judges a clean checkout needs the commit first: keep → check → record.
 //!
 //! Recovery is not another way: it only says where on this one an attempt is taken up again. What
 //! was intended is finished, whatever comes up meanwhile; a lost claim ends in a rescue of the work
@@ -12,10 +11,11 @@
 
 mod judge;
 
-pub use judge::Rules;
+pub use super::judge::Rules;
 
 use super::{
     Input, Machine, Next, iterate,
+    judge::{self as judging, Judge},
     recovery::{Action, CommitWhen},
 };
 use crate::{
@@ -26,7 +26,7 @@ use crate::{
     run::StopReason,
     task::Intent,
 };
-use judge::{AfterKeep, AfterWarning};
+use judge::AfterWarning;
 
 /// Where an attempt begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub enum Entry {
 }
 
 /// What an attempt asks for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
     /// The agent works, after this checkpoint if there is one.
     Work {
@@ -47,28 +47,8 @@ pub enum Effect {
     },
     /// The task's check is run before any work.
     Baseline,
-    /// The files that differ from the claim are listed.
-    Touched,
-    /// The task's check is run in its work tree.
-    Check,
-    /// The task's check is run in a clean checkout of this commit.
-    CheckCommit {
-        /// What is judged.
-        commit: CommitId,
-    },
-    /// The receipt is made durable.
-    Record {
-        /// What is completed.
-        commit: CommitId,
-        /// What the check said before any work.
-        baseline: Option<Baseline>,
-        /// The protected files that were touched.
-        protected: Vec<String>,
-    },
-    /// The init script is run once more, since the environment lacks the check.
-    Prepare,
-    /// Everything that the agent left is committed.
-    Keep,
+    /// What the judge asks for.
+    Judge(judging::Effect),
     /// What would vanish is saved, then the tree is what it was at the claim.
     Undo,
     /// The task's own cleanup, in the tree that was put back.
@@ -89,26 +69,8 @@ pub enum Ended {
     Worked(iterate::Outcome),
     /// What the check said before any work.
     Based(Verdict),
-    /// From the top of the work tree.
-    Touched(Vec<String>),
-    /// The receipt is durable.
-    Recorded,
-    /// Of `Check` or `CheckCommit`.
-    Checked {
-        /// Whether it says anything about the work at all.
-        verdict: Verdict,
-        /// Of its output, what is not blank: the reason, for the log.
-        last_line: Option<String>,
-    },
-    /// Whether it helped is for the next check to say.
-    Prepared,
-    /// Where HEAD is now.
-    Kept(CommitId),
-    /// The commits that are there can not be the work of this attempt.
-    NotKept {
-        /// For the error log of the task.
-        why: String,
-    },
+    /// What came of what the judge asked for.
+    Judged(judging::Ended),
     /// The work of the attempt is taken back.
     Undone {
         /// The commit that the branch was reset to, for the log; `None` if it was not reset.
@@ -143,7 +105,7 @@ pub enum Outcome {
     /// The check passed, and that is recorded.
     Completed {
         /// With all of the work.
-        commit: CommitId,
+        commit: Option<CommitId>,
     },
     /// It was undone as far as that was possible, and that is recorded.
     Failed {
@@ -175,14 +137,9 @@ pub enum Why {
 enum State {
     Begun(Entry),
     Baselining,
-    Touching,
     Warning { then: AfterWarning },
-    Recording { commit: CommitId },
     Working,
-    Checking,
-    Preparing,
-    Keeping { then: AfterKeep },
-    Completing { commit: CommitId },
+    Judging,
     Intending,
     Undoing,
     CleaningUp,
@@ -203,18 +160,16 @@ pub struct Attempt {
     interrupts: u32,
     /// The claim is somebody else's.
     lost: bool,
-    prepared: bool,
     /// The agent said that it can not do it, and why.
     gave_up: Option<(Category, String)>,
     attempts: Attempts,
     base: Option<CommitId>,
-    rules: Rules,
-    /// The commit comes before the check.
-    keep_first: bool,
-    kept: Option<CommitId>,
+    /// The check is run before any work too.
+    baseline_first: bool,
     baseline: Option<Baseline>,
-    /// The protected files among those that differ from the claim, once that was looked at.
-    touched: Option<Vec<String>>,
+    judging: Judge,
+    /// Of the last step.
+    now: Timestamp,
 }
 
 type Step = Next<Effect, Outcome>;
@@ -222,6 +177,7 @@ type Step = Next<Effect, Outcome>;
 impl Attempt {
     /// `task` as it was claimed or found.
     pub fn new(task: Task, holder: Holder, lease_seconds: u64, entry: Entry) -> Self {
+        let (judged, by) = (task.clone(), holder.clone());
         Self {
             task,
             holder,
@@ -230,15 +186,13 @@ impl Attempt {
             aside: false,
             interrupts: 0,
             lost: false,
-            prepared: false,
             gave_up: None,
             attempts: Attempts::One,
             base: None,
-            rules: Rules::default(),
-            keep_first: false,
-            kept: None,
+            baseline_first: false,
             baseline: None,
-            touched: None,
+            judging: Judge::of_attempt(judged, by, lease_seconds, Rules::default()),
+            now: Timestamp::default(),
         }
     }
 
@@ -247,7 +201,7 @@ impl Attempt {
             return self.start(State::Undoing, Effect::Undo);
         }
         match entry {
-            Entry::Fresh if self.rules.baseline && self.task.attempts == 0 => {
+            Entry::Fresh if self.baseline_first && self.task.attempts == 0 => {
                 self.start(State::Baselining, Effect::Baseline)
             }
             Entry::Fresh => self.work(),
@@ -257,7 +211,7 @@ impl Attempt {
                     self.start(State::Working, Effect::Work { after_step: Some(step) })
                 }
                 (None, Action::Judge { commit: CommitWhen::BeforeCheck }) => {
-                    self.keep_first = true;
+                    self.judging.keep_first();
                     self.judge()
                 }
                 (None, Action::Judge { .. } | Action::FailNoProgress | Action::FailWorkLost) => {
@@ -348,23 +302,13 @@ impl Attempt {
         if self.interrupts > 0 {
             match state {
                 State::Working | State::Baselining => return self.leave(Why::Interrupted),
-                State::Checking | State::Preparing | State::Touching => {
-                    return Next::Done(Outcome::Left(Why::Interrupted));
-                }
                 _ => {}
             }
         }
         match (state, ended) {
             (State::Baselining, Ended::Based(verdict)) => self.based(&verdict),
             (State::Working, Ended::Worked(end)) => self.worked(end),
-            (State::Touching, Ended::Touched(files)) => self.touched(&files),
-            (State::Recording { commit }, Ended::Recorded) => self.complete(commit),
-            (State::Checking, Ended::Checked { verdict, last_line }) => {
-                self.checked(verdict, last_line)
-            }
-            (State::Preparing, Ended::Prepared) => self.check(),
-            (State::Keeping { then }, Ended::Kept(commit)) => self.kept(then, commit),
-            (State::Keeping { .. }, Ended::NotKept { why }) => self.intend(Category::TaskExec, why),
+            (State::Judging, Ended::Judged(ended)) => self.through(Input::Ended(ended)),
             (State::Undoing, Ended::Undone { base, put_back, remark }) => {
                 self.undone(base, &put_back, remark)
             }
@@ -398,10 +342,8 @@ impl Attempt {
         }
         match (self.state.clone(), reply) {
             (State::Warning { then: AfterWarning::Work }, _) => self.work(),
-            (State::Warning { then: AfterWarning::Judge }, _) => self.judge(),
             (State::Warning { then: AfterWarning::CleanUp }, _) => self.clean_up(),
             (State::Warning { then: AfterWarning::Fail }, _) => self.fail(),
-            (State::Completing { commit }, _) => Next::Done(Outcome::Completed { commit }),
             (State::Intending, _) => self.start(State::Undoing, Effect::Undo),
             (State::Failing, Reply::Failed { retryable, .. }) => {
                 Next::Done(Outcome::Failed { retryable: *retryable })
@@ -411,20 +353,24 @@ impl Attempt {
         }
     }
 
-    fn refused(&mut self, refusal: Refusal) -> Step {
-        let lost = matches!(refusal, Refusal::NotClaimedBy { .. } | Refusal::NotFound { .. });
+    fn refused(&mut self, refusal: &Refusal) -> Step {
+        let lost = refusal.ends_a_claim();
         if std::mem::take(&mut self.aside) {
             self.lost |= lost;
             // A checkpoint that made no sense is no reason to stop.
             return if lost { Next::Cancel(StoppedBy::Fenced) } else { Next::Wait };
         }
-        match (&self.state, refusal) {
-            _ if lost => self.rescue(),
+        self.refused_for_good(refusal)
+    }
+
+    fn refused_for_good(&mut self, refusal: &Refusal) -> Step {
+        match refusal {
+            refusal if refusal.ends_a_claim() => self.rescue(),
             // Somebody gave the task another check while this one ran.
-            (State::Completing { .. }, Refusal::CheckChanged { .. }) => {
+            Refusal::CheckChanged { .. } => {
                 Next::Done(Outcome::Left(Why::Config("its check was changed while it ran".into())))
             }
-            (_, refusal) => Next::Done(Outcome::Left(Why::Config(refusal.to_string()))),
+            refusal => Next::Done(Outcome::Left(Why::Config(refusal.to_string()))),
         }
     }
 
@@ -432,9 +378,8 @@ impl Attempt {
         self.interrupts += 1;
         match self.state {
             _ if self.interrupts > 1 => Next::Done(Outcome::Left(Why::Interrupted)),
-            State::Working | State::Baselining | State::Checking | State::Preparing => {
-                Next::Cancel(StoppedBy::User)
-            }
+            State::Judging => self.through(Input::Interrupt),
+            State::Working | State::Baselining => Next::Cancel(StoppedBy::User),
             // What git is in the middle of takes a moment and is finished.
             _ => Next::Wait,
         }
@@ -478,15 +423,21 @@ impl Machine for Attempt {
     type Ended = Ended;
     type Outcome = Outcome;
 
-    fn step(&mut self, _: Timestamp, input: Input<Ended>) -> Step {
+    fn step(&mut self, now: Timestamp, input: Input<Ended>) -> Step {
+        self.now = now;
+        let judging = self.state == State::Judging;
         match input {
             Input::Begin => match self.state.clone() {
                 State::Begun(entry) => self.begin(&entry),
                 state => unreachable!("an attempt begins once, not in {state:?}"),
             },
             Input::Ended(ended) => self.ended(ended),
+            Input::Committed(reply) if judging => self.through(Input::Committed(reply)),
+            Input::Refused(refusal) if judging => self.through(Input::Refused(refusal)),
+            Input::Tick if judging => self.through(Input::Tick),
+            Input::Told(_) if judging => Next::Wait,
             Input::Committed(reply) => self.committed(&reply),
-            Input::Refused(refusal) => self.refused(refusal),
+            Input::Refused(refusal) => self.refused(&refusal),
             // Once the claim is known to be lost there is nothing to renew.
             Input::Tick if self.lost => Next::Wait,
             Input::Tick => self.renew(),

@@ -143,12 +143,10 @@ impl Gate {
 
     fn ended(&mut self, ended: Ended) -> Step {
         match ended {
-            Ended::Checked { verdict, output } => match verdict {
-                Verdict::Passed => self.approve(),
-                Verdict::Red { why } => self.close(why, output),
-                Verdict::TimedOut => self.close("it took too long".into(), output),
-                Verdict::Missing => self.close("it can not be run here".into(), output),
-                Verdict::Cancelled => Next::Done(Outcome::Interrupted),
+            Ended::Checked { verdict: Verdict::Cancelled, .. } => Next::Done(Outcome::Interrupted),
+            Ended::Checked { verdict, output } => match verdict.complaint() {
+                None => self.approve(),
+                Some(why) => self.close(why, output),
             },
             Ended::Answered { approved: true, by, .. } => {
                 self.by = by;

@@ -7,6 +7,7 @@
 pub mod attempt;
 pub mod gate;
 pub mod iterate;
+pub mod judge;
 pub mod recovery;
 pub mod work;
 

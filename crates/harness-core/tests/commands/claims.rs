@@ -18,7 +18,7 @@ fn claim_takes_the_next_and_records_it() {
             "a.epoch: 5 -> 6",
             r#"a.claimed_by: - -> "w""#,
             r#"a.claimed_at: - -> "2025-07-01T10:00:00Z""#,
-            r#"a.lease_expires_at: - -> "2025-07-01T10:01:30Z""#,
+            r#"a.lease_expires_at: - -> "2025-07-01T10:01:31Z""#,
             r#"a.via: - -> "client""#,
         ],
     );
@@ -76,7 +76,7 @@ fn whoever_asks_again_gets_what_it_has() {
         Command::Claim(client("w")),
         &[
             "claimed a epoch=4 is_retry",
-            r#"a.lease_expires_at: "2025-07-01T09:10:00Z" -> "2025-07-01T10:10:00Z""#,
+            r#"a.lease_expires_at: "2025-07-01T09:10:00Z" -> "2025-07-01T10:10:01Z""#,
         ],
     );
     at_now(&claimed(CLIENT), Command::Claim(session("w")), &["refused: Worker w already holds a"]);
@@ -98,7 +98,7 @@ fn a_lease_that_ran_out_is_recorded_before_the_next_claim() {
             r#"a.error_log: [] -> ["[SESSION_TIMEOUT] Lease expired (claimed_by=w)"]"#,
             r#"a.claimed_by: "w" -> "v""#,
             r#"a.claimed_at: "2025-07-01T09:00:00Z" -> "2025-07-01T10:00:00Z""#,
-            r#"a.lease_expires_at: "2025-07-01T09:10:00Z" -> "2025-07-01T10:10:00Z""#,
+            r#"a.lease_expires_at: "2025-07-01T09:10:00Z" -> "2025-07-01T10:10:01Z""#,
             "a.epoch: 4 -> 5",
         ],
     );

@@ -43,8 +43,8 @@ fn checkpoints_and_renewals_are_the_holders() {
         &claimed(&format!("{CLIENT},\"timeout_seconds\":30")),
         renew(holder("a", "w")),
         &[
-            "lease a 2025-07-01T10:00:30Z",
-            r#"a.lease_expires_at: "2025-07-01T09:10:00Z" -> "2025-07-01T10:00:30Z""#,
+            "lease a 2025-07-01T10:00:31Z",
+            r#"a.lease_expires_at: "2025-07-01T09:10:00Z" -> "2025-07-01T10:00:31Z""#,
         ],
     );
     at_now(

@@ -79,7 +79,8 @@ impl Repository {
     }
 
     pub fn open(&self, filters: Filters) -> GitWorkspace {
-        GitWorkspace::discover(&self.root, &self.root, filters).unwrap()
+        let git = GitWorkspace::discover(&self.root, &self.root, filters).unwrap();
+        git.recording_in(self.beside("claims"))
     }
 
     fn tree(&self, treeish: &str) -> BTreeMap<String, String> {
@@ -192,5 +193,24 @@ impl Fixture for Repository {
 
     fn staged(&self) -> Vec<String> {
         self.git(["ls-files"]).lines().map(str::to_owned).collect()
+    }
+
+    fn configure(&self, key: &str, value: &str) {
+        self.git(["config", key, value]);
+    }
+
+    fn setting(&self, key: &str) -> Option<String> {
+        let found = self.command(&self.root).args(["config", "--get", key]).output().unwrap();
+        let text = String::from_utf8_lossy(&found.stdout).trim_end().to_owned();
+        found.status.success().then_some(text)
+    }
+
+    fn exclude(&self, rules: &str) {
+        fs::create_dir_all(self.root.join(".git/info")).unwrap();
+        fs::write(self.root.join(".git/info/exclude"), rules).unwrap();
+    }
+
+    fn assume_unchanged(&self, path: &str) {
+        self.git(["update-index", "--assume-unchanged", "--", path]);
     }
 }

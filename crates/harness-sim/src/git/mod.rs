@@ -6,6 +6,7 @@
 mod candidate;
 mod model;
 mod rescue;
+mod settings;
 mod undo;
 mod user;
 
@@ -17,12 +18,12 @@ use std::{
 };
 
 use harness::workspace::{
-    Base, Candidate, Checkout, Evidence, OwnFiles, Rescue, RolledBack, Settled, Status, Undone,
-    Workspace, WorkspaceError,
+    Base, Candidate, Checkout, Evidence, OwnFiles, Rescue, RolledBack, SettingChange, Settled,
+    Status, Undone, Workspace, WorkspaceError,
 };
-use harness_core::{CommitId, TaskId, Timestamp, TreeId};
+use harness_core::{CommitId, Epoch, TaskId, Timestamp, TreeId};
 
-pub use model::{Files, Head, Model, SimCommit};
+pub use model::{Files, Head, Model, Settings, SimCommit};
 
 /// Called before every change with the name of the step; an error stops the process there.
 pub type Hook = Arc<dyn Fn(&'static str) -> io::Result<()> + Send + Sync>;
@@ -205,7 +206,10 @@ impl Workspace for SimGit {
     fn base(&self, task: &TaskId) -> Result<Base, WorkspaceError> {
         let (commit, branch, files) = {
             let model = self.model();
-            (model.head_commit()?, model.branch(), model.untracked(&self.own))
+            let mut files = model.untracked(&self.own);
+            let flagged = model.settings.assumed.iter().filter(|p| !self.own.own(p.as_bytes()));
+            files.extend(flagged.filter_map(|p| Some((p.clone(), model.work.get(p)?.clone()))));
+            (model.head_commit()?, model.branch(), files)
         };
         let untracked = if files.is_empty() {
             self.forget(task)?;
@@ -245,7 +249,7 @@ impl Workspace for SimGit {
         let stashes = model.stashes.iter().filter(|(when, _)| *when >= claimed_at);
         let uncommitted = new || !model.changed(&self.own).is_empty();
         let moved = head != base.commit || model.branch() != base.branch;
-        let all_there = recorded.iter().all(|(path, bytes)| untracked.get(path) == Some(bytes));
+        let all_there = recorded.iter().all(|(path, bytes)| model.work.get(path) == Some(bytes));
         Ok(Evidence {
             uncommitted,
             untouched: !uncommitted && !moved && all_there,
@@ -272,6 +276,40 @@ impl Workspace for SimGit {
             .chain(new.map(|(path, _)| path))
             .collect();
         Ok(touched.into_iter().collect())
+    }
+
+    fn differing(
+        &self,
+        base: &Base,
+        protected: &dyn Fn(&str) -> bool,
+    ) -> Result<Vec<String>, WorkspaceError> {
+        self.right_place(base)?;
+        let recorded = self.recorded(base);
+        let model = self.model();
+        let expected = model.files_of(&base.commit);
+        let expected =
+            expected.iter().filter(|(path, _)| protected(path) && !self.own.own(path.as_bytes()));
+        let differs = expected.filter(|(path, bytes)| {
+            model.work.get(*path) != Some(recorded.get(*path).unwrap_or(bytes))
+        });
+        Ok(differs.map(|(path, _)| path.clone()).collect())
+    }
+
+    fn record_settings(&self, task: &TaskId, epoch: Epoch) -> Result<(), WorkspaceError> {
+        self.remember_settings(task, epoch)
+    }
+
+    fn restore_settings(
+        &self,
+        task: &TaskId,
+        epoch: Epoch,
+    ) -> Result<Vec<SettingChange>, WorkspaceError> {
+        self.set_settings_back(task, epoch)
+    }
+
+    fn forget_settings(&self, task: &TaskId, epoch: Epoch) -> Result<(), WorkspaceError> {
+        let key = settings::key(task, epoch);
+        self.op("forget settings", |model| drop(model.recorded.remove(&key)))
     }
 
     fn tree_of(&self, commit: &CommitId) -> Result<TreeId, WorkspaceError> {
@@ -345,6 +383,7 @@ impl Workspace for SimGit {
         self.right_place(base)?;
         let Some(target) = self.plan(task, base)? else { return Ok(RolledBack::default()) };
         let stays = target.tip.as_ref().filter(|_| target.foreign);
+        let flagged = self.flagged_as_recorded(base);
         let mut rescue = self.save(task, attempt, base, stays)?;
         self.return_to_claimed_branch(base)?;
         if target.tip.as_ref().is_some_and(|tip| *tip != target.commit) {
@@ -354,7 +393,7 @@ impl Workspace for SimGit {
         let recorded = self.recorded(base);
         let mut put_back = Vec::new();
         for (path, bytes) in &recorded {
-            if self.set_file("put back", path, Some(bytes))? {
+            if self.set_file("put back", path, Some(bytes))? && !flagged.contains(path) {
                 put_back.push(path.clone());
             }
         }

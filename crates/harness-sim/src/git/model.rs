@@ -40,7 +40,21 @@ pub struct Model {
     pub rescues: BTreeMap<String, CommitId>,
     pub bases: BTreeMap<String, TreeId>,
     pub stashes: Vec<(Timestamp, String)>,
+    /// What git does not look at, and how it is set.
+    pub settings: Settings,
+    /// Settings as they were at a claim; they lie outside of the repository.
+    pub recorded: BTreeMap<String, Settings>,
     ticks: i64,
+}
+
+/// What a repository is told beside its files.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Settings {
+    pub config: BTreeMap<String, String>,
+    /// `info/exclude`: rules as in `.gitignore`.
+    pub exclude: String,
+    /// Paths with the flag `assume-unchanged`.
+    pub assumed: BTreeSet<String>,
 }
 
 impl Default for Model {
@@ -55,6 +69,8 @@ impl Default for Model {
             rescues: BTreeMap::new(),
             bases: BTreeMap::new(),
             stashes: Vec::new(),
+            settings: Settings::default(),
+            recorded: BTreeMap::new(),
             ticks: 1_700_000_000,
         }
     }
@@ -137,15 +153,14 @@ impl Model {
 
     pub fn ignored(&self, path: &str) -> bool {
         let rules = self.work.get(".gitignore").map(|text| String::from_utf8_lossy(text));
-        rules.is_some_and(|rules| {
-            rules.lines().filter(|rule| !rule.is_empty()).any(|rule| {
-                match (rule.strip_prefix('*'), rule.strip_suffix('/')) {
-                    (Some(suffix), _) => path.ends_with(suffix),
-                    (None, Some(_)) => path.starts_with(rule),
-                    (None, None) => path.rsplit('/').next() == Some(rule),
-                }
-            })
-        })
+        let rules = rules.iter().flat_map(|rules| rules.lines());
+        rules.chain(self.settings.exclude.lines()).filter(|rule| !rule.is_empty()).any(
+            |rule| match (rule.strip_prefix('*'), rule.strip_suffix('/')) {
+                (Some(suffix), _) => path.ends_with(suffix),
+                (None, Some(_)) => path.starts_with(rule),
+                (None, None) => path.rsplit('/').next() == Some(rule),
+            },
+        )
     }
 
     /// Untracked, not ignored, not ours.
@@ -162,7 +177,8 @@ impl Model {
         let paths: BTreeSet<_> = head.keys().chain(self.index.keys()).collect();
         let changed = paths.into_iter().filter(|path| {
             let (in_head, staged) = (head.get(*path), self.index.get(*path));
-            let differs = in_head != staged || (staged.is_some() && staged != self.work.get(*path));
+            let seen = staged.is_some() && !self.settings.assumed.contains(*path);
+            let differs = in_head != staged || (seen && staged != self.work.get(*path));
             differs && !own.own(path.as_bytes())
         });
         changed.cloned().collect()
@@ -173,7 +189,9 @@ impl Model {
         let mut files = self.untracked(own);
         let tracked = self.index.keys().filter(|path| !own.own(path.as_bytes()));
         for path in tracked {
-            if let Some(bytes) = self.work.get(path) {
+            let assumed = self.settings.assumed.contains(path);
+            let place = if assumed { &self.index } else { &self.work };
+            if let Some(bytes) = place.get(path) {
                 files.insert(path.clone(), bytes.clone());
             }
         }

@@ -106,4 +106,23 @@ impl SimGit {
         since.sort_by_key(|commit| std::cmp::Reverse(commit.when));
         since.into_iter().map(|commit| commit.message.clone()).collect()
     }
+
+    /// `git config KEY VALUE`.
+    pub fn configure(&self, key: &str, value: &str) {
+        self.model().settings.config.insert(key.to_owned(), value.to_owned());
+    }
+
+    pub fn setting(&self, key: &str) -> Option<String> {
+        self.model().settings.config.get(key).cloned()
+    }
+
+    /// Replaces the rules of `info/exclude`.
+    pub fn exclude(&self, rules: &str) {
+        rules.clone_into(&mut self.model().settings.exclude);
+    }
+
+    /// `git update-index --assume-unchanged`.
+    pub fn assume_unchanged(&self, path: &str) {
+        self.model().settings.assumed.insert(path.to_owned());
+    }
 }

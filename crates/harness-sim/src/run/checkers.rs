@@ -4,7 +4,7 @@ use harness::store::disk::File;
 use harness_core::{
     Ledger, Task, TaskId,
     log::{Kind, LogLine},
-    task::{Intent, Status},
+    task::{Intent, Status, Via},
 };
 
 use super::{
@@ -19,9 +19,15 @@ use crate::{
 type Verdict = Result<(), String>;
 type OfChange = fn(&State, &Task, &Task, Option<&Seen>) -> Verdict;
 
-const CHANGES: [(&str, OfChange); 6] = [
+/// Of every worker.
+const OF_ALL: [(&str, OfChange); 3] = [
     ("attempts_count_ends", attempts_count_ends),
     ("completed_means_checked", completed_means_checked),
+    ("a_receipt_comes_first", a_receipt_comes_first),
+];
+
+/// Of runs, which also look after the tree.
+const OF_RUNS: [(&str, OfChange); 4] = [
     ("the_first_cause_is_recorded", the_first_cause_is_recorded),
     ("rolled_back_means_as_before", rolled_back_means_as_before),
     ("released_means_untouched", released_means_untouched),
@@ -42,7 +48,8 @@ pub(super) fn changed(state: &mut State, before: &Task, after: &Task) -> Result<
         seen.intent.get_or_insert_with(|| format!("[{category}] {message}"));
     }
     let seen = state.attempts.get(&after.id).filter(|seen| seen.epoch == after.epoch);
-    for (checker, check) in CHANGES {
+    let of_runs = if before.claimed_via() == Via::Run { &OF_RUNS[..] } else { &[] };
+    for (checker, check) in OF_ALL.iter().chain(of_runs) {
         check(state, before, after, seen)
             .map_err(|what| Violation { checker, what: format!("{}: {what}", after.id) })?;
     }
@@ -98,6 +105,15 @@ fn completed_means_checked(state: &State, b: &Task, a: &Task, seen: Option<&Seen
         return Err("the tree is not left on the claimed branch, clean".into());
     }
     Ok(())
+}
+
+/// A crash between the two leaves a receipt without a completion, never the other way round.
+fn a_receipt_comes_first(state: &State, b: &Task, a: &Task, _: Option<&Seen>) -> Verdict {
+    let completed = a.status == Status::Completed && b.status != Status::Completed;
+    if !completed || state.receipts.contains(&(a.id.clone(), a.epoch.unwrap_or_default())) {
+        return Ok(());
+    }
+    Err("completed without a receipt".into())
 }
 
 fn the_first_cause_is_recorded(_: &State, b: &Task, a: &Task, seen: Option<&Seen>) -> Verdict {

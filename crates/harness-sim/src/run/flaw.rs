@@ -6,8 +6,8 @@ use harness::{
     clock::Clock as _,
     store::{MemoryRuns, RunStoreError, Runs},
     workspace::{
-        Base, Candidate, Checkout, Evidence, Rescue, RolledBack, Settled, Status, Workspace,
-        WorkspaceError,
+        Base, Candidate, Checkout, Evidence, Rescue, RolledBack, SettingChange, Settled, Status,
+        Workspace, WorkspaceError,
     },
 };
 use harness_core::{
@@ -26,6 +26,10 @@ pub enum Flaw {
     None,
     /// What a check says is not looked at.
     EveryCheckPasses,
+    /// What a check says about the work of a client is not looked at.
+    BelievesClients,
+    /// A completion is recorded without its receipt.
+    SkipsReceipt,
     /// A rollback saves nothing.
     NoRescue,
     /// A rollback does not put the user's untracked files back.
@@ -162,6 +166,33 @@ pub(super) struct FlawedGit {
 impl Workspace for FlawedGit {
     fn touched(&self, base: &Base) -> Result<Vec<String>, WorkspaceError> {
         self.git.touched(base)
+    }
+
+    fn differing(
+        &self,
+        base: &Base,
+        protected: &dyn Fn(&str) -> bool,
+    ) -> Result<Vec<String>, WorkspaceError> {
+        self.git.differing(base, protected)
+    }
+
+    fn record_settings(&self, task: &TaskId, epoch: Epoch) -> Result<(), WorkspaceError> {
+        self.stage.in_turn();
+        self.git.record_settings(task, epoch)
+    }
+
+    fn restore_settings(
+        &self,
+        task: &TaskId,
+        epoch: Epoch,
+    ) -> Result<Vec<SettingChange>, WorkspaceError> {
+        self.stage.in_turn();
+        self.git.restore_settings(task, epoch)
+    }
+
+    fn forget_settings(&self, task: &TaskId, epoch: Epoch) -> Result<(), WorkspaceError> {
+        self.stage.in_turn();
+        self.git.forget_settings(task, epoch)
     }
 
     fn tree_of(&self, commit: &CommitId) -> Result<TreeId, WorkspaceError> {

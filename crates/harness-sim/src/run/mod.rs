@@ -10,6 +10,7 @@ mod agent;
 mod books;
 mod character;
 pub mod checkers;
+mod client;
 mod commit;
 mod fate;
 mod flaw;

@@ -6,7 +6,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 use harness::{
     Committing, Cx, Harness, Hub, Ports,
     flows::{
-        Judging, Looping, Team, Tools,
+        Judging, Looping, Record, Team, Tools,
         ralph::{Errand, ralph},
         work::work,
     },
@@ -114,13 +114,7 @@ impl Process<'_> {
 
 /// Runs until it is over, or until the process is dead.
 fn live(stage: &Stage, root: &Path, hub: Hub, owner: &Owner, life: Life) -> harness::Result<Lived> {
-    let (parks, wakes) = (stage.clone(), stage.clone());
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .on_thread_park(move || parks.set_parked(true))
-        .on_thread_unpark(move || wakes.set_parked(false))
-        .build()?;
+    let runtime = runtime(stage)?;
     let (tools, clock) = (tools(stage, root, owner), Arc::clone(&stage.state().clock));
     let desk = tools.desk.clone();
     let flow = Harness::define("run").agents(team(stage)).state(|(): &()| ()).run(
@@ -146,6 +140,31 @@ fn live(stage: &Stage, root: &Path, hub: Hub, owner: &Owner, life: Life) -> harn
             done = flow.create_in(hub, ()).run() => done.map(|done| done.result),
             error = beside(stage, &desk) => Err(error),
         }
+    })
+}
+
+/// A runtime whose time is not ours.
+pub(super) fn runtime(stage: &Stage) -> std::io::Result<tokio::runtime::Runtime> {
+    let (parks, wakes) = (stage.clone(), stage.clone());
+    tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .on_thread_park(move || parks.set_parked(true))
+        .on_thread_unpark(move || wakes.set_parked(false))
+        .build()
+}
+
+/// Receipts are files of their own, beside the disk that is simulated: they are there at once.
+pub(super) fn recorder(stage: &Stage) -> Arc<Record> {
+    let stage = stage.clone();
+    Arc::new(move |receipt| {
+        stage.in_turn();
+        let mut state = stage.state();
+        state.moment(Moment::Effect)?;
+        if state.flaw != Flaw::SkipsReceipt {
+            state.receipts.insert((receipt.task.clone(), receipt.epoch));
+        }
+        Ok(())
     })
 }
 
@@ -263,11 +282,10 @@ fn tools(stage: &Stage, root: &Path, owner: &Owner) -> Tools {
         desk: Desk::default(),
         committer: Some("User".to_owned()),
         socket: None,
-        // Receipts are files of their own, beside the disk that is simulated.
         judging: Judging {
             rules: Rules::default(),
             agent: Some("simulated".to_owned()),
-            record: Arc::new(|_| Ok(())),
+            record: recorder(stage),
         },
         looping: looping(stage, owner),
     }

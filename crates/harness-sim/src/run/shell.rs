@@ -68,7 +68,12 @@ fn check(state: &mut State, task: &str) -> Exit {
     if tree.contains_key(TAR_PIT) {
         return Exit::TimedOut;
     }
-    if !is_done(&tree, &task) && state.flaw != Flaw::EveryCheckPasses {
+    let believed = match state.flaw {
+        Flaw::EveryCheckPasses => true,
+        Flaw::BelievesClients => state.judges_client,
+        _ => false,
+    };
+    if !is_done(&tree, &task) && !believed {
         return Exit::Code(1);
     }
     state.story.tell(|| format!("      the check of {task} passes"));

@@ -1,7 +1,7 @@
 //! What all ports of one world share: what is going to happen to the process, and what happened.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     io,
     path::{Path, PathBuf},
     sync::{
@@ -130,6 +130,10 @@ pub(super) struct State {
     /// As last seen.
     pub(super) ledger: Ledger,
     pub(super) attempts: BTreeMap<TaskId, Seen>,
+    /// What the receipts that were written are about.
+    pub(super) receipts: BTreeSet<(TaskId, Epoch)>,
+    /// The process judges the work of a client.
+    pub(super) judges_client: bool,
     pub(super) violation: Option<Violation>,
     /// Of all agents of this process.
     pub(super) character: Character,
@@ -181,6 +185,8 @@ impl Stage {
             flaw,
             ledger,
             attempts: BTreeMap::new(),
+            receipts: BTreeSet::new(),
+            judges_client: false,
             violation: None,
             character: Character::default(),
             wants: Vec::new(),

@@ -8,12 +8,14 @@ use harness_core::{
     command::{Add, Anew, Edit},
     format,
     machine::work::Stopped,
+    task::Status,
 };
 
 use super::{
     Flaw,
     character::Character,
     checkers,
+    client::Client,
     fate::{limits, prices, raised},
     process::{Life, Lived, Process, row, session},
     stage::Stage,
@@ -73,6 +75,10 @@ impl RunWorld {
         self.make_marker()?;
         for number in 0..self.disturbed + QUIET {
             let quiet = number >= self.disturbed;
+            let works = !quiet && self.stage.state().random.percent(35);
+            if works && self.nobody_works() {
+                Client { stage: &self.stage, root: self.root.path() }.work()?;
+            }
             let stopped = self.process(number, quiet)?;
             self.check_bounds()?;
             match stopped {
@@ -86,6 +92,11 @@ impl RunWorld {
         }
         let what = "the processes are used up".into();
         Violation::of("ends_with_nothing_to_do", what)
+    }
+
+    /// What a killed run left is for the next one to recover.
+    fn nobody_works(&self) -> bool {
+        self.stage.state().ledger.tasks().all(|task| task.status != Status::InProgress)
     }
 
     fn process(&mut self, number: usize, quiet: bool) -> Result<Option<Stopped>, Violation> {

@@ -74,4 +74,16 @@ impl Fixture for Simulated {
     fn staged(&self) -> Vec<String> {
         self.0.staged_files().into_keys().collect()
     }
+    fn configure(&self, key: &str, value: &str) {
+        self.0.configure(key, value);
+    }
+    fn setting(&self, key: &str) -> Option<String> {
+        self.0.setting(key)
+    }
+    fn exclude(&self, rules: &str) {
+        self.0.exclude(rules);
+    }
+    fn assume_unchanged(&self, path: &str) {
+        self.0.assume_unchanged(path);
+    }
 }

@@ -66,45 +66,14 @@ impl Doing {
                 Ok(Ended::Worked(Box::pin(ralph(&branch, tools, errand)).await?))
             }
             Effect::Baseline => judge.baseline(&branch).await,
-            Effect::Touched => judge.touched().await,
-            Effect::Check => judge.check(&branch, None).await,
-            Effect::CheckCommit { commit } => judge.check(&branch, Some(commit)).await,
-            Effect::Record { commit, baseline, protected } => {
-                judge.record(commit, baseline, protected).await
-            }
-            Effect::Prepare => {
-                // Whether it helped is what the check says next.
-                tools.prepare(&branch).await?;
-                Ok(Ended::Prepared)
-            }
+            Effect::Judge(effect) => Ok(Ended::Judged(judge.perform(&branch, effect).await?)),
             Effect::Cleanup { command } => {
                 let ran = tools.clean_up(&branch, &command, task, holder).await?;
-                Ok(Ended::CleanedUp(match Verdict::of(Found::Yes, ran.exit) {
-                    Verdict::Passed => None,
-                    Verdict::Red { why } => Some(why),
-                    Verdict::TimedOut => Some("it took too long".into()),
-                    Verdict::Missing => Some("there is no such command".into()),
-                    Verdict::Cancelled => Some("it was stopped".into()),
-                }))
+                Ok(Ended::CleanedUp(Verdict::of(Found::Yes, ran.exit).complaint()))
             }
-            Effect::Keep => self.keep().await,
             Effect::Undo => self.undo().await,
             Effect::Look => self.look().await,
             Effect::Rescue => self.rescue().await,
-        }
-    }
-
-    async fn keep(&self) -> Result<Ended> {
-        let Some(base) = self.tools.base(&self.task) else {
-            return Ok(Ended::NotKept { why: "The claim recorded no base commit".into() });
-        };
-        let message = format!("{}: {}", self.task.id, self.task.title);
-        match self.tools.git(move |git| git.commit(&base, &message)).await? {
-            Ok(commit) => Ok(Ended::Kept(commit)),
-            Err(why @ (WorkspaceError::NotDescendant { .. } | WorkspaceError::Unsafe { .. })) => {
-                Ok(Ended::NotKept { why: why.to_string() })
-            }
-            Err(other) => Err(other.into()),
         }
     }
 

@@ -13,7 +13,7 @@ use harness::{
     },
 };
 
-use super::Tools;
+use super::{Tools, tools::until_cancelled};
 
 /// Where the ledger does not say how long a gate may take.
 const GATE_SECONDS: u64 = 600;
@@ -52,7 +52,7 @@ async fn check<A>(
     let timeout_seconds = timeout_seconds.min(tools.seconds_until(until));
     let check = Check { command: gate.command, timeout_seconds, environment };
     let shared = tools.clone();
-    let checked = tools.until_cancelled(branch, move |cancel| {
+    let checked = until_cancelled(branch, move |cancel| {
         Ok(check.run_in(&*shared.shell, shared.workspace.top_level(), cancel)?)
     });
     let checked = checked.await?;

@@ -1,23 +1,31 @@
-//! Performs what an attempt is judged by: checks, what it touched, the receipt.
+//! Performs what work is judged by: checks, what it touched, the receipt. A run, the daemon and a
+//! client without a host share it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use harness::{
     Branch, Error, Result,
     check::{Check, Checked},
     core::{
-        CommitId, Holder, Receipt, Task,
-        check::{Baseline, Verdict},
-        machine::attempt::{Ended, Rules},
-        receipt::{self, CheckRecord},
+        CommitId, Holder, Receipt, Task, TreeId,
+        check::Verdict,
+        flag,
+        machine::{
+            attempt,
+            judge::{Effect, Ended, Rules},
+        },
     },
+    process::Redactor,
+    shell::Shell,
+    workspace::{Base, Workspace, WorkspaceError},
 };
 
-use super::{Tools, failure};
+use super::{Tools, failure, tools::until_cancelled};
 
-/// How much of the last line of a check's output is told.
-const LAST_LINE: usize = 200;
-/// How much of it the next attempt is told.
+/// How much of a failing check the next attempt is told.
 const FAILURE_BYTES: usize = 8 * 1024;
 
 /// Makes a receipt durable, or says why it is not.
@@ -34,116 +42,224 @@ pub struct Judging {
     pub record: Arc<super::Record>,
 }
 
-/// The judge of one attempt. Clones share what the last check said.
+/// Where the judged work is. Blocking.
+pub trait Site: Send + Sync {
+    /// Where the check runs.
+    fn directory(&self) -> &Path;
+    /// `None` without a repository or a commit.
+    fn head(&self) -> Option<CommitId>;
+    /// The repository around the work.
+    fn workspace(&self) -> Result<Arc<dyn Workspace>, WorkspaceError>;
+    /// What the claim started from; `None` where it recorded nothing.
+    fn base(&self, task: &Task) -> Result<Option<Base>, WorkspaceError>;
+    /// The tree of a commit, where there is one.
+    fn tree_of(&self, commit: &CommitId) -> Result<Option<TreeId>, WorkspaceError>;
+}
+
+/// The work tree of a run.
+struct Here(Arc<dyn Workspace>);
+
+impl Site for Here {
+    fn directory(&self) -> &Path {
+        self.0.top_level()
+    }
+
+    fn head(&self) -> Option<CommitId> {
+        self.0.head().ok()
+    }
+
+    fn workspace(&self) -> Result<Arc<dyn Workspace>, WorkspaceError> {
+        Ok(Arc::clone(&self.0))
+    }
+
+    fn base(&self, task: &Task) -> Result<Option<Base>, WorkspaceError> {
+        Ok(Base::of_claim(task, self.0.top_level()))
+    }
+
+    fn tree_of(&self, commit: &CommitId) -> Result<Option<TreeId>, WorkspaceError> {
+        self.0.tree_of(commit).map(Some)
+    }
+}
+
+/// What judging works with.
+#[derive(Clone)]
+pub struct Bench {
+    /// Where the work is.
+    pub site: Arc<dyn Site>,
+    /// The state root.
+    pub root: PathBuf,
+    /// Runs the check.
+    pub shell: Arc<dyn Shell>,
+    /// Hides secrets from what people are shown.
+    pub redactor: Redactor,
+    /// Called before the completion is committed.
+    pub record: Arc<Record>,
+}
+
+impl Bench {
+    /// HEAD of the work tree.
+    pub async fn head(&self) -> Result<Ended> {
+        self.blocking(|bench| Ok(Ended::Head(bench.site.head()))).await
+    }
+
+    /// The files that differ from the claim.
+    pub async fn touched(&self, task: &Task) -> Result<Ended> {
+        let task = task.clone();
+        self.blocking(move |bench| {
+            // Without a base nothing can be compared, and without a repository neither.
+            let Some(base) = bench.site.base(&task)? else { return Ok(Ended::Touched(Vec::new())) };
+            Ok(Ended::Touched(bench.site.workspace()?.touched(&base)?))
+        })
+        .await
+    }
+
+    /// In the work tree, or in a clean checkout of a commit.
+    pub async fn check<A>(
+        &self,
+        branch: &Branch<A>,
+        check: &Check,
+        commit: Option<CommitId>,
+    ) -> Result<Checked> {
+        let (bench, check) = (self.clone(), check.clone());
+        until_cancelled(branch, move |cancel| {
+            let (shell, site) = (&*bench.shell, &bench.site);
+            match commit {
+                None => Ok(check.run_in(shell, site.directory(), cancel)?),
+                Some(at) => {
+                    let workspace = site.workspace()?;
+                    Ok(check.run_clean(shell, &*workspace, &bench.root, &at, cancel)?)
+                }
+            }
+        })
+        .await
+    }
+
+    /// What a check said, for the machine.
+    pub fn checked(&self, check: &Check, checked: Checked) -> Ended {
+        // As a whole: a secret that was cut in two would not be recognised any more.
+        let shown = self.redactor.bytes(&checked.ran.tail);
+        let output = String::from_utf8_lossy(&shown).into_owned();
+        let record = Box::new(checked.record(check));
+        Ended::Checked { record, output, verdict: checked.verdict }
+    }
+
+    /// Makes the receipt durable, with the tree of its commit.
+    pub async fn record(&self, mut receipt: Receipt) -> Result<Ended> {
+        self.blocking(move |bench| {
+            if let Some(commit) = &receipt.commit {
+                receipt.tree = bench.site.tree_of(commit)?;
+            }
+            (bench.record)(&receipt)?;
+            Ok(Ended::Recorded)
+        })
+        .await
+    }
+
+    async fn blocking<T: Send + 'static>(
+        &self,
+        act: impl FnOnce(&Self) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let bench = self.clone();
+        tokio::task::spawn_blocking(move || act(&bench)).await.map_err(Error::other)?
+    }
+}
+
+/// The judge of one attempt of a run.
 #[derive(Clone)]
 pub(super) struct Judge {
     tools: Tools,
     task: Task,
     holder: Holder,
-    last: Arc<Mutex<Option<CheckRecord>>>,
+    bench: Bench,
 }
 
 impl Judge {
     pub(super) fn new(tools: Tools, task: Task, holder: Holder) -> Self {
-        Self { tools, task, holder, last: Arc::default() }
+        let bench = Bench {
+            site: Arc::new(Here(Arc::clone(&tools.workspace))),
+            root: tools.root.clone(),
+            shell: Arc::clone(&tools.shell),
+            redactor: tools.redactor.clone(),
+            record: Arc::clone(&tools.judging.record),
+        };
+        Self { tools, task, holder, bench }
     }
 
-    /// In the work tree, or in a clean checkout of a commit.
-    pub(super) async fn check<A>(
-        &self,
-        branch: &Branch<A>,
-        commit: Option<CommitId>,
-    ) -> Result<Ended> {
-        let (check, checked) = self.run(branch, commit).await?;
+    pub(super) async fn perform<A>(&self, branch: &Branch<A>, effect: Effect) -> Result<Ended> {
+        match effect {
+            Effect::Head => self.bench.head().await,
+            Effect::Touched => self.bench.touched(&self.task).await,
+            Effect::Check { commit } => self.check(branch, commit).await,
+            Effect::Prepare => {
+                // Whether it helped is what the check says next.
+                self.tools.prepare(branch).await?;
+                Ok(Ended::Prepared)
+            }
+            Effect::Keep => self.keep().await,
+            Effect::Record(receipt) => self.record(*receipt).await,
+            Effect::Look => Err(Error::message("an attempt of a run is not completed by force")),
+        }
+    }
+
+    /// As the work will be judged: where that is a clean checkout, in one of what the claim started
+    /// from.
+    pub(super) async fn baseline<A>(&self, branch: &Branch<A>) -> Result<attempt::Ended> {
+        let clean = self.tools.judging.rules.clone().of(&self.task).clean;
+        let base = self.task.started_at_commit.clone().filter(|_| clean);
+        let check = self.command().await?;
+        let checked = self.bench.check(branch, &check, base).await?;
+        Ok(attempt::Ended::Based(checked.verdict))
+    }
+
+    async fn check<A>(&self, branch: &Branch<A>, commit: Option<CommitId>) -> Result<Ended> {
+        let check = self.command().await?;
+        let checked = self.bench.check(branch, &check, commit).await?;
         if matches!(checked.verdict, Verdict::Red { .. } | Verdict::TimedOut) {
             let output = self.tools.output(&checked.ran, FAILURE_BYTES);
             let (root, task) = (self.tools.root.clone(), self.task.id.clone());
             self.tools.blocking(move || Ok(failure::keep(&root, &task, &output)?)).await?;
         }
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(checked.record(&check));
-        let output = self.tools.output(&checked.ran, checked.ran.tail.len());
-        Ok(Ended::Checked { last_line: last_line(&output), verdict: checked.verdict })
+        Ok(self.bench.checked(&check, checked))
     }
 
-    /// As the work will be judged: where that is a clean checkout, in one of what the claim started
-    /// from.
-    pub(super) async fn baseline<A>(&self, branch: &Branch<A>) -> Result<Ended> {
-        let clean = self.task.validation.clean.unwrap_or(self.tools.judging.rules.clean);
-        let base = self.task.started_at_commit.clone().filter(|_| clean);
-        let (_, checked) = self.run(branch, base).await?;
-        Ok(Ended::Based(checked.verdict))
-    }
-
-    async fn run<A>(
-        &self,
-        branch: &Branch<A>,
-        commit: Option<CommitId>,
-    ) -> Result<(Check, Checked)> {
+    async fn command(&self) -> Result<Check> {
         let (runs, task) = (Arc::clone(&self.tools.looping.runs), self.task.id.clone());
         let epoch = self.task.epoch.unwrap_or_default();
         let row = self.tools.blocking(move || Ok(runs.attempt(&task, epoch)?)).await?;
         let iteration = row.map_or(0, |row| row.iteration_count);
-        let check = Check {
-            command: self.task.check().unwrap_or_default().to_owned(),
-            timeout_seconds: self.task.validation.timeout_seconds,
-            environment: self.tools.variables(Some((&self.task, &self.holder)), Some(iteration)),
-        };
-        let (tools, ran) = (self.tools.clone(), check.clone());
-        let checked = self.tools.until_cancelled(branch, move |cancel| {
-            let (shell, workspace) = (&*tools.shell, &*tools.workspace);
-            match commit {
-                None => Ok(ran.run_in(shell, workspace.top_level(), cancel)?),
-                Some(at) => Ok(ran.run_clean(shell, workspace, &tools.root, &at, cancel)?),
-            }
-        });
-        Ok((check, checked.await?))
+        let about = Some((&self.task, &self.holder));
+        Ok(Check::of(&self.task, self.tools.variables(about, Some(iteration))))
     }
 
-    pub(super) async fn touched(&self) -> Result<Ended> {
+    async fn keep(&self) -> Result<Ended> {
         let Some(base) = self.tools.base(&self.task) else {
-            return Ok(Ended::Touched(Vec::new()));
+            return Ok(Ended::NotKept { why: "The claim recorded no base commit".into() });
         };
-        Ok(Ended::Touched(self.tools.git(move |git| git.touched(&base)).await??))
+        let message = format!("{}: {}", self.task.id, self.task.title);
+        match self.tools.git(move |git| git.commit(&base, &message)).await? {
+            Ok(commit) => Ok(Ended::Kept(commit)),
+            Err(why @ (WorkspaceError::NotDescendant { .. } | WorkspaceError::Unsafe { .. })) => {
+                Ok(Ended::NotKept { why: why.to_string() })
+            }
+            Err(other) => Err(other.into()),
+        }
     }
 
-    pub(super) async fn record(
-        &self,
-        commit: CommitId,
-        baseline: Option<Baseline>,
-        protected: Vec<String>,
-    ) -> Result<Ended> {
-        let at = commit.clone();
-        let tree = self.tools.git(move |git| git.tree_of(&at)).await??;
+    async fn record(&self, receipt: Receipt) -> Result<Ended> {
         let (runs, task) = (Arc::clone(&self.tools.looping.runs), self.task.id.clone());
         let epoch = self.task.epoch.unwrap_or_default();
         let run = self.tools.blocking(move || Ok(runs.attempt(&task, epoch)?)).await?;
+        // A ledger that cannot be read is reported when the completion is committed.
+        let raised = (self.tools.ledger)().ok();
+        let raised = raised.and_then(|ledger| Some(ledger.task(&self.task.id)?.flags.clone()));
         let receipt = Receipt {
-            version: receipt::VERSION,
-            task: self.task.id.clone(),
-            epoch: self.task.epoch.unwrap_or_default(),
-            worker: self.holder.worker.clone(),
-            attempt: self.task.attempts + 1,
-            base: self.task.started_at_commit.clone(),
-            commit: Some(commit),
-            tree: Some(tree),
-            check: self.last.lock().unwrap_or_else(PoisonError::into_inner).clone(),
-            baseline,
-            protected,
-            flags: self.task.flags.clone(),
+            flags: flag::together(receipt.flags, raised.unwrap_or_default()),
             agent: self.tools.judging.agent.clone(),
             iterations: run.as_ref().map(|run| run.iteration_count + 1),
             tokens: run.as_ref().map(|run| run.usage.tokens()).filter(|tokens| *tokens > 0),
             cost_usd: run.as_ref().and_then(|run| run.usage.cost_usd),
-            time: self.tools.ports.clock.now(),
+            ..receipt
         };
-        let record = Arc::clone(&self.tools.judging.record);
-        let recorded = tokio::task::spawn_blocking(move || record(&receipt)).await;
-        recorded.map_err(Error::other)??;
-        Ok(Ended::Recorded)
+        self.bench.record(receipt).await
     }
-}
-
-fn last_line(output: &str) -> Option<String> {
-    let line = output.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
-    Some(line.chars().take(LAST_LINE).collect())
 }

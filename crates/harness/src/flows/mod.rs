@@ -2,10 +2,11 @@
 //! they are ordinary users of this library: a test compiles them from outside.
 
 pub mod attempt;
+pub mod completion;
 mod failure;
 pub mod gate;
 mod handoff;
-mod judge;
+pub mod judge;
 mod looping;
 pub mod ralph;
 mod tools;
@@ -13,6 +14,6 @@ mod with_tree;
 mod words;
 pub mod work;
 
-pub use judge::{Judging, Record};
+pub use judge::{Judging, Record, Site};
 pub use looping::{Looping, Team};
 pub use tools::Tools;

@@ -26,7 +26,7 @@ use harness::{
 };
 use serde_json::json;
 
-use super::{Team, Tools, gate::gate, handoff, looping::purse, words};
+use super::{Team, Tools, gate::gate, handoff, looping::purse, tools::until_cancelled, words};
 
 /// How long the run's own check may take.
 const VERIFY_SECONDS: u64 = 3600;
@@ -308,7 +308,7 @@ impl Doing {
         let timeout_seconds = self.tools.seconds_until(until).min(VERIFY_SECONDS);
         let check = Check { command, timeout_seconds, environment };
         let tools = self.tools.clone();
-        let checked = self.tools.until_cancelled(branch, move |cancel| {
+        let checked = until_cancelled(branch, move |cancel| {
             Ok(check.run_in(&*tools.shell, tools.workspace.top_level(), cancel)?)
         });
         let checked = checked.await?;

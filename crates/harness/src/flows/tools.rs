@@ -12,6 +12,7 @@ use harness::{
     core::{
         Command, Holder, Ledger, Run, RunId, Task, Timestamp,
         check::{Found, Verdict},
+        variables::Variables,
     },
     folder::Folder,
     host::Desk,
@@ -57,6 +58,31 @@ pub struct Tools {
     pub judging: super::Judging,
     /// The run that this is, and how its loops over contexts go.
     pub looping: super::Looping,
+}
+
+/// Does something on a thread that may block, and asks it to stop when the branch has to end or
+/// nobody waits for it any more.
+pub(super) async fn until_cancelled<A, T: Send + 'static>(
+    branch: &Branch<A>,
+    act: impl FnOnce(&Cancel) -> Result<T> + Send + 'static,
+) -> Result<T> {
+    struct StopOnDrop(Cancel);
+    impl Drop for StopOnDrop {
+        fn drop(&mut self) {
+            self.0.cancel();
+        }
+    }
+    let cancel = Cancel::new()?;
+    let stop = StopOnDrop(cancel.clone());
+    let mut running = tokio::task::spawn_blocking(move || act(&cancel));
+    let ended = tokio::select! {
+        ended = &mut running => ended,
+        () = branch.cancelled().cancelled() => {
+            stop.0.cancel();
+            running.await
+        }
+    };
+    ended.map_err(Error::other)?
 }
 
 impl Tools {
@@ -107,26 +133,7 @@ impl Tools {
 
     async fn run<A>(&self, branch: &Branch<A>, script: Script) -> Result<Ran> {
         let shell = Arc::clone(&self.shell);
-        self.until_cancelled(branch, move |cancel| Ok(shell.run_until(&script, cancel)?)).await
-    }
-
-    /// Does something on a thread that may block, and asks it to stop when the branch has to end.
-    pub(super) async fn until_cancelled<A, T: Send + 'static>(
-        &self,
-        branch: &Branch<A>,
-        act: impl FnOnce(&Cancel) -> Result<T> + Send + 'static,
-    ) -> Result<T> {
-        let cancel = Cancel::new()?;
-        let stop = cancel.clone();
-        let mut running = tokio::task::spawn_blocking(move || act(&cancel));
-        let ended = tokio::select! {
-            ended = &mut running => ended,
-            () = branch.cancelled().cancelled() => {
-                stop.cancel();
-                running.await
-            }
-        };
-        ended.map_err(Error::other)?
+        until_cancelled(branch, move |cancel| Ok(shell.run_until(&script, cancel)?)).await
     }
 
     /// Asks git something on a thread that may block.
@@ -141,17 +148,7 @@ impl Tools {
 
     /// What a claim recorded of the tree that it started from; `None` where it recorded nothing.
     pub(super) fn base(&self, task: &Task) -> Option<Base> {
-        Some(Base {
-            commit: task.started_at_commit.clone()?,
-            branch: task.branch.clone(),
-            untracked: task.base_untracked.clone(),
-            worktree: task
-                .worktree
-                .as_ref()
-                .map_or_else(|| self.workspace.top_level().to_owned(), PathBuf::from),
-            epoch: task.epoch,
-            claimed_at: task.claimed_at,
-        })
+        Base::of_claim(task, self.workspace.top_level())
     }
 
     /// Does something on a thread that may block.
@@ -200,26 +197,15 @@ impl Tools {
         about: Option<(&Task, &Holder)>,
         iteration: Option<u32>,
     ) -> Vec<(String, String)> {
-        // As the log counts: it is only for the eye, so a ledger that can not be read is no matter.
+        // As the log counts. It is for people only, so a ledger that cannot be read does not matter.
         let session = (self.ledger)().map_or(0, |ledger| ledger.head().session_count);
-        let mut all = vec![
-            ("HARNESS_STATE_ROOT", self.root.display().to_string()),
-            ("HARNESS_RUN_ID", self.run_id.clone()),
-            ("HARNESS_SESSION", session.to_string()),
-        ];
-        let socket = self.socket.as_ref();
-        all.extend(socket.map(|path| ("HARNESS_SOCKET", path.display().to_string())));
-        if let Some((task, holder)) = about {
-            all.push(("HARNESS_TASK_ID", task.id.to_string()));
-            all.push(("HARNESS_EPOCH", task.epoch.unwrap_or_default().to_string()));
-            all.push(("HARNESS_ATTEMPT", (task.attempts + 1).to_string()));
-            all.push(("HARNESS_WORKER_ID", holder.worker.to_string()));
-            let epoch = task.epoch.unwrap_or_default();
-            let mark = |user: &String| workspace::committer(user, &task.id, epoch);
-            all.extend(self.committer.as_ref().map(|user| ("GIT_COMMITTER_NAME", mark(user))));
-        }
-        all.extend(iteration.map(|number| ("HARNESS_ITERATION", number.to_string())));
-        all.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+        let all = Variables::of_root(self.root.display()).run(&self.run_id).session(session);
+        let all = all.socket(self.socket.as_ref().map(|path| path.display()));
+        let Some((task, holder)) = about else { return all.iteration(iteration).list() };
+        let epoch = task.epoch.unwrap_or_default();
+        let mark = |user: &String| workspace::committer(user, &task.id, epoch);
+        let all = all.task(task, holder).committer(self.committer.as_ref().map(mark));
+        all.iteration(iteration).list()
     }
 
     /// For the checks of an objective; `None` in a run over the ledger.

@@ -12,16 +12,20 @@ use std::{
     time::Duration,
 };
 
-use harness_core::{CommitId, Fact, TaskId, TreeId, machine::attempt::Rules};
+use harness_core::{Epoch, Fact, Holder, Task, TaskId, machine::judge::Rules};
 use tokio::sync::{OwnedMutexGuard, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    claim_rules::ClaimRules,
     server::{Host, Server, serve},
     socket::Bound,
     wire::Refused,
 };
-use crate::{clock::Clock, process::leftovers, store::lock::Wait, workspace::Filters};
+use crate::{
+    clock::Clock, flows::completion::Trees, process::leftovers, store::lock::Wait,
+    workspace::Filters,
+};
 
 /// How often it looks whether it can still be found: a host without a socket is of no use.
 const LOOK: Duration = Duration::from_secs(10);
@@ -41,6 +45,8 @@ pub struct Surroundings {
     pub settings: Box<dyn Fn() -> Result<Settings, Refused> + Send + Sync>,
     /// Whether the commands of this ledger may run here.
     pub may_run: Box<dyn Fn() -> Result<(), Refused> + Send + Sync>,
+    /// Where the rules of claims are kept; `None`: in memory only.
+    pub claims: Option<ClaimRules>,
     /// A ledger was made where there was none.
     pub made: Box<dyn Fn() + Send + Sync>,
     /// Something to tell.
@@ -60,7 +66,9 @@ pub struct Daemon {
     /// Nobody is given a task any more.
     closing: AtomicBool,
     changed: watch::Sender<()>,
-    trees: Mutex<Option<(CommitId, TreeId)>>,
+    pub(super) trees: Arc<Trees>,
+    /// The rules of the claims that this daemon made.
+    claimed: Mutex<HashMap<TaskId, (Epoch, Settings)>>,
     checking: Mutex<HashMap<TaskId, Arc<tokio::sync::Mutex<()>>>>,
     /// The gate that was last tried: one at a time.
     pub(super) gate: tokio::sync::Mutex<Option<super::verbs::Tried>>,
@@ -82,7 +90,8 @@ impl Daemon {
             leaving: CancellationToken::new(),
             closing: AtomicBool::new(false),
             changed: watch::Sender::new(()),
-            trees: Mutex::default(),
+            trees: Arc::default(),
+            claimed: Mutex::default(),
             checking: Mutex::default(),
             gate: tokio::sync::Mutex::default(),
         }
@@ -124,21 +133,35 @@ impl Daemon {
         mine.lock_owned().await
     }
 
-    /// Many completions rest on one commit: its tree is asked for once.
-    pub(super) fn tree_of(
-        &self,
-        commit: &CommitId,
-        find: impl FnOnce() -> Option<TreeId>,
-    ) -> Option<TreeId> {
-        let mut last = self.trees.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((of, tree)) = &*last
-            && of == commit
+    /// A claim was made: it keeps the rules of now. A configuration that cannot be read is reported
+    /// when the task is completed.
+    pub(super) fn claimed(&self, task: &TaskId, epoch: Epoch) {
+        let Ok(settings) = (self.surroundings.settings)() else { return };
+        if let Some(kept) = &self.surroundings.claims
+            && let Err(why) = kept.keep(task, epoch, &settings)
         {
-            return Some(tree.clone());
+            let text = format!("the rules of the claim of {task} are kept in memory only: {why}");
+            (self.surroundings.warn)(&text);
         }
-        let tree = find()?;
-        *last = Some((commit.clone(), tree.clone()));
-        Some(tree)
+        let mut claimed = self.claimed.lock().unwrap_or_else(PoisonError::into_inner);
+        claimed.insert(task.clone(), (epoch, settings));
+    }
+
+    /// The rules by which the work of this holder is judged: those of its claim, else those of now.
+    pub(super) fn rules_for(
+        &self,
+        holder: &Holder,
+        task: Option<&Task>,
+    ) -> Result<Settings, Refused> {
+        let epoch = task.filter(|task| holder.holds(task)).and_then(|task| task.epoch);
+        let Some(epoch) = epoch else { return (self.surroundings.settings)() };
+        let claimed = self.claimed.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, settings)) = claimed.get(&holder.task).filter(|(of, _)| *of == epoch) {
+            return Ok(settings.clone());
+        }
+        drop(claimed);
+        let kept = self.surroundings.claims.as_ref().and_then(|kept| kept.of(&holder.task, epoch));
+        kept.map_or_else(|| (self.surroundings.settings)(), Ok)
     }
 
     /// Content filters are programs that the repository names.
@@ -154,7 +177,7 @@ pub enum Ended {
     Asked,
     /// Nobody wanted anything for that long.
     Idle,
-    /// Its socket was taken away.
+    /// Its socket or its root was taken away.
     Lost,
 }
 
@@ -199,6 +222,9 @@ async fn nobody_came(mut connections: watch::Receiver<usize>, idle: Option<Durat
 
 async fn lost(server: &Server) {
     while server.can_be_found() {
-        tokio::time::sleep(LOOK).await;
+        tokio::select! {
+            () = tokio::time::sleep(LOOK) => {}
+            () = server.stranded() => return,
+        }
     }
 }

@@ -2,13 +2,15 @@
 //! the agent itself by way of the socket, finds the one that it works on.
 
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
 };
 
 use harness_core::{Category, Holder, TaskId, agent::AgentEvent};
 use tokio::sync::watch;
 
+use super::pace::{CHECKPOINTS_PER_SECOND, Pace};
 use crate::drive::Told;
 
 /// Complaints that are told apart.
@@ -19,6 +21,7 @@ const COMPLAINTS_MAX: usize = 10_000;
 pub struct Desk {
     seats: Arc<Mutex<Seats>>,
     complaints: Arc<Mutex<HashSet<String>>>,
+    paces: Arc<Mutex<HashMap<TaskId, Pace>>>,
     bell: Arc<Bell>,
 }
 
@@ -87,6 +90,15 @@ impl Desk {
     pub(super) fn is_new(&self, complaint: String) -> bool {
         let mut heard = self.complaints.lock().unwrap_or_else(PoisonError::into_inner);
         heard.len() < COMPLAINTS_MAX && heard.insert(complaint)
+    }
+
+    /// How long a checkpoint of `task` has to wait, so that no more of them are stored in a second
+    /// than a task may have. `None`: it is counted, and may be stored now.
+    pub(super) fn checkpoint_waits(&self, task: &TaskId) -> Option<Duration> {
+        let now = Instant::now();
+        let mut paces = self.paces.lock().unwrap_or_else(PoisonError::into_inner);
+        paces.retain(|_, pace| !pace.is_over(now));
+        paces.entry(task.clone()).or_insert(Pace::new(CHECKPOINTS_PER_SECOND)).wait(now)
     }
 
     /// Whether an attempt of this process works on it now.

@@ -21,7 +21,7 @@ const TRIES: usize = 100;
 pub(super) struct Instance {
     home: PathBuf,
     beside: PathBuf,
-    _socket: File,
+    socket: File,
     root: File,
 }
 
@@ -42,7 +42,7 @@ impl Instance {
         let home = of_root(root);
         let root = take(&home)?;
         let beside = beside(socket);
-        Ok(Self { _socket: take(&beside)?, beside, home, root })
+        Ok(Self { socket: take(&beside)?, beside, home, root })
     }
 
     /// Whether the root is still there and still ours: somebody may have removed it, or `.harness`.
@@ -51,10 +51,20 @@ impl Instance {
     }
 }
 
+impl Instance {
+    /// Lets the next host have the socket. That of the root is held until the end.
+    pub(super) fn leave(&self) {
+        // Still locked: whoever waits for this file sees that it is gone and makes a new one. The one
+        // there may be that of the next host already.
+        if is_at(&self.socket, &self.beside) {
+            _ = fs::remove_file(&self.beside);
+        }
+    }
+}
+
 impl Drop for Instance {
     fn drop(&mut self) {
-        // Still locked: whoever waits for this file sees that it is gone and makes a new one.
-        _ = fs::remove_file(&self.beside);
+        self.leave();
     }
 }
 

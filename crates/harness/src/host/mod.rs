@@ -5,11 +5,14 @@
 //! blocking [`client`]. Everything that is asked for becomes a command of the core; nothing is decided
 //! here.
 
+mod claim_rules;
 pub mod client;
+mod crowd;
 mod daemon;
 mod desk;
 mod frames;
 mod instance;
+pub(crate) mod pace;
 mod permit;
 pub mod prompts;
 mod request;
@@ -20,6 +23,7 @@ mod told;
 mod verbs;
 pub mod wire;
 
+pub use claim_rules::ClaimRules;
 pub use daemon::{Daemon, Ended, Settings, Surroundings, serve_alone};
 pub use desk::{AtWork, Desk};
 pub use server::{Duty, Host, Server, serve};

@@ -27,7 +27,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Daemon, Desk,
-    frames::{Frame, Frames},
+    crowd::{Crowd, Place},
+    frames::{Frame, Frames, Halves},
     request::{Answer, Request},
     socket::Bound,
     verbs,
@@ -35,8 +36,6 @@ use super::{
 };
 use crate::{hub::Hub, process::ancestry::Peer, store::Writer, workspace::Workspace};
 
-/// Connections at a time; whoever comes on top is told so and closed.
-const CONNECTIONS_MAX: usize = 512;
 /// How long those who are being answered have when the host ends: a check that has to be stopped is
 /// killed after five seconds.
 const FAREWELL: Duration = Duration::from_secs(7);
@@ -79,7 +78,8 @@ pub struct Server {
     stop: CancellationToken,
     accepting: JoinHandle<()>,
     connections: watch::Receiver<usize>,
-    bound: Bound,
+    bound: Arc<Bound>,
+    stranded: CancellationToken,
 }
 
 /// Serves `host` on `bound`. Inside a tokio runtime.
@@ -87,8 +87,16 @@ pub fn serve(bound: Bound, host: Host) -> io::Result<Server> {
     let listener = bound.listener()?;
     let stop = CancellationToken::new();
     let (count, connections) = watch::channel(0);
-    let accepting = tokio::spawn(accept(listener, Arc::new(host), stop.clone(), count));
-    Ok(Server { stop, accepting, connections, bound })
+    let (bound, stranded) = (Arc::new(bound), CancellationToken::new());
+    let shared = Shared {
+        host: Arc::new(host),
+        bound: Arc::clone(&bound),
+        stranded: stranded.clone(),
+        stop: stop.clone(),
+        halves: Halves::default(),
+    };
+    let accepting = tokio::spawn(accept(listener, shared, count));
+    Ok(Server { stop, accepting, connections, bound, stranded })
 }
 
 impl Server {
@@ -99,6 +107,11 @@ impl Server {
 
     pub(super) fn can_be_found(&self) -> bool {
         self.bound.can_be_found()
+    }
+
+    /// Is ready when somebody asked a daemon that could not be found any more.
+    pub(super) async fn stranded(&self) {
+        self.stranded.cancelled().await;
     }
 
     /// Answers what was asked, takes nothing new, and unlinks the socket.
@@ -112,28 +125,31 @@ impl Server {
     }
 }
 
-async fn accept(
-    listener: UnixListener,
+/// What all connections have in common.
+#[derive(Clone)]
+struct Shared {
     host: Arc<Host>,
+    bound: Arc<Bound>,
+    stranded: CancellationToken,
     stop: CancellationToken,
-    count: watch::Sender<usize>,
-) {
-    let mut connections = JoinSet::new();
+    halves: Halves,
+}
+
+async fn accept(listener: UnixListener, shared: Shared, count: watch::Sender<usize>) {
+    let (mut connections, crowd) = (JoinSet::new(), Crowd::default());
     loop {
         count.send_replace(connections.len());
         let accepted = tokio::select! {
             biased;
             // Whoever has connected is let in, also when the host ends: nobody new finds it then.
             accepted = listener.accept() => accepted,
-            () = stop.cancelled() => break,
+            () = shared.stop.cancelled() => break,
             // Forgets those that ended.
             Some(_) = connections.join_next() => continue,
         };
         match accepted {
             Ok((stream, _)) if is_ours(&stream) => {
-                let full = connections.len() >= CONNECTIONS_MAX;
-                let talking = talk(stream, Arc::clone(&host), stop.clone(), full);
-                connections.spawn(talking);
+                connections.spawn(talk(stream, shared.clone(), crowd.enter()));
             }
             Ok(_) => tracing::warn!("somebody of another user connected"),
             // Out of descriptors, mostly: those that are open go on.
@@ -152,19 +168,20 @@ fn is_ours(stream: &UnixStream) -> bool {
 }
 
 /// An error is that of a client that is gone.
-async fn talk(stream: UnixStream, host: Arc<Host>, stop: CancellationToken, full: bool) {
+async fn talk(stream: UnixStream, shared: Shared, place: Option<Place>) {
     let pid = stream.peer_cred().ok().and_then(|peer| peer.pid());
     // What cannot be told has no number, and so no process.
     let pid = pid.and_then(|pid| u32::try_from(pid).ok()).unwrap_or(0);
     let (read, write) = stream.into_split();
-    let mut client = Client { write, stop, pid, peer: OnceLock::new() };
-    if full {
+    let Shared { host, bound, stranded, stop, halves } = shared;
+    let mut client = Client { write, stop, pid, peer: OnceLock::new(), bound, stranded };
+    let Some(place) = place else {
         let refused = Refused::new(Code::Limit, "Too many connections");
         _ = client.answer(Err(refused)).await;
         return;
-    }
-    let mut frames = Frames::new(BufReader::new(read));
-    _ = client.serve(&mut frames, &host).await;
+    };
+    let mut frames = Frames::new(BufReader::new(read), halves);
+    _ = client.serve(&mut frames, &host, &place).await;
 }
 
 pub(super) struct Client {
@@ -174,6 +191,8 @@ pub(super) struct Client {
     pid: u32,
     /// Who that is, once it was looked at: what a process is does not change.
     peer: OnceLock<Peer>,
+    bound: Arc<Bound>,
+    stranded: CancellationToken,
 }
 
 impl Client {
@@ -181,20 +200,27 @@ impl Client {
         &mut self,
         frames: &mut Frames<BufReader<OwnedReadHalf>>,
         host: &Host,
+        place: &Place,
     ) -> io::Result<()> {
         loop {
+            place.wait();
             let frame = tokio::select! {
                 biased;
                 // What has come is answered, also when the host ends.
                 frame = frames.next() => frame?,
                 () = self.last_word() => return Ok(()),
+                // Somebody else needs the place.
+                () = place.taken() => return Ok(()),
             };
+            place.work();
             let request = match frame {
                 Frame::End => return Ok(()),
                 Frame::TooLong => {
                     let limit = wire::LINE_BYTES_MAX;
                     Err(format!("A request has at most {limit} bytes").into())
                 }
+                Frame::Crowded => Err("Too many large requests at a time".into()),
+                Frame::Late => return self.refuse("The request did not end in time".into()).await,
                 Frame::Line(line) => Request::parse(&line),
             };
             match request {
@@ -219,6 +245,13 @@ impl Client {
         if let Some(root) = request.text("root")?
             && std::path::Path::new(&root) != host.root
         {
+            return Err(wire::another_root(&host.root));
+        }
+        if matches!(host.duty, Duty::Daemon(_)) && !self.bound.can_be_found() {
+            // Its root is gone, and another may be in its place: the next daemon is free to start
+            // before this one has ended.
+            self.bound.leave();
+            self.stranded.cancel();
             return Err(wire::another_root(&host.root));
         }
         let peer = self.peer(host, request)?;

@@ -279,6 +279,12 @@ impl Bound {
         fs::symlink_metadata(&self.path).is_ok_and(ours)
     }
 
+    /// Makes room for the next host before this one has ended.
+    pub(super) fn leave(&self) {
+        self.unlink();
+        self.instance.leave();
+    }
+
     /// From here on nobody finds it. It is still the only host.
     pub(super) fn unlink(&self) {
         if self.is_there() {

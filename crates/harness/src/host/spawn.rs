@@ -31,6 +31,8 @@ const LOG_BYTES_MAX: u64 = 1024 * 1024;
 const LOOK: Duration = Duration::from_millis(10);
 /// How often a daemon that others start again is asked to make way.
 const YIELDS: usize = 5;
+/// How long it may take to say whether it does.
+const YIELDS_WITHIN: Duration = Duration::from_secs(3);
 
 /// Of whoever starts it: they say what *it* works on.
 const NOT_INHERITED: [&str; 9] = [
@@ -149,22 +151,32 @@ pub fn wait_until_gone(root: &Path, within: Duration) -> io::Result<bool> {
     instance::wait_until_gone(root, within)
 }
 
+/// What became of a daemon that was asked to make way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// None is there any more, or what is there is no daemon: another run, which is met at the lock.
+    Free,
+    /// Somebody is there and does not answer; it may be stopped. Nobody waits for it.
+    Silent,
+}
+
 /// Before a run binds the socket: a daemon that is there makes way, unless somebody works on a task
-/// that it gave out. Who else is there, another run, stays and is met at the lock.
-pub fn make_way(root: &Path, places: &Places, within: Duration) -> Result<(), Refused> {
+/// that it gave out. `within` is what one that has answered may take to end.
+pub fn make_way(root: &Path, places: &Places, within: Duration) -> Result<Way, Refused> {
     let request = json!({ "command": "yield", "root": root.display().to_string() });
     for _ in 0..YIELDS {
-        let Some(mut client) = Client::find(root, places) else { return Ok(()) };
-        match client.ask(&request, Some(within)) {
+        let Some(mut client) = Client::find(root, places) else { return Ok(Way::Free) };
+        match client.ask(&request, Some(YIELDS_WITHIN)) {
             Ok(_) => {}
-            Err(ClientError::Refused(refused)) if is_no_daemon(&refused) => return Ok(()),
+            Err(ClientError::Silent) => return Ok(Way::Silent),
+            Err(ClientError::Refused(refused)) if is_no_daemon(&refused) => return Ok(Way::Free),
             Err(ClientError::Refused(refused)) => return Err(refused),
             // It was about to end.
             Err(_) => {}
         }
         wait_until_gone(root, within)?;
     }
-    Ok(())
+    Ok(Way::Free)
 }
 
 fn is_no_daemon(refused: &Refused) -> bool {

@@ -3,15 +3,17 @@
 use std::{io, path::Path};
 
 use harness_core::{
-    Command, Holder, Ledger, Reply, Task, TaskId, Timestamp,
-    command::{Claimed, Code, Edit, Refusal, RefusalKind},
+    Command, Holder, Ledger, Refusal, Reply, Task, TaskId, Timestamp,
+    command::{Claimed, Code, Edit, RefusalKind},
     format,
+    machine::judge::{Fault, NotDone},
     task::Status,
 };
 use serde_json::{Map, Value, json};
 
 use crate::{
-    completion::{Fault, NotDone},
+    error::Error,
+    flows::completion::ForeignTree,
     store::{StoreError, WriterError},
     workspace::WorkspaceError,
 };
@@ -168,6 +170,22 @@ impl From<NotDone> for Refused {
             Fault::Stopped => Code::Stopped,
         };
         Self { message, code, fault, hints }
+    }
+}
+
+impl From<ForeignTree> for Refused {
+    fn from(why: ForeignTree) -> Self {
+        NotDone::from(why).into()
+    }
+}
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Commit(why) => WriterError::Store(why).into(),
+            Error::Workspace(why) => why.into(),
+            other => other.to_string().into(),
+        }
     }
 }
 

@@ -14,6 +14,7 @@ mod receipts;
 mod restore;
 mod runs;
 mod stores;
+mod witness;
 mod writer;
 
 use std::{io, path::PathBuf};
@@ -30,6 +31,7 @@ pub use receipts::{receipt, record};
 pub use restore::{Fresh, Restored};
 pub use runs::{DATABASE, MemoryRuns, RunStore, RunStoreError, Runs, is_gone, this_process};
 pub use stores::Stores;
+pub use witness::{Origin, Witness};
 pub use writer::{Publish, Writer, WriterError, Written};
 
 /// The store port. Blocking: whoever must not wait owns it in a [`Writer`].

@@ -1,13 +1,23 @@
 //! A clean checkout of a commit: what is in no commit can not make a check green there.
 
 use std::{
+    ffi::{OsStr, OsString},
     fmt,
-    path::{Path, PathBuf},
+    fs::{self, File},
+    io,
+    os::unix::{ffi::OsStrExt, fs::symlink},
+    path::{Component, Path, PathBuf},
 };
 
 use harness_core::CommitId;
 
-use super::{WorkspaceError, evidence::must_be_commit, git::Git};
+use super::{
+    WorkspaceError,
+    evidence::must_be_commit,
+    git::Git,
+    object::{GITLINK, list_tree},
+    path::{RepoPath, records},
+};
 
 /// A folder with the files of one commit and nothing else. Dropped, it is removed.
 pub struct Checkout {
@@ -41,21 +51,224 @@ impl Drop for Checkout {
     }
 }
 
-/// A linked work tree in a private folder of the system's temporary one, so that git works in it and
-/// objects are shared.
-pub(super) fn checkout(git: &Git, commit: &CommitId) -> Result<Checkout, WorkspaceError> {
+/// What a check needs that git does not hold, by paths from the top level of the work tree.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Bring {
+    /// Linked: the check uses what is there.
+    pub link: Vec<PathBuf>,
+    /// Copied: the check has its own.
+    pub copy: Vec<PathBuf>,
+}
+
+/// A folder of the system's temporary one, with a lock that says that somebody uses it.
+pub(super) const PREFIX: &str = "harness-checkout-";
+pub(super) const LOCK: &str = "lock";
+
+/// A checkout with a git directory of its own. It shares the objects and has the refs, the URLs of
+/// remotes and the submodules; of the rest of the configuration, `info` and `hooks` it has nothing.
+pub(super) fn checkout(
+    git: &Git,
+    commit: &CommitId,
+    bring: &Bring,
+) -> Result<Checkout, WorkspaceError> {
     must_be_commit(git, commit)?;
-    let folder = tempfile::Builder::new().prefix("harness-checkout-").tempdir()?;
+    let folder = tempfile::Builder::new().prefix(PREFIX).tempdir()?;
+    let lock = File::create(folder.path().join(LOCK))?;
+    lock.lock()?;
     let path = folder.path().canonicalize()?.join("tree");
-    let call = git.write("worktree").args(["add", "--quiet", "--force", "--detach"]);
-    call.arg(&path).arg(commit.as_str()).output()?;
-    let (git, place) = (git.clone(), path.clone());
+    fs::create_dir(&path)?;
+    let source = Source { git_dir: git.git_dir.clone(), common_dir: git.common_dir() };
+    populate(git, &source, &path, commit.as_str())?;
+    for (paths, how) in [(&bring.link, How::Link), (&bring.copy, How::Copy)] {
+        for relative in paths.iter().filter(|path| is_plain(path)) {
+            bring_in(how, &git.top_level.join(relative), &path.join(relative))?;
+        }
+    }
     let remove = move || {
-        let call = git.write("worktree").args(["remove", "--force", "--force"]);
-        if let Err(why) = call.arg(&place).output() {
+        let place = folder.path().to_owned();
+        if let Err(why) = folder.close() {
             tracing::warn!(path = %place.display(), %why, "a checkout was not removed");
         }
-        drop(folder);
+        drop(lock);
     };
     Ok(Checkout::new(path, remove))
+}
+
+/// A repository whose objects are used.
+struct Source {
+    git_dir: PathBuf,
+    common_dir: PathBuf,
+}
+
+fn populate(
+    git: &Git,
+    source: &Source,
+    top_level: &Path,
+    commit: &str,
+) -> Result<(), WorkspaceError> {
+    let own = top_level.join(".git");
+    for folder in ["objects/info", "refs/heads", "info"] {
+        fs::create_dir_all(own.join(folder))?;
+    }
+    let mut objects = source.common_dir.join("objects").as_os_str().as_bytes().to_vec();
+    objects.push(b'\n');
+    fs::write(own.join("objects/info/alternates"), objects)?;
+    fs::write(own.join("HEAD"), format!("{commit}\n"))?;
+    let shallow = source.common_dir.join("shallow");
+    if shallow.is_file() {
+        fs::copy(shallow, own.join("shallow"))?;
+    }
+    let theirs = Git {
+        top_level: top_level.to_owned(),
+        git_dir: source.git_dir.clone(),
+        silenced: Vec::new(),
+        settings: Vec::new(),
+    };
+    let format = "--format=%(objectname) %(refname)";
+    let refs = theirs.read("for-each-ref").arg(format).output()?;
+    let mut packed = b"# pack-refs with: sorted \n".to_vec();
+    packed.extend(refs);
+    fs::write(own.join("packed-refs"), packed)?;
+    fs::write(own.join("config"), config(&theirs, source, commit, &git.silenced)?)?;
+    let ours = Git { git_dir: own, ..theirs };
+    let call = ours.write("reset").args(["--quiet", "--hard"]);
+    call.env("GIT_LFS_SKIP_SMUDGE", "0").output()?;
+    submodules(git, &ours, source, commit)
+}
+
+/// The least that git needs, where remotes are, and the filters that may run here.
+fn config(
+    theirs: &Git,
+    source: &Source,
+    commit: &str,
+    silenced: &[OsString],
+) -> Result<Vec<u8>, WorkspaceError> {
+    const SHA256: usize = 64;
+    let mut text = b"[core]\n\trepositoryformatversion = 1\n\tbare = false\n".to_vec();
+    if commit.len() == SHA256 {
+        text.extend(b"[extensions]\n\tobjectFormat = sha256\n");
+    }
+    let call = theirs.read("config").args(["--local", "--null", "--get-regexp"]);
+    let ran = call.arg(r"^(remote\..*\.url|filter\..*\.(clean|smudge|process|required))$").run()?;
+    for setting in records(&ran.stdout) {
+        let Some((key, value)) = split(setting) else { continue };
+        let silent = silenced.iter().any(|driver| {
+            key.strip_prefix(b"filter.".as_slice())
+                .and_then(|rest| rest.strip_prefix(driver.as_bytes()))
+                .is_some_and(|rest| rest.starts_with(b"."))
+        });
+        if !silent {
+            text.extend(setting_lines(key, value));
+        }
+    }
+    let lfs = source.common_dir.join("lfs");
+    if lfs.is_dir() {
+        text.extend(setting_lines(b"lfs.storage", lfs.as_os_str().as_bytes()));
+    }
+    Ok(text)
+}
+
+fn split(setting: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = setting.iter().position(|byte| *byte == b'\n')?;
+    Some((&setting[..end], &setting[end + 1..]))
+}
+
+/// `[section "subsection"]` and `key = "value"`.
+fn setting_lines(key: &[u8], value: &[u8]) -> Vec<u8> {
+    let first = key.iter().position(|byte| *byte == b'.').unwrap_or(0);
+    let last = key.iter().rposition(|byte| *byte == b'.').unwrap_or(0);
+    let escape = |text: &[u8]| -> Vec<u8> {
+        text.iter()
+            .flat_map(|byte| match byte {
+                b'"' | b'\\' => vec![b'\\', *byte],
+                b'\n' => b"\\n".to_vec(),
+                byte => vec![*byte],
+            })
+            .collect()
+    };
+    let mut lines = b"[".to_vec();
+    lines.extend(&key[..first]);
+    if last > first {
+        lines.extend(b" \"");
+        lines.extend(escape(&key[first + 1..last]));
+        lines.push(b'"');
+    }
+    lines.extend(b"]\n\t");
+    lines.extend(&key[last + 1..]);
+    lines.extend(b" = \"");
+    lines.extend(escape(value));
+    lines.extend(b"\"\n");
+    lines
+}
+
+/// Submodules that the repository has at hand are checked out too.
+fn submodules(git: &Git, ours: &Git, source: &Source, commit: &str) -> Result<(), WorkspaceError> {
+    if !ours.top_level.join(".gitmodules").is_file() {
+        return Ok(());
+    }
+    let call = ours.read("config").args(["--file", ".gitmodules", "--null", "--get-regexp"]);
+    let ran = call.arg(r"^submodule\..*\.path$").run()?;
+    let links = list_tree(ours, commit, &[])?;
+    for setting in records(&ran.stdout) {
+        let Some((key, path)) = split(setting) else { continue };
+        let name = &key[b"submodule.".len()..key.len() - b".path".len()];
+        let link = links.get(&RepoPath::new(path)).filter(|entry| entry.mode == GITLINK);
+        let below = Path::new(OsStr::from_bytes(name));
+        let (Some(link), true) = (link, is_plain(below)) else { continue };
+        let modules = source.common_dir.join("modules").join(below);
+        let place = ours.top_level.join(OsStr::from_bytes(path));
+        if !modules.join("objects").is_dir() || !place.is_dir() {
+            continue;
+        }
+        let inner = Source { git_dir: modules.clone(), common_dir: modules };
+        let known = Git { git_dir: inner.git_dir.clone(), ..ours.clone() };
+        let there = known.read("cat-file").args(["-e", &link.object]).run()?;
+        if there.code == Some(0) {
+            populate(git, &inner, &place, &link.object)?;
+        }
+    }
+    Ok(())
+}
+
+/// Below where it is taken from.
+fn is_plain(path: &Path) -> bool {
+    !path.as_os_str().is_empty()
+        && path.components().all(|part| matches!(part, Component::Normal(name) if name != ".git"))
+}
+
+#[derive(Clone, Copy)]
+enum How {
+    Link,
+    Copy,
+}
+
+/// What is not there is not brought, and what is there already stays.
+fn bring_in(how: How, from: &Path, to: &Path) -> io::Result<()> {
+    if fs::symlink_metadata(from).is_err() || fs::symlink_metadata(to).is_ok() {
+        return Ok(());
+    }
+    if let Some(above) = to.parent() {
+        fs::create_dir_all(above)?;
+    }
+    match how {
+        How::Link => symlink(from, to),
+        How::Copy => copy(from, to),
+    }
+}
+
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    let found = fs::symlink_metadata(from)?;
+    if found.is_symlink() {
+        return symlink(fs::read_link(from)?, to);
+    }
+    if !found.is_dir() {
+        // A pipe or a device has no content to copy.
+        return if found.is_file() { fs::copy(from, to).map(drop) } else { Ok(()) };
+    }
+    fs::create_dir(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        copy(&entry.path(), &to.join(entry.file_name()))?;
+    }
+    Ok(())
 }

@@ -5,20 +5,21 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use harness_core::{CommitId, TaskId, Timestamp, TreeId};
+use harness_core::{CommitId, Epoch, TaskId, Timestamp, TreeId};
 
 use super::{
-    Base, Candidate, Checkout, Evidence, Overview, Rescue, RolledBack, Settled, Status, Workspace,
-    WorkspaceError,
+    Base, Bring, Candidate, Checkout, Evidence, Overview, Rescue, RolledBack, SettingChange,
+    Settled, Status, Workspace, WorkspaceError,
     candidate::{self, Known},
     checkout, commit, evidence,
     filter::{self, Filters},
     git::{Access, Call, Git, failed},
     own::OwnFiles,
     preflight, rescue, restore, rollback,
+    settings::Records,
     snapshot::Snapshot,
     status::{Look, Staged},
-    untracked,
+    sweep, untracked,
 };
 
 /// A git work tree, worked on by the `git` command.
@@ -29,6 +30,10 @@ pub struct GitWorkspace {
     filters: Filters,
     /// The last candidate, for a cheap second look; clones share it.
     known: Arc<Mutex<Option<Known>>>,
+    /// Where settings are recorded, if anywhere.
+    records: Option<Records>,
+    /// What clean checkouts are given beside the commit.
+    bring: Bring,
 }
 
 impl GitWorkspace {
@@ -40,7 +45,33 @@ impl GitWorkspace {
     ) -> Result<Self, WorkspaceError> {
         let git = repository(directory)?;
         let own = OwnFiles::new(&git.top_level, &state_root.canonicalize()?);
-        Ok(Self { git, own, filters, known: Arc::default() })
+        Ok(Self {
+            git,
+            own,
+            filters,
+            known: Arc::default(),
+            records: None,
+            bring: Bring::default(),
+        })
+    }
+
+    /// Records git's settings at claims below this directory of the user.
+    #[must_use]
+    pub fn recording_in(mut self, directory: PathBuf) -> Self {
+        self.records = Some(Records::new(directory));
+        self
+    }
+
+    /// Brings into clean checkouts what git does not hold.
+    #[must_use]
+    pub fn bringing(mut self, bring: Bring) -> Self {
+        self.bring = bring;
+        self
+    }
+
+    /// Removes what killed processes left in the git directory and of checkouts; how many there were.
+    pub fn sweep(&self) -> usize {
+        sweep::sweep(&self.git)
     }
 
     /// The name that commits of the user carry; `None` where git knows none.
@@ -156,12 +187,45 @@ impl Workspace for GitWorkspace {
         evidence::touched(&self.git()?, &self.own, base)
     }
 
+    fn differing(
+        &self,
+        base: &Base,
+        protected: &dyn Fn(&str) -> bool,
+    ) -> Result<Vec<String>, WorkspaceError> {
+        evidence::differing(&self.git()?, &self.own, base, protected)
+    }
+
+    fn record_settings(&self, task: &TaskId, epoch: Epoch) -> Result<(), WorkspaceError> {
+        match &self.records {
+            Some(records) => records.record(&self.git, task, epoch),
+            None => Ok(()),
+        }
+    }
+
+    fn restore_settings(
+        &self,
+        task: &TaskId,
+        epoch: Epoch,
+    ) -> Result<Vec<SettingChange>, WorkspaceError> {
+        match &self.records {
+            Some(records) => records.set_back(&self.git, task, epoch),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    fn forget_settings(&self, task: &TaskId, epoch: Epoch) -> Result<(), WorkspaceError> {
+        match &self.records {
+            Some(records) => records.forget(&self.git, task, epoch),
+            None => Ok(()),
+        }
+    }
+
     fn tree_of(&self, commit: &CommitId) -> Result<TreeId, WorkspaceError> {
         evidence::tree_of(&self.git, commit)
     }
 
     fn checkout(&self, commit: &CommitId) -> Result<Checkout, WorkspaceError> {
-        checkout::checkout(&self.git()?, commit)
+        checkout::checkout(&self.git()?, commit, &self.bring)
     }
 
     fn commit(&self, base: &Base, message: &str) -> Result<CommitId, WorkspaceError> {

@@ -8,7 +8,7 @@ use super::{
     Base, Evidence, WorkspaceError,
     git::Git,
     history::History,
-    object::tree_id,
+    object::{Contents, GITLINK, Hashing, hash_with, list_tree, tree_id},
     own::OwnFiles,
     path::{RepoPath, records},
     snapshot::Snapshot,
@@ -31,7 +31,7 @@ pub(super) fn evidence(
     }
     let history = History::read(git, task, base, head.as_str())?;
     let recorded = untracked::recorded(git, base.untracked.as_ref())?;
-    let unchanged = untracked::unchanged(git, &recorded, &look.untracked)?;
+    let unchanged = untracked::unchanged(git, &recorded, recorded.keys())?;
     let new = look.untracked.iter().any(|path| !unchanged.contains(path));
     let uncommitted = new || !look.changed.is_empty();
     let moved = head != base.commit || look.branch != base.branch;
@@ -63,6 +63,34 @@ pub(super) fn touched(
     let changed = look.changed.iter().map(|changed| changed.path.clone());
     let touched: BTreeSet<_> = committed.chain(changed).chain(new).collect();
     Ok(touched.iter().map(RepoPath::shown).collect())
+}
+
+/// Attributes count as they were at the base: otherwise a changed `.gitattributes` could make
+/// different contents look the same.
+pub(super) fn differing(
+    git: &Git,
+    own: &OwnFiles,
+    base: &Base,
+    protected: &dyn Fn(&str) -> bool,
+) -> Result<Vec<String>, WorkspaceError> {
+    must_be_commit(git, &base.commit)?;
+    let mut expected = list_tree(git, base.commit.as_str(), &[])?;
+    // What the user had changed behind git's back before the claim is what counts.
+    let recorded = untracked::recorded(git, base.untracked.as_ref())?;
+    let raw: BTreeSet<_> = recorded.keys().filter(|path| expected.contains_key(path)).collect();
+    expected.retain(|path, entry| {
+        entry.mode != GITLINK && !own.own(path.bytes()) && protected(&path.shown())
+    });
+    let (raw, cleaned): (Vec<_>, Vec<_>) = expected.keys().partition(|path| raw.contains(path));
+    let source = ("GIT_ATTR_SOURCE", base.commit.as_str());
+    let here = hash_with(git, Hashing::Compare, Contents::Cleaned, Some(source), cleaned)?;
+    let unchanged = untracked::unchanged(git, &recorded, raw.iter().copied())?;
+    let raw: BTreeSet<_> = raw.into_iter().collect();
+    let differs = expected.iter().filter(|(path, entry)| match raw.contains(path) {
+        true => !unchanged.contains(*path),
+        false => here.get(path) != Some(entry),
+    });
+    Ok(differs.map(|(path, _)| path.shown()).collect())
 }
 
 pub(super) fn tree_of(git: &Git, commit: &CommitId) -> Result<TreeId, WorkspaceError> {

@@ -6,6 +6,7 @@
 
 use std::{
     ffi::{OsStr, OsString},
+    fs,
     io::{self, Write},
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -75,6 +76,17 @@ pub(super) struct Git {
 }
 
 impl Git {
+    /// The git directory that linked work trees share.
+    pub(super) fn common_dir(&self) -> PathBuf {
+        match fs::read_to_string(self.git_dir.join("commondir")) {
+            Ok(text) => {
+                let common = self.git_dir.join(text.trim_end_matches('\n'));
+                common.canonicalize().unwrap_or(common)
+            }
+            Err(_) => self.git_dir.clone(),
+        }
+    }
+
     pub(super) fn read(&self, command: &'static str) -> Call {
         self.call(Access::Read, command)
     }

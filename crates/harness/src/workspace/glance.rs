@@ -84,6 +84,23 @@ pub fn top_level(directory: &Path) -> Option<PathBuf> {
     rev_parse(directory, &["--show-toplevel"]).map(|said| OsString::from_vec(said).into())
 }
 
+/// Whether `other` is a work tree of the repository that `own` lies in, by what that repository lists.
+/// A folder is one of its own.
+pub fn is_work_tree_of(own: &Path, other: &Path) -> bool {
+    let (Ok(own), Ok(other)) = (own.canonicalize(), other.canonicalize()) else { return false };
+    if own == other {
+        return true;
+    }
+    let call = Call::anywhere(&own, Access::Read, "worktree").args(["list", "--porcelain", "-z"]);
+    let Some(ran) = call.run().ok().filter(|ran| ran.code == Some(0)) else { return false };
+    let listed = ran.stdout.split(|byte| *byte == 0);
+    let mut paths = listed.filter_map(|line| line.strip_prefix(b"worktree "));
+    paths.any(|path| {
+        let path = PathBuf::from(OsString::from_vec(path.to_vec()));
+        path.canonicalize().is_ok_and(|path| path == other)
+    })
+}
+
 /// Which of `paths`, relative to `directory`, git tracks, or has tracked files below; `None` where that
 /// cannot be told. Without a repository nothing is tracked.
 pub fn tracked(directory: &Path, paths: &[&str]) -> Option<BTreeSet<String>> {

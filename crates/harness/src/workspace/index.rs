@@ -16,6 +16,9 @@ use super::{
     path::{RepoPath, nul_separated},
 };
 
+/// How such folders are called; what a killed process left of them is swept by that name.
+pub(super) const SCRATCH: &str = "harness-tmp-";
+
 /// A folder inside the git directory (so it is writable wherever a commit is), gone with the value.
 pub(super) struct PrivateIndex {
     folder: tempfile::TempDir,
@@ -25,7 +28,7 @@ pub(super) struct PrivateIndex {
 impl PrivateIndex {
     /// A folder for other short-lived files, with an empty index.
     pub(super) fn scratch(git: &Git) -> Result<Self, WorkspaceError> {
-        let folder = tempfile::Builder::new().prefix("harness-tmp-").tempdir_in(&git.git_dir)?;
+        let folder = tempfile::Builder::new().prefix(SCRATCH).tempdir_in(&git.git_dir)?;
         let file = folder.path().join("index");
         Ok(Self { folder, file })
     }

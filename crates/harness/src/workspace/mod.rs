@@ -22,8 +22,10 @@ mod preflight;
 mod rescue;
 mod restore;
 mod rollback;
+mod settings;
 mod snapshot;
 mod status;
+mod sweep;
 mod undo;
 mod untracked;
 
@@ -33,14 +35,15 @@ use std::{
 };
 
 pub use self::{
-    checkout::Checkout,
+    checkout::{Bring, Checkout},
     discover::GitWorkspace,
     filter::Filters,
     mark::{Author, author, committer, names_task, undo_message, unmarked},
     own::OwnFiles,
+    settings::SettingChange,
 };
 
-use harness_core::{CommitId, Epoch, TaskId, Timestamp, TreeId};
+use harness_core::{CommitId, Epoch, Task, TaskId, Timestamp, TreeId};
 
 /// What a claim records about the tree that it starts from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,6 +83,21 @@ pub struct Settled {
     /// HEAD moved meanwhile, perhaps by somebody else: nothing was removed, and what is there has to
     /// be judged again.
     pub moved: bool,
+}
+
+impl Base {
+    /// What the claim of `task` recorded; `None` where it recorded no commit. A claim that names no
+    /// work tree was made in the one at `top_level`.
+    pub fn of_claim(task: &Task, top_level: &Path) -> Option<Self> {
+        Some(Self {
+            commit: task.started_at_commit.clone()?,
+            branch: task.branch.clone(),
+            untracked: task.base_untracked.clone(),
+            worktree: task.worktree.as_ref().map_or_else(|| top_level.to_owned(), PathBuf::from),
+            epoch: task.epoch,
+            claimed_at: task.claimed_at,
+        })
+    }
 }
 
 /// What is in the work tree that no commit holds. Ours and ignored files aside.
@@ -200,6 +218,30 @@ pub trait Workspace: Send + Sync {
     /// The files, from the top level, that are not what they were at the claim: by commits since
     /// `base`, changed, or untracked and not there before. Ours and ignored ones aside; sorted.
     fn touched(&self, base: &Base) -> Result<Vec<String>, WorkspaceError>;
+
+    /// The files of the base that `protected` picks and whose contents are not what they were at the
+    /// claim. They are read: no flag, no ignore rule and no cache of the index counts. Sorted.
+    fn differing(
+        &self,
+        base: &Base,
+        protected: &dyn Fn(&str) -> bool,
+    ) -> Result<Vec<String>, WorkspaceError>;
+
+    /// Records git's settings for a claim that was just made: configuration, index flags, and the
+    /// files in `info` and `hooks`.
+    fn record_settings(&self, task: &TaskId, epoch: Epoch) -> Result<(), WorkspaceError>;
+
+    /// Sets back the settings that are not what was recorded, and tells which. Called before
+    /// anything is looked at, it makes every other method see what it saw at the claim. Without a
+    /// record there is nothing to compare.
+    fn restore_settings(
+        &self,
+        task: &TaskId,
+        epoch: Epoch,
+    ) -> Result<Vec<SettingChange>, WorkspaceError>;
+
+    /// Drops the record of a claim that has ended.
+    fn forget_settings(&self, task: &TaskId, epoch: Epoch) -> Result<(), WorkspaceError>;
 
     /// The tree of a commit.
     fn tree_of(&self, commit: &CommitId) -> Result<TreeId, WorkspaceError>;

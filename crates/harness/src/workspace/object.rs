@@ -121,6 +121,17 @@ pub(super) fn hash_files<'a>(
     contents: Contents,
     paths: impl IntoIterator<Item = &'a RepoPath>,
 ) -> Result<Listing, WorkspaceError> {
+    hash_with(git, hashing, contents, None, paths)
+}
+
+/// The same with a variable more.
+pub(super) fn hash_with<'a>(
+    git: &Git,
+    hashing: Hashing,
+    contents: Contents,
+    variable: Option<(&str, &str)>,
+    paths: impl IntoIterator<Item = &'a RepoPath>,
+) -> Result<Listing, WorkspaceError> {
     // hash-object follows links; the text of a link goes through a file of our own.
     let links = PrivateIndex::scratch(git)?;
     let (mut plain, mut linked, mut modes) = (Vec::new(), Vec::new(), Vec::new());
@@ -149,8 +160,8 @@ pub(super) fn hash_files<'a>(
         }
     }
     modes.extend(link_paths.into_iter().map(|path| (path, LINK)));
-    let mut objects = hash(git, hashing, contents, plain)?;
-    objects.extend(hash(git, hashing, Contents::Raw, linked)?);
+    let mut objects = hash(git, hashing, contents, variable, plain)?;
+    objects.extend(hash(git, hashing, Contents::Raw, None, linked)?);
     if objects.len() != modes.len() {
         return Err(failed("hash-object", b"unexpected output"));
     }
@@ -164,6 +175,7 @@ fn hash(
     git: &Git,
     hashing: Hashing,
     contents: Contents,
+    variable: Option<(&str, &str)>,
     quoted: Vec<u8>,
 ) -> Result<Vec<String>, WorkspaceError> {
     if quoted.is_empty() {
@@ -175,6 +187,9 @@ fn hash(
     }
     if contents == Contents::Raw {
         call = call.arg("--no-filters");
+    }
+    if let Some((name, value)) = variable {
+        call = call.env(name, value);
     }
     let output = call.input(quoted).output()?;
     Ok(String::from_utf8_lossy(&output).lines().map(str::to_owned).collect())

@@ -13,11 +13,12 @@ use super::{
     filter::refuse_silenced,
     git::Git,
     index::PrivateIndex,
-    object::{GITLINK, diff_trees, list_tree},
+    object::{GITLINK, Listing, diff_trees, list_tree},
     own::OwnFiles,
     path::{RepoPath, nul_separated, records},
     preflight::{UnderWay, refuse_locked_index},
     rescue::Rescuing,
+    settings::flags::Flags,
     status::Look,
     undo::{self, Plan, Target},
     untracked,
@@ -38,6 +39,8 @@ pub(super) fn rollback(
     };
     let rescuing = Rescuing { git, own, task, attempt, base };
     let stays = target.tip.as_ref().filter(|_| target.foreign);
+    let recorded = untracked::recorded(git, base.untracked.as_ref())?;
+    let flagged = flagged_as_recorded(git, &recorded)?;
     let mut saved = rescuing.save(look, stays)?;
     let moved = moved_submodules(git, &target.commit)?;
     return_to_claimed_branch(git, base)?;
@@ -52,8 +55,8 @@ pub(super) fn rollback(
     for (path, commit) in moved {
         check_out_submodule(git, &path, &commit)?;
     }
-    let recorded = untracked::recorded(git, base.untracked.as_ref())?;
-    let put_back = untracked::put_back(git, &recorded)?;
+    let mut put_back = untracked::put_back(git, &recorded)?;
+    put_back.retain(|path| !flagged.contains(path));
     let look = Look::take(git, own)?;
     let mut leftover = look.untracked.clone();
     leftover.retain(|path| !recorded.contains_key(path));
@@ -74,6 +77,19 @@ pub(super) fn rollback(
         rescue: saved.rescue.map(|rescue| rescue.reference),
         put_back: put_back.iter().map(RepoPath::shown).collect(),
     })
+}
+
+/// Tracked files that the user keeps git from looking at, and that are what they were. A reset writes
+/// over them; they are put back without a word.
+fn flagged_as_recorded(
+    git: &Git,
+    recorded: &Listing,
+) -> Result<BTreeSet<RepoPath>, WorkspaceError> {
+    let flagged: Vec<_> = Flags::read(git)?.paths().collect();
+    if flagged.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    untracked::unchanged(git, recorded, &flagged)
 }
 
 /// Compares and swaps: a commit that somebody makes at this moment is not lost.

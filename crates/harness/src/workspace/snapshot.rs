@@ -34,9 +34,11 @@ impl Snapshot {
         Ok(Self { look, tree, staged, index })
     }
 
-    /// Adds files that git would not have looked at.
+    /// Adds files that git would not have looked at; entries whose flags keep git from looking go
+    /// first.
     pub(super) fn add(&mut self, git: &Git, hidden: &[RepoPath]) -> Result<(), WorkspaceError> {
         if !hidden.is_empty() {
+            self.index.remove(git, hidden)?;
             self.index.take(git, hidden)?;
             self.tree = self.index.write_tree(git)?;
         }

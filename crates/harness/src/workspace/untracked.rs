@@ -23,6 +23,7 @@ use super::{
     },
     own::OwnFiles,
     path::{RepoPath, records},
+    settings::flags::Flags,
     status::Look,
 };
 
@@ -30,14 +31,17 @@ pub(super) fn base_ref(task: &TaskId) -> String {
     format!("refs/harness/base/{task}")
 }
 
-/// Records the untracked files; `None` if there are none.
+/// Records the untracked files, and the tracked ones that the user keeps git from looking at: their
+/// changes are in no commit either. `None` if there are none.
 pub(super) fn record(
     git: &Git,
     own: &OwnFiles,
     task: &TaskId,
     look: &Look,
 ) -> Result<Option<TreeId>, WorkspaceError> {
-    let mut listing = hash_files(git, Hashing::Store, Contents::Raw, &look.untracked)?;
+    let mut files = look.untracked.clone();
+    files.extend(Flags::read(git)?.paths().filter(|path| !own.own(path.bytes())));
+    let mut listing = hash_files(git, Hashing::Store, Contents::Raw, &files)?;
     let marker = look.commit()?;
     for folder in empty_folders(git, own)?.into_iter().chain(look.nested.iter().cloned()) {
         let entry = Entry { mode: GITLINK.to_owned(), object: marker.to_string() };

@@ -25,7 +25,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::{Args, Invocation};
 use crate::{
-    commands::init,
+    commands::{init, task::by_files::claim_rules},
     config::{self, Overrides},
     environment::Environment,
     exit::ExitCode,
@@ -64,6 +64,7 @@ pub(super) fn serve(
     let daemon = Arc::new(Daemon::new(worktree, surroundings, clock.clone(), wait));
     let state_home = invocation.state_home();
     let store = FileStore::open_with(root.path(), Locking::Each(wait), state_home.as_deref())?;
+    let store = store.hosting();
     let (heard, waiting, sent) = (hub.clone(), Arc::clone(&daemon), telemetry.clone());
     let publish = Box::new(move |facts: &[_], warnings: &[String]| {
         warnings.iter().for_each(|warning| warn(warning));
@@ -100,7 +101,7 @@ pub(super) fn serve(
     match ended {
         Ended::Asked => {}
         Ended::Idle => say("nobody needed it: ended"),
-        Ended::Lost => say("its socket was taken away: ended"),
+        Ended::Lost => say("its socket or its root was taken away: ended"),
     }
     Ok(ExitCode::Done)
 }
@@ -150,6 +151,7 @@ fn surroundings(env: &Environment, root: &StateRoot) -> Surroundings {
         }),
         made: Box::new(move || init::made(&made.0, &made.1)),
         state_home: env.state_home().ok(),
+        claims: claim_rules(env, root).ok(),
         warn: Box::new(warn),
     }
 }

@@ -105,7 +105,10 @@ fn by_files(invocation: &Invocation, root: &StateRoot, mut claim: Claim) -> Resu
     claim.place.base = glance::head(root.path());
     let applied = invocation.apply_archiving(root, Command::Claim(claim));
     match applied.map_err(|failure| failure.error)?.0 {
-        Reply::Claimed(claimed) => Ok(wire::task(&claimed.task)),
+        Reply::Claimed(claimed) => {
+            invocation.keep_rules(root, &claimed.task);
+            Ok(wire::task(&claimed.task))
+        }
         Reply::NothingToClaim => Ok(Value::Null),
         other => Err(format!("unexpected answer: {other:?}")),
     }

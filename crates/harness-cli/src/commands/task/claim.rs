@@ -109,7 +109,10 @@ fn by_files(
         claim.place = place(root);
         let (reply, _) = invocation.apply_archiving(root, Command::Claim(claim.clone()))?;
         match reply {
-            Reply::Claimed(claimed) => return Ok(wire::claimed(Some(&claimed))),
+            Reply::Claimed(claimed) => {
+                invocation.keep_rules(root, &claimed.task);
+                return Ok(wire::claimed(Some(&claimed)));
+            }
             Reply::NothingToClaim => {}
             other => return Err(Failure::error(format!("unexpected answer: {other:?}"))),
         }

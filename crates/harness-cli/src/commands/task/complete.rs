@@ -1,6 +1,6 @@
 //! `harness task complete`
 
-use harness::{completion::Completion, host::wire};
+use harness::host::wire;
 use harness_core::{
     Command, Holder,
     command::{Authority, Complete, Proof, Unchecked},
@@ -8,9 +8,8 @@ use harness_core::{
 };
 use serde_json::{Value, json};
 
-use super::{Invocation, holder::Claimed, judged::ByFiles};
+use super::{Invocation, by_files::ByFiles, holder::Claimed};
 use crate::{
-    config::Overrides,
     exit::ExitCode,
     failure::Result,
     host::{Asked, Patience},
@@ -60,19 +59,8 @@ pub(crate) fn complete(
     if let Some(data) = by_host(invocation, &root, &holder, authority)? {
         return Ok(data);
     }
-    let config = invocation.config(&root, Overrides::default())?;
-    let clerk = ByFiles { invocation, root: &root };
-    let completion = Completion {
-        clerk: &clerk,
-        root: root.path(),
-        worktree: &|| clerk.worktree(),
-        rules: &config.rules(root.path())?,
-        unchecked: config.unchecked(),
-        lease_seconds: invocation.lease_seconds()?,
-        holder,
-        authority,
-    };
-    Ok(json!({ "task_id": completion.run()? }))
+    let task = ByFiles { invocation, root: &root }.complete(holder, authority)?;
+    Ok(json!({ "task_id": task }))
 }
 
 /// What the host says, if one may be asked: it has the check run, by the rules of its own.

@@ -1,5 +1,6 @@
 //! `harness task …`
 
+pub(crate) mod by_files;
 pub(crate) mod checkpoint;
 pub(crate) mod claim;
 pub(crate) mod complete;
@@ -7,7 +8,6 @@ mod edit;
 pub(crate) mod fail;
 mod graph;
 pub(crate) mod holder;
-mod judged;
 mod list;
 mod release;
 mod remove;

@@ -2,7 +2,10 @@
 //! work.
 
 mod commits;
+mod edits;
+mod floods;
 mod hooks;
+mod hosts;
 mod journal;
 mod links;
 mod processes;

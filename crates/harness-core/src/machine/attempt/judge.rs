@@ -1,48 +1,30 @@
-//! From the end of the work to its completion: what may be checked, where, and what is recorded.
+//! What comes before and after the work is judged; the judging itself is [`crate::machine::judge`].
 
 use super::{Attempt, Effect, Outcome, State, Step, Why};
 use crate::{
-    Category, Command, CommitId,
+    Command, CommitId,
     check::{Baseline, Verdict},
-    command::{Authority, Complete, Note, Proof, Unchecked},
-    machine::Next,
-    protect::{self, OnTouch, Protected},
+    command::{Note, Raise},
+    flag::{self, Flag},
+    machine::{
+        Input, Machine as _, Next,
+        judge::{self, Finding, Judge, Rules},
+    },
 };
-
-/// How strictly work is judged. By default: in the work tree, after the work, whatever it touched.
-#[derive(Debug, Clone, Default)]
-pub struct Rules {
-    /// Judge a clean checkout of the commit; a task may say otherwise.
-    pub clean: bool,
-    /// Run the check before the first attempt too; a task may say otherwise.
-    pub baseline: bool,
-    /// What the work must not touch.
-    pub protected: Protected,
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AfterWarning {
     Work,
-    Judge,
     CleanUp,
     Fail,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum AfterKeep {
-    Check,
-    Complete,
 }
 
 impl Attempt {
     /// Where the task itself says how it is judged, that holds.
     pub fn judged_by(mut self, rules: Rules) -> Self {
-        self.rules = Rules {
-            clean: self.task.validation.clean.unwrap_or(rules.clean),
-            baseline: self.task.validation.baseline.unwrap_or(rules.baseline),
-            protected: rules.protected,
-        };
-        self.keep_first = self.rules.clean;
+        let (task, holder) = (self.task.clone(), self.holder.clone());
+        self.baseline_first = rules.clone().of(&task).baseline;
+        self.judging = Judge::of_attempt(task, holder, self.lease_seconds, rules);
         self
     }
 
@@ -86,95 +68,49 @@ impl Attempt {
     pub(super) fn based(&mut self, verdict: &Verdict) -> Step {
         self.baseline = Baseline::of(verdict);
         match self.baseline {
-            Some(Baseline::Green) => self.warn(
-                AfterWarning::Work,
-                "the check passed before any work: that it passes proves nothing".into(),
-            ),
+            Some(Baseline::Green) => {
+                let (task, flag) = (Some(self.task.id.clone()), Flag::GreenBefore);
+                let message = "the check passed before any work: that it passes proves nothing";
+                flag::raise(&mut self.task.flags, flag);
+                let raise = Raise { task, flag, message: message.into() };
+                let state = State::Warning { then: AfterWarning::Work };
+                self.commit(state, Command::Raise(raise))
+            }
             Some(Baseline::Red) | None => self.work(),
         }
     }
 
-    /// The work is there: may it be checked, and which comes first, check or commit?
+    /// The work is there: it is judged by the machine that judges everybody's.
     pub(super) fn judge(&mut self) -> Step {
-        if !self.rules.protected.is_empty() && self.touched.is_none() {
-            return self.start(State::Touching, Effect::Touched);
-        }
-        if self.keep_first {
-            return self.start(State::Keeping { then: AfterKeep::Check }, Effect::Keep);
-        }
-        self.check()
+        self.judging.baseline(self.baseline);
+        self.state = State::Judging;
+        self.through(Input::Begin)
     }
 
-    pub(super) fn touched(&mut self, files: &[String]) -> Step {
-        let protected = self.rules.protected.among(files);
-        let told = protect::touched(&protected);
-        let none = protected.is_empty();
-        self.touched = Some(protected);
-        match self.rules.protected.on_touch() {
-            _ if none => self.judge(),
-            OnTouch::Flag => self.warn(AfterWarning::Judge, told),
-            OnTouch::Refuse => self.intend(Category::TaskExec, told),
+    /// What happens while the work is judged is the judge's business.
+    pub(super) fn through(&mut self, input: Input<judge::Ended>) -> Step {
+        match self.judging.step(self.now, input) {
+            Next::Commit(command) => Next::Commit(command),
+            Next::Start(effect) => Next::Start(Effect::Judge(effect)),
+            Next::Wait => Next::Wait,
+            Next::Cancel(cause) => Next::Cancel(cause),
+            Next::Done(outcome) => self.judged(outcome),
         }
     }
 
-    pub(super) fn check(&mut self) -> Step {
-        let effect = match self.kept.clone().filter(|_| self.rules.clean) {
-            Some(commit) => Effect::CheckCommit { commit },
-            None => Effect::Check,
-        };
-        self.start(State::Checking, effect)
-    }
-
-    fn record(&mut self, commit: CommitId) -> Step {
-        let (baseline, protected) = (self.baseline, self.touched.clone().unwrap_or_default());
-        let effect = Effect::Record { commit: commit.clone(), baseline, protected };
-        self.start(State::Recording { commit }, effect)
-    }
-
-    pub(super) fn checked(&mut self, verdict: Verdict, last_line: Option<String>) -> Step {
-        let told = last_line.map(|line| format!(": {line}")).unwrap_or_default();
-        match verdict {
-            // What was judged is the commit itself; the work tree may say what it likes by now.
-            Verdict::Passed => match self.kept.clone().filter(|_| self.rules.clean) {
-                Some(commit) => self.record(commit),
-                None => self.start(State::Keeping { then: AfterKeep::Complete }, Effect::Keep),
+    fn judged(&mut self, outcome: judge::Outcome) -> Step {
+        match outcome {
+            judge::Outcome::Completed { commit } => Next::Done(Outcome::Completed { commit }),
+            judge::Outcome::Found(finding) => match (finding.category(), &finding) {
+                (Some(category), _) => self.intend(category, finding.log_message()),
+                (None, Finding::Stopped) => Next::Done(Outcome::Left(Why::Interrupted)),
+                // The work may be fine: the next session checks it.
+                (None, Finding::CheckMissing { .. }) => {
+                    Next::Done(Outcome::Left(Why::EnvSetup(finding.sentence())))
+                }
+                (None, _) => Next::Done(Outcome::Left(Why::Config(finding.sentence()))),
             },
-            Verdict::Red { why } => {
-                self.intend(Category::TestFail, format!("The check failed ({why}){told}"))
-            }
-            Verdict::TimedOut => {
-                let limit = self.task.validation.timeout_seconds;
-                self.intend(Category::Timeout, format!("The check took longer than {limit} s"))
-            }
-            Verdict::Missing if !self.prepared => {
-                self.prepared = true;
-                self.start(State::Preparing, Effect::Prepare)
-            }
-            // The work may be fine: the next session checks it.
-            Verdict::Missing => Next::Done(Outcome::Left(Why::EnvSetup(format!(
-                "the check can not be run here: {}",
-                self.task.check().unwrap_or_default()
-            )))),
-            Verdict::Cancelled => Next::Done(Outcome::Left(Why::Interrupted)),
+            judge::Outcome::Refused(refusal) => self.refused_for_good(&refusal),
         }
-    }
-
-    pub(super) fn kept(&mut self, then: AfterKeep, commit: CommitId) -> Step {
-        self.kept = Some(commit.clone());
-        match then {
-            AfterKeep::Check => self.check(),
-            AfterKeep::Complete => self.record(commit),
-        }
-    }
-
-    pub(super) fn complete(&mut self, commit: CommitId) -> Step {
-        let command = Command::Complete(Complete {
-            holder: self.holder.clone(),
-            authority: Authority::Holder,
-            proof: Proof::Passed { command: self.task.check().unwrap_or_default().to_owned() },
-            unchecked: Unchecked::Forbidden,
-            commit: Some(commit.clone()),
-        });
-        self.commit(State::Completing { commit }, command)
     }
 }

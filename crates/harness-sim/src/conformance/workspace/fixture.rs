@@ -37,6 +37,12 @@ pub trait Fixture {
     /// The names of the files in the index.
     fn staged(&self) -> Vec<String>;
 
+    fn configure(&self, key: &str, value: &str);
+    fn setting(&self, key: &str) -> Option<String>;
+    /// Replaces the rules of `info/exclude`.
+    fn exclude(&self, rules: &str);
+    fn assume_unchanged(&self, path: &str);
+
     fn read(&self, path: &str) -> Option<String> {
         self.files().remove(path)
     }

@@ -11,6 +11,7 @@ mod fixture;
 mod foreign;
 mod rescue;
 mod rollback;
+mod settings;
 
 use std::collections::BTreeMap;
 
@@ -25,6 +26,7 @@ pub use self::{
     foreign::*,
     rescue::*,
     rollback::*,
+    settings::*,
 };
 
 fn task() -> TaskId {
@@ -112,6 +114,10 @@ macro_rules! for_each_workspace_case {
             what_was_judged_can_be_put_back,
             a_commit_of_somebody_during_the_check_is_noticed,
             work_that_no_commit_can_hold_is_told,
+            settings_are_set_back_and_told,
+            without_a_record_no_setting_is_touched,
+            flags_of_the_user_and_what_they_hide_survive_a_rollback,
+            protected_files_are_read,
             evidence_of_no_work,
             evidence_of_uncommitted_work,
             evidence_of_commits,

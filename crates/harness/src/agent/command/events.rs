@@ -13,6 +13,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior};
 use crate::{
     agent::{Execution, Prompt, supervise::Wake},
     error::Result,
+    host::pace::{CHECKPOINTS_PER_SECOND, Pace},
     process::{Line, Lines, Redactor},
 };
 
@@ -75,6 +76,10 @@ pub(super) struct Events {
     limit_is_last: bool,
     reason: Option<Reason>,
     warned: bool,
+    pace: Pace,
+    /// The last checkpoint that came too soon after the others.
+    held_back: Option<AgentEvent>,
+    warned_of_flood: bool,
 }
 
 impl Events {
@@ -92,6 +97,9 @@ impl Events {
             limit_is_last: false,
             reason: None,
             warned: false,
+            pace: Pace::new(CHECKPOINTS_PER_SECOND),
+            held_back: None,
+            warned_of_flood: false,
         })
     }
 
@@ -173,6 +181,10 @@ impl Wake for &mut Events {
         // Its last line may have no end.
         let last = std::mem::take(&mut self.lines).finish();
         self.tell(last.as_ref().map(Line::text), execution, redactor);
+        // How far it came is known by its last one.
+        if let Some(last) = self.held_back.take() {
+            execution.tell(last);
+        }
         Ok(())
     }
 }
@@ -184,7 +196,30 @@ impl Events {
         let count = (&self.file).take(LOOK_BYTES_MAX).read_to_end(&mut bytes)?;
         let lines: Vec<String> = self.lines.push(&bytes).map(|line| line.text()).collect();
         self.tell(lines, execution, redactor);
+        if let Some(last) = self.held_back.take() {
+            self.tell_in_time(last, execution);
+        }
         Ok(count)
+    }
+
+    /// A checkpoint is stored, with the work tree, before anything else is done: in a flood of them
+    /// only the last one matters.
+    fn tell_in_time(&mut self, event: AgentEvent, execution: &Execution) {
+        let is_checkpoint = matches!(event, AgentEvent::Checkpoint { .. });
+        if !is_checkpoint || self.pace.wait(std::time::Instant::now()).is_none() {
+            if is_checkpoint {
+                self.held_back = None;
+            }
+            return execution.tell(event);
+        }
+        if self.held_back.replace(event).is_some()
+            && !std::mem::replace(&mut self.warned_of_flood, true)
+        {
+            tracing::warn!(
+                "the agent makes more than {CHECKPOINTS_PER_SECOND} checkpoints a second: only \
+                 the last ones are stored"
+            );
+        }
     }
 
     fn tell(
@@ -195,7 +230,7 @@ impl Events {
     ) {
         for line in lines.into_iter().filter(|line| !line.trim().is_empty()) {
             if let Some(event) = self.take(&line, redactor) {
-                execution.tell(event);
+                self.tell_in_time(event, execution);
             }
         }
     }

@@ -3,7 +3,7 @@
 use harness_core::{
     Category, Command, Holder, Refusal, Task,
     command::{AddCheckpoint, Attempts, Fail, Renew},
-    task::{Status, Via},
+    task::Via,
 };
 use serde_json::json;
 
@@ -24,6 +24,10 @@ pub(super) async fn checkpoint(host: &Host, request: &Request) -> Answer {
     let total = request.small("total")?.ok_or_else(|| "total is required".to_owned())?;
     let description =
         request.text("description")?.ok_or_else(|| "description is required".to_owned())?;
+    // Whoever sends more than that waits, and holds up nobody else.
+    while let Some(wait) = host.desk.checkpoint_waits(&holder.task) {
+        tokio::time::sleep(wait).await;
+    }
     let tree = match host.workspace.clone() {
         None => None,
         Some(workspace) => workspace::tree_for_checkpoint(workspace).await,
@@ -42,12 +46,7 @@ pub(super) async fn renew(host: &Host, request: &Request) -> Answer {
 pub(super) async fn run_task(host: &Host, holder: &Holder) -> Result<Option<Task>, Refused> {
     let id = holder.task.clone();
     let task = host.writer.look_async(move |ledger| ledger.task(&id).cloned()).await?;
-    Ok(task.filter(|task| {
-        task.status == Status::InProgress
-            && task.claimed_via() == Via::Run
-            && task.claimed_by.as_ref() == Some(&holder.worker)
-            && holder.epoch.is_none_or(|epoch| task.epoch == Some(epoch))
-    }))
+    Ok(task.filter(|task| task.claimed_via() == Via::Run && holder.holds(task)))
 }
 
 /// Of a task of the run: the attempt ends, with a rollback, and counts.

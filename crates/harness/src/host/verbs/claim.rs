@@ -77,7 +77,10 @@ async fn once(
         return Ok(None);
     }
     match host.writer.apply_async(Command::Claim(claim)).await {
-        Ok(Reply::Claimed(claimed)) => Ok(Some(claimed)),
+        Ok(Reply::Claimed(claimed)) => {
+            daemon.claimed(&claimed.task.id, claimed.epoch);
+            Ok(Some(claimed))
+        }
         Ok(Reply::NothingToClaim) => Ok(None),
         Ok(other) => Err(format!("unexpected answer: {other:?}").into()),
         Err(WriterError::Store(why)) if matches!(*why, StoreError::NoLedger { .. }) => Ok(None),

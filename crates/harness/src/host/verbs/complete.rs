@@ -1,19 +1,17 @@
 //! Who says that a task is done is believed when its check passes.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use harness_core::{
-    Command, CommitId, Holder, Reply, Task, TaskId, TreeId,
+    Command, Holder, Task, TaskId,
     command::{Authority, Complete, Proof, Unchecked},
+    machine::judge::{self, Standing},
 };
 use serde_json::json;
 
 use super::{
     super::{
-        Daemon,
+        Daemon, Settings,
         request::{Answer, Request},
         server::{Duty, Host},
         wire::{self, Refused},
@@ -22,10 +20,15 @@ use super::{
     attempt::run_task,
 };
 use crate::{
-    completion::{Clerk, Completion, Standing},
-    shell::Cancel,
+    drive::{Commit, Ports},
+    flows::{
+        Site,
+        completion::{Clerk, ClientTree, Completion},
+    },
+    hub::Hub,
+    process::Redactor,
+    shell::SystemShell,
     store::Writer,
-    workspace::{GitWorkspace, Workspace as _},
 };
 
 /// The word of an agent of a run is its promise: check, commit and completion follow its end. That of
@@ -51,91 +54,61 @@ pub(super) async fn complete(host: &Host, request: &Request) -> Answer {
 
 async fn judged(host: &Host, daemon: &Arc<Daemon>, holder: Holder, authority: Authority) -> Answer {
     let _turn = daemon.turn(&holder.task).await;
-    let settings = (daemon.surroundings.settings)()?;
-    let cancel = Cancel::new()?;
-    // Also when nobody waits for the answer any more.
-    let _stop = StopOnDrop(cancel.clone());
-    let clerk = ByWriter {
-        writer: Arc::clone(&host.writer),
-        daemon: Arc::clone(daemon),
-        root: host.root.clone(),
-        cancel: cancel.clone(),
+    let clerk = ByWriter { writer: &host.writer, daemon, root: &host.root };
+    let standing = clerk.standing(&holder.task).await?;
+    let Settings { rules, unchecked } = daemon.rules_for(&holder, standing.task.as_ref())?;
+    let root = host.root.clone();
+    let completion = Completion {
+        clerk: &clerk,
+        ports: Ports {
+            commit: Arc::clone(&host.writer) as Arc<dyn Commit>,
+            clock: Arc::clone(&daemon.clock),
+            tick: Duration::from_secs(host.lease_seconds),
+        },
+        root: root.clone(),
+        shell: Arc::new(SystemShell::default()),
+        redactor: Redactor::default(),
+        record: Arc::new(move |receipt| Ok(crate::store::record(&root, receipt)?)),
+        hub: Hub::new("complete"),
     };
     let lease_seconds = host.lease_seconds;
-    let working = tokio::task::spawn_blocking(move || {
-        let worktree = || clerk.daemon.worktree.clone();
-        let completion = Completion {
-            clerk: &clerk,
-            root: &clerk.root,
-            worktree: &worktree,
-            rules: &settings.rules,
-            unchecked: settings.unchecked,
-            lease_seconds,
-            holder,
-            authority,
-        };
-        completion.run()
-    });
-    tokio::pin!(working);
-    let done = tokio::select! {
-        done = &mut working => done,
-        () = daemon.leaving.cancelled() => {
-            cancel.cancel();
-            working.await
-        }
-    };
-    let task = done.map_err(|why| why.to_string())??;
+    let request = judge::Request { holder, authority, unchecked, lease_seconds, rules };
+    // When nobody waits for the answer any more, the check ends with this future.
+    let task = completion.run(request, daemon.leaving.cancelled()).await?;
     Ok(json!({ "task_id": task }))
 }
 
-struct StopOnDrop(Cancel);
-
-impl Drop for StopOnDrop {
-    fn drop(&mut self) {
-        self.0.cancel();
-    }
+struct ByWriter<'a> {
+    writer: &'a Writer,
+    daemon: &'a Daemon,
+    root: &'a Path,
 }
 
-struct ByWriter {
-    writer: Arc<Writer>,
-    daemon: Arc<Daemon>,
-    root: PathBuf,
-    cancel: Cancel,
-}
-
-impl Clerk for ByWriter {
+impl Clerk for ByWriter<'_> {
     type Error = Refused;
 
-    fn standing(&self, task: &TaskId) -> Result<Standing, Refused> {
+    async fn standing(&self, task: &TaskId) -> Result<Standing, Refused> {
         let id = task.clone();
-        Ok(self.writer.look(move |ledger| Standing {
+        let standing = self.writer.look_async(move |ledger| Standing {
             task: ledger.task(&id).cloned(),
             next_epoch: ledger.next_epoch(),
             session: ledger.head().session_count,
-        })?)
+        });
+        Ok(standing.await?)
     }
 
-    fn apply(&self, command: Command) -> Result<Reply, Refused> {
-        Ok(self.writer.apply(command)?)
-    }
-
-    fn may_run(&self) -> Result<(), Refused> {
+    fn may_check(&self, _: &Task) -> Result<(), Refused> {
         (self.daemon.surroundings.may_run)()
     }
 
-    fn checking(&self, _: &Task) -> Result<Cancel, Refused> {
-        Ok(self.cancel.clone())
-    }
-
-    fn workspace(&self, directory: &Path) -> Result<GitWorkspace, Refused> {
-        Ok(GitWorkspace::discover(directory, &self.root, self.daemon.filters())?)
-    }
-
-    fn warn(&self, text: &str) {
-        (self.daemon.surroundings.warn)(text);
-    }
-
-    fn tree_of(&self, directory: &Path, commit: &CommitId) -> Option<TreeId> {
-        self.daemon.tree_of(commit, || self.workspace(directory).ok()?.tree_of(commit).ok())
+    async fn site(&self, claimed: Option<&Path>) -> Result<Arc<dyn Site>, Refused> {
+        let (own, root) = (self.daemon.worktree.clone(), self.root.to_owned());
+        let (filters, trees) = (self.daemon.filters(), Arc::clone(&self.daemon.trees));
+        let claimed = claimed.map(Path::to_owned);
+        let found = tokio::task::spawn_blocking(move || {
+            ClientTree::new(&own, claimed.as_deref(), &root, filters, trees)
+        });
+        let tree = found.await.map_err(|why| why.to_string())??;
+        Ok(Arc::new(tree))
     }
 }

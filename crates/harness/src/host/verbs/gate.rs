@@ -10,6 +10,7 @@ use harness_core::{
         gate::{Effect, Ended, Gate, Outcome},
     },
     task::Status,
+    variables::Variables,
 };
 use tokio::time::Instant;
 
@@ -126,7 +127,7 @@ async fn run(host: &Host, daemon: &Daemon, gate: ledger::Gate) -> Result<Ended, 
     let check = Check {
         command: gate.command,
         timeout_seconds: gate.timeout_seconds.unwrap_or(GATE_SECONDS),
-        environment: vec![("HARNESS_STATE_ROOT".into(), host.root.display().to_string())],
+        environment: Variables::of_root(host.root.display()).list(),
     };
     let (worktree, cancel) = (daemon.worktree.clone(), Cancel::new()?);
     let stop = cancel.clone();

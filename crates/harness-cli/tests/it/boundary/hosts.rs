@@ -1,0 +1,102 @@
+//! Hosts that do not answer, and hosts whose root is gone; leases that are as long as they say.
+
+use std::{
+    fs,
+    time::{Duration, Instant, SystemTime},
+};
+
+use nix::sys::signal::Signal;
+use serde_json::json;
+
+use crate::{
+    daemon::world,
+    environment::TestEnvironment,
+    objective::stage::{Going, bare_agent, fifo, hear},
+};
+
+#[test]
+fn x_l1_a_run_beside_a_stopped_one_fails_at_once() {
+    let env = TestEnvironment::with_git().variable("HARNESS_WORKER_ID", "w");
+    env.run(["init"]).success();
+    env.run(["add", "one", "--validate", "true"]).success();
+    let up = fifo(&env, "up");
+    let command = bare_agent(&env, &format!("echo up > {}; exec sleep 600", up.display()));
+    let run = Going::start(&env, &["run", "--agent-command", &command]);
+    assert_eq!(hear(&up), "up");
+    run.signal(Signal::SIGSTOP);
+    let start = Instant::now();
+    let ran = env.run(["run", "--agent-command", "true"]);
+    let took = start.elapsed();
+    run.signal(Signal::SIGCONT);
+    run.signal(Signal::SIGTERM);
+    run.end();
+    ran.stderr_contains("Another harness session is active");
+    assert!(took < Duration::from_secs(20), "{took:?}");
+}
+
+#[test]
+fn x_l1_a_stopped_daemon_is_not_waited_for_either() {
+    let env = world();
+    env.run(["add", "one", "--validate", "true"]).success();
+    let pid: i32 = env.run(["daemon", "start"]).success().raw().parse().unwrap();
+    let signal = |signal| nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), signal).unwrap();
+    signal(Signal::SIGSTOP);
+    let start = Instant::now();
+    let ran = env.run(["run", "--agent-command", "true"]);
+    let took = start.elapsed();
+    signal(Signal::SIGCONT);
+    ran.stderr_contains("Another daemon is already running");
+    assert!(took < Duration::from_secs(20), "{took:?}");
+    // It hears now what it was asked.
+    env.kill_host();
+}
+
+#[test]
+fn x_l8_a_daemon_whose_root_was_replaced_leaves() {
+    let env = world();
+    let before: u32 = env.run(["daemon", "start"]).success().raw().parse().unwrap();
+    fs::remove_dir_all(env.root()).unwrap();
+    fs::create_dir(env.root()).unwrap();
+    env.git(["init", "--quiet"]);
+    env.git(["commit", "--quiet", "--allow-empty", "--message", "another"]);
+    let plan = json!({ "goal": "g", "tasks": { "a": { "description": "A" } } });
+    env.write("plan.md", format!("```json\n{plan}\n```\n"));
+    env.run(["plan", "import", "--file", "plan.md"]).success().stdout("Plan imported (1 tasks)");
+    env.run(["task", "claim"]).success().stdout_contains("\"a\"");
+    let after: u32 = env.run(["daemon", "status"]).success().raw().parse().unwrap();
+    assert_ne!(before, after);
+    let start = Instant::now();
+    while fs::read_to_string(format!("/proc/{before}/stat")).is_ok_and(|stat| !stat.contains(") Z"))
+    {
+        assert!(start.elapsed() < Duration::from_secs(60), "the old one is still there");
+        std::thread::yield_now();
+    }
+    env.run(["task", "complete", "--id", "a"]).success();
+    env.run(["shutdown"]).success();
+}
+
+#[test]
+fn r8_a_lease_of_a_second_lasts_a_second() {
+    let env = TestEnvironment::with_git();
+    env.run(["init"]).success();
+    env.run(["add", "one", "--validate", "true"]).success();
+    let text = env.read("harness-tasks.json");
+    let mut ledger: serde_json::Value = serde_json::from_str(&text).unwrap();
+    ledger["tasks"][0]["timeout_seconds"] = 1.into();
+    env.write("harness-tasks.json", ledger.to_string());
+    // Late in a second, so that a lease that is cut to it would be over at once.
+    let fraction = || {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+        now.subsec_millis()
+    };
+    while fraction() < 900 {
+        std::thread::yield_now();
+    }
+    env.run(["task", "claim", "--worker", "one"]).success();
+    let claimed = Instant::now();
+    let second = env.run(["task", "claim", "--worker", "two"]).success().raw().to_owned();
+    if claimed.elapsed() < Duration::from_secs(1) {
+        assert_eq!(second, r#"{"task":null}"#);
+    }
+    assert!(env.task(0)["attempts"] == 0 || claimed.elapsed() >= Duration::from_secs(1));
+}

@@ -1,0 +1,481 @@
+//! Judges work that its worker calls done. A run steps this machine inside of an attempt; the daemon
+//! and a client without a host drive it by itself.
+//!
+//! ```text
+//! (head) → (touched) → check ─ passed → (keep) → record → Complete
+//!                            └ else ──→ a finding: the caller decides what follows
+//! ```
+//! A check in a clean checkout needs the commit first: keep → check → record.
+//!
+//! The machine renews the lease at every tick, because a check may outlast it. It changes nothing
+//! but the one completion: rolling back and counting attempts belong to the attempt.
+
+mod client;
+mod finding;
+
+pub use client::{Request, Standing};
+pub use finding::{Fault, Finding, NotDone};
+
+use super::{Input, Machine, Next};
+use crate::{
+    Command, CommitId, Epoch, Holder, Receipt, Refusal, Task, Timestamp,
+    agent::StoppedBy,
+    check::{Baseline, Verdict},
+    command::{Authority, Complete, Proof, Raise, Renew, Unchecked},
+    flag::{self, Flag},
+    protect::{self, OnTouch, Protected},
+    receipt::{self, CheckRecord},
+};
+
+/// How strictly work is judged. By default: in the work tree, after the work, whatever it touched.
+#[derive(Debug, Clone, Default)]
+pub struct Rules {
+    /// Judge a clean checkout of the commit; a task may say otherwise.
+    pub clean: bool,
+    /// Run the check before the first attempt too; a task may say otherwise.
+    pub baseline: bool,
+    /// What the work must not touch.
+    pub protected: Protected,
+}
+
+impl Rules {
+    /// Where the task itself says how it is judged, that holds.
+    #[must_use]
+    pub fn of(self, task: &Task) -> Self {
+        Self {
+            clean: task.validation.clean.unwrap_or(self.clean),
+            baseline: task.validation.baseline.unwrap_or(self.baseline),
+            protected: self.protected,
+        }
+    }
+}
+
+/// What a judge asks for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    /// HEAD of the work tree is looked up. Asked for the work of clients, who commit themselves.
+    Head,
+    /// The files that differ from the claim are listed.
+    Touched,
+    /// The task's check is run.
+    Check {
+        /// In a clean checkout of this commit; `None`: in the work tree.
+        commit: Option<CommitId>,
+    },
+    /// The init script is run once more, since the environment lacks the check.
+    Prepare,
+    /// Everything that the agent left is committed.
+    Keep,
+    /// The receipt is made durable. Its tree and what a run knows about its agent are filled in.
+    Record(Box<Receipt>),
+    /// The task is read again, for the epoch that a completion by force was given.
+    Look,
+}
+
+/// What came of an effect.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Ended {
+    /// Of `Head`; `None` without a repository or a commit.
+    Head(Option<CommitId>),
+    /// From the top of the work tree.
+    Touched(Vec<String>),
+    /// Of `Check`.
+    Checked {
+        /// What its end means.
+        verdict: Verdict,
+        /// For the receipt.
+        record: Box<CheckRecord>,
+        /// The end of its output, for people.
+        output: String,
+    },
+    /// Whether that helped is for the next check to say.
+    Prepared,
+    /// Where HEAD is now.
+    Kept(CommitId),
+    /// The commits that are there cannot be the work of this attempt.
+    NotKept {
+        /// For the error log of the task.
+        why: String,
+    },
+    /// The receipt is durable.
+    Recorded,
+    /// Of `Look`.
+    Looked(Standing),
+}
+
+/// What a judge comes to.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outcome {
+    /// The check passed, and the completion is recorded.
+    Completed {
+        /// The commit that holds the work; `None` without git.
+        commit: Option<CommitId>,
+    },
+    /// The task is not completed, and nothing is recorded.
+    Found(Finding),
+    /// The ledger does not take the completion, or the claim is not the holder's any more.
+    Refused(Refusal),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum State {
+    Begun,
+    Heading,
+    Touching,
+    Flagging,
+    Checking,
+    Preparing,
+    Keeping { then: AfterKeep },
+    Recording,
+    Completing,
+    Looking,
+    RecordingAgain,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum AfterKeep {
+    Check,
+    Record,
+}
+
+/// Who commits the work that is judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Keeper {
+    /// The harness does, when the check has passed.
+    Harness,
+    /// The worker has, or has not: HEAD is what counts.
+    Worker,
+}
+
+/// The machine that judges one task.
+pub struct Judge {
+    task: Task,
+    holder: Holder,
+    authority: Authority,
+    unchecked: Unchecked,
+    lease_seconds: u64,
+    rules: Rules,
+    keeper: Keeper,
+    /// The claim is the holder's, so there is a lease to renew.
+    held: bool,
+    /// The claim that the receipt is about.
+    epoch: Epoch,
+    /// The task is not the holder's to complete: the ledger says so, or repeats what it said.
+    foregone: bool,
+    state: State,
+    /// Of the last step.
+    now: Timestamp,
+    /// A renewal is on its way to the store, beside the effect.
+    aside: bool,
+    interrupts: u32,
+    /// The claim is somebody else's.
+    lost: Option<Refusal>,
+    /// The init script may not be tried any more.
+    prepared: bool,
+    /// The commit comes before the check.
+    keep_first: bool,
+    commit: Option<CommitId>,
+    baseline: Option<Baseline>,
+    /// The protected files among those that differ from the claim, once that was looked at.
+    touched: Option<Vec<String>>,
+    check: Option<CheckRecord>,
+    /// For the receipt; the performer adds those that were raised elsewhere.
+    flags: Vec<Flag>,
+}
+
+type Step = Next<Effect, Outcome>;
+
+impl Judge {
+    /// Of the work of an agent in a run, which the harness commits.
+    pub fn of_attempt(task: Task, holder: Holder, lease_seconds: u64, rules: Rules) -> Self {
+        let rules = rules.of(&task);
+        Self {
+            authority: Authority::Holder,
+            unchecked: Unchecked::Forbidden,
+            lease_seconds,
+            keeper: Keeper::Harness,
+            held: true,
+            epoch: task.epoch.unwrap_or_default(),
+            foregone: false,
+            state: State::Begun,
+            now: Timestamp::default(),
+            aside: false,
+            interrupts: 0,
+            lost: None,
+            prepared: false,
+            keep_first: rules.clean,
+            commit: None,
+            baseline: None,
+            touched: None,
+            check: None,
+            flags: task.flags.clone(),
+            rules,
+            task,
+            holder,
+        }
+    }
+
+    /// The work already has commits: the rest joins them before the check.
+    pub fn keep_first(&mut self) {
+        self.keep_first = true;
+    }
+
+    /// What the check said before any work.
+    pub fn baseline(&mut self, baseline: Option<Baseline>) {
+        self.baseline = baseline;
+    }
+
+    /// Whether a command of the ledger is going to be run.
+    pub fn runs_a_check(&self) -> bool {
+        !self.foregone && self.task.check().is_some()
+    }
+
+    fn start(&mut self, state: State, effect: Effect) -> Step {
+        self.state = state;
+        Next::Start(effect)
+    }
+
+    fn commit(&mut self, state: State, command: Command) -> Step {
+        self.state = state;
+        Next::Commit(Box::new(command))
+    }
+
+    fn found(finding: Finding) -> Step {
+        Next::Done(Outcome::Found(finding))
+    }
+
+    fn begin(&mut self) -> Step {
+        match self.keeper {
+            _ if self.foregone => self.complete(),
+            Keeper::Worker => self.start(State::Heading, Effect::Head),
+            Keeper::Harness => self.look_at_files(),
+        }
+    }
+
+    /// May the work be checked?
+    fn look_at_files(&mut self) -> Step {
+        if self.rules.protected.is_empty() {
+            return self.before_check();
+        }
+        self.start(State::Touching, Effect::Touched)
+    }
+
+    fn touched(&mut self, files: &[String]) -> Step {
+        let protected = self.rules.protected.among(files);
+        self.touched = Some(protected.clone());
+        match self.rules.protected.on_touch() {
+            _ if protected.is_empty() => self.before_check(),
+            OnTouch::Flag => {
+                let (flag, message) = (Flag::Protected, protect::touched(&protected));
+                flag::raise(&mut self.flags, flag);
+                let raise = Raise { task: Some(self.task.id.clone()), flag, message };
+                self.commit(State::Flagging, Command::Raise(raise))
+            }
+            OnTouch::Refuse => Self::found(Finding::Protected { files: protected }),
+        }
+    }
+
+    /// Which comes first, check or commit?
+    fn before_check(&mut self) -> Step {
+        match self.keeper {
+            Keeper::Harness if self.keep_first => {
+                self.start(State::Keeping { then: AfterKeep::Check }, Effect::Keep)
+            }
+            Keeper::Worker if self.task.check().is_none() => self.without_check(),
+            Keeper::Worker if self.rules.clean && self.commit.is_none() => {
+                Self::found(Finding::NoCommit)
+            }
+            Keeper::Harness | Keeper::Worker => self.check(),
+        }
+    }
+
+    /// The worker's word is recorded where it is worth anything; else the ledger refuses it.
+    fn without_check(&mut self) -> Step {
+        match self.unchecked {
+            Unchecked::Allowed => self.record(),
+            Unchecked::Forbidden => self.complete(),
+        }
+    }
+
+    fn check(&mut self) -> Step {
+        let commit = self.commit.clone().filter(|_| self.rules.clean);
+        self.start(State::Checking, Effect::Check { commit })
+    }
+
+    fn checked(&mut self, verdict: Verdict, check: CheckRecord, output: String) -> Step {
+        let clean = check.clean;
+        match verdict {
+            Verdict::Passed => {
+                self.check = Some(check);
+                match self.keeper {
+                    // What was judged is the commit itself, whatever the work tree holds by now.
+                    Keeper::Harness if !self.rules.clean => {
+                        self.start(State::Keeping { then: AfterKeep::Record }, Effect::Keep)
+                    }
+                    Keeper::Harness | Keeper::Worker => self.record(),
+                }
+            }
+            Verdict::Red { why } => Self::found(Finding::CheckFailed { why, output, clean }),
+            Verdict::TimedOut => {
+                let seconds = self.task.validation.timeout_seconds;
+                Self::found(Finding::CheckTimedOut { seconds, output })
+            }
+            Verdict::Missing if !self.prepared => {
+                self.prepared = true;
+                self.start(State::Preparing, Effect::Prepare)
+            }
+            Verdict::Missing => {
+                let command = self.task.check().unwrap_or_default().to_owned();
+                Self::found(Finding::CheckMissing { command, output })
+            }
+            Verdict::Cancelled => Self::found(Finding::Stopped),
+        }
+    }
+
+    fn record(&mut self) -> Step {
+        let receipt = self.receipt();
+        self.start(State::Recording, Effect::Record(Box::new(receipt)))
+    }
+
+    fn receipt(&self) -> Receipt {
+        Receipt {
+            version: receipt::VERSION,
+            task: self.task.id.clone(),
+            epoch: self.epoch,
+            worker: self.holder.worker.clone(),
+            attempt: self.task.attempts + 1,
+            base: self.task.started_at_commit.clone(),
+            commit: self.commit.clone(),
+            tree: None,
+            check: self.check.clone(),
+            baseline: self.baseline,
+            protected: self.touched.clone().unwrap_or_default(),
+            flags: self.flags.clone(),
+            agent: None,
+            iterations: None,
+            tokens: None,
+            cost_usd: None,
+            time: self.now,
+        }
+    }
+
+    fn complete(&mut self) -> Step {
+        let proof = match (&self.check, self.task.check()) {
+            (Some(check), _) => Proof::Passed { command: check.command.clone() },
+            (None, _) => Proof::Word,
+        };
+        let command = Command::Complete(Complete {
+            holder: self.holder.clone(),
+            authority: self.authority,
+            proof,
+            unchecked: self.unchecked,
+            commit: self.commit.clone(),
+        });
+        self.commit(State::Completing, command)
+    }
+
+    fn ended(&mut self, ended: Ended) -> Step {
+        if let Some(refusal) = self.lost.take() {
+            return Next::Done(Outcome::Refused(refusal));
+        }
+        let state = self.state.clone();
+        let may_stop =
+            matches!(state, State::Heading | State::Touching | State::Checking | State::Preparing);
+        if self.interrupts > 0 && may_stop {
+            return Self::found(Finding::Stopped);
+        }
+        match (state, ended) {
+            (State::Heading, Ended::Head(commit)) => {
+                self.commit = commit;
+                self.look_at_files()
+            }
+            (State::Touching, Ended::Touched(files)) => self.touched(&files),
+            (State::Checking, Ended::Checked { verdict, record, output }) => {
+                self.checked(verdict, *record, output)
+            }
+            (State::Preparing, Ended::Prepared) => self.check(),
+            (State::Keeping { then }, Ended::Kept(commit)) => {
+                self.commit = Some(commit);
+                match then {
+                    AfterKeep::Check => self.check(),
+                    AfterKeep::Record => self.record(),
+                }
+            }
+            (State::Keeping { .. }, Ended::NotKept { why }) => {
+                Self::found(Finding::NotKept { why })
+            }
+            (State::Recording, Ended::Recorded) => self.complete(),
+            (State::Looking, Ended::Looked(standing)) => self.looked(standing),
+            (State::RecordingAgain, Ended::Recorded) => self.completed(),
+            (state, ended) => unreachable!("{ended:?} cannot be the end of {state:?}"),
+        }
+    }
+
+    fn committed(&mut self) -> Step {
+        if std::mem::take(&mut self.aside) {
+            return Next::Wait;
+        }
+        match &self.state {
+            State::Flagging => self.before_check(),
+            // A completion by force has an epoch of its own, and so has its receipt.
+            State::Completing if !self.held && !self.foregone => {
+                self.start(State::Looking, Effect::Look)
+            }
+            State::Completing => self.completed(),
+            state => unreachable!("{state:?} waits for no commit"),
+        }
+    }
+
+    fn completed(&self) -> Step {
+        Next::Done(Outcome::Completed { commit: self.commit.clone() })
+    }
+
+    fn refused(&mut self, refusal: Refusal) -> Step {
+        if !std::mem::take(&mut self.aside) {
+            return Next::Done(Outcome::Refused(refusal));
+        }
+        if !refusal.ends_a_claim() {
+            return Next::Wait;
+        }
+        self.lost = Some(refusal);
+        Next::Cancel(StoppedBy::Fenced)
+    }
+
+    fn interrupted(&mut self) -> Step {
+        self.interrupts += 1;
+        match self.state {
+            _ if self.interrupts > 1 => Self::found(Finding::Stopped),
+            State::Checking | State::Preparing => Next::Cancel(StoppedBy::User),
+            // What git is in the middle of takes a moment and is finished.
+            _ => Next::Wait,
+        }
+    }
+
+    fn renew(&mut self) -> Step {
+        if !self.held || self.lost.is_some() {
+            return Next::Wait;
+        }
+        self.aside = true;
+        let (holder, lease_seconds) = (self.holder.clone(), self.lease_seconds);
+        Next::Commit(Box::new(Command::Renew(Renew { holder, lease_seconds })))
+    }
+}
+
+impl Machine for Judge {
+    type Effect = Effect;
+    type Ended = Ended;
+    type Outcome = Outcome;
+
+    fn step(&mut self, now: Timestamp, input: Input<Ended>) -> Step {
+        self.now = now;
+        match input {
+            Input::Begin => self.begin(),
+            Input::Ended(ended) => self.ended(ended),
+            Input::Committed(_) => self.committed(),
+            Input::Refused(refusal) => self.refused(refusal),
+            Input::Tick => self.renew(),
+            Input::Interrupt => self.interrupted(),
+            Input::Told(_) | Input::Message(_) => Next::Wait,
+        }
+    }
+}

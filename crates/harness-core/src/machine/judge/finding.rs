@@ -1,0 +1,201 @@
+//! Why a task is not completed, in words for its log and for its worker.
+
+use crate::{Category, TaskId, protect};
+
+/// How many lines of a check's output its worker is shown; the end is where checks say what is wrong.
+const SHOWN_LINES: usize = 20;
+/// How much of the last line goes into the log.
+const LAST_LINE: usize = 200;
+
+/// Why a task is not completed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Finding {
+    /// The work is not good enough.
+    CheckFailed {
+        /// The exit code or the signal, in words.
+        why: String,
+        /// The end of its output.
+        output: String,
+        /// It ran in a clean checkout.
+        clean: bool,
+    },
+    /// The check took longer than it may.
+    CheckTimedOut {
+        /// What it may take.
+        seconds: u64,
+        /// The end of its output.
+        output: String,
+    },
+    /// The environment lacks the check, which says nothing about the work.
+    CheckMissing {
+        /// To the letter.
+        command: String,
+        /// The end of its output.
+        output: String,
+    },
+    /// Protected files were touched, and that is refused.
+    Protected {
+        /// From the top of the work tree.
+        files: Vec<String>,
+    },
+    /// The commits that are there cannot be the work of this attempt.
+    NotKept {
+        /// In words.
+        why: String,
+    },
+    /// A clean checkout was asked for, and there is no commit to check out.
+    NoCommit,
+    /// Somebody stopped it.
+    Stopped,
+}
+
+/// Who can fix what went wrong.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Fault {
+    /// The worker.
+    #[default]
+    Request,
+    /// A person, in the ledger or the configuration.
+    Config,
+    /// Nothing is wrong: somebody stopped it.
+    Stopped,
+}
+
+/// A finding as its worker is told. The task stays as it is, and no attempt is counted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct NotDone {
+    /// Who can fix it.
+    pub fault: Fault,
+    /// What happened.
+    pub message: String,
+    /// What to do next.
+    pub hints: Vec<String>,
+}
+
+impl Finding {
+    /// What the failure of an attempt counts as; `None` for what is not the work's fault.
+    pub fn category(&self) -> Option<Category> {
+        match self {
+            Self::CheckFailed { .. } => Some(Category::TestFail),
+            Self::CheckTimedOut { .. } => Some(Category::Timeout),
+            Self::Protected { .. } | Self::NotKept { .. } => Some(Category::TaskExec),
+            Self::CheckMissing { .. } | Self::NoCommit | Self::Stopped => None,
+        }
+    }
+
+    /// What happened, without output.
+    pub fn sentence(&self) -> String {
+        match self {
+            Self::CheckFailed { why, .. } => format!("the check failed ({why})"),
+            Self::CheckTimedOut { seconds, .. } => {
+                format!("the check took longer than {} s", (*seconds).max(1))
+            }
+            Self::CheckMissing { command, .. } => {
+                format!("the check cannot be run here: {command}")
+            }
+            Self::Protected { files } => protect::touched(files),
+            Self::NotKept { why } => why.clone(),
+            Self::NoCommit => "validation.clean judges a commit, and there is none here".to_owned(),
+            Self::Stopped => "the check was stopped".to_owned(),
+        }
+    }
+
+    /// One line for the log and the error log of the task.
+    pub fn log_message(&self) -> String {
+        match self {
+            Self::CheckFailed { output, .. } => {
+                let last = last_line(output).map(|line| format!(": {line}"));
+                capital(&self.sentence()) + &last.unwrap_or_default()
+            }
+            Self::CheckTimedOut { .. } => capital(&self.sentence()),
+            Self::CheckMissing { .. }
+            | Self::Protected { .. }
+            | Self::NotKept { .. }
+            | Self::NoCommit
+            | Self::Stopped => self.sentence(),
+        }
+    }
+
+    /// For the worker who asked: the task is still its own.
+    pub fn for_worker(&self, task: &TaskId) -> NotDone {
+        let told = match self {
+            Self::CheckFailed { output, .. }
+            | Self::CheckTimedOut { output, .. }
+            | Self::CheckMissing { output, .. } => tail(output),
+            Self::Protected { .. } | Self::NotKept { .. } | Self::NoCommit | Self::Stopped => {
+                String::new()
+            }
+        };
+        let message = format!("Task {task}: {}{told}", self.sentence());
+        NotDone { fault: self.fault(), message, hints: self.hints(task) }
+    }
+
+    fn fault(&self) -> Fault {
+        match self {
+            Self::NoCommit => Fault::Config,
+            Self::Stopped => Fault::Stopped,
+            Self::CheckFailed { .. }
+            | Self::CheckTimedOut { .. }
+            | Self::CheckMissing { .. }
+            | Self::Protected { .. }
+            | Self::NotKept { .. } => Fault::Request,
+        }
+    }
+
+    fn hints(&self, task: &TaskId) -> Vec<String> {
+        let again = "the task is still yours: fix it and complete it again";
+        match self {
+            Self::CheckFailed { clean: true, .. } => {
+                vec![again.into(), "validation.clean: only what is committed was judged".into()]
+            }
+            Self::CheckFailed { clean: false, .. } | Self::NotKept { .. } => vec![again.into()],
+            Self::CheckTimedOut { .. } => {
+                vec![format!("`harness task edit {task} --timeout SECONDS` gives it more")]
+            }
+            Self::CheckMissing { .. } => {
+                vec!["install what it needs; the task is still yours".into()]
+            }
+            Self::Protected { .. } => {
+                vec!["put them back and complete it again: the task is still yours".into()]
+            }
+            Self::NoCommit => vec!["commit the work, or set validation.clean to false".into()],
+            Self::Stopped => vec!["the task is still yours".into()],
+        }
+    }
+}
+
+fn capital(sentence: &str) -> String {
+    let mut rest = sentence.chars();
+    rest.next().map_or_else(String::new, |first| {
+        first.to_uppercase().chain(rest.as_str().chars()).collect()
+    })
+}
+
+fn last_line(output: &str) -> Option<String> {
+    let line = output.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
+    Some(line.chars().take(LAST_LINE).collect())
+}
+
+fn tail(output: &str) -> String {
+    let lines: Vec<&str> = output.lines().collect();
+    let from = lines.len().saturating_sub(SHOWN_LINES);
+    lines[from..].iter().map(|line| format!("\n  | {line}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_has_the_last_line_and_the_worker_the_last_twenty() {
+        let output = (1..=25).map(|n| format!("line {n}\n")).collect::<String>() + "\n  \n";
+        let failed = Finding::CheckFailed { why: "exit code 1".into(), output, clean: true };
+        assert_eq!(failed.log_message(), "The check failed (exit code 1): line 25");
+        let told = failed.for_worker(&TaskId::numbered(1));
+        assert!(
+            told.message.starts_with("Task task-001: the check failed (exit code 1)\n  | line 8\n")
+        );
+        assert_eq!(told.hints.len(), 2);
+    }
+}

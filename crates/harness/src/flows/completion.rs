@@ -1,0 +1,243 @@
+//! A worker outside of a run says that its task is done: the daemon and a client without a host have
+//! it judged here, by the machine that judges the attempts of a run.
+
+use std::{
+    future::Future,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use harness::{
+    Branch, Error, Hub, Ports, Result,
+    check::Check,
+    core::{
+        CommitId, Receipt, Refusal, Task, TaskId, TreeId, flag, lease,
+        machine::judge::{Effect, Ended, Fault, Judge, NotDone, Outcome, Request, Standing},
+        variables::Variables,
+    },
+    process::Redactor,
+    shell::Shell,
+    workspace::{Base, Filters, GitWorkspace, Workspace, WorkspaceError, glance},
+};
+
+use super::{Record, Site, judge::Bench};
+
+/// Ticks are not closer together than this, however short a lease is.
+const SHORTEST_TICK: Duration = Duration::from_millis(300);
+
+/// What a completion needs of its caller, in the caller's own errors.
+pub trait Clerk: Sync {
+    /// Why not.
+    type Error: From<NotDone> + From<Refusal> + From<Error>;
+
+    /// The task as it stands now.
+    fn standing(&self, task: &TaskId)
+    -> impl Future<Output = Result<Standing, Self::Error>> + Send;
+    /// Whether the check of this task may be run on this machine. It is about to be.
+    fn may_check(&self, task: &Task) -> Result<(), Self::Error>;
+    /// The work tree to judge: the one that the claim names, if it is one of this repository's.
+    fn site(
+        &self,
+        claimed: Option<&Path>,
+    ) -> impl Future<Output = Result<Arc<dyn Site>, Self::Error>> + Send;
+}
+
+/// One task that its worker calls done.
+pub struct Completion<'a, C> {
+    /// Who asks.
+    pub clerk: &'a C,
+    /// Where decisions become true; ticks follow from the lease.
+    pub ports: Ports,
+    /// The state root.
+    pub root: PathBuf,
+    /// Runs the check.
+    pub shell: Arc<dyn Shell>,
+    /// Hides secrets from what people are shown.
+    pub redactor: Redactor,
+    /// Called before the completion is committed.
+    pub record: Arc<Record>,
+    /// An interrupt of this one stops the check.
+    pub hub: Hub,
+}
+
+impl<C: Clerk> Completion<'_, C> {
+    /// Has the work judged, and answers when the completion is durable. The hub is interrupted when
+    /// `stop` is ready.
+    pub async fn run(
+        &self,
+        request: Request,
+        stop: impl Future<Output = ()>,
+    ) -> Result<TaskId, C::Error> {
+        let id = request.holder.task.clone();
+        let standing = self.clerk.standing(&id).await?;
+        let judge = Judge::of_client(standing.clone(), request.clone());
+        let task = standing.task.clone().unwrap_or_else(|| Task::new(id.clone(), ""));
+        if judge.runs_a_check() {
+            self.clerk.may_check(&task)?;
+        }
+        let claimed = task.worktree.as_ref().map(Path::new).filter(|_| judge.looks_at_work());
+        let bench = Bench {
+            site: self.clerk.site(claimed).await?,
+            root: self.root.clone(),
+            shell: Arc::clone(&self.shell),
+            redactor: self.redactor.clone(),
+            record: Arc::clone(&self.record),
+        };
+        let variables = Variables::of_root(self.root.display()).session(standing.session);
+        let check = Check::of(&task, variables.task(&task, &request.holder).list());
+        let lease = task.timeout_seconds.unwrap_or(lease::CLIENT_LEASE_SECONDS).max(1);
+        let tick = Duration::from_millis(lease.saturating_mul(1000) / 3).max(SHORTEST_TICK);
+        let doing = Doing { clerk: self.clerk, hub: self.hub.clone(), bench, task, check };
+        match doing.drive(Ports { tick, ..self.ports.clone() }, judge, stop).await? {
+            Outcome::Completed { .. } => Ok(id),
+            Outcome::Found(finding) => Err(finding.for_worker(&id).into()),
+            Outcome::Refused(refusal) => Err(refusal.into()),
+        }
+    }
+}
+
+struct Doing<'a, C> {
+    clerk: &'a C,
+    hub: Hub,
+    bench: Bench,
+    task: Task,
+    check: Check,
+}
+
+impl<C: Clerk> Doing<'_, C> {
+    async fn drive(
+        &self,
+        ports: Ports,
+        judge: Judge,
+        stop: impl Future<Output = ()>,
+    ) -> Result<Outcome> {
+        let branch = Branch::alone((), self.hub.clone());
+        let driving = branch.drive(&ports, judge, |branch, effect| self.perform(branch, effect));
+        tokio::pin!(driving, stop);
+        tokio::select! {
+            biased;
+            outcome = &mut driving => outcome,
+            () = &mut stop => {
+                self.hub.interrupt();
+                driving.await
+            }
+        }
+    }
+
+    async fn perform(&self, branch: Branch<()>, effect: Effect) -> Result<Ended> {
+        match effect {
+            Effect::Head => self.bench.head().await,
+            Effect::Touched => self.bench.touched(&self.task).await,
+            Effect::Check { commit } => {
+                let checked = self.bench.check(&branch, &self.check, commit).await?;
+                Ok(self.bench.checked(&self.check, checked))
+            }
+            Effect::Record(receipt) => self.record(*receipt).await,
+            Effect::Look => match self.clerk.standing(&self.task.id).await {
+                Ok(standing) => Ok(Ended::Looked(standing)),
+                Err(_) => Err(Error::message("the completed task could not be read again")),
+            },
+            Effect::Prepare | Effect::Keep => {
+                Err(Error::message("a client prepares and commits by itself"))
+            }
+        }
+    }
+}
+
+impl<C: Clerk> Doing<'_, C> {
+    /// With the flags that were raised while the work was judged.
+    async fn record(&self, mut receipt: Receipt) -> Result<Ended> {
+        let standing = self.clerk.standing(&self.task.id).await.ok();
+        let raised = standing.and_then(|standing| standing.task).map(|task| task.flags);
+        receipt.flags = flag::together(receipt.flags, raised.unwrap_or_default());
+        self.bench.record(receipt).await
+    }
+}
+
+/// The work tree of a client: found by git when that is needed, and not before.
+pub struct ClientTree {
+    directory: PathBuf,
+    root: PathBuf,
+    filters: Filters,
+    trees: Arc<Trees>,
+}
+
+/// Many completions rest on one commit: its tree is asked for once.
+#[derive(Debug, Default)]
+pub struct Trees(std::sync::Mutex<Option<(CommitId, TreeId)>>);
+
+impl ClientTree {
+    /// `own` is the work tree of the judging process. A claim may name another one of the same
+    /// repository, and nothing else: the ledger is a file that its worker can edit.
+    pub fn new(
+        own: &Path,
+        claimed: Option<&Path>,
+        root: &Path,
+        filters: Filters,
+        trees: Arc<Trees>,
+    ) -> Result<Self, ForeignTree> {
+        let directory = match claimed {
+            Some(claimed) if !glance::is_work_tree_of(own, claimed) => {
+                return Err(ForeignTree { claimed: claimed.to_owned(), own: own.to_owned() });
+            }
+            Some(claimed) => claimed,
+            None => own,
+        };
+        Ok(Self { directory: directory.to_owned(), root: root.to_owned(), filters, trees })
+    }
+}
+
+/// A claim names a folder that is no work tree of this repository.
+#[derive(Debug, thiserror::Error)]
+#[error("the claim names {}, which is no work tree of the repository in {}", claimed.display(), own.display())]
+pub struct ForeignTree {
+    /// By the ledger.
+    pub claimed: PathBuf,
+    /// Of the judging process.
+    pub own: PathBuf,
+}
+
+impl From<ForeignTree> for NotDone {
+    fn from(why: ForeignTree) -> Self {
+        let hint =
+            "`harness task release` gives the claim up; claim the task again to judge it here";
+        Self { fault: Fault::Config, message: why.to_string(), hints: vec![hint.to_owned()] }
+    }
+}
+
+impl Site for ClientTree {
+    fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    fn head(&self) -> Option<CommitId> {
+        glance::head(&self.directory)
+    }
+
+    fn workspace(&self) -> Result<Arc<dyn Workspace>, WorkspaceError> {
+        Ok(Arc::new(GitWorkspace::discover(&self.directory, &self.root, self.filters)?))
+    }
+
+    fn base(&self, task: &Task) -> Result<Option<Base>, WorkspaceError> {
+        if task.started_at_commit.is_none() {
+            return Ok(None);
+        }
+        let top_level = self.workspace()?.top_level().to_owned();
+        let base = Base::of_claim(task, &top_level);
+        // Clients are not asked to stay on a branch.
+        Ok(base.map(|base| Base { branch: None, worktree: top_level, ..base }))
+    }
+
+    fn tree_of(&self, commit: &CommitId) -> Result<Option<TreeId>, WorkspaceError> {
+        let mut last = self.trees.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some((_, tree)) = last.as_ref().filter(|(of, _)| of == commit) {
+            return Ok(Some(tree.clone()));
+        }
+        let found = self.workspace().and_then(|workspace| workspace.tree_of(commit)).ok();
+        if let Some(tree) = &found {
+            *last = Some((commit.clone(), tree.clone()));
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,107 @@
+//! The rules that hold for a claim: those of the configuration when the claim was made. The worker can
+//! edit the configuration meanwhile, and a daemon may end and start again.
+
+use std::{
+    fs, io,
+    io::Write,
+    os::unix::fs::DirBuilderExt,
+    path::{Path, PathBuf},
+};
+
+use harness_core::{
+    Epoch, TaskId,
+    command::Unchecked,
+    machine::judge::Rules,
+    protect::{OnTouch, Protected},
+};
+use serde::{Deserialize, Serialize};
+
+use super::Settings;
+
+/// A folder with one small file for each claimed task, outside of the work tree.
+#[derive(Debug, Clone)]
+pub struct ClaimRules {
+    folder: PathBuf,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    epoch: Epoch,
+    clean: bool,
+    baseline: bool,
+    require_validation: bool,
+    protected: Vec<String>,
+    #[serde(default)]
+    always: Vec<String>,
+    refuse: bool,
+}
+
+impl ClaimRules {
+    /// Below the user's state directory, one folder for each state root.
+    pub fn in_folder(folder: &Path) -> Self {
+        Self { folder: folder.to_owned() }
+    }
+
+    /// Keeps the rules of a claim that was just made, in the place of those of the task's last claim.
+    pub fn keep(&self, task: &TaskId, epoch: Epoch, settings: &Settings) -> io::Result<()> {
+        let Rules { clean, baseline, protected } = &settings.rules;
+        let kept = Kept {
+            epoch,
+            clean: *clean,
+            baseline: *baseline,
+            require_validation: settings.unchecked == Unchecked::Forbidden,
+            protected: protected.globs().to_vec(),
+            always: protected.paths().to_vec(),
+            refuse: protected.on_touch() == OnTouch::Refuse,
+        };
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
+        let mut made = tempfile::NamedTempFile::new_in(&self.folder)?;
+        made.write_all(&serde_json::to_vec(&kept)?)?;
+        made.persist(self.file(task)).map_err(|failed| failed.error)?;
+        Ok(())
+    }
+
+    /// `None` where none were kept for this claim.
+    pub fn of(&self, task: &TaskId, epoch: Epoch) -> Option<Settings> {
+        let kept: Kept = serde_json::from_slice(&fs::read(self.file(task)).ok()?).ok()?;
+        if kept.epoch != epoch {
+            return None;
+        }
+        let on_touch = if kept.refuse { OnTouch::Refuse } else { OnTouch::Flag };
+        let protected = Protected::new(&kept.protected, on_touch).ok()?.always(kept.always);
+        let unchecked =
+            if kept.require_validation { Unchecked::Forbidden } else { Unchecked::Allowed };
+        let rules = Rules { clean: kept.clean, baseline: kept.baseline, protected };
+        Some(Settings { rules, unchecked })
+    }
+
+    fn file(&self, task: &TaskId) -> PathBuf {
+        self.folder.join(format!("{task}.json"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    #[test]
+    fn rules_are_those_of_one_claim() {
+        let folder = tempfile::tempdir().unwrap();
+        let rules = ClaimRules::in_folder(&folder.path().join("claims"));
+        let protected = Protected::new(&["tests/".to_owned()], OnTouch::Refuse).unwrap();
+        let settings = Settings {
+            rules: Rules { clean: true, baseline: false, protected },
+            unchecked: Unchecked::Forbidden,
+        };
+        let task = TaskId::numbered(1);
+        rules.keep(&task, Epoch(3), &settings).unwrap();
+        let kept = rules.of(&task, Epoch(3)).unwrap();
+        assert!(kept.rules.clean && !kept.rules.baseline);
+        assert_eq!(kept.unchecked, Unchecked::Forbidden);
+        assert_eq!(kept.rules.protected.on_touch(), OnTouch::Refuse);
+        assert_eq!(kept.rules.protected.among(&["tests/a".to_owned()]), ["tests/a"]);
+        assert!(rules.of(&task, Epoch(4)).is_none());
+    }
+}

@@ -1,0 +1,186 @@
+//! Flags of the index that make git look away: `assume-unchanged` and `skip-worktree`.
+
+use std::{collections::BTreeMap, fs, io};
+
+use serde::{Deserialize, Serialize};
+
+use super::SettingChange;
+use crate::workspace::{
+    WorkspaceError,
+    git::Git,
+    path::{RepoPath, nul_separated, records},
+};
+
+/// The paths that carry a flag.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::workspace) struct Flags(BTreeMap<String, Flag>);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct Flag {
+    assume_unchanged: bool,
+    skip_worktree: bool,
+}
+
+impl Flags {
+    /// Reads the index itself, which costs no process. What it does not understand is left to git.
+    pub(in crate::workspace) fn read(git: &Git) -> Result<Self, WorkspaceError> {
+        let bytes = match fs::read(git.git_dir.join("index")) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
+            Err(error) => return Err(error.into()),
+        };
+        match parse(&bytes) {
+            Some(flags) => Ok(flags),
+            None => Self::ask(git),
+        }
+    }
+
+    fn ask(git: &Git) -> Result<Self, WorkspaceError> {
+        let output = git.read("ls-files").args(["-v", "-z"]).output()?;
+        let mut flags = BTreeMap::new();
+        for record in records(&output) {
+            let (letter, path) = (record[0], record.get(2..).unwrap_or_default());
+            let flag = Flag {
+                assume_unchanged: letter.is_ascii_lowercase(),
+                skip_worktree: letter.eq_ignore_ascii_case(&b'S'),
+            };
+            if flag.assume_unchanged || flag.skip_worktree {
+                flags.insert(String::from_utf8_lossy(path).into_owned(), flag);
+            }
+        }
+        Ok(Self(flags))
+    }
+
+    pub(in crate::workspace) fn paths(&self) -> impl Iterator<Item = RepoPath> {
+        self.0.keys().map(|path| RepoPath::new(path.as_bytes()))
+    }
+
+    pub(super) fn set_back(&self, git: &Git) -> Result<Vec<SettingChange>, WorkspaceError> {
+        let now = Self::read(git)?;
+        if now == *self {
+            return Ok(Vec::new());
+        }
+        let mut changes = Vec::new();
+        for (name, has) in [
+            ("assume-unchanged", (|flag: &Flag| flag.assume_unchanged) as fn(&Flag) -> bool),
+            ("skip-worktree", |flag| flag.skip_worktree),
+        ] {
+            let carries = |flags: &Self, path: &str| flags.0.get(path).is_some_and(has);
+            let set: Vec<_> =
+                now.0.keys().filter(|path| carries(&now, path) && !carries(self, path)).collect();
+            let cleared: Vec<_> =
+                self.0.keys().filter(|path| carries(self, path) && !carries(&now, path)).collect();
+            if !set.is_empty() {
+                update(git, &format!("--no-{name}"), &set)?;
+                changes.push(change(name, &set, true));
+            }
+            let cleared = tracked(git, &cleared)?;
+            if !cleared.is_empty() {
+                update(git, &format!("--{name}"), &cleared)?;
+                changes.push(change(name, &cleared, false));
+            }
+            if name == "skip-worktree" {
+                bring_back(git, &set)?;
+            }
+        }
+        Ok(changes)
+    }
+}
+
+fn change(name: &str, paths: &[&String], set: bool) -> SettingChange {
+    const NAMED: usize = 5;
+    let named = paths.iter().take(NAMED).map(|path| path.as_str()).collect::<Vec<_>>().join(", ");
+    let more = match paths.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" … ({more} more)"),
+    };
+    let (old, new) = if set { ("", "set") } else { ("set", "") };
+    let no = if set { "" } else { "no-" };
+    SettingChange {
+        what: format!("{name} of {named}{more}"),
+        old: old.to_owned(),
+        new: new.to_owned(),
+        command: format!("git update-index --{no}{name} -- FILE"),
+        sight: true,
+        set_back: true,
+    }
+}
+
+fn update(git: &Git, option: &str, paths: &[&String]) -> Result<(), WorkspaceError> {
+    let paths: Vec<_> = paths.iter().map(|path| RepoPath::new(path.as_bytes())).collect();
+    let call = git.write("update-index").args([option, "-z", "--stdin"]);
+    call.input(nul_separated(&paths)).output().map(drop)
+}
+
+/// A flag can only be given to what the index has.
+fn tracked<'a>(git: &Git, paths: &[&'a String]) -> Result<Vec<&'a String>, WorkspaceError> {
+    if paths.is_empty() {
+        return Ok(Vec::new());
+    }
+    let output = git.read("ls-files").args(["-z", "--cached", "--"]).args(paths).output()?;
+    let there: Vec<_> =
+        records(&output).map(|path| String::from_utf8_lossy(path).into_owned()).collect();
+    Ok(paths.iter().copied().filter(|path| there.contains(path)).collect())
+}
+
+/// A sparse checkout takes files out of the work tree; nobody deleted them.
+fn bring_back(git: &Git, paths: &[&String]) -> Result<(), WorkspaceError> {
+    let paths = paths.iter().map(|path| RepoPath::new(path.as_bytes()));
+    let gone = |path: &RepoPath| fs::symlink_metadata(path.under(&git.top_level)).is_err();
+    let gone: Vec<_> = paths.filter(gone).collect();
+    if gone.is_empty() {
+        return Ok(());
+    }
+    let call = git.write("checkout-index").args(["--quiet", "-z", "--stdin"]);
+    call.input(nul_separated(&gone)).output().map(drop)
+}
+
+/// The flags of versions 2 and 3 of the index with SHA-1; `None` for everything else.
+fn parse(bytes: &[u8]) -> Option<Flags> {
+    const STAT: usize = 40;
+    const HASH: usize = 20;
+    let number = |at: usize| {
+        let bytes = bytes.get(at..at + 4)?;
+        Some(u32::from_be_bytes(bytes.try_into().ok()?))
+    };
+    let short = |at: usize| {
+        let bytes = bytes.get(at..at + 2)?;
+        Some(u16::from_be_bytes(bytes.try_into().ok()?))
+    };
+    let version = number(4)?;
+    if bytes.get(..4)? != b"DIRC" || !matches!(version, 2 | 3) {
+        return None;
+    }
+    let (mut at, mut flags) = (12, BTreeMap::new());
+    for _ in 0..number(8)? {
+        let first = short(at + STAT + HASH)?;
+        let extended = first & 0x4000 != 0;
+        let second = if extended { short(at + STAT + HASH + 2)? } else { 0 };
+        let start = at + STAT + HASH + 2 + if extended { 2 } else { 0 };
+        let known = usize::from(first & 0x0fff);
+        let length = match known {
+            0x0fff => bytes.get(start..)?.iter().position(|byte| *byte == 0)?,
+            known => known,
+        };
+        let path = bytes.get(start..start + length)?;
+        if path.is_empty() || path.contains(&0) || *bytes.get(start + length)? != 0 {
+            return None;
+        }
+        let flag =
+            Flag { assume_unchanged: first & 0x8000 != 0, skip_worktree: second & 0x4000 != 0 };
+        if flag.assume_unchanged || flag.skip_worktree {
+            flags.insert(String::from_utf8(path.to_vec()).ok()?, flag);
+        }
+        // Between one and eight zeros, so that entries begin at multiples of eight.
+        at += (start + length - at + 8) & !7;
+    }
+    // Extensions follow. A shared index has its entries elsewhere, a sparse one has folders.
+    while bytes.len().checked_sub(HASH)? > at {
+        let name = bytes.get(at..at + 4)?;
+        if name == b"link" || name == b"sdir" {
+            return None;
+        }
+        at += 8 + usize::try_from(number(at + 4)?).ok()?;
+    }
+    (at == bytes.len() - HASH).then_some(Flags(flags))
+}
