@@ -169,6 +169,7 @@ fn surroundings() -> Surroundings {
         may_run: Box::new(|| Ok(())),
         made: Box::new(|| {}),
         warn: Box::new(|text| println!("{text}")),
+        state_home: None,
     }
 }
 

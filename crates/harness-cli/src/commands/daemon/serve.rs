@@ -25,15 +25,14 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::{Args, Invocation};
 use crate::{
-    commands::task::by_files::claim_rules,
+    commands::{init, task::by_files::claim_rules},
     config::{self, Overrides},
     environment::Environment,
     exit::ExitCode,
     failure::{Failure, Result},
     root::StateRoot,
     store::warn,
-    trust::{self, Trust},
-    would_run::WouldRun,
+    trust,
 };
 
 /// As many events as a subscriber that comes back can ask for.
@@ -63,7 +62,9 @@ pub(super) fn serve(
     let (wait, clock) = (invocation.lock_wait()?, Arc::new(SystemClock));
     let surroundings = surroundings(&invocation.env, &root);
     let daemon = Arc::new(Daemon::new(worktree, surroundings, clock.clone(), wait));
-    let store = FileStore::open(root.path(), Locking::Each(wait))?;
+    let state_home = invocation.state_home();
+    let store = FileStore::open_with(root.path(), Locking::Each(wait), state_home.as_deref())?;
+    let store = store.hosting();
     let (heard, waiting, sent) = (hub.clone(), Arc::clone(&daemon), telemetry.clone());
     let publish = Box::new(move |facts: &[_], warnings: &[String]| {
         warnings.iter().for_each(|warning| warn(warning));
@@ -148,8 +149,9 @@ fn surroundings(env: &Environment, root: &StateRoot) -> Surroundings {
             let (env, root) = &may_run;
             Ok(trust::require_silently(env, root)?)
         }),
+        made: Box::new(move || init::made(&made.0, &made.1)),
+        state_home: env.state_home().ok(),
         claims: claim_rules(env, root).ok(),
-        made: Box::new(move || Trust::grant_made(&made.0, &made.1, &WouldRun::default())),
         warn: Box::new(warn),
     }
 }

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::{Invocation, source};
 use crate::{
-    commands::working_directory,
+    commands::{init, working_directory},
     exit::ExitCode,
     failure::{Failure, Result},
     host::{Asked, Patience},
@@ -163,7 +163,7 @@ fn make(invocation: &Invocation, root: &StateRoot) -> Result<()> {
         // Somebody else was faster, and theirs is not ours to trust.
         Created::Existed => Ok(()),
         Created::New => {
-            Trust::grant_made(&invocation.env, root, &WouldRun::default());
+            init::made(&invocation.env, root);
             Ok(())
         }
     }

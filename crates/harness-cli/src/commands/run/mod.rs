@@ -152,7 +152,10 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
     }
     let config = configured(invocation, &root, &mut args)?;
     let agents = agent::choose(&config, args.agent_command.as_deref())?;
-    let ledger = invocation.look(&root)?;
+    let ledger = match args.dry_run {
+        true => invocation.look(&root)?,
+        false => invocation.look_or_restore(&root)?,
+    };
     if ledger.head().session_config.concurrency_mode == ConcurrencyMode::Concurrent {
         return Err(Failure::config("this ledger is for several workers, which is not there yet")
             .hint("set session_config.concurrency_mode to \"exclusive\" in harness-tasks.json"));
@@ -196,6 +199,7 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
         dirty: if args.allow_dirty { Dirty::SetAside } else { Dirty::Refuse },
         view,
         places: crate::host::places(&invocation.env),
+        state_home: invocation.state_home(),
         rules: config.rules(root.path())?,
         prompts,
         warnings,

@@ -62,6 +62,8 @@ pub(super) struct Session<'a> {
     pub(super) dirty: Dirty,
     pub(super) view: Arc<View>,
     pub(super) places: socket::Places,
+    /// Where the journal is kept without git, and the key of the ledger's seal.
+    pub(super) state_home: Option<PathBuf>,
     pub(super) prompts: Prompts,
     /// For the log, before anything else.
     pub(super) warnings: Vec<String>,
@@ -133,7 +135,8 @@ impl Session<'_> {
         let told = Told::from_here_on(root.path(), Arc::clone(&self.view))?;
         let hub = Hub::new(row.id.as_str());
         hub.start_session();
-        let store = FileStore::open(root.path(), Locking::Held(lock))?;
+        let state_home = self.state_home.as_deref();
+        let store = FileStore::open_with(root.path(), Locking::Held(lock), state_home)?;
         let telemetry = self.telemetry()?;
         let (heard, sent) = (hub.clone(), telemetry.clone());
         let publish = Box::new(move |facts: &[_], warnings: &[String]| {
@@ -282,7 +285,8 @@ impl Session<'_> {
 
     fn tools(&self, root: &Path, writer: Arc<Writer>, row: &Run, looping: Looping) -> Tools {
         let names = &looping.rules.names;
-        let [place, kept] = [root.to_owned(), root.to_owned()];
+        let kept = root.to_owned();
+        let truth = Arc::clone(&writer);
         let clock = Arc::new(SystemClock);
         let runs = Arc::clone(&looping.runs);
         let stalls = names.iter().map(|name| self.stall(name)).collect();
@@ -295,7 +299,10 @@ impl Session<'_> {
             },
             workspace: Arc::new(self.workspace.clone()),
             shell: Arc::new(SystemShell::default()),
-            ledger: Arc::new(move || Ok(harness::store::look(&place)?)),
+            // Not the file: what an agent made of that is for the writer to judge.
+            ledger: Arc::new(move || {
+                truth.look(Clone::clone).map_err(|why| harness::Error::from(why.to_string()))
+            }),
             root: root.to_owned(),
             environment: std::env::vars_os().collect(),
             redactor: self.secrets.clone(),

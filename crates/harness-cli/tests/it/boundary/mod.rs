@@ -3,9 +3,11 @@
 
 mod budgets;
 mod commits;
+mod edits;
 mod floods;
 mod hooks;
 mod hosts;
+mod journal;
 mod judging;
 mod links;
 mod processes;
