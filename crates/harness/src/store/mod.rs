@@ -9,6 +9,7 @@ pub mod lock;
 mod log_tail;
 mod look;
 mod receipts;
+mod redacted;
 mod runs;
 mod stores;
 mod writer;
@@ -20,6 +21,7 @@ use harness_core::{Command, Fact, Ledger, Refusal, Reply, Timestamp, format::For
 pub use file::{Created, FileStore, Locking, look};
 pub use look::{LockState, look_backup, look_bytes, look_lock, open_log};
 pub use receipts::{receipt, record};
+pub use redacted::{Redacted, redacted};
 pub use runs::{DATABASE, MemoryRuns, RunStore, RunStoreError, Runs, is_gone, this_process};
 pub use stores::Stores;
 pub use writer::{Publish, Writer, WriterError, Written};

@@ -29,7 +29,7 @@ use harness::{
     recorder,
     shell::SystemShell,
     store::{
-        FileStore, Locking, RunStore, Runs, Stores, Writer,
+        FileStore, Locking, Redacted, RunStore, Runs, Stores, Writer,
         disk::{Disk, RealDisk},
         lock::{StateLock, Wait},
         this_process,
@@ -135,6 +135,7 @@ impl Session<'_> {
                 facts.iter().for_each(|fact| telemetry.emit(fact));
             }
         });
+        let store = Redacted::new(store, self.secrets.clone());
         let writer = Arc::new(Writer::start(store, Arc::new(SystemClock), publish)?);
         self.log_warnings(&writer)?;
         let moneyless = money::to_be_seen(row, &agents);
@@ -151,6 +152,7 @@ impl Session<'_> {
             desk: tools.desk.clone(),
             lease_seconds: self.lease_seconds,
             duty: Duty::Run,
+            secrets: self.secrets.clone(),
             adding: self.config.adding(),
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -217,7 +219,7 @@ impl Session<'_> {
         }
         let view = Arc::clone(&self.view);
         let say = Box::new(move |text: &str| view.lines(&format!("{text}\n")));
-        Ok(Some(Arc::new(Telemetry::start(self.config.telemetry.port, say)?)))
+        Ok(Some(Arc::new(Telemetry::start(self.config.telemetry.port, self.secrets.clone(), say)?)))
     }
 
     fn session(&self, row: &Run, owner: &Owner) -> work::Session {
@@ -286,7 +288,10 @@ impl Session<'_> {
                 tick: Duration::from_secs((self.lease_seconds.min(row::LEASE_SECONDS) / 3).max(1)),
             },
             workspace: Arc::new(self.workspace.clone()),
-            shell: Arc::new(SystemShell::default()),
+            shell: Arc::new(SystemShell {
+                secrets: Some(self.secrets.clone()),
+                ..SystemShell::default()
+            }),
             ledger: Arc::new(move || Ok(harness::store::look(&place)?)),
             root: root.to_owned(),
             environment: std::env::vars_os().collect(),
