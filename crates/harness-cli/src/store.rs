@@ -64,10 +64,11 @@ impl Invocation {
 
     /// Makes one command true, or says why not: by the host that answers, else in the files.
     pub(crate) fn apply(&self, root: &StateRoot, command: Command) -> Result<Reply> {
+        let command = self.hidden(root, command)?;
         if let Some(reply) = self.apply_by_host(root, &command)? {
             return Ok(reply);
         }
-        Ok(self.apply_archiving(root, command)?.0)
+        Ok(self.apply_hidden(root, command)?.0)
     }
 
     /// The same for a command that throws the tasks away: says also where they are kept.
@@ -76,6 +77,11 @@ impl Invocation {
         root: &StateRoot,
         command: Command,
     ) -> Result<(Reply, Option<PathBuf>)> {
+        let command = self.hidden(root, command)?;
+        self.apply_hidden(root, command)
+    }
+
+    fn apply_hidden(&self, root: &StateRoot, command: Command) -> Result<(Reply, Option<PathBuf>)> {
         let mut store = self.store(root)?;
         let mut applied = store.apply(SystemClock.now(), std::slice::from_ref(&command))?;
         let archived = applied.archived.pop().map(|(_, path)| root.path().join(path));
@@ -206,6 +212,7 @@ impl From<Refusal> for Failure {
             | Refusal::Unchecked { .. }
             | Refusal::Undecided { .. }
             | Refusal::MaxSessions { .. }
+            | Refusal::Secret { .. }
             | Refusal::BadValue(_)
             | Refusal::BadPlan(_) => failure,
         }

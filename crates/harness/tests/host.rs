@@ -24,6 +24,7 @@ use harness::{
         socket::{self, Places},
         tell_facts, wire,
     },
+    process::Redactor,
     store::{Applied, FileStore, Locking, Store, StoreError, Writer, lock::Wait, look},
 };
 use harness_core::{
@@ -124,6 +125,7 @@ impl Served {
             desk: Desk::default(),
             lease_seconds: LEASE,
             duty: Duty::Daemon(Arc::clone(&daemon)),
+            secrets: Redactor::default(),
             adding: Adding::Allowed,
         };
         let asked = stop.clone();

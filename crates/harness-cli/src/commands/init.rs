@@ -179,7 +179,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
             Answer::No => WouldRun::default(),
         };
         Trust::grant_made(&invocation.env, &root, &made);
-        trust::offer_what_was_brought(&invocation.env, &root, audience)?;
+        trust::offer_what_was_brought(invocation, &root, audience)?;
     }
     report(invocation, &args, &root, created, &done)
 }

@@ -60,7 +60,7 @@ struct Verified {
 
 pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let root = invocation.root()?;
-    trust::require(&invocation.env, &root)?;
+    trust::require(invocation, &root)?;
     let ledger = invocation.look(&root)?;
     let config = invocation.config(&root, Overrides::default())?;
     let workspace = invocation.workspace(&root)?.bringing(config.validation.bring());

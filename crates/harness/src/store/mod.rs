@@ -12,6 +12,7 @@ mod log_tail;
 mod look;
 mod outside;
 mod receipts;
+mod redacted;
 mod restore;
 mod runs;
 mod stores;
@@ -29,6 +30,7 @@ pub use file::{Created, FileStore, Locking, look};
 pub use look::{LockState, look_backup, look_bytes, look_lock, open_log};
 pub use outside::{Outside, git_directory};
 pub use receipts::{receipt, record};
+pub use redacted::{Redacted, redacted};
 pub use restore::{Fresh, Restored};
 pub use runs::{
     DATABASE, MemoryRuns, RunStore, RunStoreError, Runs, SteadyRuns, is_gone, this_process,

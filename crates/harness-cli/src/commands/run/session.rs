@@ -29,7 +29,7 @@ use harness::{
     recorder,
     shell::SystemShell,
     store::{
-        FileStore, Locking, RunStore, Runs, SteadyRuns, Stores, Writer,
+        FileStore, Locking, Redacted, RunStore, Runs, SteadyRuns, Stores, Writer,
         disk::{Disk, RealDisk},
         lock::{StateLock, Wait},
         this_process,
@@ -146,6 +146,7 @@ impl Session<'_> {
                 facts.iter().for_each(|fact| telemetry.emit(fact));
             }
         });
+        let store = Redacted::new(store, self.secrets.clone());
         let writer = Arc::new(Writer::start(store, Arc::new(SystemClock), publish)?);
         self.log_warnings(&writer)?;
         let moneyless = money::to_be_seen(row, &agents);
@@ -162,6 +163,7 @@ impl Session<'_> {
             desk: tools.desk.clone(),
             lease_seconds: self.lease_seconds,
             duty: Duty::Run,
+            secrets: self.secrets.clone(),
             adding: self.config.adding(),
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -228,7 +230,7 @@ impl Session<'_> {
         }
         let view = Arc::clone(&self.view);
         let say = Box::new(move |text: &str| view.lines(&format!("{text}\n")));
-        Ok(Some(Arc::new(Telemetry::start(self.config.telemetry.port, say)?)))
+        Ok(Some(Arc::new(Telemetry::start(self.config.telemetry.port, self.secrets.clone(), say)?)))
     }
 
     fn session(&self, row: &Run, owner: &Owner) -> work::Session {
@@ -298,7 +300,10 @@ impl Session<'_> {
                 tick: Duration::from_secs((self.lease_seconds.min(row::LEASE_SECONDS) / 3).max(1)),
             },
             workspace: Arc::new(self.workspace.clone()),
-            shell: Arc::new(SystemShell::default()),
+            shell: Arc::new(SystemShell {
+                secrets: Some(self.secrets.clone()),
+                ..SystemShell::default()
+            }),
             // Not the file: what an agent made of that is for the writer to judge.
             ledger: Arc::new(move || {
                 truth.look(Clone::clone).map_err(|why| harness::Error::from(why.to_string()))
