@@ -102,12 +102,20 @@ fn chosen(ledger: &Ledger, ids: Vec<TaskId>) -> Result<Vec<&Task>> {
 /// The first lines of the log that harness did not write although they look so.
 pub(crate) fn foreign_lines(root: &StateRoot, witness: Option<&Witness>) -> Vec<String> {
     const SHOWN_MAX: usize = 20;
-    let log = std::fs::read(root.path().join("harness-progress.txt")).unwrap_or_default();
+    let log = read_log(root).unwrap_or_default();
     let mut lines = witness
         .map(|witness| witness.foreign_lines(&String::from_utf8_lossy(&log)))
         .unwrap_or_default();
     lines.truncate(SHOWN_MAX);
     lines
+}
+
+fn read_log(root: &StateRoot) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    if let Some(mut log) = harness::store::open_log(root.path())? {
+        std::io::Read::read_to_end(&mut log, &mut bytes)?;
+    }
+    Ok(bytes)
 }
 
 fn verify(
