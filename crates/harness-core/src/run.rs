@@ -373,6 +373,8 @@ pub struct Iteration {
     pub number: u32,
     /// When its context was last started.
     pub started_at: Timestamp,
+    /// How often it was: more than once after a crash or a stop.
+    pub starts: u32,
     /// `None` while it goes on, and after a crash.
     pub ended_at: Option<Timestamp>,
     /// How.
@@ -401,6 +403,7 @@ impl Iteration {
         Self {
             number,
             started_at,
+            starts: 1,
             ended_at: None,
             ending: None,
             detail: None,

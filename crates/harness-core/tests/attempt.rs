@@ -239,9 +239,22 @@ fn each_row_of_the_recovery_matrix_enters_the_same_way() {
         task(),
         Entry::Recovered(Action::FailNoProgress),
         &[
-            (Input::Begin, no_progress),
+            (Input::Begin, "look"),
+            (Input::Ended(Ended::Looked { changed: true }), no_progress),
             (ok(), "undo"),
             (undone(), "fail SESSION_TIMEOUT: No progress detected"),
+        ],
+    );
+    // Nothing to take back: no rollback at all, and one attempt is counted.
+    check(
+        task(),
+        Entry::Recovered(Action::FailNoProgress),
+        &[
+            (Input::Begin, "look"),
+            (
+                Input::Ended(Ended::Looked { changed: false }),
+                "fail SESSION_TIMEOUT: No progress detected",
+            ),
         ],
     );
     check(task(), Entry::Recovered(Action::Resume { step: 2 }), &[(Input::Begin, "work after 2")]);

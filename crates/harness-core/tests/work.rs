@@ -9,7 +9,9 @@ use harness_core::{
         Input, Machine, Next,
         attempt::{Entry, Outcome, Why},
         recovery::{Checkpoints, Evidence, TaskCommits, Uncommitted},
-        work::{Effect, Ended, Interrupted, Prepared, Runs, Session, Stopped, Survey, Work},
+        work::{
+            Alerts, Effect, Ended, Interrupted, Prepared, Runs, Session, Stopped, Survey, Work,
+        },
     },
     task::{Intent, Status},
 };
@@ -25,6 +27,9 @@ fn said(next: &Next<Effect, Stopped>) -> String {
             Command::Run(_) => "beat".into(),
             Command::Note(Note::HealthCheck { passed }) => format!("note healthy={passed}"),
             Command::Note(Note::Problem { message, .. }) => format!("note {message}"),
+            Command::Note(Note::Warning { task: Some(task), message }) => {
+                format!("warn {task}: {message}")
+            }
             other => format!("{other:?}"),
         },
         Next::Start(Effect::Attempt { task, entry, .. }) => match entry {
@@ -105,7 +110,8 @@ fn no_script() -> Input<Ended> {
 }
 
 fn peeked(task: Option<Task>) -> Input<Ended> {
-    ended(Ended::Peeked { next: task.map(Box::new), gate: None })
+    let (in_progress, alerts) = (None, Alerts::default());
+    ended(Ended::Peeked { next: task.map(Box::new), gate: None, in_progress, alerts })
 }
 
 fn based() -> Input<Ended> {
@@ -239,7 +245,7 @@ fn what_was_left_is_recovered_before_the_session_begins() {
                 "adopt task-001: validate, then commit because uncommitted changes found; a stash is \
              younger than the claim: WIP",
             ),
-            (ok(), "recover task-001: validate, then commit"),
+            (claimed(1), "recover task-001: validate, then commit"),
             (completed(), "begin session"),
         ],
     );
@@ -254,6 +260,86 @@ fn what_was_left_is_recovered_before_the_session_begins() {
                 "adopt task-001: roll back because a rollback was intended (TEST_FAIL); a stash is \
              younger than the claim: WIP",
             ),
+        ],
+    );
+}
+
+/// The epoch that a claim made by hand gets when it is adopted is the one that its attempt names.
+#[test]
+fn r1_what_is_adopted_is_what_is_attempted() {
+    let mut work = session(Runs::On);
+    let mut survey = interrupted(None);
+    survey.interrupted[0].task.epoch = None;
+    let now = Timestamp::from_seconds(0);
+    for input in [Input::Begin, surveyed(survey), no_script()] {
+        _ = work.step(now, input);
+    }
+    let mut adopted = task(1);
+    adopted.epoch = Some(Epoch(9));
+    let reply = Claimed { task: adopted, epoch: Epoch(9), is_retry: false, is_reclaim: true };
+    match work.step(now, Input::Committed(Reply::Claimed(Box::new(reply)))) {
+        Next::Start(Effect::Attempt { task, holder, .. }) => {
+            assert_eq!((task.epoch, holder.epoch), (Some(Epoch(9)), Some(Epoch(9))));
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn r1_a_session_that_ends_with_a_task_in_progress_is_not_complete() {
+    let left =
+        |in_progress, alerts| ended(Ended::Peeked { next: None, gate: None, in_progress, alerts });
+    let alert = Alerts { count: 1, last: Some(Timestamp::from_seconds(5)) };
+    for (peeked, done) in [
+        (left(Some(TaskId::numbered(2)), Alerts::default()), "done InProgress(task-002)"),
+        (left(None, alert), "closes"),
+        (left(None, Alerts::default()), "closes"),
+    ] {
+        let alerted =
+            matches!(&peeked, Input::Ended(Ended::Peeked { alerts, .. }) if alerts.count > 0);
+        let mut story = vec![
+            (Input::Begin, "survey"),
+            (surveyed(Survey::default()), "prepare"),
+            (no_script(), "begin session"),
+            (number(1), "upkeep"),
+            (ok(), "peek"),
+            (peeked, "end session"),
+        ];
+        if done == "closes" {
+            let done = if alerted { "done Alerted" } else { "done Complete" };
+            story.extend([(number(1), "close"), (ended(Ended::Closed), done)]);
+        } else {
+            story.push((number(1), done));
+        }
+        check(session(Runs::On), &story);
+    }
+}
+
+#[test]
+fn r1_a_lost_claim_ends_loudly() {
+    check(
+        session(Runs::On),
+        &[
+            (Input::Begin, "survey"),
+            (surveyed(Survey::default()), "prepare"),
+            (no_script(), "begin session"),
+            (number(1), "upkeep"),
+            (ok(), "peek"),
+            (peeked(Some(task(1))), "base task-001"),
+            (based(), "claim task-001"),
+            (claimed(1), "attempt task-001"),
+            (
+                ended(Ended::Attempted(Outcome::Lost)),
+                "warn task-001: its claim was lost: what was done is in no commit of this run, \
+                 `harness rescue list` shows what was saved",
+            ),
+            (ok(), "end session"),
+            (number(1), "begin session"),
+            (number(2), "upkeep"),
+            (ok(), "peek"),
+            (peeked(None), "end session"),
+            (number(2), "close"),
+            (ended(Ended::Closed), "done Alerted"),
         ],
     );
 }
@@ -319,7 +405,10 @@ fn when_its_time_is_up_nothing_is_begun_and_no_gate_goes_on() {
     use harness_core::{ledger::Phase, machine::gate};
     let until = Some(Timestamp::from_seconds(100));
     let phase = Phase { name: "Plan".into(), gate: None, approve: true, passed_at: None };
-    let waits = |gate| ended(Ended::Peeked { next: None, gate });
+    let waits = |gate| {
+        let (in_progress, alerts) = (None, Alerts::default());
+        ended(Ended::Peeked { next: None, gate, in_progress, alerts })
+    };
     let begun = [
         (0, Input::Begin, "survey"),
         (0, surveyed(Survey::default()), "prepare"),

@@ -166,6 +166,8 @@ impl From<WorkspaceError> for Failure {
             }
             WorkspaceError::NoGit => Self::config(text).hint("install git"),
             WorkspaceError::Unsafe { hint, .. } => Self::config(text).hint(hint),
+            WorkspaceError::Locked { .. } => Self::config(text)
+                .hint("wait for the git command that runs; if none does, remove that file"),
             WorkspaceError::CannotUndo { ways: [undo, keep], .. } => {
                 Self::config(text).hint(undo).hint(keep)
             }

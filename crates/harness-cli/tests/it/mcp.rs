@@ -157,7 +157,7 @@ fn heard(fifo: &Path) -> String {
 }
 
 #[track_caller]
-fn eventually(what: &str, mut is_true: impl FnMut() -> bool) {
+pub(crate) fn eventually(what: &str, mut is_true: impl FnMut() -> bool) {
     let until = Instant::now() + LONG;
     while !is_true() {
         assert!(Instant::now() < until, "never: {what}");

@@ -193,7 +193,7 @@ pub(crate) struct Hanging {
 }
 
 /// Two pipes: one says that it hangs, and all that comes of it holds the other one open.
-fn pipes(env: &TestEnvironment) -> [PathBuf; 2] {
+pub(crate) fn pipes(env: &TestEnvironment) -> [PathBuf; 2] {
     let pipes = ["ready", "alive"].map(|name| env.home().join(name));
     for fifo in &pipes {
         assert!(env.program("mkfifo").arg(fifo).status().unwrap().success());
@@ -202,7 +202,7 @@ fn pipes(env: &TestEnvironment) -> [PathBuf; 2] {
 }
 
 /// A child in a session of its own holds it open too.
-fn hanging_script([ready, alive]: &[PathBuf; 2]) -> String {
+pub(crate) fn hanging_script([ready, alive]: &[PathBuf; 2]) -> String {
     let (ready, alive) = (ready.display(), alive.display());
     format!("exec 9> {alive}\nsetsid sleep 600 &\necho ready > {ready}\nexec sleep 600")
 }
@@ -219,7 +219,7 @@ impl Hanging {
         Self::run(env.harness(["run", "--agent", "shell"]), pipes)
     }
 
-    fn run(mut command: Command, [ready, alive]: [PathBuf; 2]) -> Self {
+    pub(crate) fn run(mut command: Command, [ready, alive]: [PathBuf; 2]) -> Self {
         let run = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         // Opened for reading and writing, so that nobody waits for the other to open first.
         let held = File::options().read(true).write(true).open(&alive).unwrap();

@@ -1,9 +1,9 @@
 //! A session takes over what an interrupted one left, to recover it.
 
-use super::{Change, Refusal, Reply, find};
+use super::{Change, Claimed, Refusal, Reply, find};
 use crate::{TaskId, Timestamp, WorkerId, fact::Fact, lease, ledger::Ledger, task::Status};
 
-/// The attempt goes on: same epoch, same base. Whoever asks holds the lock of the session that is
+/// The attempt goes on: same epoch, same base; the reply is the task as adopted. Whoever asks holds the lock of the session that is
 /// gone, or saw its lease run out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Adopt {
@@ -34,14 +34,15 @@ impl Adopt {
             task.epoch = Some(epoch);
             head = Some(crate::ledger::Head { epoch, ..ledger.head().clone() });
         }
-        let expires_at = lease::end(&task, self.lease_seconds, now);
-        task.lease_expires_at = Some(expires_at);
+        task.lease_expires_at = Some(lease::end(&task, self.lease_seconds, now));
         let fact = Fact::Recovered {
             task: task.id.clone(),
             action: self.action.clone(),
             reason: self.reason.clone(),
         };
-        let reply = Reply::Lease { task: task.id.clone(), expires_at };
+        let epoch = task.epoch.unwrap_or_default();
+        let claimed = Claimed { task: task.clone(), epoch, is_retry: false, is_reclaim: true };
+        let reply = Reply::Claimed(Box::new(claimed));
         Ok(Change { head, ..Change::put(task, fact, reply) })
     }
 }

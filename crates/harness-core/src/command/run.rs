@@ -252,7 +252,10 @@ fn begin(number: u32, view: &RunView, now: Timestamp) -> Result<Iteration, Refus
     };
     match &view.last {
         Some(last) if last.number == number && last.ended_at.is_some() => bad("has ended"),
-        Some(last) if last.number == number => Ok(Iteration { started_at: now, ..last.clone() }),
+        Some(last) if last.number == number => {
+            let starts = last.starts.saturating_add(1);
+            Ok(Iteration { started_at: now, starts, ..last.clone() })
+        }
         Some(last) if last.ended_at.is_none() => bad("would leave an open one behind"),
         last if number != last.as_ref().map_or(0, |l| l.number.saturating_add(1)) => {
             bad("is not the next one")

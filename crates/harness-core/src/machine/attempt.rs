@@ -137,13 +137,20 @@ pub enum Why {
 enum State {
     Begun(Entry),
     Baselining,
-    Warning { then: AfterWarning },
+    Warning {
+        then: AfterWarning,
+    },
     Working,
     Judging,
     Intending,
     Undoing,
     CleaningUp,
     Failing,
+    /// Nothing came of the attempt; perhaps there is nothing to take back either.
+    LookingBack {
+        category: Category,
+        message: String,
+    },
     Looking(Why),
     Releasing(Why),
     Rescuing,
@@ -206,7 +213,11 @@ impl Attempt {
             }
             Entry::Fresh => self.work(),
             Entry::Recovered(action) => match (action.failure(), *action) {
-                (Some((category, message)), _) => self.intend(category, message.into_owned()),
+                // Whether there is anything to take back is looked at first.
+                (Some((category, message)), _) => {
+                    let state = State::LookingBack { category, message: message.into_owned() };
+                    self.start(state, Effect::Look)
+                }
                 (None, Action::Resume { step }) => {
                     self.start(State::Working, Effect::Work { after_step: Some(step) })
                 }
@@ -320,6 +331,13 @@ impl Attempt {
                 self.fail()
             }
             (State::CleaningUp, Ended::CleanedUp(failed)) => self.cleaned_up(failed),
+            (State::LookingBack { category, message }, Ended::Looked { changed: true }) => {
+                self.intend(category, message)
+            }
+            (State::LookingBack { category, message }, Ended::Looked { changed: false }) => {
+                self.task.intent = Some(Intent::Rollback { category, message });
+                self.clean_up()
+            }
             (State::Looking(why), Ended::Looked { changed: true }) => {
                 Next::Done(Outcome::Left(why))
             }

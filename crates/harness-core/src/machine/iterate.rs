@@ -24,9 +24,10 @@ use crate::{
     agent::{AgentEvent, End, KeptContext, StoppedBy, Usage},
     command::{Note, OfRun, RunStep},
     ledger::Phase,
-    run::{Owner, StopReason},
+    run::{Ending, Owner, StopReason},
 };
 use limits::Agents;
+use past::STARTS_MAX;
 
 /// Blank turns that are overlooked in a row.
 const BLANKS_MAX: u32 = 2;
@@ -84,6 +85,8 @@ pub struct Iterate {
     mark: Option<String>,
     /// The mark is that of an iteration which a crash interrupted.
     begins_again: bool,
+    /// How often the iteration that did not end was started.
+    starts: u32,
 }
 
 type Step = Next<Effect, Outcome>;
@@ -121,6 +124,7 @@ impl Iterate {
             head: None,
             mark: open.and_then(|open| open.mark_before.clone()),
             begins_again: open.is_some_and(|open| open.mark_before.is_some()),
+            starts: open.map_or(0, |open| open.starts),
             run,
         }
     }
@@ -151,10 +155,24 @@ impl Iterate {
 
     /// An iteration that ended is judged again, with the limits as they are now.
     fn take_up(&mut self, now: Timestamp) -> Step {
+        if self.starts >= STARTS_MAX {
+            return self.never_ended();
+        }
         match self.past.last.clone() {
             Some(last) => self.after_end(now, last.0, last.1.unwrap_or_default()),
             None => self.start(State::Looking, Effect::Look),
         }
+    }
+
+    /// An agent that ends its supervisor before it can be counted would be started for ever: so
+    /// many starts without an end are a failed end.
+    fn never_ended(&mut self) -> Step {
+        let detail = format!("started {} times without an end", self.starts);
+        (self.starts, self.begins_again) = (0, false);
+        let (ending, detail) = (Ending::Crashed, Some(detail));
+        self.past.add(ending, detail.clone(), false, false);
+        let (final_text, head, mark) = (None, None, None);
+        self.commit(State::Ending, RunStep::End { ending, detail, final_text, head, mark })
     }
 
     fn begin_iteration(&mut self) -> Step {
@@ -311,7 +329,8 @@ impl Iterate {
     fn committed(&mut self, now: Timestamp, reply: &Reply) -> Step {
         if std::mem::take(&mut self.aside) {
             if let Reply::Spent(all) = reply {
-                self.purse.spent = *all;
+                // What was used cannot become less, whatever the row says by now.
+                self.purse.spent = self.purse.spent.at_least(*all);
             }
             let over = self.state == State::Working && self.purse.used_up(now).is_some();
             return if over { Next::Cancel(StoppedBy::Budget) } else { Next::Wait };

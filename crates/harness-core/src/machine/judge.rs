@@ -130,6 +130,11 @@ pub enum Ended {
         /// For the error log of the task.
         why: String,
     },
+    /// Somebody else's git was at work for too long.
+    Blocked {
+        /// In words.
+        why: String,
+    },
     /// The receipt is durable.
     Recorded,
     /// Of `Look`.
@@ -408,6 +413,9 @@ impl Judge {
             (State::Keeping { .. }, Ended::Moved) => {
                 let then = self.moved();
                 self.go(then)
+            }
+            (State::Keeping { .. }, Ended::Blocked { why }) => {
+                Self::found(Finding::Blocked { why })
             }
             (State::Keeping { .. } | State::Checking, Ended::NotKept { why }) => {
                 Self::found(Finding::NotKept { why })

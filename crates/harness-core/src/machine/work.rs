@@ -8,7 +8,7 @@ use super::{
 use crate::{
     Category, Command, Epoch, Holder, Refusal, Reply, Task, TaskId, Timestamp, WorkerId,
     command::{Adopt, BeginSession, Claim, EndSession, Note, OfRun, Place},
-    ledger::Phase,
+    ledger::{Ledger, Phase},
     task::{Intent, Via},
 };
 
@@ -51,6 +51,30 @@ pub struct Survey {
     pub client: Option<(TaskId, WorkerId)>,
     /// Interrupted attempts, with what is left of them.
     pub interrupted: Vec<Interrupted>,
+    /// What was there to look at before.
+    pub alerts: Alerts,
+}
+
+/// The alerts of a ledger at one moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Alerts {
+    /// How many nobody has acknowledged.
+    pub count: usize,
+    /// When the last one was raised.
+    pub last: Option<Timestamp>,
+}
+
+impl Alerts {
+    /// As they stand in a ledger.
+    pub fn of(ledger: &Ledger) -> Self {
+        let alerts = &ledger.head().alerts;
+        Self { count: alerts.len(), last: alerts.last().map(|alert| alert.time) }
+    }
+
+    /// Whether one was raised since `earlier`.
+    pub fn grew_since(&self, earlier: &Self) -> bool {
+        self.count > earlier.count || self.last > earlier.last
+    }
 }
 
 /// An attempt whose session is gone.
@@ -111,6 +135,10 @@ pub enum Ended {
         next: Option<Box<Task>>,
         /// The phase that waits for its gate.
         gate: Option<Phase>,
+        /// A task that is in progress although no attempt of this session is.
+        in_progress: Option<TaskId>,
+        /// What there is to look at.
+        alerts: Alerts,
     },
     /// It passed or not, and that is recorded.
     Gated(gate::Outcome),
@@ -138,6 +166,10 @@ pub enum Prepared {
 pub enum Stopped {
     /// Nothing is left that could be worked on.
     Complete,
+    /// The same, but something has to be looked at: an alert was raised, or a claim was lost.
+    Alerted,
+    /// A task is in progress, and this session does not work on it. The next one recovers it.
+    InProgress(TaskId),
     /// `max_tasks` is reached, with [`Runs::Once`].
     Once,
     /// The ledger allows no further session.
@@ -191,6 +223,10 @@ enum State {
     Basing(Box<Task>),
     Claiming,
     Attempting,
+    /// The loss of a claim is on its way into the log.
+    Losing {
+        recovering: bool,
+    },
     Complaining(Stopped),
     EndingSession(Then),
     Closing,
@@ -212,6 +248,12 @@ pub struct Work {
     out_of_time: bool,
     /// A heartbeat is on its way, beside the effect.
     beating: bool,
+    /// What there was to look at when the session began.
+    alerts: Alerts,
+    /// A claim was lost, or an alert was raised.
+    alerted: bool,
+    /// The attempt that is under way.
+    attempted: Option<TaskId>,
 }
 
 type Step = Next<Effect, Stopped>;
@@ -227,6 +269,9 @@ impl Work {
             interrupt: false,
             out_of_time: false,
             beating: false,
+            alerts: Alerts::default(),
+            alerted: false,
+            attempted: None,
         }
     }
 
@@ -248,6 +293,7 @@ impl Work {
             return Next::Done(Stopped::Dirty(survey.dirty));
         }
         self.interrupted = survey.interrupted;
+        self.alerts = survey.alerts;
         self.start(State::Preparing { again: false }, Effect::Prepare)
     }
 
@@ -308,7 +354,12 @@ impl Work {
         self.commit(State::KeepingUp, Command::Upkeep)
     }
 
-    fn peeked(&mut self, next: Option<Box<Task>>, gate: Option<Phase>) -> Step {
+    fn peeked(
+        &mut self,
+        next: Option<Box<Task>>,
+        gate: Option<Phase>,
+        in_progress: Option<TaskId>,
+    ) -> Step {
         if let Some(why) = self.halted() {
             return self.stop(why);
         }
@@ -318,7 +369,13 @@ impl Work {
                 let state = State::Gating(phase.name.clone());
                 return self.start(state, Effect::Gate { phase, until: self.session.until });
             }
-            (None, None) => return self.stop(Stopped::Complete),
+            (None, None) => {
+                return self.stop(match (in_progress, self.alerted) {
+                    (Some(task), _) => Stopped::InProgress(task),
+                    (None, true) => Stopped::Alerted,
+                    (None, false) => Stopped::Complete,
+                });
+            }
         };
         if task.check().is_none() {
             let message = "Missing validation.command".to_owned();
@@ -359,6 +416,7 @@ impl Work {
             worker: self.session.worker.clone(),
             epoch: Some(epoch),
         };
+        self.attempted = Some(task.id.clone());
         self.start(state, Effect::Attempt { task: Box::new(task), holder, entry })
     }
 
@@ -366,9 +424,14 @@ impl Work {
         use attempt::{Outcome, Why};
         let recovering = self.state == State::Recovering;
         match outcome {
-            Outcome::Completed { .. } | Outcome::Failed { .. } | Outcome::Lost => {
-                self.tasks_done += 1;
-                if recovering { self.recover_next() } else { self.next_task() }
+            Outcome::Completed { .. } | Outcome::Failed { .. } => self.after_attempt(recovering),
+            Outcome::Lost => {
+                self.alerted = true;
+                let message = "its claim was lost: what was done is in no commit of this run, \
+                               `harness rescue list` shows what was saved";
+                let (task, message) = (self.attempted.take(), message.to_owned());
+                let note = Command::Note(Note::Warning { task, message });
+                self.commit(State::Losing { recovering }, note)
             }
             Outcome::Left(why) => self.stop(match why {
                 Why::Interrupted => Stopped::Interrupted,
@@ -378,6 +441,11 @@ impl Work {
                 Why::Budget(detail) => Stopped::Budget(detail),
             }),
         }
+    }
+
+    fn after_attempt(&mut self, recovering: bool) -> Step {
+        self.tasks_done += 1;
+        if recovering { self.recover_next() } else { self.next_task() }
     }
 
     /// Why nothing more is begun.
@@ -404,13 +472,18 @@ impl Work {
             (State::Preparing { again }, Ended::Prepared(prepared)) => {
                 self.prepared(again, prepared)
             }
-            (State::Peeking, Ended::Peeked { next, gate }) => self.peeked(next, gate),
+            (State::Peeking, Ended::Peeked { next, gate, in_progress, alerts }) => {
+                self.alerted |= alerts.grew_since(&self.alerts);
+                self.peeked(next, gate, in_progress)
+            }
             (State::Gating(phase), Ended::Gated(outcome)) => self.gated(phase, outcome),
             (State::Basing(task), Ended::Based(place)) => self.based(&task, place),
             (State::Recovering | State::Attempting, Ended::Attempted(outcome)) => {
                 self.attempted(outcome)
             }
-            (State::Closing, Ended::Closed) => Next::Done(Stopped::Complete),
+            (State::Closing, Ended::Closed) => {
+                Next::Done(if self.alerted { Stopped::Alerted } else { Stopped::Complete })
+            }
             (state, ended) => unreachable!("{ended:?} can not be the end of {state:?}"),
         }
     }
@@ -424,11 +497,12 @@ impl Work {
             (State::Prepared { passed: false, again: true }, _) => {
                 self.stop(Stopped::EnvSetup("harness-init.sh failed twice".into()))
             }
-            (State::Adopting(found, action), _) => {
-                let epoch = found.task.epoch.unwrap_or_default();
+            // As adopted: a claim that was made by hand has its epoch only now.
+            (State::Adopting(_, action), Reply::Claimed(adopted)) => {
                 let entry = attempt::Entry::Recovered(action);
-                self.attempt(State::Recovering, found.task, epoch, entry)
+                self.attempt(State::Recovering, adopted.task, adopted.epoch, entry)
             }
+            (State::Losing { recovering }, _) => self.after_attempt(recovering),
             (State::BeginningSession, _) => self.next_task(),
             (State::KeepingUp, _) => self.start(State::Peeking, Effect::Peek),
             (State::Claiming, Reply::Claimed(claimed)) => {
@@ -439,7 +513,7 @@ impl Work {
             (State::Claiming, _) => self.next_task(),
             (State::Complaining(why), _) => self.stop(why),
             (State::EndingSession(Then::NextSession), _) => self.begin_session(),
-            (State::EndingSession(Then::Stop(Stopped::Complete)), _) => {
+            (State::EndingSession(Then::Stop(Stopped::Complete | Stopped::Alerted)), _) => {
                 self.start(State::Closing, Effect::Close)
             }
             (State::EndingSession(Then::Stop(why)), _) => Next::Done(why),

@@ -46,6 +46,20 @@ fn an_iteration_that_did_not_end_starts_again_under_its_number() {
 }
 
 #[test]
+fn x_m8_three_starts_without_an_end_are_a_failed_end() {
+    let started = |times| Iteration { starts: times, ..open(0) };
+    Loop::new(with(vec![started(2)], |_| {})).tell(Input::Begin, "look").begins(0, "first");
+    let end = "end crashed: started 3 times without an end";
+    Loop::new(with(vec![started(3)], |_| {}))
+        .tell(Input::Begin, end)
+        .tell(ok(), "look")
+        .begins(1, "failed: started 3 times without an end");
+    Loop::new(with(vec![started(3)], |b| b.run.limits.max_iterations = 0))
+        .tell(Input::Begin, end)
+        .tell(ok(), "stop max_iterations");
+}
+
+#[test]
 fn it_is_measured_by_what_was_there_when_it_first_began() {
     let ends_with = |mark: &str, next: &str| {
         let idle = vec![idle(0), idle(1), open(2)];

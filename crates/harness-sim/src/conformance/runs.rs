@@ -206,6 +206,12 @@ fn every_step_changes_what_it_says(place: &Place) {
     };
     assert_eq!(place().iterations(&id(1)).unwrap(), [iteration]);
     assert_eq!(step(20, begin(1)).iteration_count, 1);
+    assert_eq!(step(20, begin(1)).iteration_count, 1);
+    assert_eq!(place().iterations(&id(1)).unwrap()[1].starts, 2, "it began again");
+    place().at_least(&id(1), spent(1, Some(0.25))).unwrap();
+    assert_eq!(place().run(&id(1)).unwrap().unwrap().usage, spent(5, Some(0.5)));
+    place().at_least(&id(1), spent(7, None)).unwrap();
+    assert_eq!(place().run(&id(1)).unwrap().unwrap().usage, spent(7, Some(0.5)));
     let row = step(21, RunStep::Stop(StopReason::Budget));
     assert_eq!((row.status, row.stop_reason), (RunStatus::Stopped, Some(StopReason::Budget)));
     assert_eq!((row.lease, row.updated_at, row.created_at), (None, at(21), at(1)));

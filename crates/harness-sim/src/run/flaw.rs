@@ -154,6 +154,10 @@ impl Runs for FlawedRuns {
     fn runs(&self) -> Result<Vec<Run>, RunStoreError> {
         self.runs.runs()
     }
+
+    fn at_least(&self, id: &RunId, usage: Usage) -> Result<(), RunStoreError> {
+        self.runs.at_least(id, usage)
+    }
 }
 
 /// Git as a process has it, perhaps with one thing wrong.

@@ -148,15 +148,21 @@ impl Doing {
     }
 
     async fn look(&self) -> Result<Ended> {
-        let Some(base) = self.tools.base(&self.task) else {
-            return Ok(Ended::Looked { changed: true });
-        };
+        let Some(base) = self.tools.base(&self.task) else { return self.look_without_base().await };
         let settings = set_settings_back(&self.tools, &self.task).await?;
         let (id, claimed_at) = (self.task.id.clone(), self.task.claimed_at.unwrap_or_default());
-        let evidence = self.tools.git(move |git| git.evidence(&id, &base, claimed_at)).await?;
-        // Where that can not be told, the task is left to recovery.
-        let changed = settings || evidence.map_or(true, |e| !e.untouched);
-        Ok(Ended::Looked { changed })
+        match self.tools.git(move |git| git.evidence(&id, &base, claimed_at)).await? {
+            Ok(evidence) => Ok(Ended::Looked { changed: settings || !evidence.untouched }),
+            Err(WorkspaceError::NoSuchCommit { .. }) => self.look_without_base().await,
+            // Where that cannot be told, the task is left to recovery.
+            Err(_) => Ok(Ended::Looked { changed: true }),
+        }
+    }
+
+    /// Nothing can be compared, but tracked files without changes need not be put back.
+    async fn look_without_base(&self) -> Result<Ended> {
+        let status = self.tools.git(|git| git.status()).await?;
+        Ok(Ended::Looked { changed: status.map_or(true, |status| !status.changed.is_empty()) })
     }
 
     async fn rescue(&self) -> Result<Ended> {

@@ -4,6 +4,7 @@
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use harness::{
@@ -29,6 +30,10 @@ use super::{Tools, failure, tools::until_cancelled};
 
 /// How much of a failing check the next attempt is told.
 const FAILURE_BYTES: usize = 8 * 1024;
+
+/// How long a commit waits for somebody else's git, in growing pauses.
+const LOCK_PATIENCE: Duration = Duration::from_secs(30);
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
 
 /// Makes a receipt durable, or says why it is not.
 pub type Record = dyn Fn(&Receipt) -> Result<()> + Send + Sync;
@@ -304,22 +309,48 @@ impl Judge {
             return Ok(Ended::NotKept { why: "The claim recorded no base commit".into() });
         };
         let message = format!("{}: {}", self.task.id, self.task.title);
-        let task = self.task.clone();
-        let kept = self.tools.git(move |git| {
-            let (tree, hidden, settings) = match tree {
-                Some(tree) => (tree, Vec::new(), Vec::new()),
-                None => {
+        let (tree, hidden, settings) = match tree {
+            Some(tree) => (tree, Vec::new(), Vec::new()),
+            None => {
+                let (base, task) = (base.clone(), self.task.clone());
+                let looked = self.tools.git(move |git| {
                     let settings = restore_settings(git, &task)?;
                     let candidate = git.candidate(&base)?;
-                    (candidate.tree, candidate.hidden, settings)
+                    Ok::<_, WorkspaceError>((candidate.tree, candidate.hidden, settings))
+                });
+                match looked.await? {
+                    Ok(found) => found,
+                    Err(why) if is_about_the_work(&why) => {
+                        return Ok(Ended::NotKept { why: why.to_string() });
+                    }
+                    Err(other) => return Err(other.into()),
                 }
-            };
-            let commit = git.commit_tree(&base, &tree, &message)?;
-            Ok((commit, hidden, settings))
-        });
-        match kept.await? {
-            Ok((commit, hidden, settings)) => Ok(Ended::Kept { commit, hidden, settings }),
+            }
+        };
+        let mut pause = FIRST_PAUSE;
+        let mut waited = Duration::ZERO;
+        let kept = loop {
+            let (base, tree, message) = (base.clone(), tree.clone(), message.clone());
+            let kept = self.tools.git(move |git| git.commit_tree(&base, &tree, &message));
+            match kept.await? {
+                // Somebody else's git is at work. The lease is renewed while we wait for it.
+                Err(why @ WorkspaceError::Locked { .. }) if waited < LOCK_PATIENCE => {
+                    if waited.is_zero() {
+                        let message = format!("{why}: the commit waits for it");
+                        let task = Some(self.task.id.clone());
+                        self.tools.commit(Command::Note(Note::Warning { task, message })).await?;
+                    }
+                    tokio::time::sleep(pause).await;
+                    waited += pause;
+                    pause = (pause * 2).min(LOCK_PATIENCE - waited.min(LOCK_PATIENCE));
+                }
+                kept => break kept,
+            }
+        };
+        match kept {
+            Ok(commit) => Ok(Ended::Kept { commit, hidden, settings }),
             Err(WorkspaceError::HeadMoved { .. }) => Ok(Ended::Moved),
+            Err(why @ WorkspaceError::Locked { .. }) => Ok(Ended::Blocked { why: why.to_string() }),
             Err(why) if is_about_the_work(&why) => Ok(Ended::NotKept { why: why.to_string() }),
             Err(other) => Err(other.into()),
         }

@@ -13,7 +13,7 @@ use harness::{
         machine::{
             gate::Waiting,
             recovery::{Checkpoints, Evidence, TaskCommits, Uncommitted},
-            work::{Effect, Ended, Interrupted, Prepared, Session, Stopped, Survey, Work},
+            work::{Alerts, Effect, Ended, Interrupted, Prepared, Session, Stopped, Survey, Work},
         },
         task::{Status, Via},
     },
@@ -52,7 +52,10 @@ where
             let ledger = (tools.ledger)()?;
             let next = ledger.selection().next(None).and_then(|id| ledger.task(id));
             let gate = ledger.selection().due_gate().cloned();
-            Ok(Ended::Peeked { next: next.cloned().map(Box::new), gate })
+            let mut in_progress = ledger.tasks().filter(|task| task.status == Status::InProgress);
+            let in_progress = in_progress.next().map(|task| task.id.clone());
+            let (next, alerts) = (next.cloned().map(Box::new), Alerts::of(&ledger));
+            Ok(Ended::Peeked { next, gate, in_progress, alerts })
         }
         Effect::Gate { phase, until } => {
             let (run, by) = (tools.looping.run.clone(), tools.looping.by.clone());
@@ -94,7 +97,8 @@ async fn survey(tools: &Tools) -> Result<Survey> {
         })
         .await??;
     let now = tools.ports.clock.now();
-    let mut survey = Survey { dirty: status.changed, ..Survey::default() };
+    let alerts = Alerts::of(&ledger);
+    let mut survey = Survey { dirty: status.changed, alerts, ..Survey::default() };
     for task in ledger.tasks().filter(|t| t.status == Status::InProgress) {
         match task.claimed_via() {
             Via::Client if !task.lease_ran_out(now) => {

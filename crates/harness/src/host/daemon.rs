@@ -221,7 +221,7 @@ pub async fn serve_alone(
         () = asked => Ended::Asked,
         () = nobody_came(server.connections(), idle) => Ended::Idle,
         () = lost(&server) => Ended::Lost,
-        () = daemon.vigil.keep(|| _ = daemon.changed.send_replace(())) => Ended::Asked,
+        () = daemon.vigil.keep(|| daemon.changed.send_replace(())) => Ended::Asked,
     };
     daemon.close();
     daemon.leaving.cancel();

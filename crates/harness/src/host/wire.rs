@@ -228,6 +228,7 @@ impl From<WorkspaceError> for Refused {
             WorkspaceError::NotARepository { .. }
             | WorkspaceError::NoCommits
             | WorkspaceError::NoGit
+            | WorkspaceError::Locked { .. }
             | WorkspaceError::Unsafe { .. } => Fault::Config,
             _ => Fault::Request,
         };

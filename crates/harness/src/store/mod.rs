@@ -20,7 +20,9 @@ use harness_core::{Command, Fact, Ledger, Refusal, Reply, Timestamp, format::For
 pub use file::{Created, FileStore, Locking, look};
 pub use look::{LockState, look_backup, look_bytes, look_lock, open_log};
 pub use receipts::{receipt, record};
-pub use runs::{DATABASE, MemoryRuns, RunStore, RunStoreError, Runs, is_gone, this_process};
+pub use runs::{
+    DATABASE, MemoryRuns, RunStore, RunStoreError, Runs, SteadyRuns, is_gone, this_process,
+};
 pub use stores::Stores;
 pub use writer::{Publish, Writer, WriterError, Written};
 

@@ -340,6 +340,12 @@ pub enum WorkspaceError {
         /// The way out of it.
         hint: String,
     },
+    /// Another git command is at work, or was killed at work.
+    #[error("the index is locked by {}", lock.display())]
+    Locked {
+        /// The file that says so.
+        lock: PathBuf,
+    },
     /// Somebody removed it, or it is another repository's.
     #[error("{commit} is not a commit of this repository")]
     NoSuchCommit {

@@ -1,9 +1,7 @@
 //! States of a repository in which we do not start, each with its way out.
 
 use std::{
-    fs,
-    path::Path,
-    thread,
+    fs, thread,
     time::{Duration, Instant},
 };
 
@@ -90,16 +88,11 @@ pub(super) fn refuse_locked_index(git: &Git) -> Result<(), WorkspaceError> {
     let start = Instant::now();
     while fs::symlink_metadata(&lock).is_ok() {
         if start.elapsed() >= LOCK_PATIENCE {
-            return Err(locked(&lock));
+            return Err(WorkspaceError::Locked { lock });
         }
         thread::sleep(Duration::from_millis(10));
     }
     Ok(())
-}
-
-fn locked(lock: &Path) -> WorkspaceError {
-    let what = format!("the index is locked by {}", lock.display());
-    refuse(what, "wait for the git command that runs; if none does, remove that file")
 }
 
 pub(super) fn preflight(git: &Git, look: &Look) -> Result<(), WorkspaceError> {

@@ -29,6 +29,9 @@ pub(crate) fn refused(result: Result<impl std::fmt::Debug, WorkspaceError>, word
             assert!(what.contains(word), "{what}");
             assert!(!hint.is_empty());
         }
+        locked @ WorkspaceError::Locked { .. } => {
+            assert!(locked.to_string().contains(word), "{locked}");
+        }
         other => panic!("{other:?}"),
     }
 }

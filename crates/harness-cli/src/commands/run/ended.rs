@@ -16,12 +16,15 @@ pub(super) struct Ended {
     failure: Option<Failure>,
     /// Work is left; said without an error.
     remark: Option<String>,
+    /// Something has to be looked at, although the run came to its end.
+    alerted: bool,
 }
 
 impl Ended {
     pub(super) fn of_ledger(stopped: &Stopped) -> Self {
         let reason = match stopped {
-            Stopped::Complete => StopReason::Complete,
+            Stopped::Complete | Stopped::Alerted => StopReason::Complete,
+            Stopped::InProgress(_) => StopReason::Crashed,
             Stopped::Once => StopReason::Once,
             Stopped::MaxSessions => StopReason::MaxSessions,
             Stopped::Limit(_) => StopReason::Limit,
@@ -36,7 +39,7 @@ impl Ended {
             Stopped::Gate { phase, why } => Some(format!("the gate of {phase} is closed: {why}")),
             _ => None,
         };
-        Self { reason, failure: failure(stopped), remark }
+        Self { reason, failure: failure(stopped), remark, alerted: *stopped == Stopped::Alerted }
     }
 
     pub(super) fn of_objective(outcome: iterate::Outcome) -> Self {
@@ -48,20 +51,29 @@ impl Ended {
             StopReason::Crashed => (Some(Failure::error(detail)), None),
             _ => (None, Some(detail)),
         };
-        Self { reason, failure, remark }
+        Self { reason, failure, remark, alerted: false }
     }
 
     /// The flow itself failed.
     pub(super) fn broken(failure: Failure) -> Self {
-        Self { reason: StopReason::Crashed, failure: Some(failure), remark: None }
+        Self { reason: StopReason::Crashed, failure: Some(failure), remark: None, alerted: false }
     }
 
     pub(super) fn failure(&mut self) -> Option<Failure> {
         self.failure.take()
     }
 
-    /// What is said of a run that can be taken up again.
+    /// An alert was raised while the run was under way.
+    pub(super) fn alert(&mut self) {
+        self.alerted = true;
+    }
+
+    /// What is said of a run that can be taken up again, or that has to be looked at.
     pub(super) fn words(&self, run: &Run) -> Option<String> {
+        if self.alerted && self.reason == StopReason::Complete {
+            let words = "finished, but something has to be looked at: `harness status` shows what";
+            return Some(words.to_owned());
+        }
         let why = self.remark.as_ref()?;
         let (reason, id) = (self.reason, &run.id);
         Some(format!("stopped ({reason}): {why}; go on with `harness run --resume --run-id {id}`"))
@@ -76,7 +88,11 @@ impl Ended {
             StopReason::Complete if over_ledger && ledger.tasks().any(|t| t.failed_for_good()) => {
                 ExitCode::SomeFailed
             }
+            StopReason::Complete if self.alerted => ExitCode::SomeFailed,
             StopReason::Complete => ExitCode::Done,
+            StopReason::Once if self.alerted && !ledger.tasks().any(|t| t.unfinished()) => {
+                ExitCode::SomeFailed
+            }
             StopReason::Once if !ledger.tasks().any(|t| t.unfinished()) => ExitCode::Done,
             StopReason::Cancelled => ExitCode::Interrupted,
             StopReason::Config => ExitCode::Config,
@@ -130,12 +146,17 @@ fn not_ready(why: &str) -> Failure {
 fn failure(stopped: &Stopped) -> Option<Failure> {
     match stopped {
         Stopped::Complete
+        | Stopped::Alerted
         | Stopped::Once
         | Stopped::MaxSessions
         | Stopped::Interrupted
         | Stopped::Limit(_)
         | Stopped::Budget(_)
         | Stopped::Gate { .. } => None,
+        Stopped::InProgress(task) => Some(
+            Failure::error(format!("task {task} is in progress, and no attempt of this run is"))
+                .hint("run again: what is left of that attempt is recovered first"),
+        ),
         Stopped::EnvSetup(why) => Some(not_ready(why)),
         Stopped::Config(why) => Some(Failure::config(why.clone())),
         Stopped::Client { task, worker } => Some(

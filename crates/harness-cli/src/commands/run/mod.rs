@@ -13,13 +13,20 @@ mod row;
 mod secrets;
 mod session;
 mod signals;
+mod terms;
 mod told;
 mod view;
 
 use std::sync::Arc;
 
-use harness::{agent::CodingAgent, core::machine::work::Runs, prompts::Prompts};
-use harness_core::{Ledger, Task, ledger::ConcurrencyMode, role::Operation};
+use harness::{
+    agent::CodingAgent,
+    clock::{Clock as _, SystemClock},
+    core::machine::work::{Alerts, Runs},
+    prompts::Prompts,
+    store::{Store as _, StoreError},
+};
+use harness_core::{Ledger, Task, format::FormatError, ledger::ConcurrencyMode, role::Operation};
 use serde_json::json;
 
 use self::{
@@ -32,6 +39,7 @@ use crate::{
     exit::ExitCode,
     failure::{Failure, Result},
     root::StateRoot,
+    store::warn,
     trust,
 };
 
@@ -126,6 +134,7 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
     let root = invocation.root()?;
     if !args.dry_run {
         invocation.permit(&root, Operation::Run)?;
+        restore(invocation, &root)?;
     }
     trust::require(&invocation.env, &root)?;
     if args.objective.as_ref().is_some_and(|text| text.trim().is_empty()) {
@@ -196,10 +205,15 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
         warnings,
         secrets,
         config: &config,
+        env: &invocation.env,
         args: &args,
     };
+    let before = Alerts::of(&ledger);
     let Ran { mut ended, run } = session.run(&root, agents, row)?;
     let ledger = invocation.look(&root)?;
+    if Alerts::of(&ledger).grew_since(&before) {
+        ended.alert();
+    }
     let code = ended.code(&ledger, &run);
     if let Some(command) = &config.notify {
         notify::notify(command, root.path(), &ended.event(&ledger, &run));
@@ -213,6 +227,20 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
     match ended.failure() {
         Some(failure) => Err(failure),
         None => Ok(code),
+    }
+}
+
+/// A ledger that cannot be read is put back from its backup before anything looks at it, as with every
+/// command that changes something.
+fn restore(invocation: &Invocation, root: &StateRoot) -> Result<()> {
+    match harness::store::look(root.path()) {
+        Err(StoreError::Format(FormatError::Corrupt(_))) => {
+            let applied = invocation.store(root)?.apply(SystemClock.now(), &[])?;
+            applied.warnings.iter().for_each(|warning| warn(warning));
+            Ok(())
+        }
+        // What else is wrong is reported by what needs the ledger.
+        Ok(_) | Err(_) => Ok(()),
     }
 }
 

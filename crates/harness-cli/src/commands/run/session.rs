@@ -29,7 +29,7 @@ use harness::{
     recorder,
     shell::SystemShell,
     store::{
-        FileStore, Locking, RunStore, Runs, Stores, Writer,
+        FileStore, Locking, RunStore, Runs, SteadyRuns, Stores, Writer,
         disk::{Disk, RealDisk},
         lock::{StateLock, Wait},
         this_process,
@@ -41,10 +41,11 @@ use harness_core::WorkerId;
 
 use super::{
     Args, agent::Agents, dirty::SetAside, ended::Ended, keep, money, notify, progress, row,
-    signals, told::Told, view::View,
+    signals, terms, told::Told, view::View,
 };
 use crate::{
     config::{Config, PromiseMatch},
+    environment::Environment,
     failure::{Failure, Result},
     root::StateRoot,
     store::warn,
@@ -66,6 +67,7 @@ pub(super) struct Session<'a> {
     pub(super) warnings: Vec<String>,
     pub(super) secrets: Redactor,
     pub(super) config: &'a Config,
+    pub(super) env: &'a Environment,
     pub(super) args: &'a Args,
 }
 
@@ -92,12 +94,18 @@ impl Session<'_> {
         end_leftovers(root.path())?;
         let runs = RunStore::open(root.path())?;
         row::close_stale(&runs, &harness::store::look(root.path())?, &row)?;
-        let runs: Arc<dyn Runs> = Arc::new(runs);
+        // The agent can write into the database: what this process knows of a run stays true.
+        let runs: Arc<dyn Runs> = Arc::new(SteadyRuns::new(Arc::new(runs)));
         let owner = this_process();
         // One that is stored may have gone on since it was looked at, without the lock.
         let row = if self.args.resume { row::again(&*runs, &row)? } else { runs.open_run(&row)? };
         let afresh = row.status.is_over();
+        let terms = terms::Kept::of_user(self.env, root)?;
+        if self.args.resume {
+            terms.differences(&row).iter().for_each(|text| warn(text));
+        }
         let row = row::take(&*runs, &row, &owner, self.args)?;
+        terms.keep(&row);
         let ended = self.work(root, agents, &row, afresh, acquired.guard, &runs, &owner);
         let ended = ended.unwrap_or_else(Ended::broken);
         Ok(Ran { run: close(&*runs, &row, owner, ended.reason)?, ended })

@@ -105,7 +105,7 @@ impl Attempt {
                 (Some(category), _) => self.intend(category, finding.log_message()),
                 (None, Finding::Stopped) => Next::Done(Outcome::Left(Why::Interrupted)),
                 // The work may be fine: the next session checks it.
-                (None, Finding::CheckMissing { .. }) => {
+                (None, Finding::CheckMissing { .. } | Finding::Blocked { .. }) => {
                     Next::Done(Outcome::Left(Why::EnvSetup(finding.sentence())))
                 }
                 (None, _) => Next::Done(Outcome::Left(Why::Config(finding.sentence()))),

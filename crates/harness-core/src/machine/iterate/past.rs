@@ -5,6 +5,8 @@ use crate::{Iteration, run::Ending};
 
 /// Failed ends in a row that are enough.
 pub(super) const FAILED_MAX: u32 = 3;
+/// Starts of a context without an end that are a failed end.
+pub(super) const STARTS_MAX: u32 = 3;
 /// The longest pause before a context whose last ones were over at once.
 const PAUSE_SECONDS_MAX: u64 = 30;
 

@@ -45,6 +45,11 @@ pub enum Finding {
     },
     /// Somebody commits on the branch whenever the check runs.
     Restless,
+    /// The work could not be committed, which says nothing about it.
+    Blocked {
+        /// In words.
+        why: String,
+    },
     /// A clean checkout was asked for, and there is no commit to check out.
     NoCommit,
     /// Somebody stopped it.
@@ -82,7 +87,11 @@ impl Finding {
             Self::CheckFailed { .. } => Some(Category::TestFail),
             Self::CheckTimedOut { .. } => Some(Category::Timeout),
             Self::Protected { .. } | Self::NotKept { .. } => Some(Category::TaskExec),
-            Self::CheckMissing { .. } | Self::Restless | Self::NoCommit | Self::Stopped => None,
+            Self::CheckMissing { .. }
+            | Self::Restless
+            | Self::Blocked { .. }
+            | Self::NoCommit
+            | Self::Stopped => None,
         }
     }
 
@@ -101,6 +110,7 @@ impl Finding {
             Self::Restless => {
                 "each time the check ran, somebody committed on the branch".to_owned()
             }
+            Self::Blocked { why } => format!("the work cannot be committed: {why}"),
             Self::NoCommit => "validation.clean judges a commit, and there is none here".to_owned(),
             Self::Stopped => "the check was stopped".to_owned(),
         }
@@ -118,6 +128,7 @@ impl Finding {
             | Self::Protected { .. }
             | Self::NotKept { .. }
             | Self::Restless
+            | Self::Blocked { .. }
             | Self::NoCommit
             | Self::Stopped => self.sentence(),
         }
@@ -132,6 +143,7 @@ impl Finding {
             Self::Protected { .. }
             | Self::NotKept { .. }
             | Self::Restless
+            | Self::Blocked { .. }
             | Self::NoCommit
             | Self::Stopped => String::new(),
         };
@@ -148,6 +160,7 @@ impl Finding {
             | Self::CheckMissing { .. }
             | Self::Protected { .. }
             | Self::Restless
+            | Self::Blocked { .. }
             | Self::NotKept { .. } => Fault::Request,
         }
     }
@@ -170,6 +183,7 @@ impl Finding {
             Self::Protected { .. } => {
                 vec!["put them back and complete it again: the task is still yours".into()]
             }
+            Self::Blocked { .. } => vec!["the task is still yours: complete it again".into()],
             Self::NoCommit => vec!["commit the work, or set validation.clean to false".into()],
             Self::Stopped => vec!["the task is still yours".into()],
         }

@@ -109,6 +109,13 @@ impl Runs for MemoryRuns {
         runs.sort_by_key(|run| Reverse((run.created_at, run.id.clone())));
         Ok(runs)
     }
+
+    fn at_least(&self, id: &RunId, usage: Usage) -> Result<(), RunStoreError> {
+        if let Some(kept) = self.rows().get_mut(id) {
+            kept.run.usage = storable_usage(kept.run.usage.at_least(usage));
+        }
+        Ok(())
+    }
 }
 
 /// As a database would have it.

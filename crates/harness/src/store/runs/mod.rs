@@ -6,11 +6,13 @@ mod owner;
 mod row;
 mod schema;
 mod sqlite;
+mod steady;
 
 use std::{io, path::PathBuf};
 
 use harness_core::{
     Epoch, Refusal, Reply, TaskId, Timestamp,
+    agent::Usage,
     command::OfRun,
     run::{Iteration, Run, RunId},
 };
@@ -19,6 +21,7 @@ pub use self::{
     memory::MemoryRuns,
     owner::{is_gone, this_process},
     sqlite::RunStore,
+    steady::SteadyRuns,
 };
 
 /// Where the rows are, from the state root.
@@ -49,6 +52,9 @@ pub trait Runs: Send + Sync {
 
     /// All of them, newest first.
     fn runs(&self) -> Result<Vec<Run>, RunStoreError>;
+
+    /// Raises what a run has used to at least this, where its row says less.
+    fn at_least(&self, id: &RunId, usage: Usage) -> Result<(), RunStoreError>;
 }
 
 /// Why the record of runs could not be read or written. Nothing of the transaction became true.

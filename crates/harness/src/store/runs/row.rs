@@ -37,7 +37,7 @@ const RUN: [&str; 27] = [
     "lease_expires_at",
 ];
 
-const ITERATION: [&str; 15] = [
+const ITERATION: [&str; 16] = [
     "run_id",
     "number",
     "started_at",
@@ -53,6 +53,7 @@ const ITERATION: [&str; 15] = [
     "head_after",
     "mark_before",
     "mark_after",
+    "starts",
 ];
 
 /// Why a row is none.
@@ -200,6 +201,7 @@ pub(super) fn put_iteration(
         commit(&iteration.head_after),
         iteration.mark_before.clone().into(),
         iteration.mark_after.clone().into(),
+        i64::from(iteration.starts).into(),
     ];
     put(connection, "iterations", &ITERATION, "run_id, number", &values)
 }
@@ -287,6 +289,7 @@ fn read_iteration(row: &Row<'_>) -> Result<Iteration, RowError> {
         head_after: of.maybe("head_after", commit)?,
         mark_before: row.get("mark_before")?,
         mark_after: row.get("mark_after")?,
+        starts: of.number("starts")?,
     })
 }
 

@@ -6,7 +6,8 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 /// What this program reads and writes.
 pub(super) const VERSION: i64 = MIGRATIONS.len() as i64;
 
-const MIGRATIONS: [&str; 1] = ["
+const MIGRATIONS: [&str; 2] = [
+    "
 CREATE TABLE runs (
     run_id TEXT NOT NULL PRIMARY KEY,
     created_at TEXT NOT NULL,
@@ -58,7 +59,9 @@ CREATE TABLE iterations (
     mark_after TEXT,
     PRIMARY KEY (run_id, number)
 ) STRICT;
-"];
+",
+    "ALTER TABLE iterations ADD COLUMN starts INTEGER NOT NULL DEFAULT 1;",
+];
 
 /// What a database is to this program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -15,6 +15,7 @@ use std::{
 
 use harness_core::{
     Epoch, Refusal, Reply, TaskId, Timestamp,
+    agent::Usage,
     command::{OfRun, RunView},
     run::{Iteration, Run, RunId},
 };
@@ -215,6 +216,17 @@ impl Runs for RunStore {
 
     fn runs(&self) -> Result<Vec<Run>, RunStoreError> {
         self.read(row::all_runs)
+    }
+
+    fn at_least(&self, id: &RunId, usage: Usage) -> Result<(), RunStoreError> {
+        self.write(|rows| {
+            let Some(run) = row::find_run(rows, id)? else { return Ok(()) };
+            let raised = run.usage.at_least(usage);
+            if raised != run.usage {
+                row::put_run(rows, &Run { usage: raised, ..run })?;
+            }
+            Ok(())
+        })
     }
 }
 

@@ -1,0 +1,223 @@
+//! The record of runs as the process that drives one sees it: the database can be edited by any program
+//! of this user, the agent included, and must not give a run more than it was started with.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use harness_core::{
+    Epoch, Refusal, Reply, TaskId, Timestamp,
+    agent::Usage,
+    command::{OfRun, RunStep},
+    run::{Iteration, Run, RunId},
+};
+
+use super::{RunStoreError, Runs};
+
+/// Passes everything on, and remembers: what was used never becomes less, and the terms of a run
+/// (limits, deadline, verify command, promise) are those that it was taken up with in this process.
+pub struct SteadyRuns {
+    rows: Arc<dyn Runs>,
+    known: Mutex<HashMap<RunId, Run>>,
+}
+
+impl SteadyRuns {
+    /// Knows nothing yet.
+    pub fn new(rows: Arc<dyn Runs>) -> Self {
+        Self { rows, known: Mutex::default() }
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<RunId, Run>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The row as it stands, with what is known of it.
+    fn steady(&self, row: Run) -> Run {
+        let mut known = self.known();
+        let Some(seen) = known.get_mut(&row.id) else { return row };
+        seen.usage = seen.usage.at_least(row.usage);
+        Run {
+            usage: seen.usage,
+            limits: seen.limits,
+            deadline: seen.deadline,
+            verify: seen.verify.clone(),
+            completion_promise: seen.completion_promise.clone(),
+            ..row
+        }
+    }
+
+    /// From now on its terms are these.
+    fn taken(&self, id: &RunId) -> Result<(), RunStoreError> {
+        if let Some(row) = self.rows.run(id)? {
+            let mut known = self.known();
+            let used = known.get(id).map(|seen| seen.usage).unwrap_or_default();
+            let usage = used.at_least(row.usage);
+            known.insert(id.clone(), Run { usage, ..row });
+        }
+        Ok(())
+    }
+
+    /// Of the run that pays: what was known and this, or what the database says, whichever is more.
+    fn spent(&self, id: &RunId, usage: Usage, stored: Usage) -> Usage {
+        let mut known = self.known();
+        let parent = known.get_mut(id).and_then(|run| {
+            run.usage += usage;
+            run.parent.clone()
+        });
+        let payer = parent.filter(|parent| known.contains_key(parent));
+        let Some(row) = known.get_mut(payer.as_ref().unwrap_or(id)) else { return stored };
+        if payer.is_some() {
+            row.usage += usage;
+        }
+        row.usage = row.usage.at_least(stored);
+        row.usage
+    }
+
+    /// Writes back what a row has lost since it was last seen.
+    fn raise(&self, of_run: &OfRun) -> Result<(), RunStoreError> {
+        let Some(row) = self.rows.run(&of_run.run)? else { return Ok(()) };
+        for id in [Some(of_run.run.clone()), row.parent].into_iter().flatten() {
+            let seen = self.known().get(&id).map(|seen| seen.usage);
+            if let Some(usage) = seen {
+                self.rows.at_least(&id, usage)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Runs for SteadyRuns {
+    fn open_run(&self, run: &Run) -> Result<Run, RunStoreError> {
+        self.rows.open_run(run)
+    }
+
+    fn apply(
+        &self,
+        now: Timestamp,
+        of_run: &OfRun,
+    ) -> Result<Result<Reply, Refusal>, RunStoreError> {
+        if matches!(of_run.step, RunStep::Spend(_) | RunStep::Stop(_)) {
+            self.raise(of_run)?;
+        }
+        let reply = self.rows.apply(now, of_run)?;
+        match (&of_run.step, reply) {
+            (RunStep::Take(_), Ok(reply)) => {
+                self.taken(&of_run.run)?;
+                Ok(Ok(reply))
+            }
+            (RunStep::Spend(usage), Ok(Reply::Spent(stored))) => {
+                let mut usage = *usage;
+                usage.cost_usd = usage.cost_usd.filter(|cost| cost.is_finite() && *cost >= 0.0);
+                Ok(Ok(Reply::Spent(self.spent(&of_run.run, usage, stored))))
+            }
+            (_, reply) => Ok(reply),
+        }
+    }
+
+    fn run(&self, id: &RunId) -> Result<Option<Run>, RunStoreError> {
+        Ok(self.rows.run(id)?.map(|row| self.steady(row)))
+    }
+
+    fn iterations(&self, id: &RunId) -> Result<Vec<Iteration>, RunStoreError> {
+        self.rows.iterations(id)
+    }
+
+    fn attempt(&self, task: &TaskId, epoch: Epoch) -> Result<Option<Run>, RunStoreError> {
+        Ok(self.rows.attempt(task, epoch)?.map(|row| self.steady(row)))
+    }
+
+    fn runs(&self) -> Result<Vec<Run>, RunStoreError> {
+        self.rows.runs()
+    }
+
+    fn at_least(&self, id: &RunId, usage: Usage) -> Result<(), RunStoreError> {
+        self.rows.at_least(id, usage)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use harness_core::{
+        command::{Anew, Take},
+        run::RunLimits,
+    };
+
+    use super::{super::MemoryRuns, *};
+
+    fn dollars(cost: f64) -> Usage {
+        Usage { cost_usd: Some(cost), ..Usage::default() }
+    }
+
+    /// A record that an agent edits: what it shows for one run is made up.
+    struct Edited {
+        rows: MemoryRuns,
+        edit: Mutex<Option<Run>>,
+    }
+
+    impl Runs for Edited {
+        fn open_run(&self, run: &Run) -> Result<Run, RunStoreError> {
+            self.rows.open_run(run)
+        }
+
+        fn apply(
+            &self,
+            now: Timestamp,
+            of_run: &OfRun,
+        ) -> Result<Result<Reply, Refusal>, RunStoreError> {
+            let reply = self.rows.apply(now, of_run)?;
+            let edited = self.edit.lock().unwrap().is_some();
+            Ok(reply.map(|reply| match reply {
+                Reply::Spent(_) if edited => Reply::Spent(Usage::default()),
+                reply => reply,
+            }))
+        }
+
+        fn run(&self, id: &RunId) -> Result<Option<Run>, RunStoreError> {
+            let edit = self.edit.lock().unwrap().clone();
+            Ok(edit.filter(|run| run.id == *id).or(self.rows.run(id)?))
+        }
+
+        fn iterations(&self, id: &RunId) -> Result<Vec<Iteration>, RunStoreError> {
+            self.rows.iterations(id)
+        }
+
+        fn attempt(&self, task: &TaskId, epoch: Epoch) -> Result<Option<Run>, RunStoreError> {
+            self.rows.attempt(task, epoch)
+        }
+
+        fn runs(&self) -> Result<Vec<Run>, RunStoreError> {
+            self.rows.runs()
+        }
+
+        fn at_least(&self, id: &RunId, usage: Usage) -> Result<(), RunStoreError> {
+            self.rows.at_least(id, usage)
+        }
+    }
+
+    #[test]
+    fn x_m7_what_was_used_never_falls_and_terms_stay() {
+        let now = Timestamp::from_seconds(0);
+        let id = RunId::of_bits(1);
+        let limits = RunLimits { max_cost_usd: Some(2.5), ..RunLimits::default() };
+        let run = Run { limits, verify: Some("make test".into()), ..Run::queued(id.clone(), now) };
+        let edited = Arc::new(Edited { rows: MemoryRuns::default(), edit: Mutex::default() });
+        edited.open_run(&run).unwrap();
+        let runs = SteadyRuns::new(Arc::clone(&edited) as Arc<dyn Runs>);
+        let apply = |step| {
+            let of_run = OfRun { run: id.clone(), by: None, step };
+            runs.apply(now, &of_run).unwrap().unwrap()
+        };
+        apply(RunStep::Take(Take { anew: Anew::default(), ..Take::default() }));
+        assert_eq!(apply(RunStep::Spend(dollars(1.0))), Reply::Spent(dollars(1.0)));
+        let forged = RunLimits { max_cost_usd: Some(100.0), ..limits };
+        let forged = Run { usage: Usage::default(), limits: forged, verify: None, ..run.clone() };
+        *edited.edit.lock().unwrap() = Some(forged);
+        let seen = runs.run(&id).unwrap().unwrap();
+        assert_eq!((seen.usage, seen.limits), (dollars(1.0), limits));
+        assert_eq!(seen.verify.as_deref(), Some("make test"));
+        assert_eq!(apply(RunStep::Spend(dollars(1.0))), Reply::Spent(dollars(2.0)));
+    }
+}
