@@ -7,7 +7,10 @@ use std::{
 
 use harness::{
     folder::Folder,
-    store::disk::{Disk as _, RealDisk},
+    store::{
+        Outside,
+        disk::{Disk as _, RealDisk},
+    },
     workspace::glance,
 };
 
@@ -17,6 +20,7 @@ use crate::{
 };
 
 pub(crate) const LEDGER: &str = "harness-tasks.json";
+const BACKUP: &str = "harness-tasks.json.bak";
 pub(crate) const PIN: &str = "HARNESS_STATE_ROOT";
 
 /// How far above an agent's directory a hook looks for a ledger.
@@ -27,16 +31,16 @@ const HOOK_PARENTS: usize = 8;
 pub(crate) struct StateRoot(PathBuf);
 
 impl StateRoot {
-    /// The root of a ledger that exists: what HARNESS_STATE_ROOT pins, else the nearest directory
-    /// from `start` upward that holds one.
+    /// The root of a ledger that exists, or of which something is left: what HARNESS_STATE_ROOT pins,
+    /// else the nearest directory from `start` upward that has one.
     pub(crate) fn discover(env: &Environment, start: &Path) -> Result<Self> {
         if let Some(pinned) = env.path(PIN) {
             let root = pinned_root(pinned)?;
             // A wrong pin must never work on another ledger, so nothing else is searched.
-            return if holds_ledger(&root) { Ok(Self(root)) } else { Err(empty_pin(pinned)) };
+            return if is_root(env, &root) { Ok(Self(root)) } else { Err(empty_pin(pinned)) };
         }
         let start = canonical(start)?;
-        let found = start.ancestors().find(|directory| holds_ledger(directory));
+        let found = start.ancestors().find(|directory| is_root(env, directory));
         found.map(|root| Self(root.to_owned())).ok_or_else(|| {
             Failure::error(format!("no {LEDGER} in {} or above", start.display()))
                 .hint("make one with `harness init`")
@@ -119,6 +123,15 @@ fn pinned_root(pinned: &Path) -> Result<PathBuf> {
 /// another ledger, and whoever opens this one says what is wrong with it.
 fn holds_ledger(directory: &Path) -> bool {
     fs::symlink_metadata(directory.join(LEDGER)).is_ok()
+}
+
+/// Whether there is a ledger, or what is left of one that is gone: its backup or its journal. To settle
+/// for a ledger further up would work on another one.
+fn is_root(env: &Environment, directory: &Path) -> bool {
+    holds_ledger(directory)
+        || fs::symlink_metadata(directory.join(BACKUP)).is_ok()
+        || Outside::of_journal(directory, env.state_home().ok().as_deref())
+            .is_some_and(|folder| folder.has_journal())
 }
 
 fn empty_pin(pinned: &Path) -> Failure {

@@ -42,6 +42,7 @@ pub(crate) struct Config {
     pub(crate) agents: BTreeMap<String, Agent>,
     pub(crate) summarizer: Summarizer,
     pub(crate) telemetry: Telemetry,
+    pub(crate) secrets: Secrets,
 }
 
 impl Default for Config {
@@ -64,6 +65,7 @@ impl Default for Config {
             agents: BTreeMap::new(),
             summarizer: Summarizer::default(),
             telemetry: Telemetry::default(),
+            secrets: Secrets::default(),
         }
     }
 }
@@ -263,6 +265,17 @@ impl Default for Telemetry {
     fn default() -> Self {
         Self { port: 9100, run: false }
     }
+}
+
+/// Variables whose values are stored, logged, sent and shown nowhere
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Secrets {
+    /// Names of such variables, beside those that end with _KEY, _TOKEN, _SECRET, _PASSWORD, _PASS or
+    /// _PAT; `*` stands for anything
+    pub(crate) names: Vec<String>,
+    /// Names of variables that are not secret although they look so
+    pub(crate) except: Vec<String>,
 }
 
 impl Config {

@@ -46,6 +46,8 @@ fn every_value_is_shown_with_where_it_came_from() {
     summarizer.agent          -                  built in
     telemetry.port            9200               HARNESS_ACP_PORT
     telemetry.run             false              built in
+    secrets.names             []                 built in
+    secrets.except            []                 built in
     "#);
 }
 

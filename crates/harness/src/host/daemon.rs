@@ -52,6 +52,8 @@ pub struct Surroundings {
     pub made: Box<dyn Fn() + Send + Sync>,
     /// Something to tell.
     pub warn: Box<dyn Fn(&str) + Send + Sync>,
+    /// The user's state directory, where a store keeps what belongs beside no ledger.
+    pub state_home: Option<PathBuf>,
 }
 
 /// What a daemon has beyond the rest of a [`Host`].

@@ -64,7 +64,11 @@ pub(super) fn touched(
     let unchanged = untracked::unchanged(git, &recorded, &look.untracked)?;
     let new = look.untracked.iter().filter(|path| !unchanged.contains(*path)).cloned();
     let changed = look.changed.iter().map(|changed| changed.path.clone());
-    let touched: BTreeSet<_> = committed.chain(changed).chain(new).collect();
+    // They are ours and nobody else's to commit, but what agents are told must not change unseen.
+    let call = git.read("diff").args(["--name-only", "-z", "--no-renames", "--no-ext-diff"]);
+    let output = call.args([base.commit.as_str(), "--"]).arg(own.prompts()).output()?;
+    let prompts = records(&output).map(RepoPath::new);
+    let touched: BTreeSet<_> = committed.chain(changed).chain(new).chain(prompts).collect();
     Ok(touched.iter().map(RepoPath::shown).collect())
 }
 
