@@ -19,6 +19,9 @@ use harness_core::{
     task::Intent,
 };
 
+#[path = "attempt/tree.rs"]
+mod tree;
+
 /// What a machine asks for, in a word.
 fn said(next: &Next<Effect, Outcome>) -> String {
     match next {

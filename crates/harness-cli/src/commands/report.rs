@@ -1,13 +1,13 @@
 //! `harness report`
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use harness::{
     clock::{Clock, SystemClock},
-    workspace::Workspace,
+    workspace::{LANDED, Workspace},
 };
 use harness_core::{
-    Ledger, Receipt, Standing, Stats, Task, TaskId, Timestamp, check::Baseline, task::Status,
+    Flag, Ledger, Receipt, Standing, Stats, Task, TaskId, Timestamp, check::Baseline, task::Status,
 };
 use serde::Serialize;
 use serde_json::json;
@@ -109,6 +109,8 @@ impl Page {
     fn of(invocation: &Invocation, root: &StateRoot, ledger: &Ledger) -> Self {
         let now = SystemClock.now();
         let rescues = rescues(invocation, root);
+        let kept = invocation.workspace(root).ok().and_then(|git| git.landed().ok());
+        let kept: HashSet<_> = kept.unwrap_or_default().into_iter().collect();
         let mut page =
             Self { landed: Vec::new(), failed: Vec::new(), waiting: Vec::new(), open: Vec::new() };
         for task in ledger.tasks() {
@@ -117,7 +119,11 @@ impl Page {
             match task.status {
                 Status::Completed => {
                     let receipt = why::receipt_of(root, task);
-                    page.landed.push(landed(task, receipt.as_ref(), next));
+                    let mut landed = landed(task, receipt.as_ref(), next);
+                    if kept.contains(task.id.as_str()) {
+                        landed.flags.push(format!("on no branch, kept by {LANDED}{}", task.id));
+                    }
+                    page.landed.push(landed);
                 }
                 Status::Failed => {
                     let rescue = rescues.get(task.id.as_str()).cloned();
@@ -212,6 +218,9 @@ fn landed(task: &Task, receipt: Option<&Receipt>, next: String) -> Landed {
             if !receipt.protected.is_empty() {
                 flags.push(harness_core::protect::touched(&receipt.protected));
             }
+            let told = [Flag::GreenBefore, Flag::Protected];
+            let others = receipt.flags.iter().filter(|flag| !told.contains(flag));
+            flags.extend(others.map(ToString::to_string));
         }
     }
     Landed {

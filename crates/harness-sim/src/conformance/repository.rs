@@ -195,6 +195,12 @@ impl Fixture for Repository {
         self.git(["ls-files"]).lines().map(str::to_owned).collect()
     }
 
+    fn landed(&self, task: &str) -> Option<CommitId> {
+        let name = format!("refs/harness/landed/{task}");
+        let found = self.git(["for-each-ref", "--format=%(objectname)", &name]);
+        CommitId::parse(&found).ok()
+    }
+
     fn configure(&self, key: &str, value: &str) {
         self.git(["config", key, value]);
     }

@@ -428,6 +428,13 @@ impl Workspace for SimGit {
         self.bring_back(rescue)
     }
 
+    fn keep_reachable(&self, task: &TaskId, commit: &CommitId) -> Result<String, WorkspaceError> {
+        let reference = format!("{}{task}", harness::workspace::LANDED);
+        let (name, commit) = (reference.clone(), commit.clone());
+        self.op("landed ref", |model| drop(model.landed.insert(name, commit)))?;
+        Ok(reference)
+    }
+
     fn forget(&self, task: &TaskId) -> Result<(), WorkspaceError> {
         self.op("forget", |model| drop(model.bases.remove(task.as_str())))
     }

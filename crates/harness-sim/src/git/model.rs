@@ -39,6 +39,7 @@ pub struct Model {
     pub trees: BTreeMap<TreeId, Files>,
     pub rescues: BTreeMap<String, CommitId>,
     pub bases: BTreeMap<String, TreeId>,
+    pub landed: BTreeMap<String, CommitId>,
     pub stashes: Vec<(Timestamp, String)>,
     /// What git does not look at, and how it is set.
     pub settings: Settings,
@@ -68,6 +69,7 @@ impl Default for Model {
             trees: BTreeMap::new(),
             rescues: BTreeMap::new(),
             bases: BTreeMap::new(),
+            landed: BTreeMap::new(),
             stashes: Vec::new(),
             settings: Settings::default(),
             recorded: BTreeMap::new(),

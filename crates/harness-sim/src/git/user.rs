@@ -107,6 +107,10 @@ impl SimGit {
         since.into_iter().map(|commit| commit.message.clone()).collect()
     }
 
+    pub fn landed(&self, task: &str) -> Option<CommitId> {
+        self.model().landed.get(&format!("refs/harness/landed/{task}")).cloned()
+    }
+
     /// `git config KEY VALUE`.
     pub fn configure(&self, key: &str, value: &str) {
         self.model().settings.config.insert(key.to_owned(), value.to_owned());

@@ -318,6 +318,11 @@ impl Workspace for FlawedGit {
         self.git.restore(rescue)
     }
 
+    fn keep_reachable(&self, task: &TaskId, commit: &CommitId) -> Result<String, WorkspaceError> {
+        self.stage.in_turn();
+        self.git.keep_reachable(task, commit)
+    }
+
     fn forget(&self, task: &TaskId) -> Result<(), WorkspaceError> {
         self.git.forget(task)
     }

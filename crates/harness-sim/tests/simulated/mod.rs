@@ -74,6 +74,9 @@ impl Fixture for Simulated {
     fn staged(&self) -> Vec<String> {
         self.0.staged_files().into_keys().collect()
     }
+    fn landed(&self, task: &str) -> Option<CommitId> {
+        self.0.landed(task)
+    }
     fn configure(&self, key: &str, value: &str) {
         self.0.configure(key, value);
     }

@@ -363,7 +363,19 @@ impl Judge {
         Ok(Ended::PutBack(self.tools.git(move |git| git.put_back(&base, &tree)).await??))
     }
 
+    /// On no branch a completed commit would be lost with the next checkout.
+    async fn keep_reachable(&self, commit: Option<&CommitId>) -> Result<()> {
+        let detached = self.tools.base(&self.task).is_some_and(|base| base.branch.is_none());
+        let (Some(commit), true) = (commit.cloned(), detached) else { return Ok(()) };
+        let task = self.task.id.clone();
+        let reference = self.tools.git(move |git| git.keep_reachable(&task, &commit)).await??;
+        let message = format!("HEAD is on no branch: {reference} keeps the commit");
+        let note = Note::Warning { task: Some(self.task.id.clone()), message };
+        self.tools.commit(Command::Note(note)).await
+    }
+
     async fn record(&self, receipt: Receipt) -> Result<Ended> {
+        self.keep_reachable(receipt.commit.as_ref()).await?;
         let (runs, task) = (Arc::clone(&self.tools.looping.runs), self.task.id.clone());
         let epoch = self.task.epoch.unwrap_or_default();
         let run = self.tools.blocking(move || Ok(runs.attempt(&task, epoch)?)).await?;

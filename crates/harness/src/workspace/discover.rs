@@ -8,8 +8,8 @@ use std::{
 use harness_core::{CommitId, Epoch, TaskId, Timestamp, TreeId};
 
 use super::{
-    Base, Bring, Candidate, Checkout, Evidence, Overview, Rescue, RolledBack, SettingChange,
-    Settled, Status, Workspace, WorkspaceError,
+    Base, Bring, Candidate, Checkout, Evidence, LANDED, Overview, Rescue, RolledBack,
+    SettingChange, Settled, Status, Workspace, WorkspaceError,
     candidate::{self, Known},
     checkout, commit, evidence,
     filter::{self, Filters},
@@ -72,6 +72,19 @@ impl GitWorkspace {
     /// Removes what killed processes left in the git directory and of checkouts; how many there were.
     pub fn sweep(&self) -> usize {
         sweep::sweep(&self.git)
+    }
+
+    /// Whether HEAD is on no branch.
+    pub fn is_detached(&self) -> bool {
+        let head = std::fs::read_to_string(self.git.git_dir.join("HEAD"));
+        head.is_ok_and(|head| !head.starts_with("ref:"))
+    }
+
+    /// The tasks whose commits a ref of [`LANDED`] keeps.
+    pub fn landed(&self) -> Result<Vec<String>, WorkspaceError> {
+        let call = self.git.read("for-each-ref").args(["--format=%(refname)", LANDED]);
+        let names = String::from_utf8_lossy(&call.output()?).into_owned();
+        Ok(names.lines().filter_map(|name| Some(name.strip_prefix(LANDED)?.to_owned())).collect())
     }
 
     /// The name that commits of the user carry; `None` where git knows none.
@@ -304,6 +317,13 @@ impl Workspace for GitWorkspace {
 
     fn restore(&self, rescue: &Rescue) -> Result<Vec<String>, WorkspaceError> {
         restore::restore(&self.git()?, &self.own, rescue)
+    }
+
+    fn keep_reachable(&self, task: &TaskId, commit: &CommitId) -> Result<String, WorkspaceError> {
+        let reference = format!("{LANDED}{task}");
+        let call = self.git.write("update-ref").args(["-m", "harness: completed", &reference]);
+        call.arg(commit.as_str()).output()?;
+        Ok(reference)
     }
 
     fn forget(&self, task: &TaskId) -> Result<(), WorkspaceError> {

@@ -186,6 +186,9 @@ pub enum Undone {
     },
 }
 
+/// Below this are commits of tasks that were completed on no branch, by task.
+pub const LANDED: &str = "refs/harness/landed/";
+
 /// Git as the harness needs it. One work tree; blocking calls.
 pub trait Workspace: Send + Sync {
     /// Of the work tree, canonical.
@@ -305,6 +308,10 @@ pub trait Workspace: Send + Sync {
     /// refuses if one of them is here in another form than at the rescue's base. The index stays.
     /// Returns the files written.
     fn restore(&self, rescue: &Rescue) -> Result<Vec<String>, WorkspaceError>;
+
+    /// Keeps a completed commit reachable by a ref of its own, for a HEAD that is on no branch.
+    /// Returns the name of the ref. A later commit of the same task replaces it.
+    fn keep_reachable(&self, task: &TaskId, commit: &CommitId) -> Result<String, WorkspaceError>;
 
     /// Forgets the base that [`Workspace::base`] kept.
     fn forget(&self, task: &TaskId) -> Result<(), WorkspaceError>;

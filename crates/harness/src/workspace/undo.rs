@@ -110,7 +110,12 @@ fn undo_commit(
         };
         let last = number + 1 == attempts.len();
         let parent = if last { tip } else { &current };
-        current = commit_tree(&git, &tree, &[parent.clone()], &undo_message(task, base.epoch))?;
+        current = commit_tree(
+            &git,
+            &tree,
+            std::slice::from_ref(parent),
+            &undo_message(task, base.epoch),
+        )?;
     }
     Ok(current)
 }

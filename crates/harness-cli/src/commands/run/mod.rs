@@ -185,7 +185,11 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
         name_unfinishable(&ledger, &agents.worker);
     }
     money::say_what_it_may_cost(&row, &args, &agents);
-    let (prompts, warnings) = Prompts::load(root.path());
+    let (prompts, mut warnings) = Prompts::load(root.path());
+    if row.objective.is_none() && workspace.is_detached() {
+        let what = "HEAD is on no branch: each completed commit is kept by a ref below";
+        warnings.push(format!("{what} {}", harness::workspace::LANDED));
+    }
     let most = args.max_tasks_per_session.map(i64::from);
     let view = Arc::new(if invocation.is_watched() { View::live() } else { View::Lines });
     let shown = Arc::clone(&view);

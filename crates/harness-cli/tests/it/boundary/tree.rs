@@ -119,3 +119,82 @@ fn x_m1_work_in_a_submodule_is_flagged() {
     assert_eq!(receipt(&env)["flags"], serde_json::json!(["hidden-work"]));
     assert!(log(&env).contains("work that the commit does not hold: lib/"), "{}", log(&env));
 }
+
+#[test]
+fn s7_commits_on_a_detached_head_are_kept_by_refs() {
+    let env = world();
+    env.git(["checkout", "--quiet", "--detach"]);
+    add(&env, "echo one > one", "test -f one", &[]);
+    env.run(RUN).success();
+    let commit = env.git(["rev-parse", "HEAD"]);
+    assert!(log(&env).contains("WARN HEAD is on no branch"), "{}", log(&env));
+    let kept =
+        "WARN [task-001] HEAD is on no branch: refs/harness/landed/task-001 keeps the commit";
+    assert!(log(&env).contains(kept), "{}", log(&env));
+    env.git(["checkout", "--quiet", "main"]);
+    assert_eq!(env.git(["rev-parse", "refs/harness/landed/task-001"]), commit);
+    assert_eq!(env.git(["show", "refs/harness/landed/task-001:one"]), "one");
+    env.run(["report"]).success().stdout_contains("kept by refs/harness/landed/task-001");
+}
+
+#[test]
+fn s7_nothing_is_said_on_a_branch() {
+    let env = world();
+    add(&env, "echo one > one", "test -f one", &[]);
+    env.run(RUN).success();
+    assert!(!log(&env).contains("WARN"), "{}", log(&env));
+    assert_eq!(env.git(["for-each-ref", "refs/harness"]), "");
+}
+
+#[test]
+fn x_l2_what_killed_processes_left_is_swept() {
+    let env = world();
+    let temporary = env.home().join("tmp");
+    let (dead, old) =
+        (temporary.join("harness-checkout-dead"), temporary.join("harness-checkout-old"));
+    let held = temporary.join("harness-checkout-held");
+    env.write(dead.join("lock"), "").write(dead.join("tree/file"), "");
+    env.write(held.join("lock"), "").write(held.join("tree/file"), "");
+    // As earlier versions made them: a linked work tree without a lock.
+    env.write(old.join("x"), "");
+    env.git(["worktree", "add", "--quiet", "--detach", old.join("tree").to_str().unwrap()]);
+    env.write(".git/harness-tmp-dead/index", "").write(".git/harness-tmp-young/index", "");
+    let lock = std::fs::File::open(held.join("lock")).unwrap();
+    lock.lock().unwrap();
+    for place in [&dead, &old, &held, &env.root().join(".git/harness-tmp-dead")] {
+        let touch = env.program("touch").args(["-d", "3 days ago"]).arg(place).status();
+        assert!(touch.unwrap().success());
+    }
+    add(&env, "echo one > one", "test -f one", &[]);
+    env.run(RUN).success();
+    assert!(!dead.exists() && !old.exists() && held.exists());
+    assert!(!env.exists(".git/harness-tmp-dead") && env.exists(".git/harness-tmp-young"));
+    assert_eq!(env.git(["worktree", "list"]).lines().count(), 1);
+}
+
+#[test]
+fn x_h6_a_clean_checkout_has_a_repository_of_its_own_and_what_is_brought_in() {
+    let env = world();
+    env.write(
+        "harness.toml",
+        "[validation]\nclean = true\nlink = ['deps', '../up']\ncopy = ['.env']\n",
+    );
+    env.git(["add", "harness.toml"]);
+    env.git(["commit", "--quiet", "--message", "clean"]);
+    env.write("deps/lib", "lib").write(".env", "SECRET=1").write("other", "not brought");
+    env.git(["remote", "add", "origin", "https://example.org/x.git"]);
+    env.git(["config", "alias.mine", "status"]);
+    env.git(["tag", "v1"]);
+    let check = "test -f one && test ! -e other && test -h deps && test -f deps/lib && test ! -h .env \
+                 && grep -q SECRET .env && git rev-parse --verify --quiet v1 && git log -1 --format=%s \
+                 && test \"$(git config remote.origin.url)\" = https://example.org/x.git \
+                 && test -z \"$(git config alias.mine)\" && test -z \"$(git status --porcelain -uno)\" \
+                 && git config core.worktree /nowhere";
+    add(&env, "echo one > one", check, &[]);
+    env.run(RUN).success();
+    env.run(["verify"]).success();
+    let kept = env.program("git").args(["config", "core.worktree"]).output().unwrap();
+    assert!(!kept.status.success(), "what the check configures stays in its checkout");
+    assert_eq!(env.git(["worktree", "list"]).lines().count(), 1);
+    assert_eq!(std::fs::read_dir(env.home().join("tmp")).unwrap().count(), 0);
+}

@@ -59,6 +59,19 @@ pub fn commit_refuses_a_head_that_does_not_descend_from_the_base(f: &dyn Fixture
     assert!(matches!(error, WorkspaceError::NotDescendant { .. }), "{error}");
 }
 
+pub fn a_completed_commit_is_kept_reachable(f: &dyn Fixture) {
+    f.detach();
+    let base = claim(f);
+    f.write("a.txt", "changed");
+    let commit = f.workspace().commit(&base, "task-1: title").unwrap();
+    assert_eq!(f.landed("task-1"), None);
+    for commit in [&base.commit, &commit, &commit] {
+        let name = f.workspace().keep_reachable(&super::task(), commit).unwrap();
+        assert_eq!(name, "refs/harness/landed/task-1");
+        assert_eq!(f.landed("task-1").as_ref(), Some(commit));
+    }
+}
+
 /// The fixture has no `switch`: a claim on `main` that is rolled back ends there.
 fn switch_to_main(f: &dyn Fixture) {
     let base = claim(f);

@@ -37,6 +37,8 @@ pub trait Fixture {
     /// The names of the files in the index.
     fn staged(&self) -> Vec<String>;
 
+    /// The commit of `refs/harness/landed/<task>`.
+    fn landed(&self, task: &str) -> Option<CommitId>;
     fn configure(&self, key: &str, value: &str);
     fn setting(&self, key: &str) -> Option<String>;
     /// Replaces the rules of `info/exclude`.

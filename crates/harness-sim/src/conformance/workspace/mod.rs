@@ -99,6 +99,7 @@ macro_rules! for_each_workspace_case {
             nothing_to_commit_makes_no_commit,
             commit_brings_the_claimed_branch_along,
             commit_refuses_a_head_that_does_not_descend_from_the_base,
+            a_completed_commit_is_kept_reachable,
             rollback_leaves_other_branches_alone,
             a_detached_head_stays_detached,
             commits_of_others_stay_and_the_attempts_are_reverted,
