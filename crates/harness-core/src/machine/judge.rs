@@ -105,7 +105,7 @@ pub enum Ended {
     /// The receipt is durable.
     Recorded,
     /// Of `Look`.
-    Looked(Standing),
+    Looked(Box<Standing>),
 }
 
 /// What a judge comes to.
@@ -413,7 +413,7 @@ impl Judge {
                 Self::found(Finding::NotKept { why })
             }
             (State::Recording, Ended::Recorded) => self.complete(),
-            (State::Looking, Ended::Looked(standing)) => self.looked(standing),
+            (State::Looking, Ended::Looked(standing)) => self.looked(*standing),
             (State::RecordingAgain, Ended::Recorded) => self.completed(),
             (state, ended) => unreachable!("{ended:?} cannot be the end of {state:?}"),
         }

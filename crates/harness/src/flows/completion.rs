@@ -135,7 +135,7 @@ impl<C: Clerk> Doing<'_, C> {
             }
             Effect::Record(receipt) => self.record(*receipt).await,
             Effect::Look => match self.clerk.standing(&self.task.id).await {
-                Ok(standing) => Ok(Ended::Looked(standing)),
+                Ok(standing) => Ok(Ended::Looked(Box::new(standing))),
                 Err(_) => Err(Error::message("the completed task could not be read again")),
             },
             Effect::Prepare | Effect::Keep => {
