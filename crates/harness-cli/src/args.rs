@@ -86,13 +86,14 @@ commands! {
     "hook" => Hook(hook),
     "install" => Install(install),
     "uninstall" => Uninstall(uninstall),
+    "purge" => Purge(purge),
     "man" => Man(man),
     "mcp" => Mcp(mcp),
 }
 
 /// The order in which `harness --help` lists the commands. A test holds that each is in one group.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Set up", &["demo", "init", "install", "uninstall", "trust", "config", "doctor"]),
+    ("Set up", &["demo", "init", "install", "uninstall", "trust", "config", "doctor", "purge"]),
     ("Tasks", &["add", "run", "task", "plan", "research", "rescue"]),
     ("Looking", &["status", "log", "report", "runs", "why", "verify"]),
     ("Talking with a run", &["questions", "reply", "send", "kick", "abort", "ask"]),

@@ -9,18 +9,6 @@ use std::{
 
 use crate::failure::{Failure, Result};
 
-/// Set for what a run starts, and by the agents in whose sessions commands are typed.
-const AGENTS: [&str; 8] = [
-    "HARNESS_JOB",
-    "HARNESS_RUN_ID",
-    "HARNESS_SCRIPT",
-    "HARNESS_TASK_ID",
-    "CLAUDECODE",
-    "CLAUDE_CODE_SESSION_ID",
-    "CODEX_THREAD_ID",
-    "CODEX_SANDBOX",
-];
-
 /// Variables by name. One that is set to nothing counts as not set, as everywhere in shells.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Environment(HashMap<OsString, OsString>);
@@ -57,12 +45,6 @@ impl Environment {
 
     pub(crate) fn path(&self, name: &str) -> Option<&Path> {
         self.get(name).map(Path::new)
-    }
-
-    /// Whether an agent, or something that harness runs, was given these variables: what it does is
-    /// not the word of the person at the keyboard.
-    pub(crate) fn is_of_an_agent(&self) -> bool {
-        AGENTS.iter().any(|name| self.get(name).is_some())
     }
 
     /// A variable that must be text.

@@ -211,9 +211,13 @@ impl Invocation {
         }
     }
 
-    /// Says which root is meant, and where it is not this process that asks.
+    /// Says which root is meant, and where it is not this process that asks. What is sent holds no
+    /// secret of this process: the host knows only its own.
     fn addressed(&self, root: &StateRoot, mut request: Value) -> Value {
         request["root"] = root.path().display().to_string().into();
+        if request["command"] != "ping" {
+            wire::hide(&mut request, &self.secrets(root));
+        }
         if self.is_of_a_tool() && request["as"].is_null() {
             request["as"] = "worker".into();
         }

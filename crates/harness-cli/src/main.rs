@@ -15,6 +15,7 @@ mod prompt;
 mod render;
 mod role;
 mod root;
+mod secrets;
 mod store;
 mod task_line;
 mod trust;

@@ -21,14 +21,19 @@ use harness_core::{
 use serde_json::json;
 
 use crate::{
-    commands::Invocation, config::Overrides, failure::Result, host::Asked, interrupt::Interrupt,
-    root::StateRoot,
+    commands::Invocation, config::Overrides, environment::Environment, failure::Result,
+    host::Asked, interrupt::Interrupt, root::StateRoot,
 };
 
 /// A refusal is recorded if the lock can be had soon; whoever was refused does not wait for it.
 const RECORD_WITHIN: Duration = Duration::from_millis(500);
 /// How much of the log is searched for the same refusal.
 const LOG_BYTES: u64 = 256 * 1024;
+
+/// The process with this environment, as far as `root` is concerned.
+pub(crate) fn peer(env: &Environment, root: &StateRoot) -> Peer {
+    Peer::myself(root.path(), |name| env.get(name).map(ToOwned::to_owned))
+}
 
 impl Invocation {
     /// Every call of a tool is that of an agent's session, whoever started the server.
@@ -38,8 +43,7 @@ impl Invocation {
 
     /// This process, as far as `root` is concerned.
     pub(crate) fn peer(&self, root: &StateRoot) -> Peer {
-        let variable = |name: &str| self.env.get(name).map(ToOwned::to_owned);
-        let peer = Peer::myself(root.path(), variable);
+        let peer = peer(&self.env, root);
         if self.is_of_a_tool() { peer.at_most(Role::Worker) } else { peer }
     }
 
@@ -162,9 +166,10 @@ impl Invocation {
 
 /// Whether the log says so already, since the attempt began.
 fn is_recorded(root: &StateRoot, task: Option<&TaskId>, role: Role, refusal: &Refusal) -> bool {
-    let path = root.path().join("harness-progress.txt");
     let read = || -> std::io::Result<String> {
-        let mut file = std::fs::File::open(path)?;
+        let Some(mut file) = harness::store::open_log(root.path())? else {
+            return Ok(String::new());
+        };
         let length = file.metadata()?.len();
         file.seek(SeekFrom::Start(length.saturating_sub(LOG_BYTES)))?;
         let mut bytes = Vec::new();

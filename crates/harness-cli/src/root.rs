@@ -1,12 +1,18 @@
 //! The state root: the directory that holds the ledger and everything of ours.
 
 use std::{
-    fs, io,
-    os::unix::fs::DirBuilderExt,
+    fs,
     path::{Path, PathBuf},
 };
 
-use harness::workspace::glance;
+use harness::{
+    folder::Folder,
+    store::{
+        Outside,
+        disk::{Disk as _, RealDisk},
+    },
+    workspace::glance,
+};
 
 use crate::{
     environment::Environment,
@@ -14,6 +20,7 @@ use crate::{
 };
 
 pub(crate) const LEDGER: &str = "harness-tasks.json";
+const BACKUP: &str = "harness-tasks.json.bak";
 pub(crate) const PIN: &str = "HARNESS_STATE_ROOT";
 
 /// How far above an agent's directory a hook looks for a ledger.
@@ -24,16 +31,16 @@ const HOOK_PARENTS: usize = 8;
 pub(crate) struct StateRoot(PathBuf);
 
 impl StateRoot {
-    /// The root of a ledger that exists: what HARNESS_STATE_ROOT pins, else the nearest directory
-    /// from `start` upward that holds one.
+    /// The root of a ledger that exists, or of which something is left: what HARNESS_STATE_ROOT pins,
+    /// else the nearest directory from `start` upward that has one.
     pub(crate) fn discover(env: &Environment, start: &Path) -> Result<Self> {
         if let Some(pinned) = env.path(PIN) {
             let root = pinned_root(pinned)?;
             // A wrong pin must never work on another ledger, so nothing else is searched.
-            return if holds_ledger(&root) { Ok(Self(root)) } else { Err(empty_pin(pinned)) };
+            return if is_root(env, &root) { Ok(Self(root)) } else { Err(empty_pin(pinned)) };
         }
         let start = canonical(start)?;
-        let found = start.ancestors().find(|directory| holds_ledger(directory));
+        let found = start.ancestors().find(|directory| is_root(env, directory));
         found.map(|root| Self(root.to_owned())).ok_or_else(|| {
             Failure::error(format!("no {LEDGER} in {} or above", start.display()))
                 .hint("make one with `harness init`")
@@ -92,17 +99,9 @@ impl StateRoot {
     /// A directory of ours below `.harness`, made if it is not there. `.harness` brings its own
     /// `.gitignore`, so that nothing in it ever makes a work tree dirty.
     pub(crate) fn own_directory(&self, name: &str) -> Result<PathBuf> {
-        let ours = self.0.join(".harness");
-        make_private(&ours)?;
-        let ignore = ours.join(".gitignore");
-        match fs::OpenOptions::new().write(true).create_new(true).open(&ignore) {
-            Ok(mut file) => io::Write::write_all(&mut file, b"*\n")
-                .map_err(|why| Failure::file("write", &ignore, &why))?,
-            Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(why) => return Err(Failure::file("write", &ignore, &why)),
-        }
-        let directory = ours.join(name);
-        make_private(&directory)?;
+        RealDisk::open(&self.0)?.ensure_home()?;
+        let directory = self.0.join(".harness").join(name);
+        Folder::ours(&directory)?;
         Ok(directory)
     }
 }
@@ -126,26 +125,18 @@ fn holds_ledger(directory: &Path) -> bool {
     fs::symlink_metadata(directory.join(LEDGER)).is_ok()
 }
 
+/// Whether there is a ledger, or what is left of one that is gone: its backup or its journal. To settle
+/// for a ledger further up would work on another one.
+fn is_root(env: &Environment, directory: &Path) -> bool {
+    holds_ledger(directory)
+        || fs::symlink_metadata(directory.join(BACKUP)).is_ok()
+        || Outside::of_journal(directory, env.state_home().ok().as_deref())
+            .is_some_and(|folder| folder.has_journal())
+}
+
 fn empty_pin(pinned: &Path) -> Failure {
     Failure::config(format!("{PIN} is {}, but there is no {LEDGER} there", pinned.display()))
         .hint("make one with `harness init`, or unset the variable")
-}
-
-/// Makes one directory for this user alone. What is behind a link is never written.
-fn make_private(directory: &Path) -> Result<()> {
-    match fs::DirBuilder::new().mode(0o700).create(directory) {
-        Ok(()) => Ok(()),
-        Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {
-            let found = fs::symlink_metadata(directory)
-                .map_err(|why| Failure::file("look at", directory, &why))?;
-            if found.is_dir() {
-                return Ok(());
-            }
-            Err(Failure::config(format!("{} is not a directory", directory.display()))
-                .hint("it must be a directory of its own, not a link or a file: remove it"))
-        }
-        Err(why) => Err(Failure::file("make", directory, &why)),
-    }
 }
 
 #[cfg(test)]
@@ -203,6 +194,6 @@ mod tests {
         std::os::unix::fs::symlink("/tmp", dir.path().join(".harness")).unwrap();
         let root = StateRoot(dir.path().to_owned());
         let failure = root.own_directory("workers").unwrap_err();
-        assert!(failure.error.contains(".harness is not a directory"), "{failure}");
+        assert!(failure.error.contains(".harness is a symbolic link"), "{failure}");
     }
 }

@@ -32,7 +32,28 @@ impl Invocation {
     }
 
     pub(crate) fn store(&self, root: &StateRoot) -> Result<FileStore> {
-        Ok(FileStore::open(root.path(), Locking::Each(self.lock_wait()?))?)
+        let locking = Locking::Each(self.lock_wait()?);
+        Ok(FileStore::open_with(root.path(), locking, self.state_home().as_deref())?)
+    }
+
+    /// Where the journal is kept without git, and the key of the seal; `None` without a home.
+    pub(crate) fn state_home(&self) -> Option<PathBuf> {
+        self.env.state_home().ok()
+    }
+
+    /// As [`look`](Self::look), but a ledger that is gone or broken is restored first, and one that was
+    /// changed while a killed run held it is an error.
+    pub(crate) fn look_or_restore(&self, root: &StateRoot) -> Result<Ledger> {
+        let home = self.state_home();
+        let mut store =
+            FileStore::open_with(root.path(), Locking::Each(Wait::No), home.as_deref())?;
+        match store.apply(SystemClock.now(), &[]) {
+            Ok(applied) => applied.warnings.iter().for_each(|warning| warn(warning)),
+            // Who needs the lock next says so; a wrong shape shows at the look.
+            Err(StoreError::Lock(_) | StoreError::LockLost | StoreError::Format(_)) => {}
+            Err(other) => return Err(other.into()),
+        }
+        self.look(root)
     }
 
     /// How long the lock is waited for.
@@ -43,10 +64,11 @@ impl Invocation {
 
     /// Makes one command true, or says why not: by the host that answers, else in the files.
     pub(crate) fn apply(&self, root: &StateRoot, command: Command) -> Result<Reply> {
+        let command = self.hidden(root, command)?;
         if let Some(reply) = self.apply_by_host(root, &command)? {
             return Ok(reply);
         }
-        Ok(self.apply_archiving(root, command)?.0)
+        Ok(self.apply_hidden(root, command)?.0)
     }
 
     /// The same for a command that throws the tasks away: says also where they are kept.
@@ -55,6 +77,11 @@ impl Invocation {
         root: &StateRoot,
         command: Command,
     ) -> Result<(Reply, Option<PathBuf>)> {
+        let command = self.hidden(root, command)?;
+        self.apply_hidden(root, command)
+    }
+
+    fn apply_hidden(&self, root: &StateRoot, command: Command) -> Result<(Reply, Option<PathBuf>)> {
         let mut store = self.store(root)?;
         let mut applied = store.apply(SystemClock.now(), std::slice::from_ref(&command))?;
         let archived = applied.archived.pop().map(|(_, path)| root.path().join(path));
@@ -101,21 +128,27 @@ impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         let text = error.to_string();
         match error {
-            StoreError::NoLedger { .. } => Self::error(text).hint("make one with `harness init`"),
-            StoreError::Format(FormatError::Corrupt(_)) => Self::config(text).hint(
-                "any command that changes something restores harness-tasks.json.bak; \
-                 `harness doctor` says whether that one is readable",
-            ),
+            StoreError::NoLedger { .. } => Self::error(text)
+                .hint("`harness init` makes one, or says what is left of one that was there"),
+            StoreError::Lost { .. } => both_ways(Self::config(text)),
+            StoreError::Edited { .. } => Self::config(text)
+                .hint("`harness init --restore` brings back the version that harness wrote")
+                .hint("`harness status --ack` takes the edit, and logs that"),
+            StoreError::Format(FormatError::Corrupt(_)) => Self::config(text)
+                .hint("`harness init --restore` brings back the newest version that is left of it")
+                .hint("so does any command that changes something; `harness doctor` says more"),
             StoreError::Format(FormatError::Newer { .. }) => {
                 Self::config(text).hint("use the newer harness; nothing was changed")
             }
             StoreError::Format(FormatError::Shape { .. }) => {
                 Self::config(text).hint("mend it by hand; nothing was changed")
             }
-            StoreError::Unrecoverable { .. } => Self::config(text).hint(
-                "put back a version of harness-tasks.json from your own backups or from \
-                 .harness/archive",
-            ),
+            StoreError::Unrecoverable { .. } => Self::config(text)
+                .hint(
+                    "put back a version of harness-tasks.json from your own backups or from \
+                     .harness/archive",
+                )
+                .hint("`harness init --fresh` archives the broken files and starts over"),
             StoreError::Lock(LockError::Busy { .. }) => {
                 Self::error(text).hint("try again when it has ended, or end that process")
             }
@@ -124,6 +157,13 @@ impl From<StoreError> for Failure {
             StoreError::Lock(_) | StoreError::LockLost => Self::error(text),
         }
     }
+}
+
+/// The two ways on where a ledger is gone or in doubt. Neither loses anything.
+pub(crate) fn both_ways(failure: Failure) -> Failure {
+    failure
+        .hint("`harness init --restore` brings back the newest version that harness wrote")
+        .hint("`harness init --fresh` archives what is left and starts over")
 }
 
 impl From<Refusal> for Failure {
@@ -172,6 +212,7 @@ impl From<Refusal> for Failure {
             | Refusal::Unchecked { .. }
             | Refusal::Undecided { .. }
             | Refusal::MaxSessions { .. }
+            | Refusal::Secret { .. }
             | Refusal::BadValue(_)
             | Refusal::BadPlan(_) => failure,
         }

@@ -26,12 +26,14 @@ use harness::{
 };
 use harness_core::{
     Timestamp,
+    role::Role,
     trust::{self, Granted, Item, Source},
 };
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::{
+    commands::Invocation,
     environment::Environment,
     failure::{Failure, Result},
     prompt::{Answer, Audience, confirm},
@@ -186,11 +188,12 @@ impl Trust {
 
     /// Trusts what the user's own command has just put into the ledger. The task is there by now: what
     /// goes wrong here only means that `harness trust` is needed later.
-    pub(crate) fn grant_own(env: &Environment, root: &StateRoot, made: &WouldRun) {
-        if env.is_of_an_agent() {
+    pub(crate) fn grant_own(invocation: &Invocation, root: &StateRoot, made: &WouldRun) {
+        if invocation.peer(root).role != Role::Operator {
             return;
         }
-        if let Err(why) = Self::of_user(env).and_then(|trust| trust.add(root, &made.items)) {
+        let trust = Self::of_user(&invocation.env);
+        if let Err(why) = trust.and_then(|trust| trust.add(root, &made.items)) {
             warn(&format!("what you added is not trusted yet: {why}"));
         }
     }
@@ -254,14 +257,16 @@ fn tracked(root: &StateRoot, sources: &BTreeSet<Source>) -> BTreeSet<Source> {
 }
 
 /// Says no, or asks the person at the terminal, where something would run that was not agreed to.
-pub(crate) fn require(env: &Environment, root: &StateRoot) -> Result<()> {
-    let trust = Trust::of_user(env)?;
+pub(crate) fn require(invocation: &Invocation, root: &StateRoot) -> Result<()> {
+    let trust = Trust::of_user(&invocation.env)?;
     let would_run = match trust.standing(root)? {
         Standing::Trusted => return Ok(()),
         Standing::Stranger => return Err(refusal(root, &WouldRun::in_root(root)?)),
         Standing::Brought(would_run) => would_run,
     };
-    if env.is_of_an_agent() || Audience::of_this_process() == Audience::Nobody {
+    let is_asked = invocation.peer(root).role == Role::Operator
+        && Audience::of_this_process() == Audience::Person;
+    if !is_asked {
         return Err(news(root, &would_run));
     }
     match ask(&format!("{} brings what you have not seen yet", root.path().display()), &would_run)?
@@ -283,19 +288,21 @@ pub(crate) fn require_silently(env: &Environment, root: &StateRoot) -> Result<()
 /// For a command that made a ledger: what the repository brought beside it is shown, and asked for if
 /// there is somebody to ask. The command has done its work: a no, or no home, is no failure.
 pub(crate) fn offer_what_was_brought(
-    env: &Environment,
+    invocation: &Invocation,
     root: &StateRoot,
     audience: Audience,
 ) -> Result<()> {
-    let Ok(trust) = Trust::of_user(env) else { return Ok(()) };
+    let Ok(trust) = Trust::of_user(&invocation.env) else { return Ok(()) };
     let Ok(Standing::Brought(would_run)) = trust.standing(root) else { return Ok(()) };
     let introduction = "The repository also brings what would run here";
     match audience {
-        Audience::Person => match ask(introduction, &would_run)? {
-            Answer::Yes => trust.grant(root, &would_run.items)?,
-            Answer::No => warn("it is not trusted, so `harness run` will ask again"),
-        },
-        Audience::Nobody => {
+        Audience::Person if invocation.peer(root).role == Role::Operator => {
+            match ask(introduction, &would_run)? {
+                Answer::Yes => trust.grant(root, &would_run.items)?,
+                Answer::No => warn("it is not trusted, so `harness run` will ask again"),
+            }
+        }
+        Audience::Person | Audience::Nobody => {
             show(introduction, &would_run)?;
             warn("it is not trusted yet: look at it, then `harness trust`");
         }

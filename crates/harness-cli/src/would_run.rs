@@ -4,9 +4,9 @@
 //! It reads the files as they are and judges nothing: a ledger that no longer parses shows what can
 //! be shown.
 
-use std::{collections::BTreeSet, fs, io, io::Read, path::Path};
+use std::{collections::BTreeSet, ffi::OsStr, fs, io, io::Read, path::Path};
 
-use harness::workspace::glance;
+use harness::{folder::Folder, workspace::glance};
 use harness_core::{
     command::Edit,
     plan::Plan,
@@ -22,7 +22,7 @@ use crate::{
 
 /// Keys of harness.toml that choose no program, no environment, no port and no secret. A key that is
 /// not listed here is an item, so that a new one is not forgotten.
-const HARMLESS: [&str; 10] = [
+const HARMLESS: [&str; 11] = [
     "require_validation",
     "promise_match",
     "stall_limit",
@@ -32,6 +32,7 @@ const HARMLESS: [&str; 10] = [
     "protect",
     "limits",
     "validation",
+    "git",
     "keep",
 ];
 /// How many tasks' instructions are shown, and how much of each.
@@ -48,7 +49,8 @@ impl WouldRun {
     /// All of it, the content filters of git too.
     pub(crate) fn in_root(root: &StateRoot) -> Result<Self> {
         let path = root.ledger();
-        let bytes = fs::read(&path).map_err(|why| Failure::file("read", &path, &why))?;
+        let bytes = regular(&path)?
+            .ok_or_else(|| Failure::file("read", &path, &io::ErrorKind::NotFound.into()))?;
         let ledger: Value = serde_json::from_slice(&bytes)
             .map_err(|why| Failure::config(format!("{} is not JSON: {why}", path.display())))?;
         let mut found = Self::in_ledger(&ledger);
@@ -253,16 +255,20 @@ fn list(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// `None` where there is nothing. A pipe or a device is never opened.
+/// `None` where there is nothing. A link is not followed, and a pipe or a device never opened.
 fn regular(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    match fs::metadata(path) {
-        Ok(found) if !found.is_file() => return Err(io::Error::other("it is not a regular file")),
-        Ok(_) => {}
-        Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(why) => return Err(why),
-    }
+    let strange = || io::Error::other("it is not the path of a file");
+    let name = path.file_name().and_then(OsStr::to_str).ok_or_else(strange)?;
+    let folder = path.parent().ok_or_else(strange)?;
+    // Folders in `.harness` are ours, the root itself may be reached by a link.
+    let is_ours = folder.components().any(|part| part.as_os_str() == ".harness");
+    let folder = if is_ours { Folder::find(folder)? } else { Some(Folder::open(folder)?) };
+    let Some(mut file) = folder.map(|folder| folder.open_to_read(name)).transpose()?.flatten()
+    else {
+        return Ok(None);
+    };
     let mut bytes = Vec::new();
-    fs::File::open(path)?.read_to_end(&mut bytes)?;
+    file.read_to_end(&mut bytes)?;
     Ok(Some(bytes))
 }
 

@@ -38,11 +38,43 @@ pub enum Fact {
     RolledBack { task: TaskId, commit: CommitId },
     Recovered { task: TaskId, action: String, reason: String },
     GatePassed { phase: String, by: Option<String> },
-    LedgerRestored { reason: String },
+    LedgerRestored { from: Source, reason: String },
+    FilesRestored { what: String, reason: String },
     Problem { task: Option<TaskId>, category: Category, message: String },
     Warned { task: Option<TaskId>, message: String },
     Flagged { task: Option<TaskId>, flag: Flag, message: String },
     Acknowledged { count: usize },
+}
+
+/// Where a ledger came from that was put back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// `harness-tasks.json.bak`
+    Backup,
+    /// The copy outside of the state root.
+    Journal,
+    /// What the process itself knew.
+    Memory,
+}
+
+impl Source {
+    /// As the trajectory spells it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Backup => "backup",
+            Self::Journal => "journal",
+            Self::Memory => "memory",
+        }
+    }
+
+    /// As the log says it.
+    pub const fn action(self) -> &'static str {
+        match self {
+            Self::Backup => "restore harness-tasks.json.bak",
+            Self::Journal => "restore harness-tasks.json from the journal",
+            Self::Memory => "write harness-tasks.json back",
+        }
+    }
 }
 
 impl Fact {
@@ -91,9 +123,12 @@ impl Fact {
                 let by = by.as_ref().map(|by| format!(", approved by {by}")).unwrap_or_default();
                 line(Kind::Init, None, None, format!("Gate passed: {phase}{by}"))
             }
-            Self::LedgerRestored { reason } => {
-                let message =
-                    format!("action=\"restore harness-tasks.json.bak\" reason=\"{reason}\"");
+            Self::LedgerRestored { from, reason } => {
+                let message = format!("action=\"{}\" reason=\"{reason}\"", from.action());
+                line(Kind::Recovery, None, None, message)
+            }
+            Self::FilesRestored { what, reason } => {
+                let message = format!("action=\"restore {what}\" reason=\"{reason}\"");
                 line(Kind::Recovery, None, None, message)
             }
             Self::Problem { task, category, message } => {
@@ -181,7 +216,12 @@ impl Fact {
             Self::GatePassed { phase, by } => {
                 ("gate_pass", json!({ "phase": phase, "approved_by": by }))
             }
-            Self::LedgerRestored { reason } => ("ledger_restore", json!({ "reason": reason })),
+            Self::LedgerRestored { from, reason } => {
+                ("ledger_restore", json!({ "from": from.name(), "reason": reason }))
+            }
+            Self::FilesRestored { what, reason } => {
+                ("files_restore", json!({ "what": what, "reason": reason }))
+            }
             Self::Problem { task, category, message } => {
                 ("problem", json!({ "task_id": task, "category": category, "message": message }))
             }

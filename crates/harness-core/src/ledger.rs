@@ -3,13 +3,13 @@
 //! A ledger is changed in one way only: a [`Change`] made by [`decide`](crate::command::decide) is
 //! put in with [`Ledger::put_in`]. The indexes follow each row.
 
-use std::sync::OnceLock;
+use std::{collections::BTreeSet, sync::OnceLock};
 
 use indexmap::IndexMap;
 use serde::Serialize;
 
 use crate::{
-    Epoch, TaskId, Timestamp,
+    Epoch, TaskId, Timestamp, WorkerId,
     command::{Change, Row},
     select::Selection,
     task::Task,
@@ -151,6 +151,8 @@ pub struct Ledger {
     selection: OnceLock<Selection>,
     /// The largest epoch that any task carries; the counter in a hand-made head may lag behind it.
     highest_epoch: Epoch,
+    /// Not stored: what whoever decides has seen of the machine.
+    alive: BTreeSet<WorkerId>,
 }
 
 /// Two tasks have the same id.
@@ -172,7 +174,18 @@ impl Ledger {
 
     pub(crate) fn of(head: Head, tasks: IndexMap<TaskId, Task>) -> Self {
         let highest_epoch = tasks.values().filter_map(|t| t.epoch).max().unwrap_or_default();
-        Self { head, tasks, selection: OnceLock::new(), highest_epoch }
+        let alive = BTreeSet::new();
+        Self { head, tasks, selection: OnceLock::new(), highest_epoch, alive }
+    }
+
+    /// The workers that are known to be at work, whatever the clock says: their leases do not run out.
+    /// It is not stored, and holds until it is set again.
+    pub fn set_alive(&mut self, workers: BTreeSet<WorkerId>) {
+        self.alive = workers;
+    }
+
+    pub(crate) fn is_alive(&self, worker: Option<&WorkerId>) -> bool {
+        worker.is_some_and(|worker| self.alive.contains(worker))
     }
 
     /// All that is not a task.

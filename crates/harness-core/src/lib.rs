@@ -9,6 +9,7 @@ pub mod agent;
 pub mod category;
 pub mod check;
 pub mod command;
+pub mod edit_from_outside;
 pub mod fact;
 pub mod flag;
 pub mod format;

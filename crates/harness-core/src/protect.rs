@@ -101,12 +101,17 @@ impl Protected {
     }
 }
 
-/// What an attempt did, for the log: a bounded list.
+/// What an attempt did, for the log.
 pub fn touched(files: &[String]) -> String {
+    format!("touched protected files: {}", named(files))
+}
+
+/// A bounded list of files, for the log.
+pub fn named(files: &[String]) -> String {
     let named = files.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
     match files.len().saturating_sub(NAMED) {
-        0 => format!("touched protected files: {named}"),
-        more => format!("touched protected files: {named} … ({more} more)"),
+        0 => named,
+        more => format!("{named} … ({more} more)"),
     }
 }
 

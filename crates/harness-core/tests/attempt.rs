@@ -51,6 +51,9 @@ fn said(next: &Next<Effect, Outcome>) -> String {
             let protected: String = receipt.protected.iter().map(|f| format!(" {f}")).collect();
             format!("record{}{protected}", baseline.to_lowercase())
         }
+        Next::Start(Effect::Judge(judge::Effect::Keep { tree })) => {
+            tree.as_ref().map_or_else(|| "keep".into(), |tree| format!("keep {tree}"))
+        }
         Next::Start(Effect::Judge(effect)) => format!("{effect:?}").to_lowercase(),
         Next::Start(effect) => format!("{effect:?}").to_lowercase(),
         Next::Wait => "wait".into(),
@@ -94,7 +97,8 @@ fn checked(verdict: Verdict) -> Input<Ended> {
         output_tail: String::new(),
     };
     let output = "many words\nassertion failed\n".into();
-    of_judge(judge::Ended::Checked { verdict, record: Box::new(record), output })
+    let around = Box::default();
+    of_judge(judge::Ended::Checked { verdict, record: Box::new(record), output, around })
 }
 
 fn red() -> Input<Ended> {
@@ -152,7 +156,14 @@ fn green_is_kept_and_completed() {
             (Input::Begin, "work"),
             (finished(), "check"),
             (checked(Verdict::Passed), "keep"),
-            (of_judge(judge::Ended::Kept(commit())), "record"),
+            (
+                of_judge(judge::Ended::Kept {
+                    commit: commit(),
+                    hidden: Vec::new(),
+                    settings: Vec::new(),
+                }),
+                "record",
+            ),
             (of_judge(judge::Ended::Recorded), "complete"),
             (ok(), "done Completed { commit: Some(abcdef0) }"),
         ],
@@ -259,9 +270,23 @@ fn each_row_of_the_recovery_matrix_enters_the_same_way() {
         judged(CommitWhen::BeforeCheck),
         &[
             (Input::Begin, "keep"),
-            (of_judge(judge::Ended::Kept(commit())), "check"),
+            (
+                of_judge(judge::Ended::Kept {
+                    commit: commit(),
+                    hidden: Vec::new(),
+                    settings: Vec::new(),
+                }),
+                "check",
+            ),
             (checked(Verdict::Passed), "keep"),
-            (of_judge(judge::Ended::Kept(commit())), "record"),
+            (
+                of_judge(judge::Ended::Kept {
+                    commit: commit(),
+                    hidden: Vec::new(),
+                    settings: Vec::new(),
+                }),
+                "record",
+            ),
             (of_judge(judge::Ended::Recorded), "complete"),
         ],
     );
@@ -325,7 +350,14 @@ fn a_result_that_comes_too_late_is_rescued_and_not_recorded() {
             (Input::Begin, "work"),
             (finished(), "check"),
             (checked(Verdict::Passed), "keep"),
-            (of_judge(judge::Ended::Kept(commit())), "record"),
+            (
+                of_judge(judge::Ended::Kept {
+                    commit: commit(),
+                    hidden: Vec::new(),
+                    settings: Vec::new(),
+                }),
+                "record",
+            ),
             (of_judge(judge::Ended::Recorded), "complete"),
             (taken(), "rescue"),
             (Input::Ended(Ended::Rescued), "done Lost"),
@@ -454,7 +486,7 @@ fn recorded() -> Input<Ended> {
 }
 
 fn kept() -> Input<Ended> {
-    of_judge(judge::Ended::Kept(commit()))
+    of_judge(judge::Ended::Kept { commit: commit(), hidden: Vec::new(), settings: Vec::new() })
 }
 
 #[test]
@@ -542,8 +574,12 @@ fn protected_files_are_flagged_or_refused_before_anything_is_checked() {
         protected: Protected::new(&["tests/".to_owned()], on_touch).unwrap(),
         ..Rules::default()
     };
-    let touched =
-        |file: &str| of_judge(judge::Ended::Touched(vec!["a".to_owned(), file.to_owned()]));
+    let touched = |file: &str| {
+        of_judge(judge::Ended::Touched {
+            files: vec!["a".to_owned(), file.to_owned()],
+            settings: Vec::new(),
+        })
+    };
     let begin = [(Input::Begin, "work"), (finished(), "touched")];
     let unharmed =
         [(touched("src/x"), "check"), (checked(Verdict::Passed), "keep"), (kept(), "record")];

@@ -126,6 +126,13 @@ impl SimDisk {
         self.state().platter.sync_names();
     }
 
+    /// The journal is made durable.
+    pub fn settle_journal(&self) {
+        let platter = &mut self.state().platter;
+        platter.sync(File::Journal);
+        platter.sync_names();
+    }
+
     /// There is a ledger from now on, whatever happens.
     pub fn founded(&self) {
         self.state().founded = true;
@@ -406,6 +413,37 @@ impl Disk for SimDisk {
     fn ensure_home(&self) -> io::Result<()> {
         // Making a directory that is there already is no step.
         if self.state().crashed.is_some() { Err(gone()) } else { Ok(()) }
+    }
+
+    fn has_receipts(&self) -> io::Result<bool> {
+        if self.state().crashed.is_some() { Err(gone()) } else { Ok(true) }
+    }
+
+    fn make_receipts(&self) -> io::Result<()> {
+        self.ensure_home()
+    }
+
+    fn journals(&self) -> bool {
+        true
+    }
+
+    fn replace_journal(&self, bytes: &[u8]) -> io::Result<()> {
+        let mut state = self.state();
+        // Written aside: whoever dies here has changed nothing.
+        state.act(|_| {})?;
+        state.act(|p| p.create(File::Journal, bytes))
+    }
+
+    fn receipt(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
+        let mut state = self.state();
+        let turn = state.turn()?;
+        state.done(turn)?;
+        Ok(state.platter.receipts.get(name).cloned())
+    }
+
+    fn keep_receipt(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let (name, bytes) = (name.to_owned(), bytes.to_vec());
+        self.state().act(move |p| _ = p.receipts.insert(name, bytes))
     }
 }
 

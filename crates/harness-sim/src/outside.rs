@@ -2,7 +2,7 @@
 //! and others who write to the log.
 
 use harness::store::disk::File;
-use harness_core::Timestamp;
+use harness_core::{Ledger, Timestamp};
 
 use crate::{
     checkers::{Violation, count_lines, same},
@@ -67,24 +67,35 @@ impl World {
     }
 
     /// Only where a backup is certain to be there. It holds the version before the last one, so
-    /// what was stored last is lost, and with it the lines that the log does not have yet.
+    /// what was stored last is lost where the journal does not have it either, and with it the lines
+    /// that the log does not have yet.
     fn person_garbles(&mut self, bytes: &[u8]) -> Result<(), Violation> {
-        let Some(backup) = &self.backup else { return Ok(()) };
+        if self.backup.is_none() {
+            return Ok(());
+        }
         let garbage = person::garbage(bytes, &mut self.random);
         self.story.tell(|| format!("a person: saves {} bytes of garbage", garbage.len()));
         self.disk.edit(File::Ledger, &garbage);
+        // A power loss that takes the journal too is one disaster too many to follow, and so is a
+        // process that remembers what no file has.
+        self.disk.settle_journal();
+        self.everybody_restarts();
         self.corrupt = true;
         self.unsettled.clear();
-        self.history.rewound(backup);
-        self.forget_lost_lines();
+        let newest = self.current.clone();
         self.current = self.look()?;
-        if let Some(backup) = &self.backup {
-            let mut backup = backup.clone();
-            backup.skip_epochs();
-            if !same(&self.current, &backup) {
-                let what = "the backup is not the version before the last".into();
-                return Err(Violation { checker: "backup_restores", what });
-            }
+        let left = self.current.clone();
+        self.history.rewound(&left);
+        self.forget_lost_lines();
+        let skipped = |ledger: &Ledger| {
+            let mut ledger = ledger.clone();
+            ledger.skip_epochs();
+            ledger
+        };
+        let backup = self.backup.as_ref().is_some_and(|backup| same(&left, &skipped(backup)));
+        if !backup && !same(&left, &skipped(&newest)) {
+            let what = "neither the backup nor the journal is a version that was stored".into();
+            return Err(Violation { checker: "backup_restores", what });
         }
         Ok(())
     }

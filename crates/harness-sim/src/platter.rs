@@ -10,8 +10,16 @@ use harness::store::disk::{File, Identity};
 
 use crate::random::Random;
 
-const FILES: [File; 7] =
-    [File::Ledger, File::Backup, File::Tmp, File::Log, File::Marker, File::Trajectory, File::Lock];
+const FILES: [File; 8] = [
+    File::Ledger,
+    File::Backup,
+    File::Tmp,
+    File::Log,
+    File::Marker,
+    File::Trajectory,
+    File::Lock,
+    File::Journal,
+];
 
 pub(crate) const fn slot(file: File) -> usize {
     match file {
@@ -22,6 +30,7 @@ pub(crate) const fn slot(file: File) -> usize {
         File::Marker => 4,
         File::Trajectory => 5,
         File::Lock => 6,
+        File::Journal => 7,
     }
 }
 
@@ -40,6 +49,7 @@ pub(crate) struct Platter {
     /// What each name was since the directory was last synced, the durable one first.
     earlier: [Vec<Option<u64>>; FILES.len()],
     pub(crate) archive: Vec<(String, Vec<u8>)>,
+    pub(crate) receipts: BTreeMap<String, Vec<u8>>,
     tick: u64,
 }
 

@@ -22,7 +22,7 @@ use crate::{
 const ROOT: &str = "/simulated";
 const STEPS: usize = 100;
 /// More steps than a transaction has, so that some crashes come after its end.
-const STEPS_OF_A_TRANSACTION: usize = 26;
+const STEPS_OF_A_TRANSACTION: usize = 34;
 
 /// Makes the store of a starting process. A broken one shows that the checkers see it.
 pub type MakeStore = fn(SimDisk) -> Box<dyn Store>;
@@ -377,10 +377,26 @@ impl World {
         if !self.corrupt {
             return Err(Violation { checker, what: broken });
         }
-        let mut ledger = parse(&self.disk.bytes(File::Backup))
-            .map_err(|e| Violation { checker, what: format!("{broken}; backup: {e}") })?;
+        let mut ledger = match (format::read(&self.disk.bytes(File::Backup)), self.journaled()) {
+            (Ok((_, backup)), Some((journal, document)))
+                if document.revision() >= backup.revision() =>
+            {
+                journal
+            }
+            (Ok((backup, _)), _) => backup,
+            (Err(_), Some((journal, _))) => journal,
+            (Err(e), None) => {
+                return Err(Violation { checker, what: format!("{broken}; backup: {e}") });
+            }
+        };
         ledger.skip_epochs();
         Ok(ledger)
+    }
+
+    /// The version that the journal leads to.
+    pub(crate) fn journaled(&self) -> Option<(Ledger, format::Document)> {
+        let replayed = format::journal::replay(&self.disk.bytes(File::Journal))?;
+        Some((replayed.ledger, replayed.document))
     }
 }
 
@@ -414,7 +430,7 @@ fn recovery_line(ledger: &Ledger) -> Option<&String> {
 }
 
 fn is_recovery(line: &str) -> bool {
-    line.contains("action=\"restore harness-tasks.json.bak\"")
+    line.contains("action=\"restore harness-tasks.json")
 }
 
 fn find_recovery_line(ledger: &Ledger, log: &[u8]) -> Result<String, Violation> {

@@ -134,7 +134,12 @@ fn a_link_at_any_other_name_is_an_error_that_names_it() {
                 assert_eq!(intruder(disk.make_marker(), name), Intruder::Symlink);
                 assert_eq!(intruder(disk.remove_marker(), name), Intruder::Symlink);
             }
-            File::Backup | File::Tmp | File::Log | File::Trajectory | File::Lock => {}
+            File::Backup
+            | File::Tmp
+            | File::Log
+            | File::Trajectory
+            | File::Lock
+            | File::Journal => {}
         }
         assert_eq!(fs::read_to_string(&target).unwrap(), "precious");
         assert!(root.at(file).is_symlink());

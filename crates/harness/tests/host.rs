@@ -24,6 +24,7 @@ use harness::{
         socket::{self, Places},
         tell_facts, wire,
     },
+    process::Redactor,
     store::{Applied, FileStore, Locking, Store, StoreError, Writer, lock::Wait, look},
 };
 use harness_core::{
@@ -124,6 +125,7 @@ impl Served {
             desk: Desk::default(),
             lease_seconds: LEASE,
             duty: Duty::Daemon(Arc::clone(&daemon)),
+            secrets: Redactor::default(),
             adding: Adding::Allowed,
         };
         let asked = stop.clone();
@@ -169,6 +171,7 @@ fn surroundings() -> Surroundings {
         may_run: Box::new(|| Ok(())),
         made: Box::new(|| {}),
         warn: Box::new(|text| println!("{text}")),
+        state_home: None,
     }
 }
 

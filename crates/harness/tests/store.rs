@@ -397,3 +397,65 @@ fn two_processes_add_a_hundred_tasks_each() {
     let entries = root.read(TRAJECTORY);
     assert_eq!(entries.lines().count(), 200);
 }
+
+/// The same in a repository, as far as files tell: so there is a journal.
+fn with_journal() -> Root {
+    let root = Root::bare();
+    fs::create_dir(root.path(".git")).unwrap();
+    fs::write(root.path(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
+    assert_eq!(root.store().create(at(0)).unwrap(), Created::New);
+    root
+}
+
+#[test]
+fn a_process_writes_back_what_it_knows() {
+    let root = with_journal();
+    let mut store = root.store();
+    apply(&mut store, 1, &[add("one"), claim("w")]);
+    let log = root.log();
+    for name in [LEDGER, BACKUP, LOG, ".harness-active"] {
+        _ = fs::remove_file(root.path(name));
+    }
+    fs::remove_dir_all(root.path(".git/harness")).unwrap();
+    let applied = store.apply(at(2), &[add("two")]).unwrap();
+    assert!(applied.warnings[0].contains("written back"), "{:?}", applied.warnings);
+    assert_eq!(titles(&mut root.store()), ["one", "two"]);
+    assert!(root.path(".harness-active").is_file());
+    assert!(root.log().contains(&log[1]), "the ledger remembers its last lines");
+}
+
+#[test]
+fn the_newest_of_what_is_left_is_restored() {
+    let root = with_journal();
+    let mut old = root.store();
+    apply(&mut old, 1, &[add("one")]);
+    apply(&mut root.store(), 2, &[add("two")]);
+    apply(&mut root.store(), 3, &[add("three")]);
+    fs::remove_file(root.path(LEDGER)).unwrap();
+    // It knew the first only, and the backup has two of them; the journal has all.
+    apply(&mut old, 4, &[add("four")]);
+    assert_eq!(titles(&mut old), ["one", "two", "three", "four"]);
+    let folder = fs::read_dir(root.path(".git/harness")).unwrap().next().unwrap().unwrap();
+    fs::write(folder.path().join("journal"), "garbage").unwrap();
+    fs::remove_file(root.path(LEDGER)).unwrap();
+    apply(&mut root.store(), 5, &[add("five")]);
+    assert_eq!(titles(&mut old), ["one", "two", "three", "five"], "from the backup");
+}
+
+#[test]
+fn a_journal_is_begun_anew_when_it_has_outgrown_its_snapshot() {
+    let root = with_journal();
+    let mut store = root.store();
+    let folder = fs::read_dir(root.path(".git/harness")).unwrap().next().unwrap().unwrap();
+    let lines = || fs::read_to_string(folder.path().join("journal")).unwrap().lines().count();
+    let mut most = 0;
+    for n in 0..400 {
+        apply(&mut store, n, &[add(&format!("{n} {}", "x".repeat(300)))]);
+        most = most.max(lines());
+    }
+    assert!(lines() < most && most < 200, "{most}");
+    fs::remove_file(root.path(LEDGER)).unwrap();
+    fs::remove_file(root.path(BACKUP)).unwrap();
+    assert_eq!(apply(&mut root.store(), 999, &[add("last")]), [Reply::Task(TaskId::numbered(401))]);
+    assert!(root.log()[0].contains("INIT"));
+}

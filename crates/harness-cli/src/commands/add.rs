@@ -50,7 +50,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let fields = fields.edit(placeholder(args.id.as_ref()), None)?;
     let made = WouldRun::of_edit(&fields);
     let id = add(invocation, args.title, args.id, fields)?;
-    Trust::grant_own(&invocation.env, &invocation.root()?, &made);
+    Trust::grant_own(invocation, &invocation.root()?, &made);
     if args.json {
         invocation.out.document(&json!({ "task_id": id }))?;
     } else {

@@ -1,5 +1,7 @@
 //! `harness init`
 
+mod restore;
+
 use std::{
     ffi::OsStr,
     fs,
@@ -20,6 +22,7 @@ use serde_json::json;
 
 use super::{Invocation, working_directory};
 use crate::{
+    environment::Environment,
     exit::ExitCode,
     failure::{Failure, Result},
     prompt::{Answer, Audience, confirm_or},
@@ -34,12 +37,14 @@ use crate::{
 ///
 /// Makes harness-tasks.json, harness-progress.txt and .harness-active at the top of the git work
 /// tree (or here, where there is none), and tells git to ignore them. On a terminal it asks; run
-/// again it changes nothing.
+/// again it changes nothing. Where a ledger was lost it makes no new one over what is left of it:
+/// --restore brings the old one back, --fresh starts over.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   harness init
   harness init --yes --with-init-script
+  harness init --restore        # the ledger is gone or broken: bring it back
   harness init --git            # also `git init` where there is no repository")]
 pub(crate) struct Args {
     /// Take the defaults, ask nothing
@@ -57,13 +62,19 @@ pub(crate) struct Args {
     /// `git init` where there is no repository
     #[arg(long)]
     git: bool,
+    /// Bring back the newest version of the ledger that harness wrote, and archive what is there
+    #[arg(long, conflicts_with_all = ["fresh", "git", "with_init_script"])]
+    restore: bool,
+    /// Archive what there is of a ledger and start over
+    #[arg(long)]
+    fresh: bool,
     /// Answer with a JSON document
     #[arg(long)]
     json: bool,
 }
 
 /// Our files that a repository has no use for.
-const IGNORED: [&str; 6] = [
+pub(crate) const IGNORED: [&str; 6] = [
     "harness-tasks.json*",
     "harness-progress.txt",
     ".harness-active",
@@ -95,6 +106,12 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let here = working_directory()?;
     let mut done: Vec<String> = Vec::new();
     let mut root = StateRoot::for_init(&invocation.env, &here)?;
+    if args.restore || args.fresh {
+        invocation.permit(&root, Operation::Store)?;
+    }
+    if args.restore {
+        return restore::run(invocation, &args, &here);
+    }
     invocation.permit(&root, Operation::BeginPlan)?;
     if !in_git(root.path()) {
         let wanted = if args.git {
@@ -112,7 +129,12 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let script = root.path().join("harness-init.sh");
     let absent = |path: &Path| fs::symlink_metadata(path).is_err();
     let (mut ignore, mut with_script) = (Ignore::Nothing, Answer::No);
-    if absent(&root.ledger()) {
+    let existed: Vec<&str> =
+        MADE.into_iter().filter(|name| !absent(&root.path().join(name))).collect();
+    if !args.fresh {
+        restore::refuse_to_lose(invocation, &root)?;
+    }
+    if absent(&root.ledger()) || args.fresh {
         ignore = match (args.no_ignore, args.gitignore) {
             (true, _) => Ignore::Nothing,
             (_, true) => Ignore::Shared,
@@ -128,9 +150,17 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
             (true, false) => ask("Write a harness-init.sh to fill in?", Answer::No)?,
         };
     }
-    let created = invocation.store(&root)?.create(SystemClock.now())?;
+    let created = match args.fresh {
+        true => restore::start_over(invocation, &root, &mut done)?,
+        false => invocation.store(&root)?.create(SystemClock.now())?,
+    };
+    if created == Created::Existed && !done.is_empty() && !args.no_ignore {
+        // The repository is new; the ledger was there before it.
+        let ignore = if args.gitignore { Ignore::Shared } else { Ignore::Private };
+        done.extend(write_ignore_rules(root.path(), ignore)?);
+    }
     if created == Created::New {
-        done.push("made harness-tasks.json, harness-progress.txt and .harness-active".into());
+        done.push(made_words(&existed));
         match write_ignore_rules(root.path(), ignore) {
             Ok(written) => done.extend(written),
             // The ledger is there and works: to fail now would say that it is not.
@@ -149,7 +179,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
             Answer::No => WouldRun::default(),
         };
         Trust::grant_made(&invocation.env, &root, &made);
-        trust::offer_what_was_brought(&invocation.env, &root, audience)?;
+        trust::offer_what_was_brought(invocation, &root, audience)?;
     }
     report(invocation, &args, &root, created, &done)
 }
@@ -189,6 +219,27 @@ fn report(
         )?;
     }
     Ok(ExitCode::Done)
+}
+
+/// A ledger that was just made without `init`: it is trusted, and git ignores it.
+pub(crate) fn made(env: &Environment, root: &StateRoot) {
+    Trust::grant_made(env, root, &WouldRun::default());
+    let ignore = if in_git(root.path()) { Ignore::Private } else { Ignore::Nothing };
+    if let Err(why) = write_ignore_rules(root.path(), ignore) {
+        warn(&format!("git does not ignore the files of harness: {why}"));
+    }
+}
+
+/// What a ledger begins with.
+const MADE: [&str; 3] = ["harness-tasks.json", "harness-progress.txt", ".harness-active"];
+
+fn made_words(existed: &[&str]) -> String {
+    let made: Vec<&str> = MADE.into_iter().filter(|name| !existed.contains(name)).collect();
+    match made.split_last() {
+        None => "made a new ledger".into(),
+        Some((last, [])) => format!("made {last}"),
+        Some((last, others)) => format!("made {} and {last}", others.join(", ")),
+    }
 }
 
 enum Ignore {
@@ -234,11 +285,11 @@ fn add_rules(file: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-fn in_git(path: &Path) -> bool {
+pub(crate) fn in_git(path: &Path) -> bool {
     path.ancestors().any(glance::is_work_tree)
 }
 
-fn git(directory: &Path, args: &[&str]) -> Result<String> {
+pub(crate) fn git(directory: &Path, args: &[&str]) -> Result<String> {
     let mut command = Command::new("git");
     // Those of a hook or an alias that we run in would point git at another repository.
     for (variable, _) in std::env::vars_os() {

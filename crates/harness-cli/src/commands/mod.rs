@@ -19,6 +19,7 @@ pub(crate) mod man;
 pub(crate) mod mcp;
 pub(crate) mod ping;
 pub(crate) mod plan;
+pub(crate) mod purge;
 pub(crate) mod questions;
 pub(crate) mod reply;
 pub(crate) mod report;
@@ -150,6 +151,7 @@ fn dispatch(invocation: &mut Invocation, cli: Cli) -> Result<ExitCode> {
         Command::Hook(args) => hook::run(invocation, args),
         Command::Install(args) => install::run(invocation, args),
         Command::Uninstall(args) => uninstall::run(invocation, args),
+        Command::Purge(args) => purge::run(invocation, args),
         Command::Man(args) => man::run(invocation, args),
         Command::Mcp(args) => mcp::run(invocation, args),
     }

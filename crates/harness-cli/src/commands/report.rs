@@ -12,7 +12,7 @@ use harness_core::{
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Invocation, rescue, why};
+use super::{Invocation, rescue, status, why};
 use crate::{
     exit::ExitCode,
     failure::Result,
@@ -82,12 +82,19 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
                 "failed": stats.failed, "pending": stats.pending,
                 "in_progress": stats.in_progress, "blocked": stats.blocked },
             "landed": page.landed, "failed": page.failed, "waiting": page.waiting,
-            "open": page.open, "cost_usd": null,
+            "open": page.open, "cost_usd": null, "alerts": alerts(&ledger),
         }))?;
     } else {
+        let lines = status::alert_lines(&ledger.head().alerts, invocation.out.paint());
+        lines.iter().try_for_each(|line| invocation.out.line(line))?;
         page.print(&mut invocation.out)?;
     }
     Ok(ExitCode::Done)
+}
+
+fn alerts(ledger: &Ledger) -> Vec<serde_json::Value> {
+    let alerts = ledger.head().alerts.iter();
+    alerts.map(|a| json!({ "time": a.time, "task": a.task, "message": a.message })).collect()
 }
 
 struct Page {

@@ -149,7 +149,8 @@ impl Invocation {
     pub(crate) fn workspace_of(&self, root: &StateRoot, directory: &Path) -> Result<GitWorkspace> {
         let trusted = Trust::of_user(&self.env)?.is_trusted(root)?;
         let filters = if trusted { Filters::Run } else { Filters::Off };
-        Ok(GitWorkspace::discover(directory, root.path(), filters)?)
+        let git = GitWorkspace::discover(directory, root.path(), filters)?;
+        Ok(git.recording_in(self.env.state_home()?.join("harness/claims")))
     }
 }
 

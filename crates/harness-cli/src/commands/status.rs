@@ -11,8 +11,10 @@ use std::{
 
 use harness::clock::{Clock, SystemClock};
 use harness_core::{
-    Stats, Timestamp,
+    Command, Stats, TaskId, Timestamp,
     format::{self, FILE_NAME, Glance},
+    ledger::Alert,
+    role::Operation,
     task::Status,
 };
 use serde::{Deserialize, Serialize};
@@ -44,6 +46,7 @@ const TICK: Duration = Duration::from_secs(1);
 Examples:
   harness status
   harness status --watch
+  harness status --ack          # you have looked at what it warns of
   harness status --json | jq .counts")]
 pub(crate) struct Args {
     /// Answer with a JSON document; with --watch, one per line
@@ -52,10 +55,17 @@ pub(crate) struct Args {
     /// Show it again whenever something changed, until interrupted
     #[arg(short, long)]
     watch: bool,
+    /// You have looked at the alerts: show them no longer. A ledger that was edited while a run held it
+    /// counts as it is
+    #[arg(long, conflicts_with_all = ["watch", "json"])]
+    ack: bool,
 }
 
 pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let root = invocation.root()?;
+    if args.ack {
+        acknowledge(invocation, &root)?;
+    }
     if args.watch {
         return watch(invocation, &root, &args);
     }
@@ -72,6 +82,17 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     std::mem::forget(seen);
     std::mem::forget(files);
     Ok(ExitCode::Done)
+}
+
+/// By the host that answers, else in the files.
+fn acknowledge(invocation: &Invocation, root: &StateRoot) -> Result<()> {
+    invocation.permit(root, Operation::Acknowledge)?;
+    if invocation.apply_by_host(root, &Command::Acknowledge)?.is_some() {
+        return Ok(());
+    }
+    let said = invocation.store(root)?.acknowledge(SystemClock.now())?;
+    said.warnings.iter().for_each(|warning| crate::store::warn(warning));
+    Ok(())
 }
 
 /// The text, in at most `rows` lines.
@@ -104,6 +125,14 @@ struct Document<'a> {
     last_session: Option<Timestamp>,
     workers: Vec<&'a str>,
     runs: &'a [RunSeen],
+    alerts: Vec<Shown<'a>>,
+}
+
+#[derive(Serialize)]
+struct Shown<'a> {
+    time: Timestamp,
+    task: Option<&'a TaskId>,
+    message: &'a str,
 }
 
 #[derive(Serialize)]
@@ -157,6 +186,7 @@ impl Seen<'_> {
             last_session: self.ledger.head.last_session,
             workers: self.workers(),
             runs: &self.files.runs,
+            alerts: self.ledger.head.alerts.iter().map(Shown::of).collect(),
         })
     }
 
@@ -185,7 +215,10 @@ impl Seen<'_> {
         let runs: Vec<String> =
             self.files.runs.iter().filter_map(|run| run.line(now, paint)).collect();
         runs.iter().for_each(|run| line(run));
-        let around = 3 + runs.len() + 1 + if log.is_empty() { 0 } else { 1 + log.len() };
+        let alerts = alert_lines(&head.alerts, paint);
+        alerts.iter().for_each(|alert| line(alert));
+        let around =
+            3 + runs.len() + alerts.len() + 1 + if log.is_empty() { 0 } else { 1 + log.len() };
         let shown = rows.and_then(|rows| self.fitting(rows.saturating_sub(around)));
         if !tasks.is_empty() {
             line(&"");
@@ -234,6 +267,29 @@ impl Seen<'_> {
         shown.sort_by_key(interest);
         Some(shown.into_iter().take(rows.saturating_sub(1)).collect())
     }
+}
+
+impl<'a> Shown<'a> {
+    fn of(alert: &'a Alert) -> Self {
+        Self { time: alert.time, task: alert.task.as_ref(), message: &alert.message }
+    }
+}
+
+/// What a person has to look at, and how to say that it was done.
+pub(crate) fn alert_lines(alerts: &[Alert], paint: Paint) -> Vec<String> {
+    let yellow = style(Status::Pending, Outlook::Blocked);
+    let mut lines: Vec<String> = alerts
+        .iter()
+        .map(|Alert { time, task, message }| {
+            let task = task.as_ref().map(|task| format!("[{task}] ")).unwrap_or_default();
+            let alert = format!("ALERT {time} {task}{}", one_line(message));
+            paint.style(yellow, alert).to_string()
+        })
+        .collect();
+    if !lines.is_empty() {
+        lines.push("when you have looked at it: harness status --ack".to_owned());
+    }
+    lines
 }
 
 struct CountsLine {

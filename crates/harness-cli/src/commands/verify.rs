@@ -5,6 +5,7 @@ use std::io::Write;
 use harness::{
     check::Check,
     shell::{Cancel, SystemShell},
+    store::{Origin, Witness},
     workspace::{GitWorkspace, WorkspaceError},
 };
 use harness_core::{
@@ -15,11 +16,12 @@ use serde_json::json;
 
 use super::{Invocation, task::show::not_found};
 use crate::{
+    config::Overrides,
     exit::ExitCode,
     failure::Result,
     render::{Cell, Table, coloured, visible},
     root::StateRoot,
-    store::task_id,
+    store::{task_id, warn},
     trust,
 };
 
@@ -58,12 +60,17 @@ struct Verified {
 
 pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let root = invocation.root()?;
-    trust::require(&invocation.env, &root)?;
+    trust::require(invocation, &root)?;
     let ledger = invocation.look(&root)?;
-    let workspace = invocation.workspace(&root)?;
+    let config = invocation.config(&root, Overrides::default())?;
+    let workspace = invocation.workspace(&root)?.bringing(config.validation.bring());
     let mut verified = Vec::new();
+    let witness = Witness::of(root.path(), invocation.state_home().as_deref())?;
     for task in chosen(&ledger, args.ids)? {
-        verified.push(verify(&root, &workspace, task)?);
+        verified.push(verify(&root, &workspace, witness.as_ref(), task)?);
+    }
+    for line in foreign_lines(&root, witness.as_ref()) {
+        warn(&format!("in harness-progress.txt, but not by harness: {line}"));
     }
     let held = verified.iter().filter(|v| v.holds).count();
     let code = if held == verified.len() { ExitCode::Done } else { ExitCode::Error };
@@ -92,7 +99,23 @@ fn chosen(ledger: &Ledger, ids: Vec<TaskId>) -> Result<Vec<&Task>> {
     ids.into_iter().map(find).collect()
 }
 
-fn verify(root: &StateRoot, workspace: &GitWorkspace, task: &Task) -> Result<Verified> {
+/// The first lines of the log that harness did not write although they look so.
+pub(crate) fn foreign_lines(root: &StateRoot, witness: Option<&Witness>) -> Vec<String> {
+    const SHOWN_MAX: usize = 20;
+    let log = std::fs::read(root.path().join("harness-progress.txt")).unwrap_or_default();
+    let mut lines = witness
+        .map(|witness| witness.foreign_lines(&String::from_utf8_lossy(&log)))
+        .unwrap_or_default();
+    lines.truncate(SHOWN_MAX);
+    lines
+}
+
+fn verify(
+    root: &StateRoot,
+    workspace: &GitWorkspace,
+    witness: Option<&Witness>,
+    task: &Task,
+) -> Result<Verified> {
     let mut answer = Verified {
         id: task.id.clone(),
         holds: false,
@@ -112,6 +135,11 @@ fn verify(root: &StateRoot, workspace: &GitWorkspace, task: &Task) -> Result<Ver
         Err(why) => return Ok(answer.because("no_receipt", &why.to_string())),
     };
     answer.commit = receipt.commit.as_ref().map(ToString::to_string);
+    if let Some(witness) = witness
+        && witness.receipt(root.path(), &task.id, receipt.epoch)? == Origin::Foreign
+    {
+        return Ok(answer.because("foreign_receipt", "harness did not write its receipt"));
+    }
     let Some(record) = &receipt.check else {
         let why = format!("completed on the word of {}, no check was run", receipt.worker);
         return Ok(answer.because("unchecked", &why));

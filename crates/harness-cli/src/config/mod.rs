@@ -21,7 +21,7 @@ pub(crate) use self::{
     layers::{Loaded, Overrides, files, load},
     origin::Origin,
     schema::{
-        Agent, AgentKind, Config, Keep, Limits, Price, PromiseMatch, Protect, Summarizer,
+        Agent, AgentKind, Config, Keep, Limits, Price, PromiseMatch, Protect, Secrets, Summarizer,
         Telemetry, Validation,
     },
 };

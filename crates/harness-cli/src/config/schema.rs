@@ -1,8 +1,8 @@
 //! Every key of `harness.toml`, with its type, default and meaning.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::PathBuf};
 
-use harness::agent::KnownAcpAgent;
+use harness::{agent::KnownAcpAgent, workspace::Bring};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
@@ -42,6 +42,7 @@ pub(crate) struct Config {
     pub(crate) agents: BTreeMap<String, Agent>,
     pub(crate) summarizer: Summarizer,
     pub(crate) telemetry: Telemetry,
+    pub(crate) secrets: Secrets,
 }
 
 impl Default for Config {
@@ -64,6 +65,7 @@ impl Default for Config {
             agents: BTreeMap::new(),
             summarizer: Summarizer::default(),
             telemetry: Telemetry::default(),
+            secrets: Secrets::default(),
         }
     }
 }
@@ -112,6 +114,17 @@ pub(crate) struct Validation {
     pub(crate) clean: bool,
     /// Also run a check before the first attempt
     pub(crate) baseline: bool,
+    /// Paths from the top of the work tree that a clean checkout gets as links, such as node_modules
+    pub(crate) link: Vec<PathBuf>,
+    /// Paths from the top of the work tree that are copied into a clean checkout, such as .env
+    pub(crate) copy: Vec<PathBuf>,
+}
+
+impl Validation {
+    /// What a clean checkout is given beside the commit.
+    pub(crate) fn bring(&self) -> Bring {
+        Bring { link: self.link.clone(), copy: self.copy.clone() }
+    }
 }
 
 /// How harness uses git
@@ -252,6 +265,17 @@ impl Default for Telemetry {
     fn default() -> Self {
         Self { port: 9100, run: false }
     }
+}
+
+/// Variables whose values are stored, logged, sent and shown nowhere
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Secrets {
+    /// Names of such variables, beside those that end with _KEY, _TOKEN, _SECRET, _PASSWORD, _PASS or
+    /// _PAT; `*` stands for anything
+    pub(crate) names: Vec<String>,
+    /// Names of variables that are not secret although they look so
+    pub(crate) except: Vec<String>,
 }
 
 impl Config {

@@ -60,8 +60,11 @@ fn a_client_leaves_one_too_and_a_link_in_its_place_is_not_followed() {
     env.write(&outside, "theirs").write(".harness/receipts/x", "");
     std::os::unix::fs::symlink(&outside, env.root().join(".harness/receipts/task-001.1.json"))
         .unwrap();
-    env.run(["task", "complete", "--id", "task-001"]).success();
+    let ran = env.run(["task", "complete", "--id", "task-001"]);
+    ran.stderr_contains(".harness/receipts/task-001.1.json is a symbolic link");
     assert_eq!(env.read(&outside), "theirs");
+    std::fs::remove_file(env.root().join(".harness/receipts/task-001.1.json")).unwrap();
+    env.run(["task", "complete", "--id", "task-001"]).success();
     let kept = receipt(&env, "task-001.1");
     assert_eq!((&kept["check"]["exit_code"], &kept["agent"]), (&0.into(), &Value::Null));
     env.run(["task", "claim"]).success();

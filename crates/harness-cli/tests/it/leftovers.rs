@@ -21,7 +21,9 @@ fn record(env: &TestEnvironment) -> Value {
     let mut run = Going::start(env, &["run", "write it", "--agent-command", &command]);
     assert_eq!(hear(&up), "up");
     let folder = env.root().join(".harness/processes");
-    let file = fs::read_dir(&folder).unwrap().next().unwrap().unwrap().path();
+    // A record that is just being written is beside it under another name.
+    let mut files = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+    let file = files.find(|path| path.extension().is_some_and(|e| e == "json")).unwrap();
     let record = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
     run.kill();
     record

@@ -380,6 +380,25 @@ fn what_is_wrong_is_said_and_the_server_goes_on() {
 }
 
 #[test]
+fn x_c2_a_tool_speaks_for_a_worker_whoever_started_the_server() {
+    for daemon in [false, true] {
+        let env = world();
+        let env = if daemon { env.with_daemon() } else { env };
+        env.run(["add", "one"]).success();
+        let mut client = Client::start(&env);
+        client.call("task_add", json!({ "title": "found" }));
+        assert_eq!(env.task(1)["added_by"], "worker");
+        let content = "```json\n{\"goal\":\"g\",\"tasks\":{}}\n```";
+        let replace = json!({ "content": content, "mode": "replace" });
+        let said = client.refused("plan_import", replace);
+        assert!(said.contains("only the operator may replace the plan"), "{said}");
+        assert_eq!(env.task(0)["title"], "one");
+        let line = "refused to worker (pid=[PID]): only the operator may replace the plan";
+        assert!(env.normalise(&log(&env)).contains(line), "{}", log(&env));
+    }
+}
+
+#[test]
 fn nothing_but_an_end_of_input_is_an_end_too() {
     let env = TestEnvironment::new();
     env.run(["mcp"]).code(0).stdout("").stderr("");

@@ -15,11 +15,13 @@ use harness::store::{
 use harness_core::{
     Category, CommitId, Epoch, Fact, Flag, Ledger, Stats, Task, TaskId, Timestamp, TreeId,
     WorkerId,
-    command::{Change, Reply, Row},
+    command::{Change, Code, Reply, Row},
+    fact::Source,
     format::{self, Document},
     ledger::{Alert, Gate, Head, Phase, SessionConfig},
     log::{Kind, LogLine},
     plan::Plan,
+    role::Operation,
     task::{Checkpoint, Intent, Priority, Status, Validation, Via},
 };
 use serde_json::Value;
@@ -108,6 +110,15 @@ fn the_tables_of_the_database_have_every_column() {
 }
 
 #[test]
+fn every_code_and_every_operation_is_in_its_table() {
+    let page = protocol();
+    let codes = Code::ALL.iter().map(|code| code.name().to_owned());
+    assert_eq!(set(page.named("### Codes")), set(codes));
+    let operations = Operation::ALL.iter().map(|operation| operation.name().to_owned());
+    assert_eq!(set(page.named("### Roles")), set(operations));
+}
+
+#[test]
 fn the_ledger_reads_and_is_written_back_to_the_letter() {
     let text = protocol().block("json ledger");
     let (ledger, mut document) = format::read(text.as_bytes()).unwrap();
@@ -193,7 +204,9 @@ fn every_field_of_the_ledger_is_in_its_table_and_the_other_way_round() {
     let land = Intent::Land { target: "main".into(), from: commit(BASE), to: commit(COMMIT) };
     let tasks = vec![full_task("a", rollback), full_task("b", land)];
     let ledger = Ledger::new(full_head(), tasks).unwrap();
-    let text = Document::new(&ledger).render(&ledger);
+    let mut document = Document::new(&ledger);
+    document.settle(&ledger, 1, Some(&harness_core::format::Key::new([0; 32])));
+    let text = document.text();
     let written = paths(&serde_json::from_str(&text).unwrap());
     let of_tasks = |path: &String| path.strip_prefix("tasks[].").map(str::to_owned);
     let page = protocol();
@@ -252,7 +265,7 @@ fn every_fact() -> Vec<Fact> {
             action: "release".into(),
             reason: "released by hand".into(),
         },
-        Fact::LedgerRestored { reason: "not JSON".into() },
+        Fact::LedgerRestored { from: Source::Backup, reason: "not JSON".into() },
         Fact::Problem {
             task: Some(id("task-003")),
             category: Category::Config,
@@ -268,6 +281,7 @@ fn every_fact() -> Vec<Fact> {
             message: "the commit is the one that the claim started from".into(),
         },
         Fact::Acknowledged { count: 2 },
+        Fact::FilesRestored { what: "harness-progress.txt".into(), reason: "it was gone".into() },
     ]
 }
 
@@ -299,13 +313,14 @@ fn number(fact: &Fact) -> usize {
         Fact::GatePassed { .. } => 23,
         Fact::Flagged { .. } => 24,
         Fact::Acknowledged { .. } => 25,
+        Fact::FilesRestored { .. } => 26,
     }
 }
 
 #[test]
 fn the_log_is_what_the_facts_say() {
     let facts = every_fact();
-    assert!(facts.iter().map(number).eq(0..26), "one fact of each kind");
+    assert!(facts.iter().map(number).eq(0..27), "one fact of each kind");
     let lines = facts.iter().filter_map(|fact| fact.log_line(now(), 1));
     let text: String = lines.map(|line| format!("{line}\n")).collect();
     assert_eq!(protocol().block("text log"), text);
@@ -348,6 +363,8 @@ fn the_last_word_of_a_lost_ledger_is_the_one_shown() {
     let env = TestEnvironment::new();
     env.run(["init"]).success();
     env.write("harness-tasks.json", "{");
+    // The journal would bring it back.
+    fs::remove_dir_all(env.home().join(".local/state/harness/roots")).unwrap();
     env.run(["add", "x"]).code(5);
     let log = env.read("harness-progress.txt");
     let said = LogLine::parse(log.lines().last().unwrap()).unwrap();
@@ -589,6 +606,8 @@ fn the_other_documents_have_the_keys_of_the_table() {
         ("trust", &["trust", "--yes"]),
         ("config", &["config"]),
         ("doctor", &["doctor"]),
+        ("init --restore", &["init", "--restore"]),
+        ("purge", &["purge", "--yes"]),
     ];
     let rows = protocol().rows("### Other documents");
     let mut shown: Vec<(String, Vec<String>)> = Vec::new();

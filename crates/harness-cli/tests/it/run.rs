@@ -298,6 +298,7 @@ fn no_script_outlives_a_harness_that_is_killed() {
         env.write(if is_init { "harness-init.sh" } else { "hang" }, hanging_script(&pipes));
         env.git(["add", "--all"]);
         env.git(["commit", "--quiet", "--message", "the script"]);
+        env.run(["trust", "--yes"]).success();
         add(&env, "true", if is_init { "true" } else { "sh hang" }, &[]);
         if args[0] == "task" {
             env.run(["task", "claim"]).success();
@@ -385,6 +386,7 @@ fn a_detached_run_goes_on_and_notifies() {
     env.write("harness.toml", format!("notify = \"cat > {}\"\n", told.display()));
     env.git(["add", "harness.toml"]);
     env.git(["commit", "--quiet", "-m", "notify"]);
+    env.run(["trust", "--yes"]).success();
     add(&env, "touch one", "test -f one", &[]);
     env.run(["run", "--agent", "shell", "--detach"]).success().stdout_contains("running (pid=");
     let mut event = String::new();

@@ -285,19 +285,26 @@ fn a_broken_ledger_is_restored_by_the_next_change_and_kept_aside() {
     env.run(["add", "one"]).success();
     env.run(["add", "two"]).success();
     env.write("harness-tasks.json", "{\"tasks\": [");
-    env.run(["add", "three"]).success().stderr_contains(
+    let restored = env.run(["add", "three"]).success();
+    restored.stderr_contains("WARN: harness-tasks.json was restored from the journal");
+    assert_eq!(env.task(2)["title"], "three", "the journal has every change");
+    env.write("harness-tasks.json", "{\"tasks\": [");
+    let forget = || fs::remove_dir_all(env.root().join(".git/harness")).unwrap();
+    forget();
+    env.run(["add", "four"]).success().stderr_contains(
         "WARN: harness-tasks.json was not readable and was restored from its backup",
     );
-    // The backup was the state before `two`.
-    assert_eq!(env.task(1)["title"], "three");
+    // The backup was the state before `three`.
+    assert_eq!(env.task(2)["title"], "four");
     assert!(
         env.read("harness-progress.txt")
             .contains("RECOVERY action=\"restore harness-tasks.json.bak\"")
     );
     let kept: Vec<_> = fs::read_dir(env.root().join(".harness/archive")).unwrap().collect();
-    assert_eq!(kept.len(), 1);
+    assert_eq!(kept.len(), 2);
+    forget();
     env.write("harness-tasks.json", "").write("harness-tasks.json.bak", "also broken");
-    env.run(["add", "four"]).code(5).stderr_contains("corrupted and unrecoverable");
+    env.run(["add", "five"]).code(5).stderr_contains("corrupted and unrecoverable");
     assert!(
         env.read("harness-progress.txt")
             .ends_with("ERROR [ENV_SETUP] harness-tasks.json corrupted and unrecoverable\n")

@@ -22,6 +22,7 @@ mod renew;
 mod retry;
 mod run;
 mod session;
+mod texts;
 mod upkeep;
 
 pub use add::Add;
@@ -45,6 +46,7 @@ pub use renew::Renew;
 pub use retry::Retry;
 pub use run::{Anew, OfRun, RunChange, RunStep, RunView, Take};
 pub use session::{BeginSession, EndSession};
+pub use texts::Text;
 
 use crate::{
     Epoch, TaskId, Timestamp, WorkerId,

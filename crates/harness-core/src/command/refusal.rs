@@ -49,6 +49,10 @@ pub enum Refusal {
     RunFinished { run: RunId },
     #[error("run {run} is driven by another process (pid={pid} on {host})")]
     RunTaken { run: RunId, host: String, pid: u32 },
+    #[error(
+        "{what} holds the value of {variable}, which must not be stored: write \"${variable}\" instead"
+    )]
+    Secret { what: &'static str, variable: String },
     #[error("only the operator may {operation}")]
     OnlyOperator { operation: Operation },
     #[error("{0}")]
@@ -99,6 +103,7 @@ impl Refusal {
             | Self::Needed { .. }
             | Self::Unchecked { .. }
             | Self::NoCheck { .. }
+            | Self::Secret { .. }
             | Self::BadValue(_)
             | Self::BadPlan(_) => RefusalKind::Request,
             Self::MissingDependency { .. } => RefusalKind::Config,
@@ -130,7 +135,7 @@ impl Refusal {
             Self::RunFinished { .. } => Code::RunFinished,
             Self::RunTaken { .. } => Code::RunTaken,
             Self::OnlyOperator { .. } => Code::OnlyOperator,
-            Self::BadValue(_) => Code::BadRequest,
+            Self::BadValue(_) | Self::Secret { .. } => Code::BadRequest,
             Self::BadPlan(_) => Code::BadPlan,
         }
     }

@@ -19,7 +19,8 @@ pub(super) fn upkeep(ledger: &Ledger, now: Timestamp) -> Change {
     // A claim made by a session is recovered by a session, which can read the work tree; so is a
     // task with an intent, which is finished and never judged afresh.
     let expired = ledger.selection().expired(now).filter_map(|id| ledger.task(id));
-    for task in expired.filter(|t| t.claimed_via() == Via::Client && t.intent.is_none()) {
+    let expired = expired.filter(|t| t.claimed_via() == Via::Client && t.intent.is_none());
+    for task in expired.filter(|t| !ledger.is_alive(t.claimed_by.as_ref())) {
         let message = lease::expired_message(task);
         draft.edit(&task.id, |t| {
             t.status = Status::Failed;

@@ -5,7 +5,12 @@ use std::borrow::Cow;
 use indexmap::IndexMap;
 use serde_json::Value;
 
-use super::{object::Object, patch, pretty::pretty};
+use super::{
+    object::Object,
+    patch,
+    pretty::{compact, pretty},
+    state::{self, Digest, Key, Seal, State},
+};
 use crate::{
     TaskId,
     command::{Change, Row},
@@ -14,6 +19,10 @@ use crate::{
 
 /// How deep a task lies in the file.
 const TASK_DEPTH: usize = 2;
+/// The field of the root object that counts the writes.
+const REVISION: &str = "revision";
+/// The field of the root object that no seal covers: its own.
+const SEAL: &str = "seal";
 
 /// The text of a ledger, task by task, so that a write changes only what changed and keeps fields that
 /// we do not know.
@@ -21,7 +30,14 @@ const TASK_DEPTH: usize = 2;
 pub struct Document {
     /// The root object, with a null where the tasks are.
     fields: Object,
-    tasks: IndexMap<TaskId, Text>,
+    tasks: IndexMap<TaskId, Kept>,
+}
+
+/// One task: its text, and the digest of that once somebody asked for it.
+#[derive(Debug, Clone)]
+struct Kept {
+    text: Text,
+    digest: Option<Digest>,
 }
 
 #[derive(Debug, Clone)]
@@ -40,19 +56,42 @@ impl Text {
     }
 }
 
+impl Kept {
+    fn written(json: String) -> Self {
+        Self { text: Text::Written(json.into()), digest: None }
+    }
+
+    fn digest(&mut self) -> Digest {
+        *self.digest.get_or_insert_with(|| state::digest(self.text.json()))
+    }
+
+    /// Indents what somebody else wrote. A file of our own is indented already.
+    fn settle(&mut self) {
+        let Text::Read(json) = &mut self.text else { return };
+        let mut indented = String::with_capacity(json.len());
+        pretty(json, TASK_DEPTH, &mut indented);
+        if indented == **json {
+            self.text = Text::Written(std::mem::take(json));
+        } else {
+            *self = Self::written(indented);
+        }
+    }
+}
+
 impl Document {
     /// A file that does not exist yet.
     pub fn new(ledger: &Ledger) -> Self {
         let mut document = Self { fields: patch::new_root(), tasks: IndexMap::new() };
         for task in ledger.tasks() {
             let text = render(&patch::task(Object::default(), task));
-            document.tasks.insert(task.id.clone(), Text::Written(text.into()));
+            document.tasks.insert(task.id.clone(), Kept::written(text));
         }
         document
     }
 
     pub(super) fn read<'a>(fields: Object, tasks: impl Iterator<Item = (TaskId, &'a str)>) -> Self {
-        Self { fields, tasks: tasks.map(|(id, text)| (id, Text::Read(text.into()))).collect() }
+        let kept = |text: &str| Kept { text: Text::Read(text.into()), digest: None };
+        Self { fields, tasks: tasks.map(|(id, text)| (id, kept(text))).collect() }
     }
 
     /// Follows a change that was put into the ledger.
@@ -64,10 +103,10 @@ impl Document {
         for row in &change.rows {
             match row {
                 Row::Put(task) => {
-                    let before = self.tasks.get(&task.id).map(Text::json);
+                    let before = self.tasks.get(&task.id).map(|kept| kept.text.json());
                     let fields = before.and_then(|json| serde_json::from_str::<Object>(json).ok());
                     let json = render(&patch::task(fields.unwrap_or_default(), task));
-                    self.tasks.insert(task.id.clone(), Text::Written(json.into()));
+                    self.tasks.insert(task.id.clone(), Kept::written(json));
                 }
                 Row::Drop(id) => {
                     self.tasks.shift_remove(id);
@@ -76,11 +115,69 @@ impl Document {
         }
     }
 
-    /// The whole file. `ledger` gives the head; the tasks are already here.
-    pub fn render(&mut self, ledger: &Ledger) -> String {
+    /// How many times a harness that counts has written this ledger; 0 where none has.
+    pub fn revision(&self) -> u64 {
+        self.fields.read(REVISION).unwrap_or(0)
+    }
+
+    /// Counts on from another ledger's writes.
+    pub fn count_from(&mut self, revision: u64) {
+        self.fields.put(REVISION, revision);
+    }
+
+    /// Makes the text what a write of `ledger` as version `revision` leaves, sealed where there is a
+    /// key. `ledger` gives the head; the tasks are already here.
+    pub fn settle(&mut self, ledger: &Ledger, revision: u64, key: Option<&Key>) -> State {
+        self.fields.put(REVISION, revision);
+        self.indent(ledger);
+        let state = self.state();
+        self.fields.ours(SEAL, key.map(|key| key.seal(&state)));
+        state
+    }
+
+    fn indent(&mut self, ledger: &Ledger) {
         debug_assert!(ledger.tasks().map(|t| &t.id).eq(self.tasks.keys()));
         patch::head(&mut self.fields, ledger.head());
-        let size: usize = self.tasks.values().map(|t| t.json().len() + 8).sum();
+        self.indent_tasks();
+    }
+
+    pub(super) fn indent_tasks(&mut self) {
+        self.tasks.values_mut().for_each(Kept::settle);
+    }
+
+    /// The digest of this version as its text stands.
+    pub fn state(&mut self) -> State {
+        let head = self.head();
+        state::state(&head, self.tasks.values_mut().map(Kept::digest))
+    }
+
+    /// Whether this version is one that was written with `key`.
+    pub fn seal(&mut self, key: &Key) -> Seal {
+        let Some(found) = self.fields.read::<String>(SEAL) else { return Seal::Missing };
+        let state = self.state();
+        if key.seal(&state) == found { Seal::Fits } else { Seal::Broken }
+    }
+
+    /// The root object without its seal, on one line.
+    pub(super) fn head(&self) -> String {
+        let mut fields = self.fields.clone();
+        fields.remove(SEAL);
+        compact(&fields.json())
+    }
+
+    pub(super) fn rows(&self) -> impl Iterator<Item = (&TaskId, &str)> {
+        self.tasks.iter().map(|(id, kept)| (id, kept.text.json()))
+    }
+
+    /// The whole file. `ledger` gives the head; the tasks are already here.
+    pub fn render(&mut self, ledger: &Ledger) -> String {
+        self.indent(ledger);
+        self.text()
+    }
+
+    /// The whole file as it was left by [`settle`](Self::settle).
+    pub fn text(&self) -> String {
+        let size: usize = self.tasks.values().map(|t| t.text.json().len() + 8).sum();
         let mut out = String::with_capacity(size + 4096);
         out.push('{');
         for (n, (key, value)) in self.fields.iter().enumerate() {
@@ -88,7 +185,7 @@ impl Document {
             out.push_str(&Value::from(key).to_string());
             out.push_str(": ");
             if key == "tasks" {
-                render_tasks(&mut self.tasks, &mut out);
+                self.render_tasks(&mut out);
             } else {
                 pretty(value, 1, &mut out);
             }
@@ -99,28 +196,21 @@ impl Document {
 
     /// The text of one task, as it is in the file.
     pub fn task(&self, id: &TaskId) -> Option<Cow<'_, str>> {
-        self.tasks.get(id).map(|t| Cow::Borrowed(t.json()))
+        self.tasks.get(id).map(|t| Cow::Borrowed(t.text.json()))
     }
-}
 
-fn render_tasks(tasks: &mut IndexMap<TaskId, Text>, out: &mut String) {
-    if tasks.is_empty() {
-        out.push_str("[]");
-        return;
-    }
-    out.push('[');
-    for (n, text) in tasks.values_mut().enumerate() {
-        out.push_str(if n == 0 { "\n    " } else { ",\n    " });
-        let start = out.len();
-        match text {
-            Text::Written(json) => out.push_str(json),
-            Text::Read(json) => {
-                pretty(json, TASK_DEPTH, out);
-                *text = Text::Written(out[start..].into());
-            }
+    fn render_tasks(&self, out: &mut String) {
+        if self.tasks.is_empty() {
+            out.push_str("[]");
+            return;
         }
+        out.push('[');
+        for (n, kept) in self.tasks.values().enumerate() {
+            out.push_str(if n == 0 { "\n    " } else { ",\n    " });
+            out.push_str(kept.text.json());
+        }
+        out.push_str("\n  ]");
     }
-    out.push_str("\n  ]");
 }
 
 fn render(task: &Object) -> String {

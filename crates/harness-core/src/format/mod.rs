@@ -8,14 +8,17 @@
 mod disk;
 mod document;
 mod glance;
+pub mod journal;
 mod object;
 mod patch;
 mod pretty;
 mod read;
+mod state;
 
 pub use document::Document;
 pub use glance::{ClaimGlance, Glance, TaskGlance, glance};
 pub use read::{FormatError, read, read_ledger};
+pub use state::{Key, Seal, State};
 
 /// Valid JSON without the space between its parts; strings and numbers are copied to the letter.
 pub fn compact(json: &str) -> String {

@@ -47,6 +47,11 @@ impl Object {
         self.put(key, child);
     }
 
+    /// Takes out a field, if it is there.
+    pub(super) fn remove(&mut self, key: &str) {
+        self.0.shift_remove(key);
+    }
+
     pub(super) fn json(&self) -> String {
         raw(self).get().to_owned()
     }

@@ -52,13 +52,17 @@ pub fn read(bytes: &[u8]) -> Result<(Ledger, Document), FormatError> {
 
 fn careful(text: &str) -> Result<(Ledger, Document), FormatError> {
     let top: Top<Vec<&RawValue>> = serde_json::from_str(text).map_err(|e| explain(text, &e))?;
-    let head = head(&top.fields)?;
-    let raw = top.tasks;
-    let tasks =
-        raw.iter().enumerate().map(|(n, raw)| task(n, raw.get())).collect::<Result<_, _>>()?;
+    let rows: Vec<&str> = top.tasks.iter().map(|raw| raw.get()).collect();
+    assemble(top.fields, &rows)
+}
+
+/// The ledger of a root object and the texts of its tasks.
+pub(super) fn assemble(fields: Object, rows: &[&str]) -> Result<(Ledger, Document), FormatError> {
+    let head = head(&fields)?;
+    let tasks = rows.iter().enumerate().map(|(n, row)| task(n, row)).collect::<Result<_, _>>()?;
     let ledger = Ledger::new(head, tasks).map_err(|e| FormatError::shape("", e))?;
-    let texts = ledger.tasks().zip(&raw).map(|(t, raw)| (t.id.clone(), raw.get()));
-    let document = Document::read(top.fields, texts);
+    let texts = ledger.tasks().zip(rows).map(|(t, row)| (t.id.clone(), *row));
+    let document = Document::read(fields, texts);
     Ok((ledger, document))
 }
 

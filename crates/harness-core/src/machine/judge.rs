@@ -5,6 +5,9 @@
 //! (head) → (touched) → check ─ passed → (keep) → record → Complete
 //!                            └ else ──→ a finding: the caller decides what follows
 //! ```
+//! What is kept is the tree that the check began with. If the check changed it, the check runs once
+//! more; if it changes it again, what it changed is put back first.
+//!
 //! A check in a clean checkout needs the commit first: keep → check → record.
 //!
 //! The machine renews the lease at every tick, because a check may outlast it. It changes nothing
@@ -12,18 +15,22 @@
 
 mod client;
 mod finding;
+mod tree;
 
 pub use client::{Request, Standing};
 pub use finding::{Fault, Finding, NotDone};
+pub use tree::{Around, JudgedTree, Setting};
+
+use tree::Then;
 
 use super::{Input, Machine, Next};
 use crate::{
-    Command, CommitId, Epoch, Holder, Receipt, Refusal, Task, Timestamp,
+    Command, CommitId, Epoch, Holder, Receipt, Refusal, Task, Timestamp, TreeId,
     agent::StoppedBy,
     check::{Baseline, Verdict},
     command::{Authority, Complete, Proof, Raise, Renew, Unchecked},
-    flag::{self, Flag},
-    protect::{self, OnTouch, Protected},
+    flag::Flag,
+    protect::Protected,
     receipt::{self, CheckRecord},
 };
 
@@ -64,8 +71,16 @@ pub enum Effect {
     },
     /// The init script is run once more, since the environment lacks the check.
     Prepare,
-    /// Everything that the agent left is committed.
-    Keep,
+    /// The work is committed.
+    Keep {
+        /// Exactly this tree; `None`: everything that the agent left.
+        tree: Option<TreeId>,
+    },
+    /// The files that would be committed are made those of this tree again.
+    PutBack {
+        /// What the check began with.
+        tree: TreeId,
+    },
     /// The receipt is made durable. Its tree and what a run knows about its agent are filled in.
     Record(Box<Receipt>),
     /// The task is read again, for the epoch that a completion by force was given.
@@ -77,8 +92,13 @@ pub enum Effect {
 pub enum Ended {
     /// Of `Head`; `None` without a repository or a commit.
     Head(Option<CommitId>),
-    /// From the top of the work tree.
-    Touched(Vec<String>),
+    /// Of `Touched`.
+    Touched {
+        /// From the top of the work tree.
+        files: Vec<String>,
+        /// Settings of git that the attempt changed, and that were set back first.
+        settings: Vec<Setting>,
+    },
     /// Of `Check`.
     Checked {
         /// What its end means.
@@ -87,11 +107,24 @@ pub enum Ended {
         record: Box<CheckRecord>,
         /// The end of its output, for people.
         output: String,
+        /// What was seen before and after it.
+        around: Box<Around>,
     },
     /// Whether that helped is for the next check to say.
     Prepared,
-    /// Where HEAD is now.
-    Kept(CommitId),
+    /// The work is committed.
+    Kept {
+        /// Where HEAD is now.
+        commit: CommitId,
+        /// Work that no commit can hold, if that was looked for.
+        hidden: Vec<String>,
+        /// Settings of git that the attempt changed, and that were set back first.
+        settings: Vec<Setting>,
+    },
+    /// Somebody committed since the tree was computed: it was not committed.
+    Moved,
+    /// The files are what the check began with; these were not.
+    PutBack(Vec<String>),
     /// The commits that are there cannot be the work of this attempt.
     NotKept {
         /// For the error log of the task.
@@ -127,10 +160,11 @@ enum State {
     Begun,
     Heading,
     Touching,
-    Flagging,
+    Flagging { then: Then },
     Checking,
     Preparing,
     Keeping { then: AfterKeep },
+    PuttingBack { tree: TreeId },
     Recording,
     Completing,
     Looking,
@@ -184,6 +218,16 @@ pub struct Judge {
     /// The protected files among those that differ from the claim, once that was looked at.
     touched: Option<Vec<String>>,
     check: Option<CheckRecord>,
+    /// The check changed files of the tree that it judged.
+    changed_once: bool,
+    /// How often somebody committed while it ran.
+    moves: u32,
+    /// Work that no commit can hold.
+    hidden: Vec<String>,
+    /// Flags that are not in the ledger yet.
+    pending: Vec<Raise>,
+    /// The tree that was committed, if it is known.
+    tree: Option<TreeId>,
     /// For the receipt; the performer adds those that were raised elsewhere.
     flags: Vec<Flag>,
 }
@@ -213,6 +257,11 @@ impl Judge {
             baseline: None,
             touched: None,
             check: None,
+            changed_once: false,
+            moves: 0,
+            hidden: Vec::new(),
+            pending: Vec::new(),
+            tree: None,
             flags: task.flags.clone(),
             rules,
             task,
@@ -265,26 +314,12 @@ impl Judge {
         self.start(State::Touching, Effect::Touched)
     }
 
-    fn touched(&mut self, files: &[String]) -> Step {
-        let protected = self.rules.protected.among(files);
-        self.touched = Some(protected.clone());
-        match self.rules.protected.on_touch() {
-            _ if protected.is_empty() => self.before_check(),
-            OnTouch::Flag => {
-                let (flag, message) = (Flag::Protected, protect::touched(&protected));
-                flag::raise(&mut self.flags, flag);
-                let raise = Raise { task: Some(self.task.id.clone()), flag, message };
-                self.commit(State::Flagging, Command::Raise(raise))
-            }
-            OnTouch::Refuse => Self::found(Finding::Protected { files: protected }),
-        }
-    }
-
     /// Which comes first, check or commit?
     fn before_check(&mut self) -> Step {
         match self.keeper {
             Keeper::Harness if self.keep_first => {
-                self.start(State::Keeping { then: AfterKeep::Check }, Effect::Keep)
+                let effect = Effect::Keep { tree: None };
+                self.start(State::Keeping { then: AfterKeep::Check }, effect)
             }
             Keeper::Worker if self.task.check().is_none() => self.without_check(),
             Keeper::Worker if self.rules.clean && self.commit.is_none() => {
@@ -307,36 +342,6 @@ impl Judge {
         self.start(State::Checking, Effect::Check { commit })
     }
 
-    fn checked(&mut self, verdict: Verdict, check: CheckRecord, output: String) -> Step {
-        let clean = check.clean;
-        match verdict {
-            Verdict::Passed => {
-                self.check = Some(check);
-                match self.keeper {
-                    // What was judged is the commit itself, whatever the work tree holds by now.
-                    Keeper::Harness if !self.rules.clean => {
-                        self.start(State::Keeping { then: AfterKeep::Record }, Effect::Keep)
-                    }
-                    Keeper::Harness | Keeper::Worker => self.record(),
-                }
-            }
-            Verdict::Red { why } => Self::found(Finding::CheckFailed { why, output, clean }),
-            Verdict::TimedOut => {
-                let seconds = self.task.validation.timeout_seconds;
-                Self::found(Finding::CheckTimedOut { seconds, output })
-            }
-            Verdict::Missing if !self.prepared => {
-                self.prepared = true;
-                self.start(State::Preparing, Effect::Prepare)
-            }
-            Verdict::Missing => {
-                let command = self.task.check().unwrap_or_default().to_owned();
-                Self::found(Finding::CheckMissing { command, output })
-            }
-            Verdict::Cancelled => Self::found(Finding::Stopped),
-        }
-    }
-
     fn record(&mut self) -> Step {
         let receipt = self.receipt();
         self.start(State::Recording, Effect::Record(Box::new(receipt)))
@@ -351,7 +356,7 @@ impl Judge {
             attempt: self.task.attempts + 1,
             base: self.task.started_at_commit.clone(),
             commit: self.commit.clone(),
-            tree: None,
+            tree: self.tree.clone(),
             check: self.check.clone(),
             baseline: self.baseline,
             protected: self.touched.clone().unwrap_or_default(),
@@ -394,22 +399,25 @@ impl Judge {
                 self.commit = commit;
                 self.look_at_files()
             }
-            (State::Touching, Ended::Touched(files)) => self.touched(&files),
-            (State::Checking, Ended::Checked { verdict, record, output }) => {
-                self.checked(verdict, *record, output)
+            (State::Touching, Ended::Touched { files, settings }) => {
+                self.touched(&files, &settings)
             }
+            (State::Checking, Ended::Checked { verdict, record, output, around }) => {
+                self.checked(verdict, *record, output, *around)
+            }
+            (State::PuttingBack { tree }, Ended::PutBack(files)) => self.put_back(tree, &files),
             (State::Preparing, Ended::Prepared) => self.check(),
-            (State::Keeping { then }, Ended::Kept(commit)) => {
-                self.commit = Some(commit);
-                match then {
-                    AfterKeep::Check => self.check(),
-                    AfterKeep::Record => self.record(),
-                }
+            (State::Keeping { then }, Ended::Kept { commit, hidden, settings }) => {
+                self.kept(then, commit, hidden, &settings)
+            }
+            (State::Keeping { .. }, Ended::Moved) => {
+                let then = self.moved();
+                self.go(then)
             }
             (State::Keeping { .. }, Ended::Blocked { why }) => {
                 Self::found(Finding::Blocked { why })
             }
-            (State::Keeping { .. }, Ended::NotKept { why }) => {
+            (State::Keeping { .. } | State::Checking, Ended::NotKept { why }) => {
                 Self::found(Finding::NotKept { why })
             }
             (State::Recording, Ended::Recorded) => self.complete(),
@@ -423,8 +431,8 @@ impl Judge {
         if std::mem::take(&mut self.aside) {
             return Next::Wait;
         }
-        match &self.state {
-            State::Flagging => self.before_check(),
+        match self.state.clone() {
+            State::Flagging { then } => self.go(then),
             // A completion by force has an epoch of its own, and so has its receipt.
             State::Completing if !self.held && !self.foregone => {
                 self.start(State::Looking, Effect::Look)

@@ -12,7 +12,9 @@ use std::collections::{HashMap, HashSet};
 use harness_core::{
     Command, Epoch, Fact, Ledger, Task, TaskId, Timestamp,
     command::{Change, Reply, Row},
-    decide, format, select,
+    decide,
+    format::{self, journal},
+    select,
     task::{ENTRY_BYTES, KEPT_ENTRIES, Status},
 };
 use proptest::prelude::*;
@@ -164,6 +166,36 @@ fn foreign_fields_survive(initial: &Value, text: &str, original: &HashSet<TaskId
     }
 }
 
+/// The journal beside the ledger: replaying it gives the file, to the letter.
+struct Journal {
+    document: format::Document,
+    text: String,
+}
+
+impl Journal {
+    fn of(ledger: &Ledger, document: &format::Document) -> Self {
+        let mut document = document.clone();
+        document.settle(ledger, 1, None);
+        let text = journal::snapshot(&mut document, &[], &journal::Receipts::new());
+        Self { document, text }
+    }
+
+    fn follow(&mut self, ledger: &Ledger, document: &format::Document, change: &Change) {
+        let revision = self.document.revision() + 1;
+        let mut touched = journal::Touched::default();
+        touched.note(change);
+        self.document = document.clone();
+        self.document.settle(ledger, revision, None);
+        let ending = journal::Ending::of(self.text.as_bytes()).unwrap();
+        let size = self.text.len() as u64;
+        let none = journal::Receipts::new();
+        self.text += &journal::change(&mut self.document, &touched, &none, &ending, size);
+        let again = journal::replay(self.text.as_bytes()).unwrap();
+        assert_eq!(again.document.text(), self.document.text());
+        assert!(again.ledger.tasks().eq(ledger.tasks()));
+    }
+}
+
 /// One walk through all commands; gives the last text.
 fn play(initial: &Value, ops: &[Op], check: bool) -> String {
     let text = serde_json::to_string(initial).unwrap();
@@ -173,6 +205,7 @@ fn play(initial: &Value, ops: &[Op], check: bool) -> String {
     let mut phases_kept = true;
     let mut now = START;
     let mut text = document.render(&ledger);
+    let mut journal = Journal::of(&ledger, &document);
     for op in ops {
         now += op.seconds;
         let time = Timestamp::from_seconds(now);
@@ -193,6 +226,7 @@ fn play(initial: &Value, ops: &[Op], check: bool) -> String {
         ledger.set_log_tail(lines.map(|l| l.to_string()).collect(), 7);
         text = document.render(&ledger);
         if check {
+            journal.follow(&ledger, &document, &change);
             selection_is_right(&ledger, time);
             document_is_right(&text, &ledger);
         }

@@ -6,9 +6,10 @@ use harness::{
     Branch, Result,
     agent::Prompt,
     core::{
-        Holder, Task,
+        Command, Flag, Holder, Task,
         agent::End,
         check::{Found, Verdict},
+        command::{Note, Raise},
         machine::attempt::{Attempt, Effect, Ended, Entry, Outcome},
     },
     workspace::{RolledBack, Undone, WorkspaceError},
@@ -16,7 +17,7 @@ use harness::{
 
 use super::{
     Team, Tools,
-    judge::Judge,
+    judge::{Judge, restore_settings},
     ralph::{Errand, ralph},
     with_tree,
 };
@@ -32,16 +33,52 @@ pub async fn attempt<A>(
 where
     A: harness::Agent<Input = Prompt, Output = End>,
 {
+    if entry == Entry::Fresh {
+        record_settings(tools, &task).await?;
+    }
+    let ended = task.clone();
     let machine = Attempt::new(task.clone(), holder.clone(), tools.lease_seconds, entry)
         .judged_by(tools.judging.rules.clone());
     let judge = Judge::new(tools.clone(), task.clone(), holder.clone());
     let doing = Doing { tools: tools.clone(), task, holder, judge };
     let ports = with_tree::ports(&tools.ports, Arc::clone(&tools.workspace));
-    cx.drive(&ports, machine, |branch, effect| {
+    let outcome = cx.drive(&ports, machine, |branch, effect| {
         let doing = doing.clone();
         async move { doing.perform(branch, effect).await }
-    })
-    .await
+    });
+    let outcome = outcome.await?;
+    if matches!(outcome, Outcome::Completed { .. } | Outcome::Failed { .. }) {
+        let epoch = ended.epoch.unwrap_or_default();
+        tools.git(move |git| git.forget_settings(&ended.id, epoch)).await??;
+    }
+    Ok(outcome)
+}
+
+/// Records git's settings before anybody works. Where that is not possible the attempt goes on: then
+/// changed settings are not noticed, and the log says so.
+async fn record_settings(tools: &Tools, task: &Task) -> Result<()> {
+    let (id, epoch) = (task.id.clone(), task.epoch.unwrap_or_default());
+    match tools.git(move |git| git.record_settings(&id, epoch)).await? {
+        Ok(()) => Ok(()),
+        Err(why) => {
+            let message = format!("git's settings could not be recorded: {why}");
+            let note = Note::Warning { task: Some(task.id.clone()), message };
+            tools.commit(Command::Note(note)).await
+        }
+    }
+}
+
+/// Sets git's settings back and flags the attempt, outside of its judging.
+pub(super) async fn set_settings_back(tools: &Tools, task: &Task) -> Result<bool> {
+    let about = task.clone();
+    let settings = tools.git(move |git| restore_settings(git, &about)).await??;
+    for setting in &settings {
+        let (task, flag) = (Some(task.id.clone()), Flag::Config);
+        tools
+            .commit(Command::Raise(Raise { task, flag, message: setting.message.clone() }))
+            .await?;
+    }
+    Ok(!settings.is_empty())
 }
 
 #[derive(Clone)]
@@ -79,6 +116,7 @@ impl Doing {
 
     async fn undo(&self) -> Result<Ended> {
         let Some(base) = self.tools.base(&self.task) else { return Ok(Ended::NoBase) };
+        set_settings_back(&self.tools, &self.task).await?;
         let (id, attempt) = (self.task.id.clone(), self.task.attempts + 1);
         let commit = base.commit.clone();
         match self.tools.git(move |git| git.rollback(&id, attempt, &base)).await? {
@@ -111,9 +149,10 @@ impl Doing {
 
     async fn look(&self) -> Result<Ended> {
         let Some(base) = self.tools.base(&self.task) else { return self.look_without_base().await };
+        let settings = set_settings_back(&self.tools, &self.task).await?;
         let (id, claimed_at) = (self.task.id.clone(), self.task.claimed_at.unwrap_or_default());
         match self.tools.git(move |git| git.evidence(&id, &base, claimed_at)).await? {
-            Ok(evidence) => Ok(Ended::Looked { changed: !evidence.untouched }),
+            Ok(evidence) => Ok(Ended::Looked { changed: settings || !evidence.untouched }),
             Err(WorkspaceError::NoSuchCommit { .. }) => self.look_without_base().await,
             // Where that cannot be told, the task is left to recovery.
             Err(_) => Ok(Ended::Looked { changed: true }),

@@ -13,7 +13,10 @@ use harness::{
     check::Check,
     core::{
         CommitId, Receipt, Refusal, Task, TaskId, TreeId, flag, lease,
-        machine::judge::{Effect, Ended, Fault, Judge, NotDone, Outcome, Request, Standing},
+        machine::judge::{
+            Around, Effect, Ended, Fault, Judge, NotDone, Outcome, Request, Standing,
+        },
+        protect::Protected,
         variables::Variables,
     },
     process::Redactor,
@@ -88,7 +91,9 @@ impl<C: Clerk> Completion<'_, C> {
         let check = Check::of(&task, variables.task(&task, &request.holder).list());
         let lease = task.timeout_seconds.unwrap_or(lease::CLIENT_LEASE_SECONDS).max(1);
         let tick = Duration::from_millis(lease.saturating_mul(1000) / 3).max(SHORTEST_TICK);
-        let doing = Doing { clerk: self.clerk, hub: self.hub.clone(), bench, task, check };
+        let protected = request.rules.protected.clone();
+        let hub = self.hub.clone();
+        let doing = Doing { clerk: self.clerk, hub, bench, task, check, protected };
         match doing.drive(Ports { tick, ..self.ports.clone() }, judge, stop).await? {
             Outcome::Completed { .. } => Ok(id),
             Outcome::Found(finding) => Err(finding.for_worker(&id).into()),
@@ -103,6 +108,7 @@ struct Doing<'a, C> {
     bench: Bench,
     task: Task,
     check: Check,
+    protected: Protected,
 }
 
 impl<C: Clerk> Doing<'_, C> {
@@ -128,17 +134,17 @@ impl<C: Clerk> Doing<'_, C> {
     async fn perform(&self, branch: Branch<()>, effect: Effect) -> Result<Ended> {
         match effect {
             Effect::Head => self.bench.head().await,
-            Effect::Touched => self.bench.touched(&self.task).await,
+            Effect::Touched => self.bench.touched(&self.task, &self.protected).await,
             Effect::Check { commit } => {
                 let checked = self.bench.check(&branch, &self.check, commit).await?;
-                Ok(self.bench.checked(&self.check, checked))
+                Ok(self.bench.checked(&self.check, checked, Around::default()))
             }
             Effect::Record(receipt) => self.record(*receipt).await,
             Effect::Look => match self.clerk.standing(&self.task.id).await {
                 Ok(standing) => Ok(Ended::Looked(Box::new(standing))),
                 Err(_) => Err(Error::message("the completed task could not be read again")),
             },
-            Effect::Prepare | Effect::Keep => {
+            Effect::Prepare | Effect::Keep { .. } | Effect::PutBack { .. } => {
                 Err(Error::message("a client prepares and commits by itself"))
             }
         }

@@ -12,13 +12,15 @@ use harness::{
         handoff::{self, BYTES_MAX, Handoff},
     },
     folder::Folder,
+    process::Redactor,
     store::Runs,
 };
 use sha2::{Digest, Sha256};
 
-const FILE: &str = "state/handoff.json";
 const FOLDER: &str = "state";
 const NAME: &str = "handoff.json";
+/// A longer one is not put away.
+const KEPT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// More of them than this are a loop somewhere.
 const NAMES_MAX: u32 = 10_000;
 
@@ -30,7 +32,7 @@ pub(super) fn read(root: &Path) -> (Option<Handoff>, Vec<String>) {
             let read = handoff::read(&bytes);
             (read.handoff, read.warnings)
         }
-        Err(why) => (None, vec![format!("{FILE} can not be read: {why}")]),
+        Err(why) => (None, vec![why.to_string()]),
     }
 }
 
@@ -55,7 +57,12 @@ fn bytes(root: &Path) -> io::Result<Option<Vec<u8>>> {
 /// A new attempt at the task of the last one finds what that left; another task's is put away.
 /// What a row of this very attempt tells is that it was done before. What is no file stays, and whoever
 /// reads it is warned.
-pub(super) fn hand_over(root: &Path, runs: &dyn Runs, task: &TaskId) -> Result<()> {
+pub(super) fn hand_over(
+    root: &Path,
+    runs: &dyn Runs,
+    task: &TaskId,
+    secrets: &Redactor,
+) -> Result<()> {
     let Ok(Some(folder)) = Folder::open(root)?.child(FOLDER) else { return Ok(()) };
     if !folder.has(NAME).unwrap_or(false) {
         return Ok(());
@@ -66,12 +73,28 @@ pub(super) fn hand_over(root: &Path, runs: &dyn Runs, task: &TaskId) -> Result<(
         return Ok(());
     }
     let of = last.map_or_else(|| "before".to_owned(), |task| task.to_string());
+    hide(&folder, secrets)?;
     let archive = Folder::ours(&root.join(".harness/archive"))?;
     // Nothing is written over: the first free number.
     for number in 1..=NAMES_MAX {
         if folder.move_to(NAME, &archive, &format!("handoff-{of}-{number}.json"))? {
             break;
         }
+    }
+    Ok(())
+}
+
+/// The agent wrote it; what is kept of it holds no secret. What nobody would read is not kept.
+fn hide(folder: &Folder, secrets: &Redactor) -> Result<()> {
+    let Some(file) = folder.open_to_read(NAME)? else { return Ok(()) };
+    let mut written = Vec::new();
+    file.take(KEPT_BYTES_MAX + 1).read_to_end(&mut written)?;
+    if written.len() as u64 > KEPT_BYTES_MAX {
+        return Ok(folder.remove(NAME)?);
+    }
+    let hidden = secrets.bytes(&written);
+    if hidden != written {
+        folder.replace(NAME, &hidden)?;
     }
     Ok(())
 }

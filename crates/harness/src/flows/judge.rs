@@ -17,12 +17,13 @@ use harness::{
         flag,
         machine::{
             attempt,
-            judge::{Effect, Ended, Rules},
+            judge::{Around, Effect, Ended, JudgedTree, Rules, Setting},
         },
+        protect::Protected,
     },
     process::Redactor,
     shell::Shell,
-    workspace::{Base, Workspace, WorkspaceError},
+    workspace::{Base, Candidate, Workspace, WorkspaceError},
 };
 
 use super::{Tools, failure, tools::until_cancelled};
@@ -108,13 +109,25 @@ impl Bench {
         self.blocking(|bench| Ok(Ended::Head(bench.site.head()))).await
     }
 
-    /// The files that differ from the claim.
-    pub async fn touched(&self, task: &Task) -> Result<Ended> {
-        let task = task.clone();
+    /// The files that differ from the claim, after git's settings are set back. Files that a glob
+    /// protects are read.
+    pub async fn touched(&self, task: &Task, protected: &Protected) -> Result<Ended> {
+        let (task, protected) = (task.clone(), protected.clone());
         self.blocking(move |bench| {
             // Without a base nothing can be compared, and without a repository neither.
-            let Some(base) = bench.site.base(&task)? else { return Ok(Ended::Touched(Vec::new())) };
-            Ok(Ended::Touched(bench.site.workspace()?.touched(&base)?))
+            let Some(base) = bench.site.base(&task)? else {
+                return Ok(Ended::Touched { files: Vec::new(), settings: Vec::new() });
+            };
+            let git = bench.site.workspace()?;
+            let settings = restore_settings(&*git, &task)?;
+            let mut files = git.touched(&base)?;
+            if !protected.globs().is_empty() {
+                let among = |path: &str| !protected.among(&[path.to_owned()]).is_empty();
+                files.extend(git.differing(&base, &among)?);
+                files.sort();
+                files.dedup();
+            }
+            Ok(Ended::Touched { files, settings })
         })
         .await
     }
@@ -141,18 +154,19 @@ impl Bench {
     }
 
     /// What a check said, for the machine.
-    pub fn checked(&self, check: &Check, checked: Checked) -> Ended {
+    pub fn checked(&self, check: &Check, checked: Checked, around: Around) -> Ended {
         // As a whole: a secret that was cut in two would not be recognised any more.
         let shown = self.redactor.bytes(&checked.ran.tail);
         let output = String::from_utf8_lossy(&shown).into_owned();
         let record = Box::new(checked.record(check));
-        Ended::Checked { record, output, verdict: checked.verdict }
+        let around = Box::new(around);
+        Ended::Checked { record, output, verdict: checked.verdict, around }
     }
 
     /// Makes the receipt durable, with the tree of its commit.
     pub async fn record(&self, mut receipt: Receipt) -> Result<Ended> {
         self.blocking(move |bench| {
-            if let Some(commit) = &receipt.commit {
+            if let Some(commit) = receipt.commit.as_ref().filter(|_| receipt.tree.is_none()) {
                 receipt.tree = bench.site.tree_of(commit)?;
             }
             (bench.record)(&receipt)?;
@@ -194,14 +208,17 @@ impl Judge {
     pub(super) async fn perform<A>(&self, branch: &Branch<A>, effect: Effect) -> Result<Ended> {
         match effect {
             Effect::Head => self.bench.head().await,
-            Effect::Touched => self.bench.touched(&self.task).await,
+            Effect::Touched => {
+                self.bench.touched(&self.task, &self.tools.judging.rules.protected).await
+            }
             Effect::Check { commit } => self.check(branch, commit).await,
             Effect::Prepare => {
                 // Whether it helped is what the check says next.
                 self.tools.prepare(branch).await?;
                 Ok(Ended::Prepared)
             }
-            Effect::Keep => self.keep().await,
+            Effect::Keep { tree } => self.keep(tree).await,
+            Effect::PutBack { tree } => self.put_back(tree).await,
             Effect::Record(receipt) => self.record(*receipt).await,
             Effect::Look => Err(Error::message("an attempt of a run is not completed by force")),
         }
@@ -219,13 +236,63 @@ impl Judge {
 
     async fn check<A>(&self, branch: &Branch<A>, commit: Option<CommitId>) -> Result<Ended> {
         let check = self.command().await?;
+        let base = self.tools.base(&self.task).filter(|_| commit.is_none());
+        let before = match &base {
+            Some(base) => match self.before(base).await? {
+                Ok(before) => Some(before),
+                Err(why) => return Ok(Ended::NotKept { why }),
+            },
+            None => None,
+        };
         let checked = self.bench.check(branch, &check, commit).await?;
         if matches!(checked.verdict, Verdict::Red { .. } | Verdict::TimedOut) {
             let output = self.tools.output(&checked.ran, FAILURE_BYTES);
             let (root, task) = (self.tools.root.clone(), self.task.id.clone());
             self.tools.blocking(move || Ok(failure::keep(&root, &task, &output)?)).await?;
         }
-        Ok(self.bench.checked(&check, checked))
+        let around = match (before, base) {
+            (Some((mut settings, candidate)), Some(base)) if checked.verdict == Verdict::Passed => {
+                let (tree, later) = self.after(&base, candidate).await?;
+                settings.extend(later);
+                Around { settings, tree: Some(tree) }
+            }
+            (before, _) => {
+                let settings = before.map(|(settings, _)| settings).unwrap_or_default();
+                Around { settings, tree: None }
+            }
+        };
+        Ok(self.bench.checked(&check, checked, around))
+    }
+
+    /// What would be committed, seen with the settings of the claim.
+    async fn before(&self, base: &Base) -> Result<Result<(Vec<Setting>, Candidate), String>> {
+        let (task, base) = (self.task.clone(), base.clone());
+        let seen = self.tools.git(move |git| {
+            let settings = restore_settings(git, &task)?;
+            Ok::<_, WorkspaceError>((settings, git.candidate(&base)?))
+        });
+        match seen.await? {
+            Ok(seen) => Ok(Ok(seen)),
+            Err(why) if is_about_the_work(&why) => Ok(Err(why.to_string())),
+            Err(other) => Err(other.into()),
+        }
+    }
+
+    async fn after(&self, base: &Base, before: Candidate) -> Result<(JudgedTree, Vec<Setting>)> {
+        let (task, base) = (self.task.clone(), base.clone());
+        let seen = self.tools.git(move |git| {
+            let settings = restore_settings(git, &task)?;
+            let settled = git.settle(&base, &before.tree)?;
+            let tree = JudgedTree {
+                before: before.tree,
+                after: settled.tree,
+                changed: settled.changed,
+                moved: settled.moved,
+                hidden: before.hidden,
+            };
+            Ok::<_, WorkspaceError>((tree, settings))
+        });
+        Ok(seen.await??)
     }
 
     async fn command(&self) -> Result<Check> {
@@ -237,16 +304,35 @@ impl Judge {
         Ok(Check::of(&self.task, self.tools.variables(about, Some(iteration))))
     }
 
-    async fn keep(&self) -> Result<Ended> {
+    async fn keep(&self, tree: Option<TreeId>) -> Result<Ended> {
         let Some(base) = self.tools.base(&self.task) else {
             return Ok(Ended::NotKept { why: "The claim recorded no base commit".into() });
         };
         let message = format!("{}: {}", self.task.id, self.task.title);
+        let (tree, hidden, settings) = match tree {
+            Some(tree) => (tree, Vec::new(), Vec::new()),
+            None => {
+                let (base, task) = (base.clone(), self.task.clone());
+                let looked = self.tools.git(move |git| {
+                    let settings = restore_settings(git, &task)?;
+                    let candidate = git.candidate(&base)?;
+                    Ok::<_, WorkspaceError>((candidate.tree, candidate.hidden, settings))
+                });
+                match looked.await? {
+                    Ok(found) => found,
+                    Err(why) if is_about_the_work(&why) => {
+                        return Ok(Ended::NotKept { why: why.to_string() });
+                    }
+                    Err(other) => return Err(other.into()),
+                }
+            }
+        };
         let mut pause = FIRST_PAUSE;
         let mut waited = Duration::ZERO;
         let kept = loop {
-            let (base, message) = (base.clone(), message.clone());
-            match self.tools.git(move |git| git.commit(&base, &message)).await? {
+            let (base, tree, message) = (base.clone(), tree.clone(), message.clone());
+            let kept = self.tools.git(move |git| git.commit_tree(&base, &tree, &message));
+            match kept.await? {
                 // Somebody else's git is at work. The lease is renewed while we wait for it.
                 Err(why @ WorkspaceError::Locked { .. }) if waited < LOCK_PATIENCE => {
                     if waited.is_zero() {
@@ -262,13 +348,19 @@ impl Judge {
             }
         };
         match kept {
-            Ok(commit) => Ok(Ended::Kept(commit)),
+            Ok(commit) => Ok(Ended::Kept { commit, hidden, settings }),
+            Err(WorkspaceError::HeadMoved { .. }) => Ok(Ended::Moved),
             Err(why @ WorkspaceError::Locked { .. }) => Ok(Ended::Blocked { why: why.to_string() }),
-            Err(why @ (WorkspaceError::NotDescendant { .. } | WorkspaceError::Unsafe { .. })) => {
-                Ok(Ended::NotKept { why: why.to_string() })
-            }
+            Err(why) if is_about_the_work(&why) => Ok(Ended::NotKept { why: why.to_string() }),
             Err(other) => Err(other.into()),
         }
+    }
+
+    async fn put_back(&self, tree: TreeId) -> Result<Ended> {
+        let Some(base) = self.tools.base(&self.task) else {
+            return Ok(Ended::PutBack(Vec::new()));
+        };
+        Ok(Ended::PutBack(self.tools.git(move |git| git.put_back(&base, &tree)).await??))
     }
 
     async fn record(&self, receipt: Receipt) -> Result<Ended> {
@@ -288,4 +380,24 @@ impl Judge {
         };
         self.bench.record(receipt).await
     }
+}
+
+/// The commits or files that are there cannot be the work of this attempt.
+fn is_about_the_work(why: &WorkspaceError) -> bool {
+    matches!(why, WorkspaceError::NotDescendant { .. } | WorkspaceError::Unsafe { .. })
+}
+
+/// Sets git's settings back to what they were at the claim, and tells what was changed.
+pub(super) fn restore_settings(
+    git: &dyn Workspace,
+    task: &Task,
+) -> Result<Vec<Setting>, WorkspaceError> {
+    let Some(epoch) = task.epoch else { return Ok(Vec::new()) };
+    let changes = git.restore_settings(&task.id, epoch)?;
+    let settings = changes.into_iter().map(|change| Setting {
+        message: change.message(),
+        name: format!("git: {}", change.what),
+        sight: change.sight,
+    });
+    Ok(settings.collect())
 }

@@ -108,11 +108,11 @@ async fn open(tools: &Tools, task: &Task, now: Timestamp) -> Result<Run> {
     let looping = tools.looping.clone();
     let parent = tools.run_row(&looping.run).await?;
     let row = attempt_row(&parent, (looping.new_id)(), task, now);
-    let root = tools.root.clone();
+    let (root, secrets) = (tools.root.clone(), tools.redactor.clone());
     let (task, runs) = (task.id.clone(), Arc::clone(&looping.runs));
     let found = tools.blocking(move || {
         // Before there is a row: whoever finds one takes what lies there for this attempt's.
-        handoff::hand_over(&root, &*runs, &task)?;
+        handoff::hand_over(&root, &*runs, &task, &secrets)?;
         Ok(runs.open_run(&row)?)
     });
     let found = found.await?;
@@ -225,7 +225,9 @@ impl Doing {
             Errand::Objective { .. } => {
                 self.run.objective.as_deref().map(|text| self.tools.redactor.reveal(text))
             }
-            Errand::Task { task, .. } => task.instructions.clone(),
+            Errand::Task { task, .. } => {
+                task.instructions.as_deref().map(|text| self.tools.redactor.reveal(text))
+            }
         };
         Ok(Prompt {
             text,

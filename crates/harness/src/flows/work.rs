@@ -19,7 +19,11 @@ use harness::{
     },
 };
 
-use super::{Team, Tools, attempt::attempt, gate::gate};
+use super::{
+    Team, Tools,
+    attempt::{attempt, set_settings_back},
+    gate::gate,
+};
 
 /// Works on the ledger until nothing is left or something says stop.
 pub async fn work<A>(cx: &Branch<Team<A>>, tools: &Tools, session: Session) -> Result<Stopped>
@@ -124,6 +128,7 @@ async fn look(tools: &Tools, task: &Task) -> Result<Interrupted> {
     let Some(base) = tools.base(task) else {
         return Ok(Interrupted { task: task.clone(), evidence: nothing, remark: None });
     };
+    set_settings_back(tools, task).await?;
     let (id, claimed_at) = (task.id.clone(), task.claimed_at.unwrap_or_default());
     let found = match tools.git(move |git| git.evidence(&id, &base, claimed_at)).await? {
         Ok(found) => found,

@@ -55,6 +55,18 @@ impl Found {
     }
 }
 
+/// In a container whoever listens outside has no number, which rustix takes for an error; then the
+/// owner of the socket counts.
+#[cfg(target_os = "linux")]
+fn is_ours(stream: &UnixStream, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let us = rustix::process::getuid();
+    match rustix::net::sockopt::socket_peercred(stream) {
+        Ok(peer) => peer.uid == us,
+        Err(_) => path.symlink_metadata().is_ok_and(|socket| socket.uid() == us.as_raw()),
+    }
+}
+
 /// Whether a rule about processes forbids it, and not the permissions of the file. The first is told
 /// by EPERM, which connecting knows no other reason for, or by EACCES on a file that is ours to use.
 fn is_forbidden(path: &Path, why: &io::Error) -> bool {
@@ -99,7 +111,7 @@ impl Client {
     pub fn connect(path: &Path) -> io::Result<Self> {
         let stream = UnixStream::connect(path)?;
         #[cfg(target_os = "linux")]
-        if rustix::net::sockopt::socket_peercred(&stream)?.uid != rustix::process::getuid() {
+        if !is_ours(&stream, path) {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, "another user listens"));
         }
         Ok(Self { stream: BufReader::new(stream) })

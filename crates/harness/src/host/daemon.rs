@@ -1,10 +1,10 @@
 //! The host that stands alone: it takes plans in, gives tasks out and checks what comes back.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     future::Future,
     io,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use harness_core::{Epoch, Fact, Holder, Task, TaskId, machine::judge::Rules};
+use harness_core::{Epoch, Fact, Holder, Task, TaskId, Timestamp, WorkerId, machine::judge::Rules};
 use tokio::sync::{OwnedMutexGuard, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -20,6 +20,7 @@ use super::{
     claim_rules::ClaimRules,
     server::{Host, Server, serve},
     socket::Bound,
+    vigil::Vigil,
     wire::Refused,
 };
 use crate::{
@@ -51,6 +52,8 @@ pub struct Surroundings {
     pub made: Box<dyn Fn() + Send + Sync>,
     /// Something to tell.
     pub warn: Box<dyn Fn(&str) + Send + Sync>,
+    /// The user's state directory, where a store keeps what belongs beside no ledger.
+    pub state_home: Option<PathBuf>,
 }
 
 /// What a daemon has beyond the rest of a [`Host`].
@@ -68,6 +71,8 @@ pub struct Daemon {
     /// The rules of the claims that this daemon made.
     claimed: Mutex<HashMap<TaskId, (Epoch, Settings)>>,
     checking: Mutex<HashMap<TaskId, Arc<tokio::sync::Mutex<()>>>>,
+    /// What it gave out.
+    vigil: Vigil,
     /// The gate that was last tried: one at a time.
     pub(super) gate: tokio::sync::Mutex<Option<super::verbs::Tried>>,
 }
@@ -91,12 +96,14 @@ impl Daemon {
             trees: Arc::default(),
             claimed: Mutex::default(),
             checking: Mutex::default(),
+            vigil: Vigil::default(),
             gate: tokio::sync::Mutex::default(),
         }
     }
 
     /// For the writer's `publish`: those who wait for a task look again.
     pub fn heard(&self, facts: &[Fact]) {
+        self.vigil.heard(facts);
         let of_holders = |fact: &Fact| {
             matches!(fact, Fact::Claimed { .. } | Fact::Renewed { .. } | Fact::Checkpointed { .. })
         };
@@ -107,6 +114,25 @@ impl Daemon {
 
     pub(super) fn changes(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
+    }
+
+    /// A worker has `task` until `expires_at`, whatever the clock will say.
+    pub(super) fn gave(
+        &self,
+        root: &Path,
+        task: &TaskId,
+        worker: &WorkerId,
+        expires_at: Option<Timestamp>,
+    ) {
+        if let Some(end) = expires_at {
+            let lease = Duration::from_secs(end.since(self.clock.now()));
+            self.vigil.watch(root, task, worker, lease);
+        }
+    }
+
+    /// The tasks that somebody has from it.
+    pub(super) fn given(&self) -> BTreeSet<TaskId> {
+        self.vigil.tasks()
     }
 
     pub(super) fn is_closing(&self) -> bool {
@@ -197,6 +223,7 @@ pub async fn serve_alone(
         () = asked => Ended::Asked,
         () = nobody_came(server.connections(), idle) => Ended::Idle,
         () = lost(&server) => Ended::Lost,
+        () = daemon.vigil.keep(|| daemon.changed.send_replace(())) => Ended::Asked,
     };
     daemon.close();
     daemon.leaving.cancel();

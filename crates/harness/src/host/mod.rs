@@ -21,6 +21,7 @@ pub mod socket;
 pub mod spawn;
 mod told;
 mod verbs;
+mod vigil;
 pub mod wire;
 
 pub use claim_rules::ClaimRules;

@@ -3,7 +3,8 @@
 use harness_core::{Epoch, Holder, TaskId, WorkerId};
 use serde_json::{Map, Value};
 
-use super::wire::Refused;
+use super::wire::{self, Refused};
+use crate::process::Redactor;
 
 /// What a handler answers: data, or why not.
 pub(super) type Answer = Result<Value, Refused>;
@@ -15,10 +16,12 @@ pub(super) struct Request {
 }
 
 impl Request {
-    pub(super) fn parse(line: &[u8]) -> Result<Self, Refused> {
+    /// Nothing behind this sees a secret, command lines aside: the store refuses those.
+    pub(super) fn parse(line: &[u8], secrets: &Redactor) -> Result<Self, Refused> {
         let text = std::str::from_utf8(line).map_err(|_| "Invalid UTF-8")?;
-        let value: Value =
+        let mut value: Value =
             serde_json::from_str(text).map_err(|why| format!("Invalid JSON: {why}"))?;
+        wire::hide(&mut value, secrets);
         let Value::Object(fields) = value else {
             return Err("A request is a JSON object".into());
         };

@@ -34,7 +34,12 @@ use super::{
     verbs,
     wire::{self, Refused},
 };
-use crate::{hub::Hub, process::ancestry::Peer, store::Writer, workspace::Workspace};
+use crate::{
+    hub::Hub,
+    process::{Redactor, ancestry::Peer},
+    store::Writer,
+    workspace::Workspace,
+};
 
 /// How long those who are being answered have when the host ends: a check that has to be stopped is
 /// killed after five seconds.
@@ -60,6 +65,8 @@ pub struct Host {
     pub lease_seconds: u64,
     /// What it is there for.
     pub duty: Duty,
+    /// What is taken out of every text that a client sends.
+    pub secrets: Redactor,
     /// `[tasks] agents_may_add`.
     pub adding: Adding,
 }
@@ -221,7 +228,7 @@ impl Client {
                 }
                 Frame::Crowded => Err("Too many large requests at a time".into()),
                 Frame::Late => return self.refuse("The request did not end in time".into()).await,
-                Frame::Line(line) => Request::parse(&line),
+                Frame::Line(line) => Request::parse(&line, &host.secrets),
             };
             match request {
                 Err(message) => self.answer(Err(message)).await?,

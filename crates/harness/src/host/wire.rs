@@ -1,6 +1,6 @@
 //! The shapes on the wire, apart from the domain types.
 
-use std::{io, path::Path};
+use std::{borrow::Cow, io, path::Path};
 
 use harness_core::{
     Command, Holder, Ledger, Refusal, Reply, Task, TaskId, Timestamp,
@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     error::Error,
     flows::completion::ForeignTree,
+    process::Redactor,
     store::{StoreError, WriterError},
     workspace::WorkspaceError,
 };
@@ -26,6 +27,36 @@ pub const LINE_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// How long a claim through the wire lasts if the task does not say.
 const TIMEOUT_SECONDS: u64 = harness_core::lease::CLIENT_LEASE_SECONDS;
+
+/// Fields of requests that are no words: ids, and command lines, which the store refuses if they hold
+/// a secret. With a mark in it, a command line would do something else.
+const NO_WORDS: [&str; 8] =
+    ["command", "root", "task_id", "worker_id", "prompt_id", "run_id", "validate", "cleanup"];
+
+/// Takes secrets out of a request, before it is sent and where it arrives. The plan of an import is
+/// left as it is: the store takes them out of its words, and refuses its command lines.
+pub fn hide(request: &mut Value, secrets: &Redactor) {
+    let is_import = request["command"] == "plan_import";
+    let Some(fields) = request.as_object_mut() else { return };
+    for (name, value) in fields {
+        if !NO_WORDS.contains(&name.as_str()) && !(is_import && name == "content") {
+            hide_in(value, secrets);
+        }
+    }
+}
+
+fn hide_in(value: &mut Value, secrets: &Redactor) {
+    match value {
+        Value::String(text) => {
+            if let Cow::Owned(hidden) = secrets.text(text) {
+                *text = hidden;
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| hide_in(item, secrets)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| hide_in(field, secrets)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
 
 /// A task as clients know it: ten keys that are always there, in this order, under the names of
 /// the wire; further fields of the ledger follow under their own.

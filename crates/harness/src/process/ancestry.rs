@@ -74,7 +74,7 @@ impl Peer {
     #[must_use]
     pub fn myself(root: &Path, variable: impl Fn(&str) -> Option<OsString>) -> Peer {
         let (pid, hash) = (std::process::id(), root_hash(root));
-        match above(pid, &hash) {
+        match above(listed_as().unwrap_or(pid), &hash) {
             Above::Guard(label) => Peer::below(pid, &label),
             // Where processes cannot be listed the environment is all there is.
             Above::Nobody | Above::Unknown => Peer::by_environment(pid, root, &hash, variable),
@@ -210,6 +210,12 @@ fn walk(peer: Entry, hash: &str) -> Option<Above> {
         }
     }
     Some(Above::Unknown)
+}
+
+/// The number of this process in the list of processes, which in a container may be that of another
+/// namespace.
+fn listed_as() -> Option<u32> {
+    fs::read_link("/proc/self").ok()?.to_str()?.parse().ok()
 }
 
 /// What it was started with; `None` where the system does not show it.

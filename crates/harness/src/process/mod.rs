@@ -30,7 +30,7 @@ pub use job::{Event, Exit, Finished, Job, Limits, Spec, StartError, State, Stdin
 pub use lines::{Line, Lines};
 pub use pipes::{Chunk, Source};
 pub(crate) use redact::is_secret;
-pub use redact::{Redactor, Stream as RedactedStream};
+pub use redact::{Redactor, Stream as RedactedStream, name_secrets};
 pub use transcript::{Transcript, Written};
 
 /// Unique to one job and inherited by all that it starts, so that what is left of it can be told

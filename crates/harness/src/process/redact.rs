@@ -1,14 +1,37 @@
 //! Keeps known secrets out of everything that is written or shown.
 
 use std::{
-    borrow::Cow, collections::BTreeMap, ffi::OsString, os::unix::ffi::OsStrExt as _, sync::Arc,
+    borrow::Cow,
+    collections::BTreeMap,
+    ffi::OsString,
+    os::unix::ffi::OsStrExt as _,
+    sync::{Arc, PoisonError, RwLock},
 };
 
 use aho_corasick::{AhoCorasick, MatchKind};
 
-const SUFFIXES: [&str; 4] = ["_KEY", "_TOKEN", "_SECRET", "_PASSWORD"];
-/// Shorter values are words that may stand anywhere, and no secrets.
+const SUFFIXES: [&str; 6] = ["_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_PASS", "_PAT"];
+const NAMES: [&str; 1] = ["PGPASSWORD"];
+/// Shorter values are no secrets.
 const SECRET_CHARACTERS_MIN: usize = 8;
+
+/// Names of variables beside the usual ones: an environment is the whole process's, and so is what
+/// is secret in it.
+static CONFIGURED: RwLock<Configured> =
+    RwLock::new(Configured { names: Vec::new(), except: Vec::new() });
+
+#[derive(Debug)]
+struct Configured {
+    names: Vec<String>,
+    except: Vec<String>,
+}
+
+/// Says which variables hold secrets beside the usual ones (`names`), and which do not (`except`).
+/// `*` in a name stands for any characters. It counts for every [`Redactor`] that this process makes
+/// from then on.
+pub fn name_secrets(names: Vec<String>, except: Vec<String>) {
+    *CONFIGURED.write().unwrap_or_else(PoisonError::into_inner) = Configured { names, except };
+}
 
 /// Replaces secrets by `[redacted:NAME]`. Clones share what was built.
 #[derive(Debug, Clone, Default)]
@@ -22,33 +45,39 @@ struct Known {
     search: AhoCorasick,
     /// By number of the pattern.
     replacements: Vec<Vec<u8>>,
+    /// The variables, by number of the pattern.
+    names: Vec<String>,
     longest: usize,
     /// Whole values, by what stands for them.
     values: Vec<(String, String)>,
 }
 
 impl Redactor {
-    /// What is secret is told by the names of the variables.
+    /// What is secret is told by the names of the variables, and by values that are URLs with a
+    /// password.
     pub fn from_environment(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Redactor {
+        let named = variables.into_iter().map(|(name, value)| {
+            let name = name.to_string_lossy().into_owned();
+            let secrets = secrets_in(&name, &value);
+            (name, secrets)
+        });
         // In order of the names, so that of two variables of one value always the same is named.
-        let named: BTreeMap<String, OsString> = variables
-            .into_iter()
-            .map(|(name, value)| (name.to_string_lossy().into_owned(), value))
-            .filter(|(name, _)| is_secret(name))
-            .collect();
-        let mut patterns: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
-        for (name, value) in &named {
-            for form in forms(value.as_bytes()) {
-                patterns.entry(form).or_insert_with(|| mark(name).into_bytes());
+        let named: BTreeMap<String, Vec<OsString>> = named.collect();
+        let mut patterns: BTreeMap<Vec<u8>, String> = BTreeMap::new();
+        for (name, secrets) in &named {
+            for form in secrets.iter().flat_map(|secret| forms(secret.as_bytes())) {
+                patterns.entry(form).or_insert_with(|| name.clone());
             }
         }
-        let text = |value: OsString| value.into_string().ok();
-        let values =
-            named.into_iter().filter_map(|(name, value)| Some((mark(&name), text(value)?)));
+        // Of a variable with several, the first is the whole value.
+        let values = named.into_iter().filter_map(|(name, secrets)| {
+            let whole = secrets.into_iter().next()?.into_string().ok()?;
+            counts(whole.as_bytes()).then(|| (mark(&name), whole))
+        });
         Redactor::new(patterns, values.collect())
     }
 
-    fn new(patterns: BTreeMap<Vec<u8>, Vec<u8>>, values: Vec<(String, String)>) -> Redactor {
+    fn new(patterns: BTreeMap<Vec<u8>, String>, values: Vec<(String, String)>) -> Redactor {
         let Some(longest) = patterns.keys().map(Vec::len).max() else {
             return Redactor { known: None };
         };
@@ -57,10 +86,19 @@ impl Redactor {
             AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(patterns.keys());
         // It can only be built of less than 4 GiB of secrets, more than any environment holds.
         let known = search.ok().map(|search| {
-            let replacements = patterns.into_values().collect();
-            Arc::new(Known { search, replacements, longest, values })
+            let names: Vec<String> = patterns.into_values().collect();
+            let replacements = names.iter().map(|name| mark(name).into_bytes()).collect();
+            Arc::new(Known { search, replacements, names, longest, values })
         });
         Redactor { known }
+    }
+
+    /// The variable whose secret stands in `text`, the first of them.
+    #[must_use]
+    pub fn find(&self, text: &str) -> Option<String> {
+        let known = self.known.as_ref()?;
+        let found = known.search.find(text)?;
+        known.names.get(found.pattern().as_usize()).cloned()
     }
 
     /// A copy only where there is something to hide.
@@ -169,8 +207,40 @@ fn mark(name: &str) -> String {
 }
 
 pub(crate) fn is_secret(name: &str) -> bool {
-    let name = name.to_ascii_uppercase();
-    SUFFIXES.iter().any(|suffix| name.ends_with(suffix))
+    let configured = CONFIGURED.read().unwrap_or_else(PoisonError::into_inner);
+    let upper = name.to_ascii_uppercase();
+    let listed = |names: &[String]| names.iter().any(|pattern| fits(pattern, name));
+    let usual = SUFFIXES.iter().any(|suffix| upper.ends_with(suffix)) || NAMES.contains(&&*upper);
+    (usual || listed(&configured.names)) && !listed(&configured.except)
+}
+
+fn is_excepted(name: &str) -> bool {
+    let configured = CONFIGURED.read().unwrap_or_else(PoisonError::into_inner);
+    configured.except.iter().any(|pattern| fits(pattern, name))
+}
+
+/// Whether a name is what a pattern with any number of `*` describes.
+fn fits(pattern: &str, name: &str) -> bool {
+    let Some((first, rest)) = pattern.split_once('*') else { return pattern == name };
+    let Some(name) = name.strip_prefix(first) else { return false };
+    let starts = name.char_indices().map(|(at, _)| at).chain([name.len()]);
+    starts.into_iter().any(|at| fits(rest, &name[at..]))
+}
+
+/// What must not be shown of a variable, the whole value first.
+fn secrets_in(name: &str, value: &OsString) -> Vec<OsString> {
+    let whole = is_secret(name).then(|| value.clone());
+    let url = value.to_str().filter(|_| !is_excepted(name)).and_then(password);
+    whole.into_iter().chain(url.map(OsString::from)).collect()
+}
+
+/// The password of a URL: `scheme://user:PASSWORD@host`.
+fn password(url: &str) -> Option<&str> {
+    let (_, rest) = url.split_once("://")?;
+    let authority = rest.split(['/', '?', '#']).next()?;
+    let (user, _) = authority.rsplit_once('@')?;
+    let (_, password) = user.split_once(':')?;
+    Some(password)
 }
 
 /// The value as it is, its lines (a private key is shown line by line), and each as it stands in a
@@ -179,10 +249,16 @@ fn forms(value: &[u8]) -> Vec<Vec<u8>> {
     let trim = |line: &[u8]| line.trim_ascii().to_vec();
     let mut forms = vec![value.to_vec()];
     forms.extend(value.split(|byte| *byte == b'\n').map(trim));
-    forms.retain(|form| characters(form) >= SECRET_CHARACTERS_MIN);
+    forms.retain(|form| counts(form));
     let escaped: Vec<Vec<u8>> = forms.iter().filter_map(|form| in_json(form)).collect();
     forms.extend(escaped);
     forms
+}
+
+/// Short values, and values that are one word in lower case, may stand anywhere and are no secrets.
+fn counts(form: &[u8]) -> bool {
+    let is_word = std::str::from_utf8(form).is_ok_and(|text| text.chars().all(char::is_lowercase));
+    characters(form) >= SECRET_CHARACTERS_MIN && !is_word
 }
 
 fn characters(bytes: &[u8]) -> usize {
@@ -225,9 +301,43 @@ mod tests {
             assert_eq!(redactor.bytes(text.as_bytes()), expected.as_bytes());
         }
         assert!(matches!(redactor.text("plain"), Cow::Borrowed(_)));
+        assert_eq!(redactor.find("x hunter2hunter2").as_deref(), Some("db_password"));
+        assert_eq!(redactor.find("short"), None);
         let script = "login sk-12345678 hunter2hunter2 short";
         assert_eq!(redactor.reveal(&redactor.text(script)), script);
         assert_eq!(Redactor::default().bytes(b"x"), b"x");
+    }
+
+    #[test]
+    fn names_words_and_urls_tell_what_is_secret() {
+        for (name, value, text, expected) in [
+            ("DB_PASS", "hunter2hunter2", "hunter2hunter2", "[redacted:DB_PASS]"),
+            ("GITHUB_PAT", "ghp_12345678", "ghp_12345678", "[redacted:GITHUB_PAT]"),
+            ("PGPASSWORD", "hunter2hunter2", "hunter2hunter2", "[redacted:PGPASSWORD]"),
+            ("DATABASE_URL", "pg://me:pa55word@db:5432/x?y", "pa55word", "[redacted:DATABASE_URL]"),
+            ("DATABASE_URL", "pg://me:pa55word@db", "pg://me:x@db", "pg://me:x@db"),
+            ("DATABASE_URL", "pg://me@db/a:longpassw0rd@b", "longpassw0rd", "longpassw0rd"),
+            ("DATABASE_URL", "pg://me:postgres@db", "postgres", "postgres"),
+            ("APP_KEY", "developer", "a developer", "a developer"),
+            ("APP_PATH", "/usr/local/bin", "/usr/local/bin", "/usr/local/bin"),
+        ] {
+            assert_eq!(redactor(&[(name, value)]).text(text), expected, "{name}={value}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_describes_names() {
+        for (pattern, name, expected) in [
+            ("A", "A", true),
+            ("A", "AB", false),
+            ("A_*", "A_B", true),
+            ("*_URL", "X_URL", true),
+            ("A*B*C", "AxBxBxC", true),
+            ("A*B", "AxBx", false),
+            ("*", "", true),
+        ] {
+            assert_eq!(fits(pattern, name), expected, "{pattern} {name}");
+        }
     }
 
     #[test]
@@ -250,8 +360,8 @@ mod tests {
         /// Few letters, so that secrets overlap, repeat and almost match.
         #[test]
         fn chunks_do_not_matter(
-            secrets in proptest::collection::vec("[ab]{8,12}", 1..4),
-            pieces in proptest::collection::vec("[ab]{0,30}", 0..12),
+            secrets in proptest::collection::vec("[a1]{8,12}", 1..4),
+            pieces in proptest::collection::vec("[a1]{0,30}", 0..12),
         ) {
             let variables: Vec<(OsString, OsString)> = secrets
                 .iter()

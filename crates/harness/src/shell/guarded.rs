@@ -1,8 +1,6 @@
 //! A script under a guard: it is over when nothing that it started is left.
 
 use std::{
-    ffi::OsString,
-    fs::File,
     io,
     os::fd::AsFd as _,
     time::{Duration, Instant},
@@ -11,6 +9,7 @@ use std::{
 use super::{
     Cancel, Exit, Ran, Script,
     output::{Output, wait},
+    system::Given,
 };
 use crate::process::{
     Exit as Ended,
@@ -20,16 +19,11 @@ use crate::process::{
 /// How long a guard may take, beyond the grace, to end all and say so. Then it is killed too.
 const GUARD_SLACK: Duration = Duration::from_secs(10);
 
-pub(super) fn run(
-    script: &Script,
-    environment: Vec<(OsString, OsString)>,
-    stdin: File,
-    grace: Duration,
-    cancel: Option<&Cancel>,
-) -> io::Result<Ran> {
+pub(super) fn run(script: &Script, given: Given, cancel: Option<&Cancel>) -> io::Result<Ran> {
+    let Given { environment, stdin, grace, secrets } = given;
     let started = Instant::now();
     let (reader, writer) = io::pipe()?;
-    let mut output = Output::from(reader)?;
+    let mut output = Output::from(reader, &secrets)?;
     let streams = [stdin.into(), writer.try_clone()?.into(), writer.into()];
     let guarded = Guarded::start(&script.command, &script.directory, environment, grace, streams)?;
     let mut watch = Watch {

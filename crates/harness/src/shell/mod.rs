@@ -39,7 +39,8 @@ pub struct Ran {
     pub exit: Exit,
     /// Until the last process of it had ended.
     pub duration: Duration,
-    /// The last 64 KiB of standard output and error, interleaved as they came.
+    /// The last 64 KiB of standard output and error, interleaved as they came, without the secrets of
+    /// the command's environment.
     pub tail: Vec<u8>,
     /// All bytes that came, also those no longer in `tail`.
     pub output_bytes: u64,

@@ -14,6 +14,7 @@ use rustix::{
 use sha2::{Digest as _, Sha256};
 
 use super::Cancel;
+use crate::process::{RedactedStream, Redactor};
 
 /// What is kept for the next attempt's prompt and the receipt.
 const TAIL_BYTES: usize = 64 * 1024;
@@ -27,6 +28,8 @@ pub(super) struct Output {
     pipe: Option<PipeReader>,
     buffer: Vec<u8>,
     tail: VecDeque<u8>,
+    /// Nothing secret gets into the tail, also where it comes in two pieces.
+    redacted: RedactedStream,
     bytes: u64,
     sha256: Sha256,
 }
@@ -40,13 +43,14 @@ pub(super) enum Pumped {
 }
 
 impl Output {
-    pub(super) fn from(pipe: PipeReader) -> io::Result<Output> {
+    pub(super) fn from(pipe: PipeReader, secrets: &Redactor) -> io::Result<Output> {
         let flags = rustix::fs::fcntl_getfl(&pipe)?;
         rustix::fs::fcntl_setfl(&pipe, flags | rustix::fs::OFlags::NONBLOCK)?;
         Ok(Output {
             pipe: Some(pipe),
             buffer: vec![0; TAIL_BYTES],
             tail: VecDeque::with_capacity(TAIL_BYTES),
+            redacted: secrets.stream(),
             bytes: 0,
             sha256: Sha256::new(),
         })
@@ -94,17 +98,25 @@ impl Output {
         let chunk = &self.buffer[..count];
         self.sha256.update(chunk);
         self.bytes += count as u64;
-        let surplus = (self.tail.len() + count).saturating_sub(TAIL_BYTES);
-        self.tail.drain(..surplus.min(self.tail.len()));
-        self.tail.extend(chunk);
+        let shown = self.redacted.push(chunk);
+        keep(&mut self.tail, &shown);
     }
 
     /// The tail, the count and the hash in hexadecimal.
-    pub(super) fn finish(self) -> (Vec<u8>, u64, String) {
+    pub(super) fn finish(mut self) -> (Vec<u8>, u64, String) {
+        keep(&mut self.tail, &self.redacted.finish());
         let digest = self.sha256.finalize();
         let sha256 = digest.iter().map(|byte| format!("{byte:02x}")).collect();
         (self.tail.into(), self.bytes, sha256)
     }
+}
+
+/// Appends to what is kept of the end.
+fn keep(tail: &mut VecDeque<u8>, shown: &[u8]) {
+    let shown = &shown[shown.len().saturating_sub(TAIL_BYTES)..];
+    let surplus = (tail.len() + shown.len()).saturating_sub(TAIL_BYTES);
+    tail.drain(..surplus);
+    tail.extend(shown);
 }
 
 /// What a wait gave.
@@ -143,9 +155,24 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_secret_that_comes_in_pieces_is_not_in_the_tail() {
+        let (reader, mut writer) = io::pipe().unwrap();
+        let secrets = Redactor::from_environment([("A_KEY".into(), "very-secret-1".into())]);
+        let mut output = Output::from(reader, &secrets).unwrap();
+        for piece in ["say very-se", "cret-1 and", " very-secret-1"] {
+            writer.write_all(piece.as_bytes()).unwrap();
+            output.pump().unwrap();
+        }
+        drop(writer);
+        let (tail, bytes, _) = output.finish();
+        assert_eq!(String::from_utf8(tail).unwrap(), "say [redacted:A_KEY] and [redacted:A_KEY]");
+        assert_eq!(bytes, 35);
+    }
+
+    #[test]
     fn the_tail_is_the_end_of_what_came() {
         let (reader, mut writer) = io::pipe().unwrap();
-        let mut output = Output::from(reader).unwrap();
+        let mut output = Output::from(reader, &Redactor::default()).unwrap();
         assert_eq!(output.pump().unwrap(), Pumped::NothingNow);
         let mut all = Vec::new();
         for round in 0_u8..40 {

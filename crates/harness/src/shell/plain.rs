@@ -2,9 +2,7 @@
 //! guards.
 
 use std::{
-    ffi::OsString,
-    fs::{self, File},
-    io,
+    fs, io,
     os::unix::process::{CommandExt as _, ExitStatusExt as _},
     process::{Command, ExitStatus},
     time::{Duration, Instant},
@@ -14,6 +12,7 @@ use super::{
     Cancel, Exit, Ran, Script,
     group::Group,
     output::{Output, Woken, wait},
+    system::Given,
 };
 
 /// How often leftovers are looked at: nothing tells us when the last of a group ends.
@@ -51,14 +50,8 @@ impl Phase {
     }
 }
 
-pub(super) fn run(
-    script: &Script,
-    environment: Vec<(OsString, OsString)>,
-    stdin: File,
-    grace: Duration,
-    cancel: Option<&Cancel>,
-) -> io::Result<Ran> {
-    Plain { grace }.supervise(script, environment, stdin, cancel)
+pub(super) fn run(script: &Script, given: Given, cancel: Option<&Cancel>) -> io::Result<Ran> {
+    Plain { grace: given.grace }.supervise(script, given, cancel)
 }
 
 struct Plain {
@@ -67,15 +60,9 @@ struct Plain {
 }
 
 impl Plain {
-    fn supervise(
-        &self,
-        script: &Script,
-        environment: Vec<(OsString, OsString)>,
-        stdin: File,
-        cancel: Option<&Cancel>,
-    ) -> io::Result<Ran> {
+    fn supervise(&self, script: &Script, given: Given, cancel: Option<&Cancel>) -> io::Result<Ran> {
         let started = Instant::now();
-        let (mut group, mut output) = start(script, environment, stdin)?;
+        let (mut group, mut output) = start(script, given)?;
         let mut phase = Phase::Running { deadline: started.checked_add(script.timeout) };
         loop {
             let asked = match phase {
@@ -150,11 +137,8 @@ fn gone_by(group: &Group, output: &mut Output, deadline: Instant) -> io::Result<
     Ok(true)
 }
 
-fn start(
-    script: &Script,
-    environment: Vec<(OsString, OsString)>,
-    stdin: File,
-) -> io::Result<(Group, Output)> {
+fn start(script: &Script, given: Given) -> io::Result<(Group, Output)> {
+    let Given { environment, stdin, grace: _, secrets } = given;
     // `spawn` does not say whether it was the directory or the shell that is missing.
     let directory = script.directory.display();
     let named = |e: io::Error| {
@@ -174,7 +158,7 @@ fn start(
         .stdout(writer.try_clone()?)
         .stderr(writer)
         .process_group(0);
-    let output = Output::from(reader)?;
+    let output = Output::from(reader, &secrets)?;
     let group = Group::start(&mut command)
         .map_err(|e| io::Error::new(e.kind(), format!("cannot start sh in {directory}: {e}")))?;
     // `command`, dropped here, holds our copies of the pipe's other end.

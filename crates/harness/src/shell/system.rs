@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::{Cancel, Exit, Ran, Script, Shell, guarded, plain};
-use crate::process::guard;
+use crate::process::{Redactor, guard};
 
 /// How long `command -v` may take; it looks into a few directories.
 const LOOK_UP: Duration = Duration::from_secs(10);
@@ -23,12 +23,24 @@ const OF_A_TASK: [&str; 3] = ["HARNESS_TASK_ID", "HARNESS_EPOCH", "HARNESS_ATTEM
 pub struct SystemShell {
     /// Between TERM and KILL.
     pub grace: Duration,
+    /// What is taken out of the output; `None`: the secrets of the command's environment.
+    pub secrets: Option<Redactor>,
 }
 
 impl Default for SystemShell {
     fn default() -> SystemShell {
-        SystemShell { grace: Duration::from_secs(5) }
+        SystemShell { grace: Duration::from_secs(5), secrets: None }
     }
+}
+
+/// What a script gets beside its command line, and how its output is taken in.
+pub(super) struct Given {
+    /// All of it.
+    pub(super) environment: Vec<(OsString, OsString)>,
+    pub(super) stdin: File,
+    /// Between TERM and KILL.
+    pub(super) grace: Duration,
+    pub(super) secrets: Redactor,
 }
 
 impl Shell for SystemShell {
@@ -51,8 +63,8 @@ impl Shell for SystemShell {
             environment: Vec::new(),
         };
         // The shell looks it up by itself and starts nothing that would need a guard.
-        let looked = null()
-            .and_then(|stdin| plain::run(&look_up, environment(&look_up), stdin, self.grace, None));
+        let looked =
+            null().and_then(|stdin| plain::run(&look_up, self.given(&look_up, stdin), None));
         // What could not be looked up is not known to be missing.
         looked.is_ok_and(|ran| matches!(ran.exit, Exit::Code(code) if code != 0))
     }
@@ -69,11 +81,18 @@ impl SystemShell {
     }
 
     fn supervise(&self, script: &Script, stdin: File, cancel: Option<&Cancel>) -> io::Result<Ran> {
-        let environment = environment(script);
+        let given = self.given(script, stdin);
         if guard::is_initialised() {
-            return guarded::run(script, environment, stdin, self.grace, cancel);
+            return guarded::run(script, given, cancel);
         }
-        plain::run(script, environment, stdin, self.grace, cancel)
+        plain::run(script, given, cancel)
+    }
+
+    fn given(&self, script: &Script, stdin: File) -> Given {
+        let environment = environment(script);
+        let secrets = self.secrets.clone();
+        let secrets = secrets.unwrap_or_else(|| Redactor::from_environment(environment.clone()));
+        Given { environment, stdin, grace: self.grace, secrets }
     }
 }
 

@@ -11,17 +11,21 @@ use std::{
 };
 
 use harness_core::{
-    Category, Change, Command, Fact, Ledger, Timestamp, decide,
-    format::{self, Document, FormatError},
+    Change, Command, Fact, Ledger, TaskId, Timestamp, decide,
+    edit_from_outside::Difference,
+    fact::Source,
+    format::{self, Document, FormatError, Key, State},
     ledger::Head,
-    log::{Kind, LogLine},
 };
 
 use super::{
-    Applied, Store, StoreError,
+    Applied, Store, StoreError, alive,
     disk::{Disk, File, Identity, RealDisk},
+    edits::{self, InDoubt},
+    journal::{self, Journal, Made},
     lock::{Acquired, LockError, StateLock, Wait},
     log_tail,
+    outside::{self, Outside},
 };
 
 /// The ledger in `harness-tasks.json`, its log beside it.
@@ -63,10 +67,19 @@ use super::{
 /// # }
 /// ```
 pub struct FileStore {
-    root: PathBuf,
-    disk: Box<dyn Disk>,
-    locking: Locking,
-    known: Option<Known>,
+    pub(super) root: PathBuf,
+    pub(super) disk: Box<dyn Disk>,
+    pub(super) locking: Locking,
+    pub(super) known: Option<Known>,
+    pub(super) journal: Journal,
+    pub(super) key: Option<Key>,
+    /// Whether others work through this process: then the rows that they hold are ours.
+    pub(super) hosting: bool,
+    pub(super) in_doubt: InDoubt,
+    /// What [`Store::ledger`] found that no transaction has judged yet.
+    looked: Option<Known>,
+    /// To be said with the next transaction.
+    pub(super) warnings: Vec<String>,
 }
 
 /// Who keeps others out while a transaction runs.
@@ -80,10 +93,24 @@ pub enum Locking {
 }
 
 /// The ledger as we know it, and the file it was read from or written to.
-struct Known {
-    ledger: Ledger,
-    document: Document,
-    identity: Identity,
+pub(super) struct Known {
+    pub(super) ledger: Ledger,
+    pub(super) document: Document,
+    /// `None`: of no file that is there.
+    pub(super) identity: Option<Identity>,
+    /// The digest, where somebody has made it since the last change.
+    pub(super) state: Option<State>,
+}
+
+impl Known {
+    pub(super) fn new(ledger: Ledger, document: Document, identity: Option<Identity>) -> Self {
+        Self { ledger, document, identity, state: None }
+    }
+
+    /// The digest of this version.
+    pub(super) fn state(&mut self) -> State {
+        *self.state.get_or_insert_with(|| self.document.state())
+    }
 }
 
 /// Whether [`FileStore::create`] made a ledger.
@@ -107,17 +134,62 @@ pub fn look(root: &Path) -> Result<Ledger, StoreError> {
 impl FileStore {
     /// The store of the state root `root`, a directory that exists. Reads nothing yet: a missing ledger
     /// is an error of the first transaction.
+    ///
+    /// A second copy of every change, the journal, is kept in the git directory around the root.
     pub fn open(root: &Path, locking: Locking) -> Result<Self, StoreError> {
-        Ok(Self::on(root, Box::new(RealDisk::open(root)?), locking))
+        let disk = RealDisk::open(root)?.with_journal(Outside::of_journal(root, None));
+        Ok(Self::on(root, Box::new(disk), locking))
+    }
+
+    /// The same with the user's state directory (`~/.local/state`): the journal is there where there
+    /// is no git, and the key that seals the ledger always.
+    pub fn open_with(
+        root: &Path,
+        locking: Locking,
+        state_home: Option<&Path>,
+    ) -> Result<Self, StoreError> {
+        let journal = Outside::of_journal(root, state_home);
+        let disk = RealDisk::open(root)?.with_journal(journal);
+        let mut store = Self::on(root, Box::new(disk), locking);
+        match state_home.map(|home| outside::key(root, home)).transpose() {
+            Ok(key) => store.key = key,
+            // A read-only home: the ledger works all the same.
+            Err(why) => store.warnings.push(format!("the ledger is written without a seal: {why}")),
+        }
+        Ok(store)
     }
 
     /// Over any disk: the simulator has one that crashes.
     #[doc(hidden)]
     pub fn on(root: &Path, disk: Box<dyn Disk>, locking: Locking) -> Self {
-        Self { root: root.to_owned(), disk, locking, known: None }
+        Self {
+            root: root.to_owned(),
+            disk,
+            locking,
+            known: None,
+            journal: Journal::default(),
+            key: None,
+            hosting: false,
+            in_doubt: InDoubt::Refuse,
+            looked: None,
+            warnings: Vec::new(),
+        }
     }
 
-    /// Makes the ledger, the log and the marker, unless there is a ledger.
+    /// For a host: an edit from outside of a row that a worker holds is not taken.
+    #[must_use]
+    pub fn hosting(self) -> Self {
+        Self { hosting: true, ..self }
+    }
+
+    /// Seals what it writes with this key.
+    #[doc(hidden)]
+    pub fn sealed_with(self, key: Key) -> Self {
+        Self { key: Some(key), ..self }
+    }
+
+    /// Makes the ledger, the log and the marker, unless there is a ledger. Where one is missing that can
+    /// be restored this is an error: a new one would be written over what is left of it.
     pub fn create(&mut self, now: Timestamp) -> Result<Created, StoreError> {
         let _held = self.enter(&mut Vec::new())?;
         if self.disk.identity(File::Ledger)?.is_some() {
@@ -125,20 +197,41 @@ impl FileStore {
             self.disk.sync_root()?;
             return Ok(Created::Existed);
         }
-        self.disk.ensure_home()?;
-        let project = self.root.display().to_string();
-        let line = Fact::Initialized { project }.log_line(now, 0);
-        let mut ledger = Ledger::new(Head::new(now), Vec::new()).map_err(shape)?;
-        let lines = line.map(|l| l.to_string()).into_iter().collect();
-        ledger.set_log_tail(lines, self.disk.size(File::Log)?);
-        let document = Document::new(&ledger);
-        // The marker means nothing without a ledger; a ledger without it would stay so.
-        self.disk.make_marker()?;
-        self.write(ledger, document, Backup::None)?;
+        if let Some(candidate) = self.newest()? {
+            return Err(candidate.lost());
+        }
+        self.found(now, Head::new(now), 0)?;
         Ok(Created::New)
     }
 
-    fn enter(&self, warnings: &mut Vec<String>) -> Result<Option<StateLock>, StoreError> {
+    /// Makes ledger, log and marker. The lock is held, and there is no ledger that counts; the last one
+    /// was written `revision` times.
+    pub(super) fn found(
+        &mut self,
+        now: Timestamp,
+        head: Head,
+        revision: u64,
+    ) -> Result<(), StoreError> {
+        self.disk.ensure_home()?;
+        let project = self.root.display().to_string();
+        let line = Fact::Initialized { project }.log_line(now, 0);
+        let mut ledger = Ledger::new(head, Vec::new()).map_err(shape)?;
+        let lines = line.map(|l| l.to_string()).into_iter().collect();
+        log_tail::end_line(&*self.disk, File::Log)?;
+        ledger.set_log_tail(lines, self.disk.size(File::Log)?);
+        let mut document = Document::new(&ledger);
+        document.count_from(revision);
+        // The marker means nothing without a ledger; a ledger without it would stay so.
+        self.disk.make_marker()?;
+        let known = Known::new(ledger, document, None);
+        self.write(known, Made::default(), Backup::None)?;
+        Ok(())
+    }
+
+    pub(super) fn enter(
+        &self,
+        warnings: &mut Vec<String>,
+    ) -> Result<Option<StateLock>, StoreError> {
         match &self.locking {
             Locking::Each(wait) => {
                 let Acquired { guard, warnings: told } = StateLock::acquire(&self.root, *wait)?;
@@ -149,79 +242,43 @@ impl FileStore {
         }
     }
 
-    /// Makes `known` the file as it is now. Edits by hand are respected; a file that is no JSON any
-    /// more is replaced by its backup.
+    /// Makes `known` the file as it is now. Edits by hand are respected; a file that is gone, or no JSON
+    /// any more, is replaced by the newest version that is left.
     fn refresh(&mut self, now: Timestamp) -> Result<Freshness, StoreError> {
         let identity = self.disk.identity(File::Ledger)?;
-        if self.known.as_ref().is_some_and(|k| Some(k.identity) == identity) {
+        if identity.is_some() && self.known.as_ref().is_some_and(|k| k.identity == identity) {
             return Ok(Freshness::AsKnown);
         }
-        self.known = None;
         let Some((bytes, identity)) = self.disk.read(File::Ledger)? else {
-            return Err(StoreError::NoLedger { root: self.root.clone() });
+            return self.restore(now, Lost::Missing);
         };
         // Whoever put it there may have died before the name was durable. Nothing is answered, and
         // no log line written, on the strength of a version that a power loss would take back.
         self.disk.sync_root()?;
         match format::read(&bytes) {
             Ok((ledger, document)) => {
-                self.known = Some(Known { ledger, document, identity });
-                Ok(Freshness::AsKnown)
+                self.vet(now, Known::new(ledger, document, Some(identity)), &bytes)
             }
-            Err(FormatError::Corrupt(why)) => self.restore(now, &bytes, identity, why),
-            Err(other) => Err(StoreError::Format(other)),
+            Err(FormatError::Corrupt(why)) => self.restore(now, Lost::Broken { bytes, why }),
+            Err(other) if self.is_held() && self.known.is_some() => {
+                if let Some(known) = &mut self.known {
+                    known.identity = None;
+                }
+                self.refuse_edit(now, &bytes, &other.to_string())
+            }
+            Err(other) => {
+                self.known = None;
+                Err(StoreError::Format(other))
+            }
         }
     }
 
-    fn restore(
-        &mut self,
-        now: Timestamp,
-        broken: &[u8],
-        identity: Identity,
-        why: String,
-    ) -> Result<Freshness, StoreError> {
-        let backup = match self.disk.read(File::Backup)? {
-            None => Err("there is no harness-tasks.json.bak".to_owned()),
-            Some((bytes, _)) => format::read(&bytes)
-                .map_err(|e| format!("harness-tasks.json.bak does not help: {e}")),
-        };
-        let (mut ledger, document) = match backup {
-            Ok(parsed) => parsed,
-            Err(backup) => {
-                self.log_unrecoverable(now)?;
-                return Err(StoreError::Unrecoverable { ledger: why, backup });
-            }
-        };
-        // A claim that is lost with the newest version must not share its epoch with a later one:
-        // receipts and runs are kept by it.
-        ledger.skip_epochs();
-        // The version that remembered the last lines of the log is gone.
-        if self.disk.identity(File::Log)?.is_some() {
-            self.disk.sync(File::Log)?;
+    /// Whether this process keeps everybody else out for its whole life.
+    fn is_held(&self) -> bool {
+        match &self.locking {
+            Locking::Held(_) => true,
+            Locking::Each(_) | Locking::Elsewhere => false,
         }
-        self.disk.ensure_home()?;
-        let name = format!("harness-tasks.{}.corrupt", stamp(now));
-        let kept = self.disk.archive(&name, broken)?;
-        self.known = Some(Known { ledger, document, identity });
-        Ok(Freshness::Restored {
-            reason: format!("{why}; the broken file is .harness/archive/{kept}"),
-        })
-    }
-
-    fn log_unrecoverable(&self, now: Timestamp) -> io::Result<()> {
-        let tail = self.disk.tail(File::Log, 64 * 1024)?;
-        let tail = String::from_utf8_lossy(&tail);
-        let last = tail.lines().rev().find_map(LogLine::parse);
-        let line = LogLine {
-            time: now,
-            session: last.map_or(0, |l| l.session),
-            kind: Kind::Error,
-            task: None,
-            category: Some(Category::EnvSetup),
-            message: "harness-tasks.json corrupted and unrecoverable".into(),
-        };
-        log_tail::end_line(&*self.disk, File::Log)?;
-        self.disk.append(File::Log, format!("{line}\n").as_bytes())
     }
 
     /// Decides all commands on one working copy. `known` is taken out: it comes back only when the
@@ -232,14 +289,20 @@ impl FileStore {
         commands: &[Command],
         applied: &mut Applied,
         known: &mut Known,
+        made: &mut Made,
     ) -> Result<Touched, StoreError> {
         let mut touched = Touched::Nothing;
+        if commands.iter().any(|c| matches!(c, Command::Claim(_) | Command::Upkeep)) {
+            let alive = alive::among(&self.root, &known.ledger, now);
+            known.ledger.set_alive(alive);
+        }
         for (n, command) in commands.iter().enumerate() {
             match decide(&known.ledger, now, command) {
                 Ok(change) => {
                     if !change.is_empty() {
                         let archived = self.put_in(now, &change, known)?;
                         applied.archived.extend(archived.map(|path| (n, path)));
+                        made.touched.note(&change);
                         touched = Touched::Ledger;
                     }
                     applied.facts.extend(change.facts);
@@ -268,19 +331,22 @@ impl FileStore {
         }
         known.ledger.put_in(change);
         known.document.put_in(change);
+        known.state = None;
         Ok(archived)
     }
 
-    /// Makes `ledger` the file, durable, then appends its log lines. `known` is set only at the
-    /// end: after an error on the way the next transaction reads what is there.
-    fn write(
+    /// Makes `known` the file, durable, then appends its log lines and follows it into the journal.
+    /// It is kept only at the end: after an error on the way the next transaction reads what is there.
+    pub(super) fn write(
         &mut self,
-        ledger: Ledger,
-        mut document: Document,
+        mut known: Known,
+        made: Made,
         backup: Backup,
     ) -> Result<Vec<String>, StoreError> {
         self.known = None;
-        let text = document.render(&ledger);
+        let revision = known.document.revision() + 1;
+        let state = known.document.settle(&known.ledger, revision, self.key.as_ref());
+        let text = known.document.text();
         self.disk.write_tmp(text.as_bytes())?;
         match backup {
             Backup::Keep => self.disk.keep_backup()?,
@@ -294,7 +360,7 @@ impl FileStore {
         self.disk.publish()?;
         self.disk.sync_root()?;
         let mut warnings = Vec::new();
-        let lines = log_tail::text(&ledger.head().log_tail);
+        let lines = log_tail::text(&known.ledger.head().log_tail);
         if !lines.is_empty()
             && let Err(e) = self.disk.append(File::Log, &lines)
         {
@@ -302,25 +368,32 @@ impl FileStore {
             warnings
                 .push(format!("the change is made, but its log lines are not yet written: {e}"));
         }
+        let followed = self.journal.follow(&*self.disk, &known.ledger, &mut known.document, &made);
+        warnings.extend(followed);
         if let Ok(Some(identity)) = self.disk.identity(File::Ledger) {
-            self.known = Some(Known { ledger, document, identity });
+            self.known = Some(Known { identity: Some(identity), state: Some(state), ..known });
         }
         Ok(warnings)
     }
 
     fn transaction(&mut self, now: Timestamp, commands: &[Command]) -> Result<Applied, StoreError> {
-        let mut applied = Applied::default();
+        let mut applied =
+            Applied { warnings: std::mem::take(&mut self.warnings), ..Applied::default() };
         let held = self.enter(&mut applied.warnings)?;
         let freshness = self.refresh(now)?;
         let Some(mut known) = self.known.take() else {
             return Err(StoreError::NoLedger { root: self.root.clone() });
         };
+        let (mut anew, raised) = self.told(freshness, &known.ledger);
+        anew.extend(self.files_anew(&mut known)?);
         log_tail::finish(&*self.disk, known.ledger.head())?;
-        if let Freshness::Restored { reason } = freshness {
-            known = self.put_back(now, known, reason, &mut applied)?;
+        if !anew.is_empty() || !raised.is_empty() {
+            known = self.put_back(now, known, anew, &raised, &mut applied)?;
         }
         let restored = applied.facts.len();
-        let touched = self.decide(now, commands, &mut applied, &mut known)?;
+        let before = self.disk.journals().then(|| known.state());
+        let mut made = Made { before, ..Made::default() };
+        let touched = self.decide(now, commands, &mut applied, &mut known, &mut made)?;
         match touched {
             Touched::Ledger => {}
             Touched::Nothing => {
@@ -334,10 +407,14 @@ impl FileStore {
         let lines = lines.map(|l| l.to_string()).collect();
         log_tail::end_line(&*self.disk, File::Log)?;
         known.ledger.set_log_tail(lines, self.disk.size(File::Log)?);
+        if self.disk.journals() {
+            made.receipts =
+                journal::receipts_of(&*self.disk, &known.ledger, &applied.facts[restored..])?;
+        }
         if held.as_ref().is_some_and(|h| !h.still_held()) {
             return Err(StoreError::LockLost);
         }
-        let warnings = self.write(known.ledger, known.document, Backup::Keep)?;
+        let warnings = self.write(known, made, Backup::Keep)?;
         applied.warnings.extend(warnings);
         drop(held);
         let told = applied.facts.len();
@@ -345,25 +422,53 @@ impl FileStore {
         Ok(applied)
     }
 
-    /// Makes the backup the ledger again, as a change of its own: so the backup is never more than
-    /// one transaction older than what is destroyed, also when that happens twice.
-    fn put_back(
+    /// What there is to tell of how the ledger was found, and to raise.
+    fn told(&self, freshness: Freshness, known: &Ledger) -> (Vec<Fact>, Vec<Command>) {
+        match freshness {
+            Freshness::AsKnown => (Vec::new(), Vec::new()),
+            Freshness::Restored { from, reason } => {
+                let raised = match self.is_held() {
+                    true => edits::raised(known, &format!("{}: {reason}", from.action())),
+                    false => Vec::new(),
+                };
+                (vec![Fact::LedgerRestored { from, reason }], raised)
+            }
+            Freshness::Refused { message } => (Vec::new(), edits::raised(known, &message)),
+            Freshness::Taken { what, unproven } => edits::told(self.in_doubt, &what, unproven),
+        }
+    }
+
+    /// Makes what was restored the ledger again, as a change of its own: so the backup is never more
+    /// than one transaction older than what is destroyed, also when that happens twice.
+    pub(super) fn put_back(
         &mut self,
         now: Timestamp,
         mut known: Known,
-        reason: String,
+        mut facts: Vec<Fact>,
+        raised: &[Command],
         applied: &mut Applied,
     ) -> Result<Known, StoreError> {
-        applied.warnings.push(format!(
-            "harness-tasks.json was not readable and was restored from its backup: {reason}"
-        ));
-        let fact = Fact::LedgerRestored { reason };
-        let line = fact.log_line(now, known.ledger.head().session_count);
-        applied.facts.push(fact);
+        let mut made = Made { before: Some(known.state()), ..Made::default() };
+        for command in raised {
+            // A flag is never refused.
+            let Ok(change) = decide(&known.ledger, now, command) else { continue };
+            self.put_in(now, &change, &mut known)?;
+            made.touched.note(&change);
+            facts.extend(change.facts);
+        }
+        let session = known.ledger.head().session_count;
+        let lines: Vec<String> = facts
+            .iter()
+            .filter_map(|fact| fact.log_line(now, session).map(|line| line.to_string()))
+            .collect();
+        for fact in &facts {
+            applied.warnings.extend(super::restore::words(fact));
+        }
+        applied.facts.extend(facts);
         log_tail::end_line(&*self.disk, File::Log)?;
-        let lines = line.map(|l| l.to_string()).into_iter().collect();
         known.ledger.set_log_tail(lines, self.disk.size(File::Log)?);
-        applied.warnings.extend(self.write(known.ledger, known.document, Backup::None)?);
+        known.state = None;
+        applied.warnings.extend(self.write(known, made, Backup::None)?);
         let known = self.known.take();
         let known = known.ok_or_else(|| StoreError::NoLedger { root: self.root.clone() })?;
         log_tail::finish(&*self.disk, known.ledger.head())?;
@@ -395,25 +500,47 @@ impl Store for FileStore {
     }
 
     fn ledger(&mut self) -> Result<&Ledger, StoreError> {
+        // Who holds the lock knows the truth; what somebody made of the file meanwhile is for the next
+        // transaction to judge.
         let identity = self.disk.identity(File::Ledger)?;
-        if self.known.as_ref().is_none_or(|k| Some(k.identity) != identity) {
-            self.known = None;
+        let current = |known: &Known| known.identity.is_some() && known.identity == identity;
+        if self.known.as_ref().is_some_and(|known| self.is_held() || current(known)) {
+            self.looked = None;
+        } else if !self.looked.as_ref().is_some_and(current) {
+            self.looked = None;
             let Some((bytes, identity)) = self.disk.read(File::Ledger)? else {
                 return Err(StoreError::NoLedger { root: self.root.clone() });
             };
             let (ledger, document) = format::read(&bytes).map_err(StoreError::Format)?;
-            self.known = Some(Known { ledger, document, identity });
+            self.looked = Some(Known::new(ledger, document, Some(identity)));
         }
-        match &self.known {
+        match self.looked.as_ref().or(self.known.as_ref()) {
             Some(known) => Ok(&known.ledger),
             None => Err(StoreError::NoLedger { root: self.root.clone() }),
         }
     }
 }
 
-enum Freshness {
+pub(super) enum Freshness {
     AsKnown,
-    Restored { reason: String },
+    Restored {
+        from: Source,
+        reason: String,
+    },
+    /// What is known is to be written back.
+    Refused {
+        message: String,
+    },
+    Taken {
+        what: Vec<Difference>,
+        unproven: Vec<TaskId>,
+    },
+}
+
+/// What became of the ledger.
+pub(super) enum Lost {
+    Missing,
+    Broken { bytes: Vec<u8>, why: String },
 }
 
 #[derive(Clone, Copy)]
@@ -423,13 +550,13 @@ enum Touched {
 }
 
 /// Whether what is in the place of the ledger is worth keeping.
-enum Backup {
+pub(super) enum Backup {
     Keep,
     None,
 }
 
 /// A time as part of a file name.
-fn stamp(now: Timestamp) -> String {
+pub(super) fn stamp(now: Timestamp) -> String {
     now.to_string().replace([':', '-'], "")
 }
 

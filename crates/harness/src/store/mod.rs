@@ -1,28 +1,42 @@
 //! Where the ledger is kept: one writer, whole transactions, nothing acknowledged before it is
 //! durable.
 
+pub(crate) mod alive;
 #[doc(hidden)]
 pub mod disk;
+mod edits;
 mod file;
+mod journal;
 pub mod lock;
 mod log_tail;
 mod look;
+mod outside;
 mod receipts;
+mod redacted;
+mod restore;
 mod runs;
 mod stores;
+mod witness;
 mod writer;
 
 use std::{io, path::PathBuf};
 
-use harness_core::{Command, Fact, Ledger, Refusal, Reply, Timestamp, format::FormatError};
+use harness_core::{
+    Command, Fact, Ledger, Refusal, Reply, Timestamp, fact::Source, format::FormatError,
+};
 
+pub use edits::Acknowledged;
 pub use file::{Created, FileStore, Locking, look};
 pub use look::{LockState, look_backup, look_bytes, look_lock, open_log};
+pub use outside::{Outside, git_directory};
 pub use receipts::{receipt, record};
+pub use redacted::{Redacted, redacted};
+pub use restore::{Fresh, Restored};
 pub use runs::{
     DATABASE, MemoryRuns, RunStore, RunStoreError, Runs, SteadyRuns, is_gone, this_process,
 };
 pub use stores::Stores;
+pub use witness::{Origin, Witness};
 pub use writer::{Publish, Writer, WriterError, Written};
 
 /// The store port. Blocking: whoever must not wait owns it in a [`Writer`].
@@ -59,6 +73,23 @@ pub enum StoreError {
         /// Where it was looked for.
         root: PathBuf,
     },
+    /// There is no ledger, but one can be restored.
+    #[error("harness-tasks.json is missing, but {} has a version with {tasks} tasks", source_name(*from))]
+    Lost {
+        /// Where the newest version is.
+        from: Source,
+        /// How many tasks it has.
+        tasks: usize,
+    },
+    /// Somebody changed the ledger while a run held it that was killed since: a person must say which
+    /// version counts.
+    #[error(
+        "harness-tasks.json was changed from outside while a run held it, which was killed: {what}"
+    )]
+    Edited {
+        /// What was changed.
+        what: String,
+    },
     /// The ledger is JSON of a wrong shape, or of a newer version: a person must mend it.
     #[error(transparent)]
     Format(FormatError),
@@ -79,4 +110,12 @@ pub enum StoreError {
     /// The disk failed.
     #[error(transparent)]
     Io(#[from] io::Error),
+}
+
+fn source_name(from: Source) -> &'static str {
+    match from {
+        Source::Backup => "harness-tasks.json.bak",
+        Source::Journal => "the journal",
+        Source::Memory => "this process",
+    }
 }

@@ -6,11 +6,12 @@ use harness_core::{Epoch, Receipt, TaskId};
 
 use super::disk::RealDisk;
 
-const FOLDER: &str = "receipts";
+pub(super) const FOLDER: &str = "receipts";
 /// A receipt is bounded; what is larger is none of ours.
-const MAX_BYTES: u64 = 1024 * 1024;
+pub(super) const MAX_BYTES: u64 = 1024 * 1024;
 
-fn name(task: &TaskId, epoch: Epoch) -> String {
+/// The name of its file.
+pub(super) fn name(task: &TaskId, epoch: Epoch) -> String {
     format!("{task}.{epoch}.json")
 }
 

@@ -51,17 +51,24 @@ pub(super) fn touched(
     own: &OwnFiles,
     base: &Base,
 ) -> Result<Vec<String>, WorkspaceError> {
-    must_be_commit(git, &base.commit)?;
     let look = Look::take(git, own)?;
-    let call = git.read("diff").args(["--name-only", "-z", "--no-renames", "--no-ext-diff"]);
-    let call = call.args(["--ignore-submodules=dirty", base.commit.as_str(), "HEAD", "--"]);
-    let output = call.output()?;
+    let mut output = Vec::new();
+    if look.head.as_ref() != Some(&base.commit) {
+        must_be_commit(git, &base.commit)?;
+        let call = git.read("diff").args(["--name-only", "-z", "--no-renames", "--no-ext-diff"]);
+        let call = call.args(["--ignore-submodules=dirty", base.commit.as_str(), "HEAD", "--"]);
+        output = call.output()?;
+    }
     let committed = records(&output).filter(|path| !own.own(path)).map(RepoPath::new);
     let recorded = untracked::recorded(git, base.untracked.as_ref())?;
     let unchanged = untracked::unchanged(git, &recorded, &look.untracked)?;
     let new = look.untracked.iter().filter(|path| !unchanged.contains(*path)).cloned();
     let changed = look.changed.iter().map(|changed| changed.path.clone());
-    let touched: BTreeSet<_> = committed.chain(changed).chain(new).collect();
+    // They are ours and nobody else's to commit, but what agents are told must not change unseen.
+    let call = git.read("diff").args(["--name-only", "-z", "--no-renames", "--no-ext-diff"]);
+    let output = call.args([base.commit.as_str(), "--"]).arg(own.prompts()).output()?;
+    let prompts = records(&output).map(RepoPath::new);
+    let touched: BTreeSet<_> = committed.chain(changed).chain(new).chain(prompts).collect();
     Ok(touched.iter().map(RepoPath::shown).collect())
 }
 
@@ -73,7 +80,6 @@ pub(super) fn differing(
     base: &Base,
     protected: &dyn Fn(&str) -> bool,
 ) -> Result<Vec<String>, WorkspaceError> {
-    must_be_commit(git, &base.commit)?;
     let mut expected = list_tree(git, base.commit.as_str(), &[])?;
     // What the user had changed behind git's back before the claim is what counts.
     let recorded = untracked::recorded(git, base.untracked.as_ref())?;

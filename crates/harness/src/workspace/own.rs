@@ -46,6 +46,13 @@ impl OwnFiles {
                 .is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
     }
 
+    /// The templates of prompts, as a literal pathspec.
+    pub(super) fn prompts(&self) -> std::ffi::OsString {
+        use std::os::unix::ffi::OsStringExt;
+        let path = [self.prefix.as_slice(), FOLDER.as_bytes(), b"/prompts"].concat();
+        std::ffi::OsString::from_vec(path)
+    }
+
     /// Ours, relative to the top level, as literal pathspecs.
     pub(super) fn pathspecs(&self) -> Vec<std::ffi::OsString> {
         use std::os::unix::ffi::OsStringExt;

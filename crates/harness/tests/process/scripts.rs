@@ -19,7 +19,7 @@ fn script(command: &str) -> Script {
 }
 
 fn shell() -> SystemShell {
-    SystemShell { grace: GRACE }
+    SystemShell { grace: GRACE, secrets: None }
 }
 
 fn run(command: &str) -> Ran {

@@ -1,5 +1,6 @@
 //! `harness daemon`
 
+mod emitter;
 mod serve;
 
 use std::path::PathBuf;

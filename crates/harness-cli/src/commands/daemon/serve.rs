@@ -17,23 +17,20 @@ use harness::{
         spawn, tell_facts,
         wire::Refused,
     },
-    process::Redactor,
-    store::{FileStore, Locking, Writer},
-    telemetry::Telemetry,
+    store::{FileStore, Locking, Redacted, Writer},
 };
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::{Args, Invocation};
+use super::{Args, Invocation, emitter::Emitter};
 use crate::{
-    commands::task::by_files::claim_rules,
+    commands::{init, task::by_files::claim_rules},
     config::{self, Overrides},
     environment::Environment,
     exit::ExitCode,
     failure::{Failure, Result},
     root::StateRoot,
     store::warn,
-    trust::{self, Trust},
-    would_run::WouldRun,
+    trust,
 };
 
 /// As many events as a subscriber that comes back can ask for.
@@ -51,28 +48,29 @@ pub(super) fn serve(
         rustix::process::setsid().map_err(io::Error::from)?;
     }
     let config = invocation.config(&root, Overrides::default())?;
-    crate::warnings::tell(Redactor::from_environment(std::env::vars_os()), warn);
+    let secrets = invocation.secrets(&root);
+    crate::warnings::tell(secrets.clone(), warn);
     let places = Places { socket: Some(socket.to_owned()), runtime_dir: None };
     let bound = socket::bind(root.path(), &places)?;
-    let telemetry = match invocation.env.get("HARNESS_ACP") {
-        Some(off) if off == "off" => None,
-        _ => Some(Arc::new(Telemetry::start(config.telemetry.port, Box::new(say))?)),
-    };
+    let emitter = Emitter::new(&invocation.env, &root, &secrets).map(Arc::new);
     let hub = Hub::keeping("daemon", KEPT_EVENTS);
     hub.start_session();
     let (wait, clock) = (invocation.lock_wait()?, Arc::new(SystemClock));
     let surroundings = surroundings(&invocation.env, &root);
     let daemon = Arc::new(Daemon::new(worktree, surroundings, clock.clone(), wait));
-    let store = FileStore::open(root.path(), Locking::Each(wait))?;
-    let (heard, waiting, sent) = (hub.clone(), Arc::clone(&daemon), telemetry.clone());
+    let state_home = invocation.state_home();
+    let store = FileStore::open_with(root.path(), Locking::Each(wait), state_home.as_deref())?;
+    let store = store.hosting();
+    let (heard, waiting, sent) = (hub.clone(), Arc::clone(&daemon), emitter.clone());
     let publish = Box::new(move |facts: &[_], warnings: &[String]| {
         warnings.iter().for_each(|warning| warn(warning));
         tell_facts(&heard, facts);
         waiting.heard(facts);
-        if let Some(telemetry) = &sent {
-            facts.iter().for_each(|fact| telemetry.emit(fact));
+        if let Some(emitter) = &sent {
+            emitter.tell(facts);
         }
     });
+    let store = Redacted::new(store, secrets.clone());
     let writer = Arc::new(Writer::start(store, clock, publish)?);
     let host = Host {
         root: root.path().to_owned(),
@@ -82,6 +80,7 @@ pub(super) fn serve(
         desk: Desk::default(),
         lease_seconds: invocation.lease_seconds()?,
         duty: Duty::Daemon(Arc::clone(&daemon)),
+        secrets,
         adding: config.adding(),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -94,8 +93,8 @@ pub(super) fn serve(
     // Ends when nobody can ask any more; what waits is written first.
     drop(runtime);
     drop(writer);
-    if let Some(telemetry) = telemetry.and_then(Arc::into_inner) {
-        telemetry.close();
+    if let Some(emitter) = emitter.and_then(Arc::into_inner) {
+        emitter.close();
     }
     match ended {
         Ended::Asked => {}
@@ -105,7 +104,7 @@ pub(super) fn serve(
     Ok(ExitCode::Done)
 }
 
-fn say(text: &str) {
+pub(super) fn say(text: &str) {
     _ = writeln!(io::stderr(), "{text}");
 }
 
@@ -148,8 +147,9 @@ fn surroundings(env: &Environment, root: &StateRoot) -> Surroundings {
             let (env, root) = &may_run;
             Ok(trust::require_silently(env, root)?)
         }),
+        made: Box::new(move || init::made(&made.0, &made.1)),
+        state_home: env.state_home().ok(),
         claims: claim_rules(env, root).ok(),
-        made: Box::new(move || Trust::grant_made(&made.0, &made.1, &WouldRun::default())),
         warn: Box::new(warn),
     }
 }

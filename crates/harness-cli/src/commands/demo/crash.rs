@@ -155,4 +155,28 @@ impl Disk for Deadly {
     fn ensure_home(&self) -> io::Result<()> {
         self.disk.ensure_home()
     }
+
+    fn has_receipts(&self) -> io::Result<bool> {
+        self.disk.has_receipts()
+    }
+
+    fn make_receipts(&self) -> io::Result<()> {
+        self.disk.make_receipts()
+    }
+
+    fn journals(&self) -> bool {
+        self.disk.journals()
+    }
+
+    fn replace_journal(&self, bytes: &[u8]) -> io::Result<()> {
+        self.disk.replace_journal(bytes)
+    }
+
+    fn receipt(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
+        self.disk.receipt(name)
+    }
+
+    fn keep_receipt(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        self.disk.keep_receipt(name, bytes)
+    }
 }

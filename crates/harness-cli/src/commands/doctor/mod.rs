@@ -9,6 +9,7 @@ mod finding;
 mod login;
 mod machine;
 mod programs;
+mod records;
 mod repository;
 
 use harness::workspace::Filters;
@@ -86,6 +87,7 @@ fn examine(invocation: &Invocation) -> Result<Vec<Finding>> {
     findings.push(found);
     if let Some(root) = &root {
         findings.extend(files::check(root));
+        findings.extend(records::check(invocation, root));
         findings.push(machine::lock(root));
     }
     findings.push(machine::disk(place));

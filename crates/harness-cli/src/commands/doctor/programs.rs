@@ -44,7 +44,7 @@ pub(super) fn output(program: &Path, arguments: &str, directory: &Path) -> Resul
             ("GIT_TERMINAL_PROMPT".to_owned(), "0".to_owned()),
         ],
     };
-    let shell = SystemShell { grace: Duration::from_millis(500) };
+    let shell = SystemShell { grace: Duration::from_millis(500), ..SystemShell::default() };
     let ran = shell.run(&script).map_err(|why| why.to_string())?;
     let text = String::from_utf8_lossy(&ran.tail).trim().to_owned();
     let last = || text.lines().last().unwrap_or("no output").to_owned();

@@ -162,6 +162,11 @@ fn refuse_elsewhere(path: &Path, target: &Path, allowed: &[PathBuf]) -> Result<(
 
 /// The text of a file, `None` where there is none.
 pub(super) fn read(path: &Path) -> Result<Option<String>> {
+    // A pipe would never end.
+    if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        return Err(Failure::config(format!("{} is not a regular file", path.display()))
+            .hint("nothing was changed; move it away first"));
+    }
     match fs::read(path) {
         Ok(bytes) => match String::from_utf8(bytes) {
             Ok(text) => Ok(Some(text)),

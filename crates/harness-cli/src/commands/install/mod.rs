@@ -129,6 +129,20 @@ pub(super) fn take_out(invocation: &mut Invocation, target: &Target) -> Result<E
     report(invocation, target, &installation, &changes, Words::UNINSTALL)
 }
 
+/// Takes out what is in this project, of every agent, and says which files it was in.
+pub(super) fn purge(env: &Environment) -> Result<Vec<String>> {
+    let mut changed = Vec::new();
+    for agent in [Agent::Claude, Agent::Codex] {
+        let target = Target { agent, user: false, dry_run: false, json: false };
+        let installation = Installation::of(env, &target)?;
+        let changes = installation.changes(Part::without)?;
+        change::apply_all(&changes, &installation.base)?;
+        let done = changes.iter().filter(|change| change.action().is_some());
+        changed.extend(done.map(|change| installation.name(change).display().to_string()));
+    }
+    Ok(changed)
+}
+
 /// An agent of the root here changes no settings, neither of the project nor of the user.
 fn permit(invocation: &Invocation, target: &Target, operation: Operation) -> Result<()> {
     match invocation.root_or_new() {

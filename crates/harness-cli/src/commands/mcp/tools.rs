@@ -309,7 +309,9 @@ impl Call for HandoffWrite {
 
     fn call(self, invocation: &Invocation) -> Result<Answer> {
         let root = invocation.root()?;
-        match handoff::write(root.path(), &serde_json::to_value(&self)?)? {
+        let text = serde_json::to_string(&self)?;
+        let given = serde_json::from_str(&invocation.secrets(&root).text(&text))?;
+        match handoff::write(root.path(), &given)? {
             Ok(written) => {
                 let handoff::Written { handoff, warnings } = written;
                 Ok(Answer::Data(json!({ "handoff": handoff, "warnings": warnings })))

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::{Invocation, source};
 use crate::{
-    commands::working_directory,
+    commands::{init, working_directory},
     exit::ExitCode,
     failure::{Failure, Result},
     host::{Asked, Patience},
@@ -69,7 +69,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let made = WouldRun::of_plan(&plan);
     let imported = import(invocation, &text, plan, args.mode())?;
     let root = invocation.root()?;
-    Trust::grant_own(&invocation.env, &root, &made);
+    Trust::grant_own(invocation, &root, &made);
     if args.json {
         invocation.out.document(&imported)?;
         return Ok(ExitCode::Done);
@@ -79,7 +79,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     if let Some(path) = imported["archive"].as_str() {
         invocation.out.line(format_args!("Archived: {}", visible(path)))?;
     }
-    trust::offer_what_was_brought(&invocation.env, &root, Audience::of_this_process())?;
+    trust::offer_what_was_brought(invocation, &root, Audience::of_this_process())?;
     Ok(ExitCode::Done)
 }
 
@@ -102,7 +102,9 @@ pub(crate) fn import(
     };
     let import = Import { plan, mode, by: invocation.author(&root) };
     permit(invocation, &root, &import)?;
-    let import = Command::Import(import);
+    let import = invocation.hidden(&root, Command::Import(import))?;
+    // Its command lines hold no secret, or it would have been refused.
+    let text = invocation.secrets(&root).text(text).into_owned();
     let request = json!({ "command": "plan_import", "content": text,
         "replace": mode == ImportMode::Replace, "merge": mode == ImportMode::Merge });
     let asked = invocation.ask_or_start(&root, &request, &Patience::Short);
@@ -163,7 +165,7 @@ fn make(invocation: &Invocation, root: &StateRoot) -> Result<()> {
         // Somebody else was faster, and theirs is not ours to trust.
         Created::Existed => Ok(()),
         Created::New => {
-            Trust::grant_made(&invocation.env, root, &WouldRun::default());
+            init::made(&invocation.env, root);
             Ok(())
         }
     }

@@ -10,7 +10,6 @@ mod money;
 mod notify;
 mod progress;
 mod row;
-mod secrets;
 mod session;
 mod signals;
 mod terms;
@@ -23,6 +22,7 @@ use harness::{
     agent::CodingAgent,
     clock::{Clock as _, SystemClock},
     core::machine::work::{Alerts, Runs},
+    process::Redactor,
     prompts::Prompts,
     store::{Store as _, StoreError},
 };
@@ -136,11 +136,12 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
         invocation.permit(&root, Operation::Run)?;
         restore(invocation, &root)?;
     }
-    trust::require(&invocation.env, &root)?;
+    trust::require(invocation, &root)?;
     if args.objective.as_ref().is_some_and(|text| text.trim().is_empty()) {
         return Err(Failure::usage("the objective is empty")
             .hint("leave it out to work on the tasks of the ledger"));
     }
+    refuse_secrets(&args, &invocation.secrets(&root))?;
     let stored = match args.resume {
         true => Some(row::find(&root, args.run_id.as_deref())?),
         false => None,
@@ -152,7 +153,10 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
     }
     let config = configured(invocation, &root, &mut args)?;
     let agents = agent::choose(&config, args.agent_command.as_deref())?;
-    let ledger = invocation.look(&root)?;
+    let ledger = match args.dry_run {
+        true => invocation.look(&root)?,
+        false => invocation.look_or_restore(&root)?,
+    };
     if ledger.head().session_config.concurrency_mode == ConcurrencyMode::Concurrent {
         return Err(Failure::config("this ledger is for several workers, which is not there yet")
             .hint("set session_config.concurrency_mode to \"exclusive\" in harness-tasks.json"));
@@ -170,8 +174,9 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
     if args.detached {
         detach::leave_terminal()?;
     }
-    let workspace = invocation.workspace(&root)?;
-    let secrets = secrets::known(&config);
+    let workspace = invocation.workspace(&root)?.bringing(config.validation.bring());
+    workspace.sweep();
+    let secrets = crate::secrets::known(&config);
     let row = match stored {
         Some(stored) => stored,
         None => row::new(&args, &config, workspace_name(&workspace), &secrets),
@@ -195,6 +200,7 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
         dirty: if args.allow_dirty { Dirty::SetAside } else { Dirty::Refuse },
         view,
         places: crate::host::places(&invocation.env),
+        state_home: invocation.state_home(),
         rules: config.rules(root.path())?,
         prompts,
         warnings,
@@ -250,6 +256,24 @@ fn configured(invocation: &Invocation, root: &StateRoot, args: &mut Args) -> Res
     eprintln!("agent: {found}, found on PATH; `agent = \"…\"` in harness.toml keeps a choice");
     args.agent = Some(found.to_owned());
     invocation.config(root, flags(args))
+}
+
+/// What is typed here is stored with the run, and has to run as it was typed.
+fn refuse_secrets(args: &Args, secrets: &Redactor) -> Result<()> {
+    let holds = |flag: &str, line: &Option<String>| {
+        let variable = secrets.find(line.as_deref()?)?;
+        let error = format!("{flag} holds the value of {variable}, which must not be stored");
+        Some((Failure::usage(error), variable))
+    };
+    if let Some((failure, variable)) = holds("--verify", &args.verify) {
+        return Err(failure.hint(format!("write \"${variable}\" instead; quote it for your shell")));
+    }
+    if let Some((failure, variable)) = holds("--agent-command", &args.agent_command) {
+        return Err(failure.hint(format!(
+            "let the program read {variable} by itself: `env = [\"{variable}\"]` in [agents.NAME]"
+        )));
+    }
+    Ok(())
 }
 
 fn chosen_by(args: &Args) -> Option<&String> {

@@ -111,7 +111,7 @@ pub(super) fn new(args: &Args, config: &Config, workspace: String, secrets: &Red
     let promise = args.completion_promise.as_deref().unwrap_or(Run::PROMISE);
     Run {
         objective: args.objective.as_deref().map(|text| secrets.text(text).into_owned()),
-        agent: super::agent_name(config, args.agent_command.as_deref()),
+        agent: secrets.text(&super::agent_name(config, args.agent_command.as_deref())).into_owned(),
         agent_command: args.agent_command.clone(),
         verify: args.verify.clone(),
         workspace,

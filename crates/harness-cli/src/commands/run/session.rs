@@ -29,7 +29,7 @@ use harness::{
     recorder,
     shell::SystemShell,
     store::{
-        FileStore, Locking, RunStore, Runs, SteadyRuns, Stores, Writer,
+        FileStore, Locking, Redacted, RunStore, Runs, SteadyRuns, Stores, Writer,
         disk::{Disk, RealDisk},
         lock::{StateLock, Wait},
         this_process,
@@ -62,6 +62,8 @@ pub(super) struct Session<'a> {
     pub(super) dirty: Dirty,
     pub(super) view: Arc<View>,
     pub(super) places: socket::Places,
+    /// Where the journal is kept without git, and the key of the ledger's seal.
+    pub(super) state_home: Option<PathBuf>,
     pub(super) prompts: Prompts,
     /// For the log, before anything else.
     pub(super) warnings: Vec<String>,
@@ -133,7 +135,8 @@ impl Session<'_> {
         let told = Told::from_here_on(root.path(), Arc::clone(&self.view))?;
         let hub = Hub::new(row.id.as_str());
         hub.start_session();
-        let store = FileStore::open(root.path(), Locking::Held(lock))?;
+        let state_home = self.state_home.as_deref();
+        let store = FileStore::open_with(root.path(), Locking::Held(lock), state_home)?;
         let telemetry = self.telemetry()?;
         let (heard, sent) = (hub.clone(), telemetry.clone());
         let publish = Box::new(move |facts: &[_], warnings: &[String]| {
@@ -143,6 +146,7 @@ impl Session<'_> {
                 facts.iter().for_each(|fact| telemetry.emit(fact));
             }
         });
+        let store = Redacted::new(store, self.secrets.clone());
         let writer = Arc::new(Writer::start(store, Arc::new(SystemClock), publish)?);
         self.log_warnings(&writer)?;
         let moneyless = money::to_be_seen(row, &agents);
@@ -159,6 +163,7 @@ impl Session<'_> {
             desk: tools.desk.clone(),
             lease_seconds: self.lease_seconds,
             duty: Duty::Run,
+            secrets: self.secrets.clone(),
             adding: self.config.adding(),
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -225,7 +230,7 @@ impl Session<'_> {
         }
         let view = Arc::clone(&self.view);
         let say = Box::new(move |text: &str| view.lines(&format!("{text}\n")));
-        Ok(Some(Arc::new(Telemetry::start(self.config.telemetry.port, say)?)))
+        Ok(Some(Arc::new(Telemetry::start(self.config.telemetry.port, self.secrets.clone(), say)?)))
     }
 
     fn session(&self, row: &Run, owner: &Owner) -> work::Session {
@@ -282,7 +287,8 @@ impl Session<'_> {
 
     fn tools(&self, root: &Path, writer: Arc<Writer>, row: &Run, looping: Looping) -> Tools {
         let names = &looping.rules.names;
-        let [place, kept] = [root.to_owned(), root.to_owned()];
+        let kept = root.to_owned();
+        let truth = Arc::clone(&writer);
         let clock = Arc::new(SystemClock);
         let runs = Arc::clone(&looping.runs);
         let stalls = names.iter().map(|name| self.stall(name)).collect();
@@ -294,8 +300,14 @@ impl Session<'_> {
                 tick: Duration::from_secs((self.lease_seconds.min(row::LEASE_SECONDS) / 3).max(1)),
             },
             workspace: Arc::new(self.workspace.clone()),
-            shell: Arc::new(SystemShell::default()),
-            ledger: Arc::new(move || Ok(harness::store::look(&place)?)),
+            shell: Arc::new(SystemShell {
+                secrets: Some(self.secrets.clone()),
+                ..SystemShell::default()
+            }),
+            // Not the file: what an agent made of that is for the writer to judge.
+            ledger: Arc::new(move || {
+                truth.look(Clone::clone).map_err(|why| harness::Error::from(why.to_string()))
+            }),
             root: root.to_owned(),
             environment: std::env::vars_os().collect(),
             redactor: self.secrets.clone(),

@@ -137,7 +137,7 @@ impl Invocation {
 
     /// Says no where the ledger came from somebody else.
     pub(crate) fn may_run(&self, root: &StateRoot) -> Result<()> {
-        trust::require(&self.env, root)
+        trust::require(self, root)
     }
 }
 

@@ -42,6 +42,6 @@ pub(super) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let edit = args.fields.edit(args.id, args.title)?;
     let made = WouldRun::of_edit(&edit);
     let ended = done(invocation, Command::Edit(edit), "changed", args.json)?;
-    Trust::grant_own(&invocation.env, &invocation.root()?, &made);
+    Trust::grant_own(invocation, &invocation.root()?, &made);
     Ok(ended)
 }

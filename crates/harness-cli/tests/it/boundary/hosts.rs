@@ -75,6 +75,34 @@ fn x_l8_a_daemon_whose_root_was_replaced_leaves() {
     env.run(["shutdown"]).success();
 }
 
+/// As a worker whose clock is far ahead sees it.
+fn let_leases_run_out(env: &TestEnvironment) {
+    let lease = env.task(0)["lease_expires_at"].as_str().unwrap().to_owned();
+    let text = env.read("harness-tasks.json").replace(&lease, "2020-01-01T00:00:00Z");
+    env.write("harness-tasks.json", text);
+}
+
+#[test]
+fn x_l3_a_claim_of_a_live_host_is_alive_whatever_the_clock_says() {
+    let env = world();
+    env.run(["add", "one", "--validate", "true"]).success();
+    env.run(["task", "claim", "--worker", "one"]).success().stdout_contains("task-001");
+    let_leases_run_out(&env);
+    env.run(["task", "claim", "--worker", "two"]).success().stdout(r#"{"task":null}"#);
+    let mut alone = env.harness(["task", "claim", "--worker", "two"]);
+    let alone = env.ran(alone.env("HARNESS_DAEMON", "off").output().unwrap());
+    alone.success().stdout(r#"{"task":null}"#);
+    assert_eq!((&env.task(0)["claimed_by"], &env.task(0)["attempts"]), (&"one".into(), &0.into()));
+    // A run does not take it either.
+    env.run(["run", "--agent-command", "true"]).stderr_contains("task-001 is claimed by one");
+    // Where nobody measures it any more, the clock counts.
+    assert!(env.kill_host());
+    let_leases_run_out(&env);
+    env.run(["task", "claim", "--worker", "two"]).success().stdout_contains("task-001");
+    assert_eq!((&env.task(0)["claimed_by"], &env.task(0)["attempts"]), (&"two".into(), &1.into()));
+    env.run(["shutdown"]).success();
+}
+
 #[test]
 fn r8_a_lease_of_a_second_lasts_a_second() {
     let env = TestEnvironment::with_git();

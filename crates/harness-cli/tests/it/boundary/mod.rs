@@ -3,12 +3,18 @@
 
 mod budgets;
 mod commits;
+mod edits;
 mod floods;
 mod hooks;
 mod hosts;
+mod journal;
 mod judging;
 mod links;
 mod processes;
 mod roles;
+mod secrets;
+mod settings;
+mod telemetry;
+mod tree;
 mod trust;
 mod users;

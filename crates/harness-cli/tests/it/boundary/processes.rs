@@ -35,7 +35,7 @@ fn x_h4_what_a_script_of_a_run_started_ends_with_it() {
     env.write("harness.toml", format!("notify = '''{notify}'''\n"));
     env.git(["add", "harness-init.sh", "harness.toml"]);
     env.git(["commit", "--quiet", "--message", "scripts"]);
-    env.run(["trust"]).success();
+    env.run(["trust", "--yes"]).success();
     let task = |title: &str, validate: &str| {
         let args = ["add", title, "--validate", validate, "--instructions", "true"];
         let more = ["--cleanup", &cleanup, "--max-attempts", "1", "--phase", "Only"];
@@ -47,7 +47,7 @@ fn x_h4_what_a_script_of_a_run_started_ends_with_it() {
         serde_json::from_str(&env.read("harness-tasks.json")).unwrap();
     ledger["phases"] = serde_json::json!([{ "name": "Only", "gate": { "command": gate } }]);
     env.write("harness-tasks.json", ledger.to_string());
-    env.run(["trust"]).success();
+    env.run(["trust", "--yes"]).success();
     env.run(["run", "--agent", "shell"]);
     for script in scripts.iter().filter(|script| env.home().join(script).exists()) {
         assert!(!runs(&env, script), "{script}");

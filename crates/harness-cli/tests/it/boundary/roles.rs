@@ -118,7 +118,7 @@ fn agents_may_be_kept_from_adding_tasks() {
     env.write("harness.toml", "[tasks]\nagents_may_add = false\n");
     env.git(["add", "harness.toml"]);
     env.git(["commit", "--quiet", "--message", "settings"]);
-    env.run(["trust"]).success();
+    env.run(["trust", "--yes"]).success();
     agent_that_tries(&env, &["harness add found"], "true");
     env.run(["run", "--agent", "shell"]);
     assert_eq!(said(&env), format!("Error: only the operator may add a task\n{HINT}\nexit 1\n"));
@@ -194,7 +194,7 @@ fn a_worker_in_a_session_of_an_agent_works_but_does_not_judge() {
             (&["task", "release", "task-001"], "release a claim"),
             (&["task", "complete", "--force", "--id", "task-001"], "complete a task by force"),
             (&["plan", "reset", "--yes"], "reset the plan"),
-            (&["trust"], "change what is trusted"),
+            (&["trust", "--yes"], "change what is trusted"),
         ] {
             let refused = format!("Error: only the operator may {what}");
             env.run(args).code(1).stderr_contains(&refused).stderr_contains(HINT);
@@ -317,6 +317,25 @@ fn a_worker_takes_back_only_a_claim_that_has_run_out() {
     }
 }
 
+#[test]
+fn a_peer_of_another_pid_namespace_is_a_worker() {
+    let env = world();
+    env.run(["add", "one"]).success();
+    env.run(["daemon", "start"]).success();
+    let contained = |args: &[&str]| {
+        let mut command = env.program("unshare");
+        command.args(["--user", "--map-root-user", "--pid", "--fork", "--mount-proc"]).args(args);
+        env.ran(command.output().unwrap())
+    };
+    if !contained(&["true"]).ended_with(&[0]) {
+        // This machine lets nobody make namespaces.
+        return;
+    }
+    let ran = contained(&["harness", "task", "edit", "task-001", "--title", "x"]);
+    assert!(ran.ended_with(&[1]), "{ran}");
+    assert_eq!(env.task(0)["title"], "one");
+}
+
 /// Two phases with a person between them.
 fn with_approval(env: &TestEnvironment) {
     let ledger = json!({
@@ -352,4 +371,28 @@ fn x_h8_an_agent_cannot_approve_for_a_person() {
     assert_eq!(claimed["task"]["id"], "build");
     let line = "Gate passed: Plan, approved by operator (pid=[PID])";
     assert!(log(&env).contains(line), "{}", log(&env));
+}
+
+#[test]
+fn x_h8_an_agent_of_a_run_cannot_approve_what_it_waits_for() {
+    let env = world();
+    with_approval(&env);
+    let mut ledger: Value = serde_json::from_str(&env.read("harness-tasks.json")).unwrap();
+    // Left behind by the first phase, it waits for the question and answers it; it ends with the agent.
+    let said = env.home().join("said");
+    let deserter = "(setsid sh -c 'until harness questions | grep -q prompt; do :; done; \
+        harness reply $(harness questions | cut -d: -f1) approve' >/dev/null 2>&1 &)";
+    for task in ledger["tasks"].as_array_mut().unwrap() {
+        task["instructions"] = deserter.into();
+        task["validation"] = json!({ "command": format!("harness reply prompt-0 approve > {} 2>&1; true", said.display()) });
+    }
+    env.write("harness-tasks.json", ledger.to_string());
+    let ran = env.run(["run", "--agent", "shell", "--max-duration", "4s"]);
+    assert!(!ran.ended_with(&[0]), "{ran}");
+    assert!(
+        self::said(&env).contains("only the operator may answer a question"),
+        "{}",
+        self::said(&env)
+    );
+    assert!(!log(&env).contains("Gate passed"), "{}", log(&env));
 }

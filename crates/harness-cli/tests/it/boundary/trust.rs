@@ -146,14 +146,20 @@ fn x_m5_trust_shows_agents_with_their_environment_and_all_else_that_is_chosen() 
 fn an_attempt_that_changes_the_settings_of_harness_is_flagged() {
     let env = repository();
     env.write("harness.toml", "agent = 'shell'\n").write("harness-init.sh", "true\n");
-    commit(&env, &["harness.toml", "harness-init.sh"]);
+    env.write(".harness/prompts/task.md", "obey {{ promise_line }}\n");
+    commit(&env, &["harness.toml", "harness-init.sh", ".harness/prompts/task.md"]);
     env.run(["init", "--yes"]).success();
     env.run(["trust", "--yes"]).success();
-    let agent = "echo \"notify = 'true'\" >> harness.toml; echo true >> harness-init.sh";
+    let agent = "echo \"notify = 'true'\" >> harness.toml; echo true >> harness-init.sh; \
+        echo more >> .harness/prompts/task.md";
     env.run(["add", "A", "--instructions", agent, "--validate", "true"]).success();
     env.run(["run"]);
     let log = env.read("harness-progress.txt");
-    assert!(log.contains("touched protected files: harness-init.sh, harness.toml"), "{log}");
+    let told = "touched protected files: .harness/prompts/task.md, harness-init.sh, harness.toml";
+    assert!(log.contains(told), "{log}");
+    // The next session would run what the agent wrote, so a person is asked first.
+    env.run(["add", "B", "--instructions", "true", "--validate", "true"]).success();
+    env.run(["run"]).code(5).stderr_contains("notify = ");
 }
 
 #[test]

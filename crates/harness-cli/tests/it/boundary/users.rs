@@ -16,24 +16,24 @@ use crate::environment::{Ran, TestEnvironment};
 
 const NOBODY: u32 = 65534;
 
-fn is_root() -> bool {
+pub(super) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
 /// A user whose folder in `/tmp` nobody else uses. Only root can act as one.
-struct User {
-    env: TestEnvironment,
+pub(super) struct User {
+    pub(super) env: TestEnvironment,
     uid: u32,
 }
 
 impl User {
-    fn new(env: TestEnvironment) -> Self {
+    pub(super) fn new(env: TestEnvironment) -> Self {
         let uid = 100_000 + std::process::id() * 4 + fresh();
         give(env.home().parent().unwrap(), uid);
         Self { env, uid }
     }
 
-    fn run<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Ran {
+    pub(super) fn run<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Ran {
         let mut command = self.env.harness(args);
         command.uid(self.uid).gid(self.uid);
         self.env.ran(command.output().unwrap())

@@ -64,6 +64,7 @@ fn the_failure_of_a_task_hides_a_configured_key() {
     );
     env.git(["add", "-A"]);
     env.git(["commit", "-qm", "configured"]);
+    env.run(["trust", "--yes"]).success();
     let check = "cat key.txt; false";
     env.run(["add", "a task", "--instructions", "x", "--validate", check, "--max-attempts", "1"])
         .success();

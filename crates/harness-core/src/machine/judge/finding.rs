@@ -43,6 +43,8 @@ pub enum Finding {
         /// In words.
         why: String,
     },
+    /// Somebody commits on the branch whenever the check runs.
+    Restless,
     /// The work could not be committed, which says nothing about it.
     Blocked {
         /// In words.
@@ -85,9 +87,11 @@ impl Finding {
             Self::CheckFailed { .. } => Some(Category::TestFail),
             Self::CheckTimedOut { .. } => Some(Category::Timeout),
             Self::Protected { .. } | Self::NotKept { .. } => Some(Category::TaskExec),
-            Self::CheckMissing { .. } | Self::Blocked { .. } | Self::NoCommit | Self::Stopped => {
-                None
-            }
+            Self::CheckMissing { .. }
+            | Self::Restless
+            | Self::Blocked { .. }
+            | Self::NoCommit
+            | Self::Stopped => None,
         }
     }
 
@@ -103,6 +107,9 @@ impl Finding {
             }
             Self::Protected { files } => protect::touched(files),
             Self::NotKept { why } => why.clone(),
+            Self::Restless => {
+                "each time the check ran, somebody committed on the branch".to_owned()
+            }
             Self::Blocked { why } => format!("the work cannot be committed: {why}"),
             Self::NoCommit => "validation.clean judges a commit, and there is none here".to_owned(),
             Self::Stopped => "the check was stopped".to_owned(),
@@ -120,6 +127,7 @@ impl Finding {
             Self::CheckMissing { .. }
             | Self::Protected { .. }
             | Self::NotKept { .. }
+            | Self::Restless
             | Self::Blocked { .. }
             | Self::NoCommit
             | Self::Stopped => self.sentence(),
@@ -134,6 +142,7 @@ impl Finding {
             | Self::CheckMissing { output, .. } => tail(output),
             Self::Protected { .. }
             | Self::NotKept { .. }
+            | Self::Restless
             | Self::Blocked { .. }
             | Self::NoCommit
             | Self::Stopped => String::new(),
@@ -150,6 +159,7 @@ impl Finding {
             | Self::CheckTimedOut { .. }
             | Self::CheckMissing { .. }
             | Self::Protected { .. }
+            | Self::Restless
             | Self::Blocked { .. }
             | Self::NotKept { .. } => Fault::Request,
         }
@@ -161,7 +171,9 @@ impl Finding {
             Self::CheckFailed { clean: true, .. } => {
                 vec![again.into(), "validation.clean: only what is committed was judged".into()]
             }
-            Self::CheckFailed { clean: false, .. } | Self::NotKept { .. } => vec![again.into()],
+            Self::CheckFailed { clean: false, .. } | Self::NotKept { .. } | Self::Restless => {
+                vec![again.into()]
+            }
             Self::CheckTimedOut { .. } => {
                 vec![format!("`harness task edit {task} --timeout SECONDS` gives it more")]
             }

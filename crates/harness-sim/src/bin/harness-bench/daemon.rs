@@ -15,7 +15,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use harness::telemetry::Telemetry;
+use harness::{process::Redactor, telemetry::Telemetry};
 use harness_core::{Epoch, Fact, TaskId, WorkerId};
 use serde_json::{Value, json};
 
@@ -234,7 +234,11 @@ fn emit(effort: Effort, report: &mut Report) -> Result<(), Box<dyn Error>> {
         base: None,
     };
     let (say, said) = std::sync::mpsc::channel();
-    let telemetry = Telemetry::start(port, Box::new(move |text| _ = say.send(text.to_owned())))?;
+    let telemetry = Telemetry::start(
+        port,
+        Redactor::default(),
+        Box::new(move |text| _ = say.send(text.to_owned())),
+    )?;
     let mut each = Vec::new();
     let rounds = effort.rounds(100_000);
     for n in 0..rounds {

@@ -1,7 +1,7 @@
 //! What those ask for who work on a task.
 
 use harness_core::{
-    Category, Command, Holder, Refusal, Task,
+    Category, Command, Holder, Refusal, Task, Timestamp,
     command::{AddCheckpoint, Attempts, Fail, Renew},
     task::Via,
 };
@@ -10,7 +10,7 @@ use serde_json::json;
 use super::{
     super::{
         request::{Answer, Request},
-        server::Host,
+        server::{Duty, Host},
         wire::Refused,
     },
     apply,
@@ -34,12 +34,23 @@ pub(super) async fn checkpoint(host: &Host, request: &Request) -> Answer {
     };
     let lease_seconds = host.lease_seconds;
     let checkpoint = AddCheckpoint { holder, step, total, description, tree, lease_seconds };
-    apply(host, Command::Checkpoint(checkpoint)).await
+    extend(host, Command::Checkpoint(checkpoint), request).await
+}
+
+/// Makes it true, and measures the lease that it gives.
+async fn extend(host: &Host, command: Command, request: &Request) -> Answer {
+    let holder = request.holder()?;
+    let answer = apply(host, command).await?;
+    if let Duty::Daemon(daemon) = &host.duty {
+        let end = answer["lease_expires_at"].as_str().and_then(|end| Timestamp::parse(end).ok());
+        daemon.gave(&host.root, &holder.task, &holder.worker, end);
+    }
+    Ok(answer)
 }
 
 pub(super) async fn renew(host: &Host, request: &Request) -> Answer {
     let (holder, lease_seconds) = (request.holder()?, host.lease_seconds);
-    apply(host, Command::Renew(Renew { holder, lease_seconds })).await
+    extend(host, Command::Renew(Renew { holder, lease_seconds }), request).await
 }
 
 /// The task, if it is claimed by the run for this holder.

@@ -76,9 +76,12 @@ async fn once(
     if daemon.is_closing() {
         return Ok(None);
     }
+    let worker = claim.worker.clone();
     match host.writer.apply_async(Command::Claim(claim)).await {
         Ok(Reply::Claimed(claimed)) => {
             daemon.claimed(&claimed.task.id, claimed.epoch);
+            let task = &claimed.task;
+            daemon.gave(&host.root, &task.id, &worker, task.lease_expires_at);
             Ok(Some(claimed))
         }
         Ok(Reply::NothingToClaim) => Ok(None),

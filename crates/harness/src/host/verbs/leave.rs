@@ -18,13 +18,13 @@ pub(super) fn shutdown(daemon: &Daemon) -> Value {
 pub(super) async fn make_way(host: &Host, daemon: &Daemon) -> Answer {
     // First, so that no claim slips in between the look and the end.
     daemon.close();
-    let now = daemon.clock.now();
+    let (now, given) = (daemon.clock.now(), daemon.given());
     let seen = state::seen(host, move |ledger| {
         let claimed = ledger.selection().claimed().filter_map(|id| ledger.task(id));
         let mut live = claimed.filter(|task| {
             task.status == Status::InProgress
                 && task.claimed_via() == Via::Client
-                && task.lease_expires_at.is_some_and(|end| end > now)
+                && (task.lease_expires_at.is_some_and(|end| end > now) || given.contains(&task.id))
         });
         live.next().map(|task| (task.id.clone(), task.claimed_by.clone()))
     });

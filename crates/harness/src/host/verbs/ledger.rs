@@ -108,7 +108,7 @@ mod tests {
         };
         for sent in [edit, Edit::nothing(task.clone())] {
             let line = wire::request(&Command::Edit(sent.clone())).unwrap().to_string();
-            let request = Request::parse(line.as_bytes()).unwrap();
+            let request = Request::parse(line.as_bytes(), &Default::default()).unwrap();
             assert_eq!(request.command, "task_edit");
             assert_eq!(fields(&request, request.task().unwrap()).unwrap(), sent);
         }

@@ -53,7 +53,9 @@ pub(super) async fn import(host: &Host, daemon: &Daemon, peer: &Peer, request: &
 /// Ledger, log and marker where there are none.
 async fn make(host: &Host, daemon: &Daemon) -> Result<(), Refused> {
     let (root, wait, now) = (host.root.clone(), daemon.lock_wait, daemon.clock.now());
-    let create = move || FileStore::open(&root, Locking::Each(wait))?.create(now);
+    let home = daemon.surroundings.state_home.clone();
+    let create =
+        move || FileStore::open_with(&root, Locking::Each(wait), home.as_deref())?.create(now);
     let made: Result<Created, StoreError> =
         tokio::task::spawn_blocking(create).await.map_err(|why| why.to_string())?;
     match made.map_err(|why| why.to_string())? {

@@ -22,6 +22,8 @@ pub enum File {
     Marker,
     Trajectory,
     Lock,
+    /// Outside of the state root, where neither git nor a person who tidies up reaches it.
+    Journal,
 }
 
 /// The directory that a file is in.
@@ -29,6 +31,7 @@ pub enum File {
 enum Place {
     Root,
     Home,
+    Journal,
 }
 
 impl File {
@@ -43,6 +46,7 @@ impl File {
             File::Marker => ".harness-active",
             File::Trajectory => ".harness/trajectory.jsonl",
             File::Lock => ".harness/lock",
+            File::Journal => "journal",
         }
     }
 
@@ -50,6 +54,7 @@ impl File {
         match self {
             File::Ledger | File::Backup | File::Tmp | File::Log | File::Marker => Place::Root,
             File::Trajectory | File::Lock => Place::Home,
+            File::Journal => Place::Journal,
         }
     }
 
@@ -174,6 +179,25 @@ pub trait Disk: Send {
 
     /// Makes `.harness` (0700), which git ignores by its own `.gitignore`.
     fn ensure_home(&self) -> io::Result<()>;
+
+    /// Whether there is a folder of receipts.
+    fn has_receipts(&self) -> io::Result<bool>;
+
+    /// Makes the folder of receipts.
+    fn make_receipts(&self) -> io::Result<()>;
+
+    /// Whether there is a place for [`File::Journal`].
+    fn journals(&self) -> bool;
+
+    /// Makes [`File::Journal`] anew with these bytes; whoever looks sees all of it or what was there
+    /// before. It is not made durable: the ledger is what must survive.
+    fn replace_journal(&self, bytes: &[u8]) -> io::Result<()>;
+
+    /// A receipt by the name of its file.
+    fn receipt(&self, name: &str) -> io::Result<Option<Vec<u8>>>;
+
+    /// Makes or replaces a receipt, durable.
+    fn keep_receipt(&self, name: &str, bytes: &[u8]) -> io::Result<()>;
 }
 
 #[cfg(test)]

@@ -17,7 +17,10 @@ use rustix::{
 };
 
 use super::{Disk, DiskError, File, Identity, Intruder, Place};
-use crate::folder::{Folder, sole};
+use crate::{
+    folder::{Folder, sole},
+    store::{outside::Outside, receipts},
+};
 
 const HOME: &str = ".harness";
 const ARCHIVE: &str = "archive";
@@ -29,12 +32,18 @@ const ARCHIVE_NAMES_MAX: u32 = 10_000;
 pub struct RealDisk {
     root: Folder,
     path: PathBuf,
+    journal: Option<Outside>,
 }
 
 impl RealDisk {
     /// `root` is canonical and exists.
     pub fn open(root: &Path) -> io::Result<RealDisk> {
-        Ok(RealDisk { root: Folder::open(root)?, path: root.to_owned() })
+        Ok(RealDisk { root: Folder::open(root)?, path: root.to_owned(), journal: None })
+    }
+
+    /// The same with a place for the journal.
+    pub(crate) fn with_journal(self, journal: Option<Outside>) -> RealDisk {
+        RealDisk { journal, ..self }
     }
 
     /// The state root.
@@ -101,6 +110,11 @@ impl RealDisk {
             Place::Home => {
                 let missing = || failed(HOME, "open", io::ErrorKind::NotFound.into());
                 act(&self.root.child(HOME)?.ok_or_else(missing)?)
+            }
+            Place::Journal => {
+                let opened = self.journal.as_ref().map(Outside::open).transpose()?.flatten();
+                let missing = || failed(file.path(), "find", io::ErrorKind::NotFound.into());
+                act(&opened.ok_or_else(missing)?)
             }
         }
     }
@@ -262,7 +276,10 @@ impl Disk for RealDisk {
 
     fn append(&self, file: File, bytes: &[u8]) -> io::Result<()> {
         let flags = OFlags::RDWR | OFlags::APPEND;
-        let mode = Mode::from_raw_mode(0o644);
+        let mode = match file.place() {
+            Place::Journal => Mode::from_raw_mode(0o600),
+            Place::Root | Place::Home => Mode::from_raw_mode(0o644),
+        };
         let mut opened = self.within(file, |dir| {
             let opened = dir.open_file(file.name(), flags | OFlags::CREATE, mode)?;
             sole(dir, file.name(), file.path(), opened, flags)
@@ -352,6 +369,35 @@ impl Disk for RealDisk {
             Err(Errno::EXIST) => Ok(()),
             Err(e) => Err(failed(".harness/.gitignore", "write", e.into())),
         }
+    }
+
+    fn has_receipts(&self) -> io::Result<bool> {
+        let Some(home) = self.root.child(HOME)? else { return Ok(false) };
+        Ok(home.child(receipts::FOLDER)?.is_some())
+    }
+
+    fn make_receipts(&self) -> io::Result<()> {
+        self.ensure_home()?;
+        self.root.make_private(HOME)?.make(receipts::FOLDER).map(drop)
+    }
+
+    fn journals(&self) -> bool {
+        self.journal.is_some()
+    }
+
+    fn replace_journal(&self, bytes: &[u8]) -> io::Result<()> {
+        match &self.journal {
+            Some(place) => place.make()?.put(File::Journal.name(), bytes),
+            None => Ok(()),
+        }
+    }
+
+    fn receipt(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
+        self.kept(receipts::FOLDER, name, receipts::MAX_BYTES)
+    }
+
+    fn keep_receipt(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        self.keep(receipts::FOLDER, name, bytes)
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::{fs, path::Path, time::Duration};
 
+use rustix::fs::{FileType, Mode, OFlags};
+
 use super::{
     holder,
     process::{self, Life},
@@ -9,6 +11,8 @@ use super::{
 
 /// Somebody in another container, whose pid means nothing here, is done with it by then.
 const LEFTOVER_AGE: Duration = Duration::from_secs(10);
+/// A root that is used has its guard made anew.
+const GUARD_AGE: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// Removes it. That takes a look at all of `/tmp`, so that only who found a dead lock does it.
 /// Nothing depends on it, so that errors are left alone.
@@ -21,6 +25,10 @@ pub(super) fn sweep(lock: &Path) {
     };
     for entry in entries.flatten() {
         let found = entry.file_name();
+        if found.to_str().is_some_and(is_guard) {
+            sweep_guard(&entry.path());
+            continue;
+        }
         let Some(rest) = found.to_str().zip(name.to_str()).and_then(|(f, n)| f.strip_prefix(n))
         else {
             continue;
@@ -37,6 +45,28 @@ pub(super) fn sweep(lock: &Path) {
     }
 }
 
+/// `harness-<16 digits>.lock.guard`, of any root.
+fn is_guard(name: &str) -> bool {
+    let hash = name.strip_prefix("harness-").and_then(|rest| rest.strip_suffix(".lock.guard"));
+    hash.is_some_and(|hash| hash.len() == 16 && hash.bytes().all(|b| b.is_ascii_hexdigit()))
+}
+
+/// Removes the guard of a root that has not been used for long. Who stands in line at it sees that it is
+/// gone, and stands in line at the next one.
+fn sweep_guard(path: &Path) {
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let Ok(guard) = rustix::fs::open(path, flags, Mode::empty()) else { return };
+    let is_old = rustix::fs::fstat(&guard).is_ok_and(|stat| {
+        stat.st_uid == rustix::process::geteuid().as_raw()
+            && FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
+            && holder::modified(&stat).is_some_and(|at| holder::distance(at) > GUARD_AGE)
+    });
+    let guard = fs::File::from(guard);
+    if is_old && guard.try_lock().is_ok() {
+        _ = fs::remove_file(path);
+    }
+}
+
 /// The pid in `.new.<pid>.<n>`, `.stale.<pid>.<n>`, `.done.<pid>.<n>` or a script's `.stale.<pid>`.
 fn leftover_pid(rest: &str) -> Option<u32> {
     let mut parts = rest.strip_prefix('.')?.split('.');
@@ -48,6 +78,27 @@ fn leftover_pid(rest: &str) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_old_guard_goes_unless_somebody_has_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let lock = folder.path().join("harness-0123456789abcdef.lock");
+        let guard = |hash: &str| {
+            let path = folder.path().join(format!("harness-{hash}.lock.guard"));
+            let file = fs::File::create(&path).unwrap();
+            (path, file)
+        };
+        let old = std::time::SystemTime::now() - GUARD_AGE * 2;
+        let (unused, file) = guard("00000000000000aa");
+        file.set_modified(old).unwrap();
+        drop(file);
+        let (held, file) = guard("00000000000000bb");
+        file.set_modified(old).unwrap();
+        file.lock().unwrap();
+        let (new, _) = guard("00000000000000cc");
+        sweep(&lock);
+        assert!(!unused.exists() && held.exists() && new.exists());
+    }
 
     #[test]
     fn only_names_of_leftovers_are_swept() {

@@ -6,7 +6,10 @@
 
 use std::{
     fmt::Write as _,
-    os::unix::{ffi::OsStrExt as _, fs::MetadataExt as _},
+    os::unix::{
+        ffi::OsStrExt as _,
+        fs::{MetadataExt as _, PermissionsExt as _},
+    },
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
     thread,
@@ -26,7 +29,7 @@ use super::{
     row::{self, RowError},
     schema::{self, Found},
 };
-use crate::store::disk::RealDisk;
+use crate::store::disk::{Disk as _, RealDisk};
 
 const NAME: &str = "harness.db";
 /// How long another writer is waited for.
@@ -49,6 +52,8 @@ struct Open {
     connection: Connection,
     /// Of a database that is read as it lies there.
     still: Option<Stamp>,
+    /// Of one that is written: the file that the connection has open.
+    file: Option<(u64, u64)>,
 }
 
 impl RunStore {
@@ -73,7 +78,8 @@ impl RunStore {
         make_safe(&path, &connection, busy_seconds)?;
         let known = schema::migrate(&mut connection).map_err(failed)?;
         usable(&path, known)?;
-        let open = Mutex::new(Open { connection, still: None });
+        let file = number(&path);
+        let open = Mutex::new(Open { connection, still: None, file });
         Ok(RunStore { path, busy_seconds, open })
     }
 
@@ -124,6 +130,7 @@ impl RunStore {
         read: impl Fn(&Connection) -> Result<T, RowError>,
     ) -> Result<T, RunStoreError> {
         let mut open = self.lock();
+        self.revive(&mut open)?;
         for _ in 0..LOOKS_MAX {
             let found = read(&open.connection);
             if open.still.is_none() || open.still == Stamp::of(&self.path) {
@@ -140,6 +147,7 @@ impl RunStore {
         write: impl FnOnce(&Transaction<'_>) -> Result<T, RowError>,
     ) -> Result<T, RunStoreError> {
         let mut open = self.lock();
+        self.revive(&mut open)?;
         let written = || -> Result<T, RowError> {
             let transaction =
                 open.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -148,6 +156,45 @@ impl RunStore {
             Ok(written)
         };
         written().map_err(|error| self.error("write", error))
+    }
+}
+
+impl RunStore {
+    /// Makes the file anew where somebody removed or replaced it: what it held is still there for the
+    /// connection that has it open.
+    fn revive(&self, open: &mut Open) -> Result<(), RunStoreError> {
+        let Some(known) = open.file else { return Ok(()) };
+        let found = number(&self.path);
+        if found == Some(known) {
+            return Ok(());
+        }
+        let failed = |error| error_of(&self.path, self.busy_seconds, "restore", error);
+        if let Some(root) = self.path.parent().and_then(Path::parent) {
+            RealDisk::open(root)?.ensure_home()?;
+        }
+        let copy = self.path.with_extension("db.restored");
+        _ = std::fs::remove_file(&copy);
+        let name = copy.to_string_lossy();
+        open.connection.execute("VACUUM INTO ?1", [&*name]).map_err(failed)?;
+        std::fs::set_permissions(&copy, std::fs::Permissions::from_mode(0o600))?;
+        for ending in ["", "-wal", "-shm"] {
+            let beside = |tail: &str| {
+                let mut name = self.path.as_os_str().to_owned();
+                name.push(tail);
+                PathBuf::from(name)
+            };
+            match std::fs::rename(beside(ending), beside(&format!(".foreign{ending}"))) {
+                Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e.into()),
+                Ok(()) | Err(_) => {}
+            }
+        }
+        std::fs::rename(&copy, &self.path)?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE;
+        let connection = connect(&self.path, flags, self.busy_seconds).map_err(failed)?;
+        make_safe(&self.path, &connection, self.busy_seconds)?;
+        *open = Open { connection, still: None, file: number(&self.path) };
+        tracing::warn!("{DATABASE} was gone or replaced, and was written back");
+        Ok(())
     }
 }
 
@@ -241,8 +288,13 @@ impl Open {
             }
             None => connect(path, flags, LOOK_BUSY_SECONDS)?,
         };
-        Ok(Open { connection, still })
+        Ok(Open { connection, still, file: None })
     }
+}
+
+/// Device and inode.
+fn number(path: &Path) -> Option<(u64, u64)> {
+    path.symlink_metadata().ok().map(|found| (found.dev(), found.ino()))
 }
 
 /// A database that nobody writes, as far as a look can tell.
@@ -402,5 +454,20 @@ mod tests {
         assert_eq!(mode, "wal");
         let (synchronous, busy_milliseconds) = (number("synchronous"), number("busy_timeout"));
         assert_eq!((synchronous, number("foreign_keys"), busy_milliseconds), (2, 1, 5000));
+    }
+
+    #[test]
+    fn a_database_that_is_removed_under_a_run_is_written_back() {
+        let root = tempfile::tempdir().unwrap();
+        let store = RunStore::open(root.path()).unwrap();
+        let rows = |store: &RunStore| -> i64 {
+            let count = "SELECT count(*) FROM sqlite_schema";
+            store.read(|c| Ok(c.query_row(count, [], |row| row.get(0))?)).unwrap()
+        };
+        let before = rows(&store);
+        std::fs::remove_dir_all(root.path().join(".harness")).unwrap();
+        assert_eq!(rows(&store), before);
+        assert_eq!(rows(&RunStore::open(root.path()).unwrap()), before);
+        assert!(root.path().join(".harness/.gitignore").exists());
     }
 }

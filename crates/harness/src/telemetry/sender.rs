@@ -1,17 +1,23 @@
-//! Telemetry (the seeds' ACP emitter): facts as JSON lines over TCP to whoever listens on this
-//! machine. Telling never waits, and nobody listening costs one line of words and nothing else.
+//! Telemetry (the seeds' ACP emitter): facts as JSON lines over TCP to a program of this user that
+//! listens on this machine. Telling never waits, and nobody listening costs one line of words and
+//! nothing else. A listener of another user is told nothing.
 
 use std::{
     collections::VecDeque,
     io::Write as _,
     net::{Ipv4Addr, SocketAddr, TcpStream},
+    path::{Path, PathBuf},
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
 
 use harness_core::{Fact, TaskId, WorkerId};
+
 use serde_json::{Value, json};
+
+use super::listener::Listener;
+use crate::process::Redactor;
 
 /// Facts that may wait; beyond that the oldest go.
 pub const QUEUE: usize = 4096;
@@ -83,11 +89,15 @@ impl Told {
         }
     }
 
-    fn object(&self) -> Value {
+    /// What a listener of unknown owner gets is `Detail::Ids`: no text that somebody wrote.
+    fn object(&self, detail: Detail) -> Value {
         match self {
-            Self::PlanImport { goal, task_count } => {
-                json!({ "event_type": "plan_import", "goal": goal, "task_count": task_count })
-            }
+            Self::PlanImport { goal, task_count } => match detail {
+                Detail::All => {
+                    json!({ "event_type": "plan_import", "goal": goal, "task_count": task_count })
+                }
+                Detail::Ids => json!({ "event_type": "plan_import", "task_count": task_count }),
+            },
             Self::TaskClaim { task, worker } => {
                 json!({ "event_type": "task_claim", "task_id": task, "worker_id": worker })
             }
@@ -100,13 +110,31 @@ impl Told {
 
 /// A fact as it is sent; `None` for those that are not.
 pub fn object(fact: &Fact) -> Option<Value> {
-    Told::of(fact).as_ref().map(Told::object)
+    Told::of(fact).map(|told| told.object(Detail::All))
+}
+
+/// How much is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Detail {
+    All,
+    /// Ids and counts.
+    Ids,
 }
 
 impl Telemetry {
-    /// To `port` of 127.0.0.1; connects when there is something to send. `say` is given the one line
-    /// that is said if nobody listens, and the one about facts that had to go.
-    pub fn start(port: u16, say: Say) -> std::io::Result<Self> {
+    /// To `port` of 127.0.0.1; connects when there is something to send. Without `secrets`. `say` is
+    /// given the one line that is said if nobody listens or somebody else does, and the one about facts
+    /// that had to go.
+    pub fn start(port: u16, secrets: Redactor, say: Say) -> std::io::Result<Self> {
+        Self::start_seeing(port, PathBuf::from("/proc"), secrets, say)
+    }
+
+    fn start_seeing(
+        port: u16,
+        proc: PathBuf,
+        secrets: Redactor,
+        say: Say,
+    ) -> std::io::Result<Self> {
         let shared = Arc::new(Shared {
             queue: Mutex::default(),
             wake: Condvar::new(),
@@ -116,7 +144,7 @@ impl Telemetry {
         let sender = thread::Builder::new()
             .name("harness-telemetry".into())
             .stack_size(256 * 1024)
-            .spawn(move || sending.send_all(port, &say))?;
+            .spawn(move || sending.send_all(port, &proc, &secrets, &say))?;
         Ok(Self { shared, sender: Some(sender) })
     }
 
@@ -173,17 +201,18 @@ impl Shared {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn send_all(&self, port: u16, say: &Say) {
+    fn send_all(&self, port: u16, proc: &Path, secrets: &Redactor, say: &Say) {
         let mut stream = None;
         let mut warned = false;
         while let Some(batch) = self.next(&mut warned, say) {
             if stream.is_none() {
-                stream = connect(port).ok();
-                if stream.is_none() {
-                    say(&format!("ACP: Claude Code not available on port {port}"));
-                }
+                stream = connect(port, proc, say);
             }
-            let sent = stream.as_mut().is_some_and(|stream| stream.write_all(&batch).is_ok());
+            let sent = stream.as_mut().is_some_and(|(stream, detail)| {
+                let lines = batch.iter().map(|told| format!("{}\n", told.object(*detail)));
+                let lines: String = lines.collect();
+                stream.write_all(secrets.text(&lines).as_bytes()).is_ok()
+            });
             if !sent {
                 // For good: there is no second try.
                 let mut queue = self.lock();
@@ -196,8 +225,8 @@ impl Shared {
         self.ended.notify_all();
     }
 
-    /// All that waits, as lines; `None` at the end.
-    fn next(&self, warned: &mut bool, say: &Say) -> Option<Vec<u8>> {
+    /// All that waits; `None` at the end.
+    fn next(&self, warned: &mut bool, say: &Say) -> Option<VecDeque<Told>> {
         let mut queue = self.lock();
         while queue.waiting.is_empty() {
             if queue.closing {
@@ -214,16 +243,27 @@ impl Shared {
             *warned = true;
             say("ACP: too many events at once, the oldest were dropped");
         }
-        let mut lines = Vec::new();
-        for told in &waiting {
-            lines.extend(told.object().to_string().into_bytes());
-            lines.push(b'\n');
-        }
-        Some(lines)
+        Some(waiting)
     }
 }
 
-fn connect(port: u16) -> std::io::Result<TcpStream> {
+/// Looks who listens once the connection is there: that one it is that has it.
+fn connect(port: u16, proc: &Path, say: &Say) -> Option<(TcpStream, Detail)> {
+    let Ok(stream) = connected(port) else {
+        say(&format!("ACP: Claude Code not available on port {port}"));
+        return None;
+    };
+    match Listener::on(port, proc) {
+        Listener::Ours => Some((stream, Detail::All)),
+        Listener::Unknown => Some((stream, Detail::Ids)),
+        Listener::Anothers => {
+            say(&format!("ACP: another user listens on port {port}, so nothing is sent"));
+            None
+        }
+    }
+}
+
+fn connected(port: u16) -> std::io::Result<TcpStream> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let stream = TcpStream::connect_timeout(&address, CONNECT_WITHIN)?;
     stream.set_write_timeout(Some(SEND_WITHIN))?;
@@ -265,7 +305,9 @@ mod tests {
     fn facts_arrive_as_lines_in_order() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let (say, said) = heard();
-        let telemetry = Telemetry::start(listener.local_addr().unwrap().port(), say).unwrap();
+        let telemetry =
+            Telemetry::start(listener.local_addr().unwrap().port(), Redactor::default(), say)
+                .unwrap();
         let worker = WorkerId::parse("w").unwrap();
         let task = TaskId::parse("t1").unwrap();
         telemetry.emit(&Fact::PlanImported { goal: "g".into(), task_count: 2 });
@@ -286,13 +328,63 @@ mod tests {
         assert_eq!(said.try_recv().ok(), None, "nothing is said");
     }
 
+    fn goal() -> Fact {
+        Fact::PlanImported { goal: "say very-secret-1".into(), task_count: 2 }
+    }
+
+    /// What a listener gets where `/proc/net/tcp` says this of it, for the port that it has.
+    fn got(table: Option<&dyn Fn(u16) -> String>) -> (Vec<String>, Vec<String>) {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let proc = tempfile::tempdir().unwrap();
+        if let Some(table) = table {
+            std::fs::create_dir(proc.path().join("net")).unwrap();
+            std::fs::write(proc.path().join("net/tcp"), table(port)).unwrap();
+        }
+        let (say, said) = heard();
+        let secrets = Redactor::from_environment([("A_KEY".into(), "very-secret-1".into())]);
+        let place = proc.path().to_owned();
+        let telemetry = Telemetry::start_seeing(port, place, secrets, say).unwrap();
+        telemetry.emit(&goal());
+        let (stream, _) = listener.accept().unwrap();
+        telemetry.close();
+        let lines = BufReader::new(stream).lines().map(Result::unwrap).collect();
+        (lines, said.try_iter().collect())
+    }
+
+    fn listed(port: u16, uid: u32) -> String {
+        format!(
+            "  sl  local_address rem_address   st\n   0: 0100007F:{port:04X} 00000000:0000 0A 00000000:00000000 00:00000000 00000000  {uid}        0 1\n"
+        )
+    }
+
+    #[test]
+    fn x_m11_a_listener_of_another_user_is_told_nothing() {
+        let own = rustix::process::geteuid().as_raw();
+        let (lines, said) = got(Some(&|port| listed(port, own + 1)));
+        assert!(lines.is_empty(), "{lines:?}");
+        assert!(said[0].contains("another user listens"), "{said:?}");
+        let (lines, said) = got(Some(&|port| listed(port, own)));
+        let expected =
+            r#"{"event_type":"plan_import","goal":"say [redacted:A_KEY]","task_count":2}"#;
+        assert_eq!((lines, said), (vec![expected.to_owned()], Vec::new()));
+    }
+
+    #[test]
+    fn x_m11_where_the_owner_cannot_be_seen_only_ids_and_counts_are_sent() {
+        let (lines, _) = got(None);
+        assert_eq!(lines, [r#"{"event_type":"plan_import","task_count":2}"#]);
+        let (lines, _) = got(Some(&|port| listed(port ^ 1, 0)));
+        assert_eq!(lines, [r#"{"event_type":"plan_import","task_count":2}"#]);
+    }
+
     #[test]
     fn nobody_listening_is_said_once_and_switches_it_off() {
         // A port that was free a moment ago.
         let port =
             TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
         let (say, said) = heard();
-        let telemetry = Telemetry::start(port, say).unwrap();
+        let telemetry = Telemetry::start(port, Redactor::default(), say).unwrap();
         telemetry.emit(&claimed(0));
         assert_eq!(said.recv().unwrap(), format!("ACP: Claude Code not available on port {port}"));
         let started = Instant::now();
@@ -306,7 +398,9 @@ mod tests {
     fn the_oldest_go_when_the_listener_is_slow_and_that_is_said_once() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let (say, said) = heard();
-        let telemetry = Telemetry::start(listener.local_addr().unwrap().port(), say).unwrap();
+        let telemetry =
+            Telemetry::start(listener.local_addr().unwrap().port(), Redactor::default(), say)
+                .unwrap();
         // Nobody takes anything away while it is locked, so that it overflows for certain.
         let mut queue = telemetry.shared.lock();
         (0..3 * QUEUE).for_each(|n| queue.push(Told::of(&claimed(n)).unwrap()));

@@ -1,0 +1,71 @@
+//! Telemetry of a daemon: of a trusted root only. One that is not trusted chooses no port, and what it
+//! holds goes nowhere.
+
+use std::sync::{Mutex, PoisonError};
+
+use harness::{
+    process::Redactor,
+    telemetry::{self, Telemetry},
+};
+use harness_core::Fact;
+
+use crate::{
+    config::{self, Overrides},
+    environment::Environment,
+    root::StateRoot,
+    store::warn,
+    trust::Trust,
+};
+
+/// Starts to send when there is something to tell and the root is trusted by then.
+pub(super) struct Emitter {
+    env: Environment,
+    root: StateRoot,
+    secrets: Redactor,
+    started: Mutex<Option<Telemetry>>,
+}
+
+impl Emitter {
+    /// `None` where it is switched off.
+    pub(super) fn new(env: &Environment, root: &StateRoot, secrets: &Redactor) -> Option<Self> {
+        let is_off = env.get("HARNESS_ACP").is_some_and(|value| value == "off");
+        (!is_off).then(|| Self {
+            env: env.clone(),
+            root: root.clone(),
+            secrets: secrets.clone(),
+            started: Mutex::default(),
+        })
+    }
+
+    pub(super) fn tell(&self, facts: &[Fact]) {
+        if !facts.iter().any(|fact| telemetry::object(fact).is_some()) {
+            return;
+        }
+        let mut started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
+        if started.is_none() {
+            *started = self.start();
+        }
+        if let Some(telemetry) = &*started {
+            facts.iter().for_each(|fact| telemetry.emit(fact));
+        }
+    }
+
+    fn start(&self) -> Option<Telemetry> {
+        let trusted = Trust::of_user(&self.env).and_then(|trust| trust.is_trusted(&self.root));
+        if !trusted.unwrap_or(false) {
+            return None;
+        }
+        let loaded = config::load(&self.env, Some(self.root.path()), Overrides::default()).ok()?;
+        let port = loaded.config.telemetry.port;
+        let telemetry = Telemetry::start(port, self.secrets.clone(), Box::new(super::serve::say));
+        telemetry.inspect_err(|why| warn(&format!("there is no telemetry: {why}"))).ok()
+    }
+
+    /// Sends what waits, for at most a second.
+    pub(super) fn close(self) {
+        let started = self.started.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if let Some(telemetry) = started {
+            telemetry.close();
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! The log and the receipts, by the journal's word.
+
+use harness::store::{Origin, Witness};
+use harness_core::task::Status;
+
+use super::finding::Finding;
+use crate::{
+    commands::{Invocation, verify::foreign_lines},
+    render::one_line,
+    root::StateRoot,
+};
+
+pub(super) fn check(invocation: &Invocation, root: &StateRoot) -> Vec<Finding> {
+    const CHECK: &str = "records";
+    let witness = match Witness::of(root.path(), invocation.state_home().as_deref()) {
+        Ok(Some(witness)) => witness,
+        // Nothing was written yet, or by an older harness.
+        Ok(None) => return Vec::new(),
+        Err(why) => {
+            let mend = "the next change that can write it begins it anew";
+            return vec![Finding::warn(CHECK, format!("the journal cannot be read: {why}"), mend)];
+        }
+    };
+    let mut findings = Vec::new();
+    let ledger = harness::store::look(root.path()).ok();
+    let completed = ledger.iter().flat_map(|ledger| ledger.tasks());
+    for task in completed.filter(|task| task.status == Status::Completed) {
+        let Some(epoch) = task.epoch else { continue };
+        match witness.receipt(root.path(), &task.id, epoch) {
+            Ok(Origin::Foreign) => findings.push(Finding::warn(
+                CHECK,
+                format!("harness did not write the receipt of {}", task.id),
+                format!(
+                    "look at .harness/receipts/{}.{epoch}.json; `harness verify` does not count it",
+                    task.id
+                ),
+            )),
+            Ok(Origin::Harness | Origin::Missing) | Err(_) => {}
+        }
+    }
+    for line in foreign_lines(root, Some(&witness)) {
+        let what = format!("harness did not write this line of the log: {}", one_line(&line));
+        findings.push(Finding::warn(CHECK, what, "it looks like one of harness; see who wrote it"));
+    }
+    if findings.is_empty() {
+        findings.push(Finding::ok(CHECK, "log and receipts are those that harness wrote"));
+    }
+    findings
+}

@@ -1,0 +1,107 @@
+//! `harness init` where a ledger was lost.
+
+use std::path::Path;
+
+use harness::{
+    clock::{Clock, SystemClock},
+    core::{fact::Source, format::FormatError},
+    store::{Created, Restored, StoreError},
+};
+use serde_json::json;
+
+use super::{Args, made};
+use crate::{
+    commands::Invocation,
+    exit::ExitCode,
+    failure::Result,
+    render::one_line,
+    root::StateRoot,
+    store::{both_ways, warn},
+};
+
+/// Brings back the newest version that harness wrote, and says what is missing.
+pub(super) fn run(invocation: &mut Invocation, args: &Args, here: &Path) -> Result<ExitCode> {
+    let env = &invocation.env;
+    let root = StateRoot::discover(env, here).or_else(|_| StateRoot::for_init(env, here))?;
+    let restored = match invocation.store(&root)?.bring_back(SystemClock.now()) {
+        Err(StoreError::NoLedger { .. }) => {
+            let place = root.path().display();
+            let nothing = format!("there is nothing to restore in {place}: no backup, no journal");
+            return Err(
+                crate::failure::Failure::error(nothing).hint("make a ledger with `harness init`")
+            );
+        }
+        restored => restored?,
+    };
+    restored.warnings.iter().for_each(|warning| warn(warning));
+    if restored.from.is_some() {
+        made(&invocation.env, &root);
+    }
+    let path = root.path().to_string_lossy();
+    let out = &mut invocation.out;
+    if args.json {
+        out.document(&json!({
+            "root": path,
+            "restored": restored.from.map(Source::name),
+            "tasks": restored.tasks,
+            "files": restored.files,
+            "archive": restored.archived,
+            "without_receipt": restored.without_receipt,
+        }))?;
+        return Ok(ExitCode::Done);
+    }
+    out.line(format_args!("{}", one_line(&path)))?;
+    for line in lines(&restored) {
+        out.line(format_args!("  {}", one_line(&line)))?;
+    }
+    Ok(ExitCode::Done)
+}
+
+fn lines(restored: &Restored) -> Vec<String> {
+    let tasks = restored.tasks;
+    let mut lines = vec![match restored.from {
+        None => format!("the ledger is the newest version ({tasks} tasks)"),
+        Some(from) => format!("restored harness-tasks.json ({tasks} tasks) from {}", name(from)),
+    }];
+    lines.extend(restored.files.iter().map(|what| format!("restored {what}")));
+    lines.extend(restored.archived.iter().map(|path| format!("what was there is {path}")));
+    if !restored.without_receipt.is_empty() {
+        let ids = restored.without_receipt.join(", ");
+        lines.push(format!("missing: the receipts of {ids}"));
+    }
+    if restored.from.is_some() {
+        lines.push("not restored: the record of runs and transcripts, where they are gone".into());
+    }
+    lines
+}
+
+fn name(from: Source) -> &'static str {
+    match from {
+        Source::Backup => "harness-tasks.json.bak",
+        Source::Journal => "the journal",
+        Source::Memory => "memory",
+    }
+}
+
+/// A new ledger must not be made over one that can be brought back, and one that is broken is none.
+pub(super) fn refuse_to_lose(invocation: &Invocation, root: &StateRoot) -> Result<()> {
+    invocation.store(root)?.lost()?;
+    match harness::store::look(root.path()) {
+        Err(StoreError::Format(why @ FormatError::Corrupt(_))) => {
+            Err(both_ways(crate::failure::Failure::config(why.to_string())))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Archives what there is, and makes a new ledger.
+pub(super) fn start_over(
+    invocation: &Invocation,
+    root: &StateRoot,
+    done: &mut Vec<String>,
+) -> Result<Created> {
+    let fresh = invocation.store(root)?.start_over(SystemClock.now())?;
+    fresh.warnings.iter().for_each(|warning| warn(warning));
+    done.extend(fresh.archived.iter().map(|path| format!("archived {path}")));
+    Ok(Created::New)
+}

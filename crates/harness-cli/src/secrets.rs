@@ -1,0 +1,46 @@
+//! What may stand in no file, stream or prompt of ours.
+
+use std::ffi::OsString;
+
+use harness::process::{Redactor, name_secrets};
+use harness_core::Command;
+
+use crate::{
+    commands::Invocation,
+    config::{self, Config, Origin, Overrides},
+    failure::Result,
+    root::StateRoot,
+    trust::Trust,
+};
+
+/// The caller's secrets, and those that the configuration gives to agents: whose they are does not
+/// matter, since one agent's output is the next one's prompt.
+pub(crate) fn known(config: &Config) -> Redactor {
+    name_secrets(config.secrets.names.clone(), config.secrets.except.clone());
+    let entries = config.agents.values().flat_map(|agent| &agent.env);
+    let given = entries.filter_map(|entry| entry.split_once('='));
+    let given = given.map(|(name, value)| (OsString::from(name), OsString::from(value)));
+    Redactor::from_environment(std::env::vars_os().chain(given))
+}
+
+impl Invocation {
+    /// The secrets that a command on `root` must not let through. A broken configuration takes none
+    /// of them away, and neither does a repository that is not trusted.
+    pub(crate) fn secrets(&self, root: &StateRoot) -> Redactor {
+        let loaded = config::load(&self.env, Some(root.path()), Overrides::default());
+        let Ok(mut loaded) = loaded else { return known(&Config::default()) };
+        let origin = loaded.origins.get("secrets.except");
+        if matches!(origin, Some(Origin::Project { .. })) {
+            let trusted = Trust::of_user(&self.env).and_then(|trust| trust.is_trusted(root));
+            if !trusted.unwrap_or(false) {
+                loaded.config.secrets.except.clear();
+            }
+        }
+        known(&loaded.config)
+    }
+
+    /// The command without secrets, or why it is not taken.
+    pub(crate) fn hidden(&self, root: &StateRoot, command: Command) -> Result<Command> {
+        Ok(harness::store::redacted(command, &self.secrets(root))?)
+    }
+}

@@ -1,0 +1,116 @@
+//! The texts of a command, for whoever has to look through all of them: a secret may stand in any.
+
+use super::{Command, Edit, Note};
+use crate::plan::Plan;
+
+/// One text of a command.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Text<'a> {
+    /// For people and agents; it may be rewritten.
+    Words(&'a mut String),
+    /// A command line. It has to run as it was given, so it can only be taken or refused.
+    Line {
+        /// What it is, in words.
+        what: &'static str,
+        /// The line.
+        line: &'a str,
+    },
+}
+
+impl Command {
+    /// Visits every text that somebody outside wrote. Ids, names of branches and the like are not
+    /// texts. What happens to runs is stored elsewhere.
+    pub fn texts(&mut self, visit: &mut dyn FnMut(Text<'_>)) {
+        match self {
+            Self::Add(add) => {
+                visit(Text::Words(&mut add.title));
+                add.fields.texts(visit);
+            }
+            Self::Edit(edit) => edit.texts(visit),
+            Self::Import(import) => import.plan.texts(visit),
+            Self::Adopt(adopt) => visit(Text::Words(&mut adopt.action)),
+            Self::Checkpoint(checkpoint) => visit(Text::Words(&mut checkpoint.description)),
+            Self::Fail(fail) => visit(Text::Words(&mut fail.message)),
+            Self::Retry(retry) => visit(Text::Words(&mut retry.reason)),
+            Self::Release(release) => visit(Text::Words(&mut release.reason)),
+            Self::Note(Note::Problem { message, .. } | Note::Warning { message, .. }) => {
+                visit(Text::Words(message));
+            }
+            Self::Raise(raise) => visit(Text::Words(&mut raise.message)),
+            Self::Note(Note::HealthCheck { .. })
+            | Self::Remove(_)
+            | Self::Reset
+            | Self::Claim(_)
+            | Self::Upkeep
+            | Self::Renew(_)
+            | Self::Intend(_)
+            | Self::VoidIntent(_)
+            | Self::Complete(_)
+            | Self::BeginSession(_)
+            | Self::EndSession(_)
+            | Self::PassGate(_)
+            | Self::Acknowledge
+            | Self::Run(_) => {}
+        }
+    }
+}
+
+fn words(visit: &mut dyn FnMut(Text<'_>), text: &mut Option<String>) {
+    if let Some(text) = text {
+        visit(Text::Words(text));
+    }
+}
+
+fn line(visit: &mut dyn FnMut(Text<'_>), what: &'static str, line: Option<&String>) {
+    if let Some(line) = line {
+        visit(Text::Line { what, line });
+    }
+}
+
+impl Edit {
+    fn texts(&mut self, visit: &mut dyn FnMut(Text<'_>)) {
+        words(visit, &mut self.title);
+        words(visit, &mut self.instructions);
+        line(visit, "the check", self.validation_command.as_ref());
+        line(visit, "the cleanup command", self.cleanup.as_ref());
+    }
+}
+
+impl Plan {
+    fn texts(&mut self, visit: &mut dyn FnMut(Text<'_>)) {
+        visit(Text::Words(&mut self.goal));
+        for task in self.tasks.values_mut() {
+            visit(Text::Words(&mut task.description));
+            words(visit, &mut task.instructions);
+            line(visit, "the check", task.validation.as_ref().map(|check| &check.command));
+            line(visit, "the cleanup command", task.cleanup.as_ref());
+        }
+        self.warnings.iter_mut().for_each(|warning| visit(Text::Words(warning)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{TaskId, command::Add};
+
+    #[test]
+    fn words_can_be_rewritten_and_lines_are_only_shown() {
+        let task = TaskId::numbered(1);
+        let fields = Edit {
+            instructions: Some("i".into()),
+            validation_command: Some("v".into()),
+            cleanup: Some("c".into()),
+            ..Edit::nothing(task)
+        };
+        let mut command = Command::Add(Add { id: None, title: "t".into(), fields });
+        let mut seen = Vec::new();
+        command.texts(&mut |text| match text {
+            Text::Words(words) => words.push('!'),
+            Text::Line { what, line } => seen.push(format!("{what}: {line}")),
+        });
+        assert_eq!(seen, ["the check: v", "the cleanup command: c"]);
+        let Command::Add(add) = command else { panic!("it is another command now") };
+        assert_eq!((add.title.as_str(), add.fields.instructions.as_deref()), ("t!", Some("i!")));
+    }
+}

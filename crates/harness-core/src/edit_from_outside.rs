@@ -1,0 +1,252 @@
+//! A ledger that somebody else wrote: which of its differences from the one we know are taken.
+//!
+//! A ledger that nobody holds may be edited freely, and then nobody asks here. While a run holds it, or
+//! for the rows that workers hold through a host, an edit may add to the work and describe what has
+//! not begun; it may not change what was judged, how it is judged, or what counts.
+
+use std::{collections::BTreeSet, fmt};
+
+use crate::{
+    TaskId,
+    ledger::{ConcurrencyMode, Head, Ledger},
+    task::{Status, Task},
+};
+
+/// Who holds the ledger that was edited.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Held {
+    /// A run: all of it.
+    Run,
+    /// Workers through a host: these rows.
+    Claims(BTreeSet<TaskId>),
+}
+
+/// What becomes of an edit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Judged {
+    /// The found ledger counts from now on.
+    Taken {
+        /// What was changed, for the log.
+        what: Vec<Difference>,
+        /// Completions that appeared among several workers: nobody saw a check pass.
+        unproven: Vec<TaskId>,
+    },
+    /// The known one counts.
+    Refused {
+        /// What may not be changed so.
+        what: Vec<Difference>,
+    },
+}
+
+/// Where two versions differ.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// `None`: the root of the ledger.
+    pub task: Option<TaskId>,
+    /// As the ledger spells them, or `added`, `removed`.
+    pub fields: Vec<&'static str>,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.task {
+            Some(task) => write!(f, "{task}: {}", self.fields.join(", ")),
+            None => write!(f, "{}", self.fields.join(", ")),
+        }
+    }
+}
+
+/// All of them as one text, not without end.
+pub fn describe(what: &[Difference]) -> String {
+    const SHOWN_MAX: usize = 10;
+    let shown: Vec<String> = what.iter().take(SHOWN_MAX).map(ToString::to_string).collect();
+    let more = what.len().saturating_sub(SHOWN_MAX);
+    match (shown.is_empty(), more) {
+        (true, _) => "only the layout, or fields that harness does not know".to_owned(),
+        (false, 0) => shown.join("; "),
+        (false, more) => format!("{}; and {more} more", shown.join("; ")),
+    }
+}
+
+/// Decides about `found`, which somebody put in the place of `known`.
+pub fn judge_edit(known: &Ledger, found: &Ledger, held: &Held) -> Judged {
+    let mut refused = Vec::new();
+    let mut taken = Vec::new();
+    let (bad, fine) = of_head(known.head(), found.head(), held);
+    push(&mut refused, None, bad);
+    push(&mut taken, None, fine);
+    for before in known.tasks() {
+        let (bad, fine) = match found.task(&before.id) {
+            Some(after) => of_task(before, after, held),
+            None if protects(held, &before.id) => (vec!["removed"], Vec::new()),
+            None => (Vec::new(), vec!["removed"]),
+        };
+        push(&mut refused, Some(&before.id), bad);
+        push(&mut taken, Some(&before.id), fine);
+    }
+    for added in found.tasks().filter(|task| !known.contains(&task.id)) {
+        let (list, fields) = match (held, touched(added)) {
+            (Held::Run, fields) if !fields.is_empty() => (&mut refused, fields),
+            (Held::Run | Held::Claims(_), _) => (&mut taken, vec!["added"]),
+        };
+        push(list, Some(&added.id), fields);
+    }
+    if !refused.is_empty() {
+        return Judged::Refused { what: refused };
+    }
+    let several = known.head().session_config.concurrency_mode == ConcurrencyMode::Concurrent;
+    let completed = |task: &&Task| {
+        task.status == Status::Completed
+            && known.task(&task.id).is_none_or(|before| before.status != Status::Completed)
+    };
+    let unproven = found.tasks().filter(|task| several && completed(task));
+    Judged::Taken { unproven: unproven.map(|task| task.id.clone()).collect(), what: taken }
+}
+
+/// Whether a run holds this ledger: it has a claim that has not ended, be the run alive or not.
+pub fn held_by_a_run(ledger: &Ledger) -> bool {
+    let of_run = |task: &Task| task.via == Some(crate::task::Via::Run);
+    ledger.tasks().any(|task| task.status == Status::InProgress && of_run(task))
+}
+
+fn push(list: &mut Vec<Difference>, task: Option<&TaskId>, fields: Vec<&'static str>) {
+    if !fields.is_empty() {
+        list.push(Difference { task: task.cloned(), fields });
+    }
+}
+
+fn protects(held: &Held, task: &TaskId) -> bool {
+    match held {
+        Held::Run => true,
+        Held::Claims(rows) => rows.contains(task),
+    }
+}
+
+type Fields = Vec<&'static str>;
+
+/// Which fields of the root may not change so, and which may. `log_tail` and `log_at` are ours, and
+/// those who edit may take them away.
+fn of_head(known: &Head, found: &Head, held: &Held) -> (Fields, Fields) {
+    let mut changed = Vec::new();
+    let mut note = |differs: bool, field| {
+        if differs {
+            changed.push(field);
+        }
+    };
+    note(known.created != found.created, "created");
+    note(known.session_config != found.session_config, "session_config");
+    note(known.session_count != found.session_count, "session_count");
+    note(known.last_session != found.last_session, "last_session");
+    note(known.goal != found.goal, "goal");
+    note(known.phases != found.phases, "phases");
+    note(known.alerts != found.alerts, "alerts");
+    note(known.epoch != found.epoch, "epoch");
+    match held {
+        Held::Run => (changed, Vec::new()),
+        // Epochs that are given away twice would make two claims one.
+        Held::Claims(_) => changed.into_iter().partition(|_| found.epoch < known.epoch),
+    }
+}
+
+fn of_task(before: &Task, after: &Task, held: &Held) -> (Fields, Fields) {
+    let changed = changed(before, after);
+    if !protects(held, &before.id) {
+        return (Vec::new(), changed);
+    }
+    let begun = before.status != Status::Pending || before.attempts > 0;
+    let more = before.depends_on.iter().all(|id| after.depends_on.contains(id));
+    changed.into_iter().partition(|field| match *field {
+        "title" | "instructions" | "priority" => begun,
+        "depends_on" => begun || !more,
+        _ => true,
+    })
+}
+
+/// The fields that differ, as the ledger spells them.
+fn changed(before: &Task, after: &Task) -> Fields {
+    // Taken apart, so that a field that is added to a task is not forgotten here.
+    let Task {
+        id: _,
+        title,
+        status,
+        priority,
+        depends_on,
+        attempts,
+        max_attempts,
+        started_at_commit,
+        validation,
+        cleanup,
+        error_log,
+        checkpoints,
+        completed_at,
+        failed_at,
+        claimed_by,
+        claimed_at,
+        lease_expires_at,
+        epoch,
+        via,
+        worktree,
+        branch,
+        base_untracked,
+        intent,
+        instructions,
+        role,
+        phase,
+        timeout_seconds,
+        order,
+        flags,
+        added_by,
+    } = before;
+    let fields = [
+        (*title != after.title, "title"),
+        (*status != after.status, "status"),
+        (*priority != after.priority, "priority"),
+        (*depends_on != after.depends_on, "depends_on"),
+        (*attempts != after.attempts, "attempts"),
+        (*max_attempts != after.max_attempts, "max_attempts"),
+        (*started_at_commit != after.started_at_commit, "started_at_commit"),
+        (*validation != after.validation, "validation"),
+        (*cleanup != after.cleanup, "on_failure"),
+        (*error_log != after.error_log, "error_log"),
+        (*checkpoints != after.checkpoints, "checkpoints"),
+        (*completed_at != after.completed_at, "completed_at"),
+        (*failed_at != after.failed_at, "failed_at"),
+        (*claimed_by != after.claimed_by, "claimed_by"),
+        (*claimed_at != after.claimed_at, "claimed_at"),
+        (*lease_expires_at != after.lease_expires_at, "lease_expires_at"),
+        (*epoch != after.epoch, "epoch"),
+        (*via != after.via, "via"),
+        (*worktree != after.worktree, "worktree"),
+        (*branch != after.branch, "branch"),
+        (*base_untracked != after.base_untracked, "base_untracked"),
+        (*intent != after.intent, "intent"),
+        (*instructions != after.instructions, "instructions"),
+        (*role != after.role, "role"),
+        (*phase != after.phase, "phase"),
+        (*timeout_seconds != after.timeout_seconds, "timeout_seconds"),
+        (*order != after.order, "order"),
+        (*flags != after.flags, "flags"),
+        (*added_by != after.added_by, "added_by"),
+    ];
+    fields.into_iter().filter_map(|(differs, field)| differs.then_some(field)).collect()
+}
+
+/// What a new task has that only work on it could have given it.
+fn touched(task: &Task) -> Fields {
+    let untouched = Task {
+        title: task.title.clone(),
+        priority: task.priority.clone(),
+        depends_on: task.depends_on.clone(),
+        max_attempts: task.max_attempts,
+        validation: task.validation.clone(),
+        cleanup: task.cleanup.clone(),
+        instructions: task.instructions.clone(),
+        role: task.role.clone(),
+        phase: task.phase.clone(),
+        timeout_seconds: task.timeout_seconds,
+        order: task.order,
+        added_by: task.added_by.clone(),
+        ..Task::new(task.id.clone(), "")
+    };
+    changed(&untouched, task)
+}

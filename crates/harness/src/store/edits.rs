@@ -1,0 +1,224 @@
+//! A ledger that somebody else wrote: whether it counts.
+//!
+//! The seal tells at a glance whether harness wrote a version. Where it did not, and a run or a worker
+//! holds the ledger, core judges what was changed; what it does not take is archived, and what
+//! harness knows is written back. After a run that was killed nothing is written back: a person
+//! decides.
+
+use std::collections::BTreeSet;
+
+use harness_core::{
+    Command, Fact, Flag, Ledger, TaskId, Timestamp,
+    command::Raise,
+    edit_from_outside::{Difference, Held, Judged, describe, held_by_a_run, judge_edit},
+    format::{
+        Seal,
+        journal::{self, Ending},
+    },
+    ledger::ConcurrencyMode,
+    task::Status,
+};
+
+use super::{
+    Applied, FileStore, StoreError,
+    disk::File,
+    file::{Freshness, Known, Locking, stamp},
+};
+
+/// What to do with what was changed while a killed run held the ledger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum InDoubt {
+    /// Say so, and do nothing.
+    Refuse,
+    /// A person has said that it counts.
+    Take,
+}
+
+/// What [`FileStore::acknowledge`] did.
+#[derive(Debug)]
+pub struct Acknowledged {
+    /// What was changed in the ledger, where that was in doubt and counts from now on.
+    pub edit: Option<String>,
+    /// How many alerts are no longer shown.
+    pub alerts: usize,
+    /// What a person should hear.
+    pub warnings: Vec<String>,
+}
+
+impl FileStore {
+    /// A person has looked: alerts go, and a ledger that was changed while a killed run held it counts.
+    pub fn acknowledge(&mut self, now: Timestamp) -> Result<Acknowledged, StoreError> {
+        self.in_doubt = InDoubt::Take;
+        let applied = super::Store::apply(self, now, &[Command::Acknowledge]);
+        self.in_doubt = InDoubt::Refuse;
+        let Applied { facts, warnings, .. } = applied?;
+        let mut said = Acknowledged { edit: None, alerts: 0, warnings };
+        for fact in facts {
+            match fact {
+                Fact::Acknowledged { count } => said.alerts = count,
+                Fact::Warned { task: None, message } => said.edit = Some(message),
+                _ => {}
+            }
+        }
+        Ok(said)
+    }
+
+    /// Decides about a ledger that is not the one that this process wrote last.
+    pub(super) fn vet(
+        &mut self,
+        now: Timestamp,
+        mut found: Known,
+        bytes: &[u8],
+    ) -> Result<Freshness, StoreError> {
+        let memory = self.known.take();
+        if let (Locking::Held(_), Some(known)) = (&self.locking, memory.as_ref()) {
+            // Nobody else may write now, so even a version that harness once wrote is an edit.
+            let judged = judge_edit(&known.ledger, &found.ledger, &Held::Run);
+            return self.follow(now, memory, found, bytes, judged);
+        }
+        let Some(known) = self.known_otherwise(memory, &mut found)? else {
+            self.known = Some(found);
+            return Ok(Freshness::AsKnown);
+        };
+        if held_by_a_run(&known.ledger) {
+            let judged = judge_edit(&known.ledger, &found.ledger, &Held::Run);
+            return match (judged, self.in_doubt) {
+                (Judged::Refused { what }, InDoubt::Refuse) => {
+                    Err(StoreError::Edited { what: describe(&what) })
+                }
+                (Judged::Refused { what }, InDoubt::Take) => {
+                    let taken = Judged::Taken { what, unproven: Vec::new() };
+                    self.follow(now, Some(known), found, bytes, taken)
+                }
+                (taken, _) => self.follow(now, Some(known), found, bytes, taken),
+            };
+        }
+        let claims = if self.hosting { live_claims(&known.ledger, now) } else { BTreeSet::new() };
+        let several =
+            known.ledger.head().session_config.concurrency_mode == ConcurrencyMode::Concurrent;
+        if claims.is_empty() && !several {
+            self.known = Some(found);
+            return Ok(Freshness::AsKnown);
+        }
+        let judged = judge_edit(&known.ledger, &found.ledger, &Held::Claims(claims));
+        let judged = match judged {
+            // What nobody holds may be edited without a word.
+            Judged::Taken { unproven, .. } if unproven.is_empty() => {
+                self.known = Some(found);
+                return Ok(Freshness::AsKnown);
+            }
+            other => other,
+        };
+        self.follow(now, Some(known), found, bytes, judged)
+    }
+
+    /// The version that harness knows, if `found` is another one that it did not write.
+    fn known_otherwise(
+        &self,
+        memory: Option<Known>,
+        found: &mut Known,
+    ) -> Result<Option<Known>, StoreError> {
+        let Some(key) = &self.key else { return Ok(None) };
+        let journal = match self.disk.journals() {
+            true => Ending::of(
+                &self.disk.tail(File::Journal, journal::ENDING_BYTES).unwrap_or_default(),
+            ),
+            false => None,
+        };
+        let older = journal.is_some_and(|ending| ending.revision > found.document.revision());
+        if found.document.seal(key) == Seal::Fits && !older {
+            return Ok(None);
+        }
+        let replayed =
+            self.replayed()?.map(|replayed| Known::new(replayed.ledger, replayed.document, None));
+        let newest = match (memory, replayed) {
+            (Some(memory), Some(replayed))
+                if replayed.document.revision() > memory.document.revision() =>
+            {
+                Some(replayed)
+            }
+            (Some(memory), _) => Some(memory),
+            (None, replayed) => replayed,
+        };
+        // A key that was lost, or a file that was only written anew: nothing is different.
+        let state = found.state();
+        Ok(newest.and_then(|mut known| (known.state() != state).then_some(known)))
+    }
+
+    fn follow(
+        &mut self,
+        now: Timestamp,
+        known: Option<Known>,
+        mut found: Known,
+        bytes: &[u8],
+        judged: Judged,
+    ) -> Result<Freshness, StoreError> {
+        let Some(known) = known else { return Ok(Freshness::AsKnown) };
+        match judged {
+            Judged::Refused { what } => {
+                self.known = Some(Known { identity: None, ..known });
+                self.refuse_edit(now, bytes, &describe(&what))
+            }
+            Judged::Taken { what, unproven } => {
+                let head = known.ledger.head();
+                found.ledger.set_log_tail(head.log_tail.clone(), head.log_at);
+                self.known = Some(found);
+                Ok(Freshness::Taken { what, unproven })
+            }
+        }
+    }
+
+    /// Keeps the foreign file; what is known is written back by the transaction.
+    pub(super) fn refuse_edit(
+        &self,
+        now: Timestamp,
+        bytes: &[u8],
+        what: &str,
+    ) -> Result<Freshness, StoreError> {
+        self.disk.ensure_home()?;
+        let name = format!("harness-tasks.{}.foreign", stamp(now));
+        let kept = self.disk.archive(&name, bytes)?;
+        let message = format!(
+            "harness-tasks.json was changed from outside and written back ({what}); the foreign \
+             file is .harness/archive/{kept}"
+        );
+        Ok(Freshness::Refused { message })
+    }
+}
+
+/// The claims that workers hold now.
+fn live_claims(ledger: &Ledger, now: Timestamp) -> BTreeSet<TaskId> {
+    let live = |end: Option<Timestamp>| end.is_some_and(|end| end > now);
+    let held = ledger.tasks().filter(|task| task.status == Status::InProgress);
+    held.filter(|task| live(task.lease_expires_at)).map(|task| task.id.clone()).collect()
+}
+
+/// What a run has to say about an edit that it did not take: on each attempt in progress.
+pub(super) fn raised(ledger: &Ledger, message: &str) -> Vec<Command> {
+    let raise =
+        |task| Command::Raise(Raise { task, flag: Flag::Edit, message: message.to_owned() });
+    let working = ledger.tasks().filter(|task| task.status == Status::InProgress);
+    let mut raised: Vec<Command> = working.map(|task| raise(Some(task.id.clone()))).collect();
+    if raised.is_empty() {
+        raised.push(raise(None));
+    }
+    raised
+}
+
+/// What there is to tell of an edit that was taken.
+pub(super) fn told(
+    in_doubt: InDoubt,
+    what: &[Difference],
+    unproven: Vec<TaskId>,
+) -> (Vec<Fact>, Vec<Command>) {
+    let who = match in_doubt {
+        InDoubt::Take => "the operator took an edit of harness-tasks.json from outside",
+        InDoubt::Refuse => "an edit of harness-tasks.json from outside was taken",
+    };
+    let fact = Fact::Warned { task: None, message: format!("{who}: {}", describe(what)) };
+    let raise = |task| {
+        let message = "completed by an edit of harness-tasks.json; there is no receipt".to_owned();
+        Command::Raise(Raise { task: Some(task), flag: Flag::Unproven, message })
+    };
+    (vec![fact], unproven.into_iter().map(raise).collect())
+}

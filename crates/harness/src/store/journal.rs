@@ -1,0 +1,141 @@
+//! Follows each change of the ledger into the journal.
+//!
+//! The ledger is durable before, so nothing here can make a transaction fail: what could not be
+//! written is said once, and whoever writes next catches up with a snapshot.
+
+use std::io;
+
+use harness_core::{
+    Fact, Ledger,
+    format::{
+        Document, State,
+        journal::{self, Ending, Known, Receipts, Touched},
+    },
+    task::Status,
+};
+
+use super::{
+    disk::{Disk, File, Identity},
+    receipts,
+};
+
+/// Where the journal stood when this process last wrote it.
+#[derive(Debug, Default)]
+pub(super) struct Journal {
+    at: Option<(Identity, Ending)>,
+    warned: bool,
+}
+
+/// What a transaction made true, for the journal.
+#[derive(Debug, Default)]
+pub(super) struct Made {
+    /// The version that it was made from; `None` where there was none, or nobody knows it.
+    pub(super) before: Option<State>,
+    pub(super) touched: Touched,
+    pub(super) receipts: Receipts,
+}
+
+impl Journal {
+    /// Appends a change, or begins anew with a snapshot where the journal does not end with the
+    /// version before. Gives what there is to warn of.
+    pub(super) fn follow(
+        &mut self,
+        disk: &dyn Disk,
+        ledger: &Ledger,
+        document: &mut Document,
+        made: &Made,
+    ) -> Option<String> {
+        if !disk.journals() {
+            return None;
+        }
+        let failed = self.write(disk, ledger, document, made).err()?;
+        self.at = None;
+        let first = !std::mem::replace(&mut self.warned, true);
+        first.then(|| {
+            format!(
+                "the change is made, but the journal, its second copy, is not written: {failed}"
+            )
+        })
+    }
+
+    fn write(
+        &mut self,
+        disk: &dyn Disk,
+        ledger: &Ledger,
+        document: &mut Document,
+        made: &Made,
+    ) -> io::Result<()> {
+        let identity = disk.identity(File::Journal)?;
+        let ending = match (&self.at, identity) {
+            (Some((known, ending)), Some(found)) if *known == found => Some(*ending),
+            (_, Some(_)) => Ending::of(&disk.tail(File::Journal, journal::ENDING_BYTES)?),
+            (_, None) => None,
+        };
+        let size = identity.map_or(0, |found| found.size);
+        let line = match ending {
+            Some(ending) if Some(ending.state) == made.before && !ending.outgrown(size) => {
+                let line = journal::change(document, &made.touched, &made.receipts, &ending, size);
+                disk.append(File::Journal, line.as_bytes())?;
+                line
+            }
+            _ => {
+                let mut known = match disk.read(File::Journal)? {
+                    Some((bytes, _)) => journal::known(&bytes),
+                    None => Known::default(),
+                };
+                if ending.is_none_or(|ending| ending.revision + 1 < document.revision()) {
+                    // There was none, or it could not be written for some time.
+                    let adopted = adopted(disk, ledger)?;
+                    known.log = adopted.log;
+                    for (name, line) in adopted.receipts {
+                        known.receipts.entry(name).or_insert(line);
+                    }
+                }
+                known.receipts.extend(made.receipts.clone());
+                let tail = &ledger.head().log_tail;
+                if !known.log.ends_with(tail) {
+                    known.log.extend(tail.iter().cloned());
+                }
+                let line = journal::snapshot(document, &known.log, &known.receipts);
+                disk.replace_journal(line.as_bytes())?;
+                line
+            }
+        };
+        let written = Ending::of(line.as_bytes());
+        self.at = disk.identity(File::Journal)?.zip(written);
+        Ok(())
+    }
+}
+
+/// What was there before there was a journal is taken as it is found.
+fn adopted(disk: &dyn Disk, ledger: &Ledger) -> io::Result<Known> {
+    let log = disk.read(File::Log)?.map(|(bytes, _)| bytes).unwrap_or_default();
+    let log = String::from_utf8_lossy(&log).lines().map(str::to_owned).collect();
+    let mut known = Known { log, receipts: Receipts::new() };
+    for task in ledger.tasks().filter(|task| task.status == Status::Completed) {
+        let Some(epoch) = task.epoch else { continue };
+        keep(disk, &receipts::name(&task.id, epoch), &mut known.receipts)?;
+    }
+    Ok(known)
+}
+
+/// The receipts of the completions among `facts`. They were made durable before.
+pub(super) fn receipts_of(
+    disk: &dyn Disk,
+    ledger: &Ledger,
+    facts: &[Fact],
+) -> io::Result<Receipts> {
+    let mut kept = Receipts::new();
+    for fact in facts {
+        let Fact::Completed { task, .. } = fact else { continue };
+        let Some(epoch) = ledger.task(task).and_then(|task| task.epoch) else { continue };
+        keep(disk, &receipts::name(task, epoch), &mut kept)?;
+    }
+    Ok(kept)
+}
+
+fn keep(disk: &dyn Disk, name: &str, kept: &mut Receipts) -> io::Result<()> {
+    let line = disk.receipt(name)?.and_then(|bytes| journal::receipt_line(&bytes));
+    kept.extend(line.map(|line| (name.to_owned(), line)));
+    Ok(())
+}

@@ -1,0 +1,203 @@
+//! Where the journal of a state root is, and the key that seals its ledger: outside of the root,
+//! where an agent that cleans its work tree does not come across them.
+//!
+//! The journal is in the git directory of the work tree around the root, found by looking at files
+//! and never by asking git. Without one it is in the user's state directory, where the key always is.
+
+use std::{
+    fs,
+    io::{self, Read as _},
+    os::unix::{
+        ffi::OsStrExt as _,
+        fs::{DirBuilderExt as _, MetadataExt as _},
+    },
+    path::{Path, PathBuf},
+};
+
+use harness_core::format::Key;
+
+use super::{disk::failed, lock::root_hash};
+use crate::folder::Folder;
+
+/// Our folder in a git directory and in a state directory.
+const OURS: &str = "harness";
+const ROOTS: &str = "roots";
+const KEY: &str = "key";
+const JOURNAL: &str = "journal";
+/// No `.git` file that git writes is as long.
+const POINTER_BYTES_MAX: u64 = 16 * 1024;
+
+/// A folder of ours that is not in the state root it belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outside {
+    /// What ours lie in; somebody else made it.
+    anchor: PathBuf,
+    anchored: Anchored,
+    names: Vec<String>,
+}
+
+/// Whether the folder that ours lie in is made when it is missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Anchored {
+    /// The user's state directory.
+    Made,
+    /// A git directory: without it there is no repository.
+    Found,
+}
+
+impl Outside {
+    /// Of the journal of `root`, which is canonical.
+    pub fn of_journal(root: &Path, state_home: Option<&Path>) -> Option<Self> {
+        in_git(root).or_else(|| Some(Self::of_root(root, state_home?)))
+    }
+
+    /// What the user's state directory has of `root`.
+    pub fn of_root(root: &Path, state_home: &Path) -> Self {
+        Self {
+            anchor: state_home.to_owned(),
+            anchored: Anchored::Made,
+            names: vec![OURS.to_owned(), ROOTS.to_owned(), root_hash(root)],
+        }
+    }
+
+    /// Whether a journal is there.
+    pub fn has_journal(&self) -> bool {
+        self.path().join(JOURNAL).symlink_metadata().is_ok_and(|found| found.is_file())
+    }
+
+    /// Its path, whether it is there or not.
+    pub fn path(&self) -> PathBuf {
+        self.names.iter().fold(self.anchor.clone(), |path, name| path.join(name))
+    }
+
+    /// `None` if it is not there.
+    pub(crate) fn open(&self) -> io::Result<Option<Folder>> {
+        let mut folder = match Folder::open_private(&self.anchor) {
+            Ok(folder) => folder,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(e),
+        };
+        for name in &self.names {
+            let Some(child) = folder.child(name)? else { return Ok(None) };
+            folder = child;
+        }
+        Ok(Some(folder))
+    }
+
+    /// Makes what is missing, for this user alone.
+    pub(crate) fn make(&self) -> io::Result<Folder> {
+        if self.anchored == Anchored::Made {
+            let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.anchor);
+            made.map_err(|e| failed(&self.anchor.display().to_string(), "make", e))?;
+        }
+        let anchor = Folder::open_private(&self.anchor)?;
+        self.names.iter().try_fold(anchor, |folder, name| folder.make(name))
+    }
+
+    /// Removes the folder with all that is in it; `false` if it is not there.
+    pub fn remove(&self) -> io::Result<bool> {
+        match fs::remove_dir_all(self.path()) {
+            Ok(()) => Ok(true),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(e) => Err(failed(&self.path().display().to_string(), "remove", e)),
+        }
+    }
+}
+
+/// The folder in the git directory of the work tree around `root`.
+fn in_git(root: &Path) -> Option<Outside> {
+    let (top, git) = git_directory(root)?;
+    let below = root.strip_prefix(top).ok()?;
+    let names = vec![OURS.to_owned(), root_hash(below)];
+    Some(Outside { anchor: git, anchored: Anchored::Found, names })
+}
+
+/// The top of the work tree that `directory` lies in, and its own git directory, which must be this
+/// user's. `directory` is canonical.
+pub fn git_directory(directory: &Path) -> Option<(&Path, PathBuf)> {
+    directory.ancestors().find_map(|top| {
+        let git = top.join(".git");
+        let found = git.symlink_metadata().ok()?;
+        let git = if found.is_dir() { git } else { pointed_to(top, &git, &found)? };
+        let whole = git.join("HEAD").symlink_metadata().is_ok();
+        let ours = git.metadata().is_ok_and(|m| m.uid() == rustix::process::geteuid().as_raw());
+        (whole && ours).then_some((top, git))
+    })
+}
+
+/// A linked work tree and a submodule have a file that says where their git directory is.
+fn pointed_to(top: &Path, file: &Path, found: &fs::Metadata) -> Option<PathBuf> {
+    if !found.is_file() || found.len() > POINTER_BYTES_MAX {
+        return None;
+    }
+    let text = fs::read(file).ok()?;
+    let path = text.strip_prefix(b"gitdir: ")?.trim_ascii_end();
+    Some(top.join(Path::new(std::ffi::OsStr::from_bytes(path))))
+}
+
+/// The key of `root`, made the first time.
+pub(super) fn key(root: &Path, state_home: &Path) -> io::Result<Key> {
+    let folder = Outside::of_root(root, state_home).make()?;
+    if let Some(key) = read_key(&folder)? {
+        return Ok(key);
+    }
+    let mut bytes = [0; 32];
+    fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    let made = Key::new(bytes);
+    // Of two processes that do this, both use the first one's.
+    folder.put_first(KEY, made.to_text().as_bytes())?;
+    if let Some(first) = read_key(&folder)? {
+        return Ok(first);
+    }
+    // One that is damaged seals nothing any more.
+    folder.replace(KEY, made.to_text().as_bytes())?;
+    Ok(made)
+}
+
+fn read_key(folder: &Folder) -> io::Result<Option<Key>> {
+    let bytes = folder.read_small(KEY, 128)?;
+    Ok(bytes.and_then(|bytes| Key::parse(&String::from_utf8_lossy(&bytes))))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn the_journal_is_in_the_git_directory_of_the_work_tree() {
+        let place = tempfile::tempdir().unwrap();
+        let top = place.path().canonicalize().unwrap();
+        let deep = top.join("a/b");
+        fs::create_dir_all(&deep).unwrap();
+        if git_directory(&top).is_some() {
+            // The temporary directory lies in a repository.
+            return;
+        }
+        assert_eq!(Outside::of_journal(&deep, None), None);
+        let state = top.join("state");
+        let kept = Outside::of_journal(&deep, Some(&state)).unwrap();
+        assert!(kept.path().starts_with(state.join("harness/roots")));
+        fs::create_dir(top.join(".git")).unwrap();
+        fs::write(top.join(".git/HEAD"), "").unwrap();
+        let in_git = Outside::of_journal(&deep, Some(&state)).unwrap();
+        assert_eq!(in_git.path(), top.join(".git/harness").join(root_hash(Path::new("a/b"))));
+        fs::write(top.join("a/.git"), "gitdir: ../.git\n").unwrap();
+        let linked = Outside::of_journal(&deep, None).unwrap();
+        let named = top.join("a/../.git/harness").join(root_hash(Path::new("b")));
+        assert_eq!(linked.path(), named);
+    }
+
+    #[test]
+    fn a_key_is_made_once_and_is_private() {
+        let place = tempfile::tempdir().unwrap();
+        let (root, state) = (place.path(), place.path().join("state"));
+        let made = key(root, &state).unwrap().to_text();
+        assert_eq!(key(root, &state).unwrap().to_text(), made);
+        let path = Outside::of_root(root, &state).path().join(KEY);
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        fs::write(&path, "broken").unwrap();
+        assert_ne!(key(root, &state).unwrap().to_text(), made);
+    }
+}

@@ -1,0 +1,119 @@
+//! A store into which no secret gets: the one gate on the way to ledger, backup, log, trajectory and
+//! to everybody who hears of a change.
+
+use harness_core::{Command, Ledger, Refusal, Timestamp, command::Text};
+
+use super::{Applied, Store, StoreError};
+use crate::process::Redactor;
+
+/// Another store, which only gets commands without the secrets that are known here.
+pub struct Redacted<S> {
+    store: S,
+    secrets: Redactor,
+}
+
+impl<S> Redacted<S> {
+    /// Keeps `secrets` out of `store`.
+    pub fn new(store: S, secrets: Redactor) -> Self {
+        Self { store, secrets }
+    }
+}
+
+impl<S: Store> Store for Redacted<S> {
+    fn apply(&mut self, now: Timestamp, commands: &[Command]) -> Result<Applied, StoreError> {
+        let hidden: Vec<_> = commands.iter().map(|c| redacted(c.clone(), &self.secrets)).collect();
+        let good: Vec<_> = hidden.iter().filter_map(|c| c.as_ref().ok()).cloned().collect();
+        if good.is_empty() && !hidden.is_empty() {
+            let replies = hidden.into_iter().filter_map(Result::err).map(Err).collect();
+            return Ok(Applied { replies, ..Applied::default() });
+        }
+        let mut applied = self.store.apply(now, &good)?;
+        // The answers of those that were taken, at the places of all.
+        let places: Vec<_> = (0..hidden.len()).filter(|n| hidden[*n].is_ok()).collect();
+        for (of, _) in &mut applied.archived {
+            *of = places.get(*of).copied().unwrap_or(*of);
+        }
+        let mut answers = std::mem::take(&mut applied.replies).into_iter();
+        let all = hidden.into_iter().map(|command| match command {
+            Ok(_) => answers.next(),
+            Err(refusal) => Some(Err(refusal)),
+        });
+        applied.replies = all.flatten().collect();
+        Ok(applied)
+    }
+
+    fn ledger(&mut self) -> Result<&Ledger, StoreError> {
+        self.store.ledger()
+    }
+}
+
+/// The command without secrets. A command line that holds one is refused: with a mark in it, it would
+/// do something else.
+pub fn redacted(mut command: Command, secrets: &Redactor) -> Result<Command, Refusal> {
+    let mut refused = None;
+    command.texts(&mut |text| match text {
+        Text::Words(words) => {
+            if let std::borrow::Cow::Owned(hidden) = secrets.text(words) {
+                *words = hidden;
+            }
+        }
+        Text::Line { what, line } => {
+            if let Some(variable) = secrets.find(line) {
+                refused = Some(Refusal::Secret { what, variable });
+            }
+        }
+    });
+    refused.map_or(Ok(command), Err)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use std::time::Duration;
+
+    use harness_core::{
+        Reply, TaskId,
+        command::{Add, Edit, Note},
+    };
+
+    use super::*;
+    use crate::{
+        clock::{Clock, SystemClock},
+        store::{Created, FileStore, Locking, lock::Wait},
+    };
+
+    fn add(id: &str, title: &str, check: &str) -> Command {
+        let task = TaskId::parse(id).unwrap();
+        let fields = Edit { validation_command: Some(check.into()), ..Edit::nothing(task.clone()) };
+        Command::Add(Add { id: Some(task), title: title.into(), fields })
+    }
+
+    #[test]
+    fn words_are_redacted_and_lines_refused_each_at_its_place() {
+        let root = tempfile::tempdir().unwrap();
+        let locking = Locking::Each(Wait::For(Duration::from_secs(5)));
+        let mut store = FileStore::open(root.path(), locking).unwrap();
+        assert_eq!(store.create(SystemClock.now()).unwrap(), Created::New);
+        let secrets = Redactor::from_environment([("API_KEY".into(), "very-secret-1".into())]);
+        let mut store = Redacted::new(store, secrets);
+        let warning = Note::Warning { task: None, message: "it said very-secret-1".into() };
+        let commands = [
+            add("a", "use very-secret-1", "true"),
+            add("b", "b", "curl -H very-secret-1 x"),
+            Command::Reset,
+            Command::Note(warning),
+        ];
+        let applied = store.apply(SystemClock.now(), &commands).unwrap();
+        let refusal = Refusal::Secret { what: "the check", variable: "API_KEY".into() };
+        assert_eq!(applied.replies[0], Ok(Reply::Task(TaskId::parse("a").unwrap())));
+        assert_eq!(applied.replies[1], Err(refusal.clone()));
+        assert_eq!(applied.replies.len(), 4);
+        assert_eq!(applied.archived[0].0, 2, "the reset is the third");
+        assert!(!format!("{:?}", applied.facts).contains("very-secret-1"));
+        let alone = store.apply(SystemClock.now(), &commands[1..2]).unwrap();
+        assert_eq!(alone.replies, [Err(refusal)]);
+        let hash = crate::store::lock::root_hash(&root.path().canonicalize().unwrap());
+        _ = std::fs::remove_file(format!("/tmp/harness-{hash}.lock.guard"));
+    }
+}

@@ -1,0 +1,362 @@
+//! A ledger that is gone or broken, and the files beside it: what is left of them, and how they
+//! are made anew.
+
+use std::io;
+
+use harness_core::{
+    Category, Fact, Ledger, Timestamp,
+    fact::Source,
+    format::{
+        self, Document,
+        journal::{self, Replayed},
+    },
+    ledger::Head,
+    log::{Kind, LogLine},
+    task::{Status, Task},
+};
+
+use super::{
+    Applied, FileStore, StoreError,
+    disk::File,
+    file::{Freshness, Known, Lost, stamp},
+    log_tail, receipts,
+};
+
+/// A version of the ledger that could be put back.
+pub(super) struct Candidate {
+    ledger: Ledger,
+    document: Document,
+    from: Source,
+}
+
+impl Candidate {
+    /// The error of whoever would make a new ledger over it.
+    pub(super) fn lost(&self) -> StoreError {
+        StoreError::Lost { from: self.from, tasks: self.ledger.len() }
+    }
+
+    /// What counts where several are left. Of equally new ones the first counts.
+    fn is_newer_than(&self, other: &Self) -> bool {
+        self.document.revision() > other.document.revision()
+    }
+}
+
+/// What [`FileStore::bring_back`] did.
+#[derive(Debug)]
+pub struct Restored {
+    /// Where the ledger came from; `None` where the one that is there is the newest.
+    pub from: Option<Source>,
+    /// How many tasks it has.
+    pub tasks: usize,
+    /// The version that was replaced, from the root.
+    pub archived: Option<String>,
+    /// What was made anew besides.
+    pub files: Vec<String>,
+    /// Completed tasks whose receipt is nowhere.
+    pub without_receipt: Vec<String>,
+    /// What a person should hear.
+    pub warnings: Vec<String>,
+}
+
+/// What [`FileStore::start_over`] did.
+#[derive(Debug)]
+pub struct Fresh {
+    /// Where the old files are, from the root.
+    pub archived: Vec<String>,
+    /// What a person should hear.
+    pub warnings: Vec<String>,
+}
+
+impl FileStore {
+    /// An error where there is no ledger but one could be restored. Takes no lock.
+    pub fn lost(&mut self) -> Result<(), StoreError> {
+        if self.disk.identity(File::Ledger)?.is_some() {
+            return Ok(());
+        }
+        self.newest()?.map_or(Ok(()), |candidate| Err(candidate.lost()))
+    }
+
+    /// Puts the newest version that is left in the place of one that is lost.
+    pub(super) fn restore(&mut self, now: Timestamp, lost: Lost) -> Result<Freshness, StoreError> {
+        let Some(candidate) = self.newest()? else {
+            self.known = None;
+            return match lost {
+                Lost::Missing => Err(StoreError::NoLedger { root: self.root.clone() }),
+                Lost::Broken { why, .. } => {
+                    self.log_unrecoverable(now)?;
+                    let backup = self.why_no_backup()?;
+                    Err(StoreError::Unrecoverable { ledger: why, backup })
+                }
+            };
+        };
+        let Candidate { mut ledger, document, from } = candidate;
+        // A claim that is lost with the newest version must not share its epoch with a later one:
+        // receipts and runs are kept by it.
+        ledger.skip_epochs();
+        // The version that remembered the last lines of the log may be gone.
+        if self.disk.identity(File::Log)?.is_some() {
+            self.disk.sync(File::Log)?;
+        }
+        let reason = match lost {
+            Lost::Missing => {
+                // Whatever took the ledger took the marker too.
+                self.disk.make_marker()?;
+                "harness-tasks.json was gone".to_owned()
+            }
+            Lost::Broken { bytes, why } => {
+                self.disk.ensure_home()?;
+                let name = format!("harness-tasks.{}.corrupt", stamp(now));
+                let kept = self.disk.archive(&name, &bytes)?;
+                format!("{why}; the broken file is .harness/archive/{kept}")
+            }
+        };
+        self.known = Some(Known::new(ledger, document, None));
+        Ok(Freshness::Restored { from, reason })
+    }
+
+    /// The newest good version of those that are not the ledger itself.
+    pub(super) fn newest(&mut self) -> Result<Option<Candidate>, StoreError> {
+        let memory = self.known.take().map(|Known { ledger, document, .. }| Candidate {
+            ledger,
+            document,
+            from: Source::Memory,
+        });
+        let journal = self.replayed()?.map(|Replayed { ledger, document, .. }| Candidate {
+            ledger,
+            document,
+            from: Source::Journal,
+        });
+        let backup = self.disk.read(File::Backup)?;
+        let backup = backup.and_then(|(bytes, _)| format::read(&bytes).ok());
+        let backup =
+            backup.map(|(ledger, document)| Candidate { ledger, document, from: Source::Backup });
+        let all = [memory, journal, backup].into_iter().flatten();
+        Ok(all.reduce(|best, other| if other.is_newer_than(&best) { other } else { best }))
+    }
+
+    pub(super) fn replayed(&self) -> Result<Option<Replayed>, StoreError> {
+        if !self.disk.journals() {
+            return Ok(None);
+        }
+        // One that cannot be read is as good as none: it is the second copy.
+        let bytes = self.disk.read(File::Journal).ok().flatten();
+        Ok(bytes.and_then(|(bytes, _)| journal::replay(&bytes)))
+    }
+
+    fn why_no_backup(&self) -> io::Result<String> {
+        Ok(match self.disk.read(File::Backup)? {
+            None => "there is no harness-tasks.json.bak".to_owned(),
+            Some((bytes, _)) => match format::read(&bytes) {
+                Ok(_) => "harness-tasks.json.bak was not used".to_owned(),
+                Err(e) => format!("harness-tasks.json.bak does not help: {e}"),
+            },
+        })
+    }
+
+    fn log_unrecoverable(&self, now: Timestamp) -> io::Result<()> {
+        let tail = self.disk.tail(File::Log, 64 * 1024)?;
+        let tail = String::from_utf8_lossy(&tail);
+        let last = tail.lines().rev().find_map(LogLine::parse);
+        let line = LogLine {
+            time: now,
+            session: last.map_or(0, |l| l.session),
+            kind: Kind::Error,
+            task: None,
+            category: Some(Category::EnvSetup),
+            message: "harness-tasks.json corrupted and unrecoverable".into(),
+        };
+        log_tail::end_line(&*self.disk, File::Log)?;
+        self.disk.append(File::Log, format!("{line}\n").as_bytes())
+    }
+
+    /// Makes the log and the receipts anew, where they are gone, from what the journal has of them.
+    /// Gives what there is to tell.
+    pub(super) fn files_anew(&self, known: &mut Known) -> Result<Vec<Fact>, StoreError> {
+        if !self.disk.journals() {
+            return Ok(Vec::new());
+        }
+        let head = known.ledger.head();
+        // The first lines of a log may only not be written yet.
+        let begun = head.log_at > 0 || head.log_tail.is_empty();
+        let log_is_gone = begun && self.disk.identity(File::Log)?.is_none();
+        let completed = |task: &Task| task.status == Status::Completed;
+        let receipts_are_gone = !self.disk.has_receipts()? && known.ledger.tasks().any(completed);
+        if !log_is_gone && !receipts_are_gone {
+            return Ok(Vec::new());
+        }
+        let kept = match self.disk.read(File::Journal) {
+            Ok(Some((bytes, _))) => journal::known(&bytes),
+            Ok(None) | Err(_) => return Ok(Vec::new()),
+        };
+        let mut what = Vec::new();
+        if log_is_gone && !kept.log.is_empty() {
+            self.disk.append(File::Log, &log_tail::text(&kept.log))?;
+            self.disk.sync(File::Log)?;
+            // They are among those; where they begin is not the same any more.
+            known.ledger.set_log_tail(Vec::new(), 0);
+            what.push("harness-progress.txt".to_owned());
+        }
+        // So that nobody has to look again where there are none.
+        self.disk.make_receipts()?;
+        let mut count = 0;
+        for (name, line) in &kept.receipts {
+            if self.disk.receipt(name)?.is_none() {
+                self.disk.keep_receipt(name, journal::receipt_file(line).as_bytes())?;
+                count += 1;
+            }
+        }
+        match count {
+            0 => {}
+            1 => what.push("1 receipt".to_owned()),
+            more => what.push(format!("{more} receipts")),
+        }
+        if what.is_empty() {
+            return Ok(Vec::new());
+        }
+        let reason = "they were gone, and the journal has them".to_owned();
+        Ok(vec![Fact::FilesRestored { what: what.join(", "), reason }])
+    }
+
+    /// Brings back the newest version that harness wrote, whatever is there now, which is archived.
+    pub fn bring_back(&mut self, now: Timestamp) -> Result<Restored, StoreError> {
+        let mut applied = Applied::default();
+        let _held = self.enter(&mut applied.warnings)?;
+        let found = self.disk.read(File::Ledger)?;
+        let read = found.as_ref().and_then(|(bytes, _)| format::read(bytes).ok());
+        let mut archived = None;
+        let (known, from) = match (self.newest_sealed(read)?, &found) {
+            (Sought::AsItIs(known), _) => (known, None),
+            (Sought::Other(Candidate { mut ledger, document, from }), found) => {
+                ledger.skip_epochs();
+                if let Some((bytes, _)) = found {
+                    self.disk.ensure_home()?;
+                    let name = format!("harness-tasks.{}.replaced", stamp(now));
+                    archived =
+                        Some(format!(".harness/archive/{}", self.disk.archive(&name, bytes)?));
+                }
+                self.disk.make_marker()?;
+                (Known::new(ledger, document, None), Some(from))
+            }
+            (Sought::Nothing, Some(_)) => {
+                let backup = self.why_no_backup()?;
+                let ledger = "it cannot be read, and the journal has no version".to_owned();
+                return Err(StoreError::Unrecoverable { ledger, backup });
+            }
+            (Sought::Nothing, None) => {
+                return Err(StoreError::NoLedger { root: self.root.clone() });
+            }
+        };
+        let mut known = known;
+        let mut facts = self.files_anew(&mut known)?;
+        let files = facts.iter().filter_map(|fact| match fact {
+            Fact::FilesRestored { what, .. } => Some(what.clone()),
+            _ => None,
+        });
+        let files = files.collect();
+        log_tail::finish(&*self.disk, known.ledger.head())?;
+        if let Some(from) = from {
+            let reason = match &archived {
+                Some(path) => format!("asked for; what was there is {path}"),
+                None => "asked for; harness-tasks.json was gone".to_owned(),
+            };
+            facts.insert(0, Fact::LedgerRestored { from, reason });
+        }
+        if !facts.is_empty() {
+            known = self.put_back(now, known, facts, &[], &mut applied)?;
+        }
+        let without_receipt = self.without_receipt(&known.ledger)?;
+        let tasks = known.ledger.len();
+        self.known = Some(known);
+        Ok(Restored { from, tasks, archived, files, without_receipt, warnings: applied.warnings })
+    }
+
+    /// The ledger that is there, if it is the newest version that harness wrote; else that.
+    fn newest_sealed(&mut self, read: Option<(Ledger, Document)>) -> Result<Sought, StoreError> {
+        self.known = None;
+        let newest = self.newest()?;
+        let Some((ledger, mut document)) = read else {
+            return Ok(newest.map_or(Sought::Nothing, Sought::Other));
+        };
+        let identity = self.disk.identity(File::Ledger)?;
+        let sealed = self.key.as_ref().map(|key| document.seal(key));
+        let state = document.state();
+        let other = newest.filter(|newest| newest.from == Source::Journal).filter(|newest| {
+            let mut theirs = newest.document.clone();
+            sealed != Some(format::Seal::Fits) && theirs.state() != state
+                || theirs.revision() > document.revision()
+        });
+        Ok(other
+            .map_or_else(|| Sought::AsItIs(Known::new(ledger, document, identity)), Sought::Other))
+    }
+
+    fn without_receipt(&self, ledger: &Ledger) -> io::Result<Vec<String>> {
+        let mut missing = Vec::new();
+        for task in ledger.tasks().filter(|task| task.status == Status::Completed) {
+            let Some(epoch) = task.epoch else { continue };
+            if self.disk.receipt(&receipts::name(&task.id, epoch))?.is_none() {
+                missing.push(task.id.to_string());
+            }
+        }
+        Ok(missing)
+    }
+
+    /// Archives whatever there is of a ledger and makes a new one. Its epochs go on where those of
+    /// the old one ended, so that old receipts belong to no new claim.
+    pub fn start_over(&mut self, now: Timestamp) -> Result<Fresh, StoreError> {
+        let mut warnings = Vec::new();
+        let _held = self.enter(&mut warnings)?;
+        let mut archived = Vec::new();
+        let mut head = Head::new(now);
+        self.disk.ensure_home()?;
+        let ledger = self.disk.read(File::Ledger)?.map(|(bytes, _)| bytes);
+        let read = ledger.as_ref().and_then(|bytes| format::read(bytes).ok());
+        let newest = self.newest()?.map(|candidate| (candidate.ledger, candidate.document));
+        let mut revision = 0;
+        for (mut old, document) in read.into_iter().chain(newest) {
+            old.skip_epochs();
+            head.epoch = head.epoch.max(old.epoch());
+            revision = revision.max(document.revision());
+        }
+        for (file, name) in [
+            (File::Ledger, "harness-tasks"),
+            (File::Backup, "harness-tasks.bak"),
+            (File::Journal, "journal"),
+        ] {
+            let found = match file {
+                File::Journal if !self.disk.journals() => None,
+                file => self.disk.read(file)?,
+            };
+            if let Some((bytes, _)) = found {
+                let name = format!("{name}.{}.old", stamp(now));
+                archived.push(format!(".harness/archive/{}", self.disk.archive(&name, &bytes)?));
+            }
+        }
+        self.known = None;
+        self.found(now, head, revision)?;
+        Ok(Fresh { archived, warnings })
+    }
+}
+
+enum Sought {
+    AsItIs(Known),
+    Other(Candidate),
+    Nothing,
+}
+
+/// What a person hears of something that was made anew.
+pub(super) fn words(fact: &Fact) -> Option<String> {
+    match fact {
+        Fact::LedgerRestored { from, reason } => Some(match from {
+            Source::Backup => format!(
+                "harness-tasks.json was not readable and was restored from its backup: {reason}"
+            ),
+            Source::Journal => {
+                format!("harness-tasks.json was restored from the journal: {reason}")
+            }
+            Source::Memory => format!("harness-tasks.json was written back: {reason}"),
+        }),
+        Fact::FilesRestored { what, reason } => Some(format!("restored {what}: {reason}")),
+        Fact::Flagged { message, .. } | Fact::Warned { message, .. } => Some(message.clone()),
+        _ => None,
+    }
+}

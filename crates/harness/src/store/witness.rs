@@ -1,0 +1,79 @@
+//! What harness wrote of the log and of receipts, by the journal's word.
+
+use std::{collections::HashMap, io, path::Path};
+
+use harness_core::{
+    Epoch, TaskId,
+    format::journal::{self, Known},
+    log::LogLine,
+};
+
+use super::{
+    disk::{Disk as _, File, RealDisk},
+    outside::Outside,
+    receipts,
+};
+
+/// What the journal of a root knows.
+#[derive(Debug)]
+pub struct Witness {
+    known: Known,
+}
+
+/// Whose a receipt is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// The journal has it, to the letter.
+    Harness,
+    /// The journal has another one, or none.
+    Foreign,
+    /// There is no such receipt.
+    Missing,
+}
+
+impl Witness {
+    /// `None` where there is no journal.
+    pub fn of(root: &Path, state_home: Option<&Path>) -> io::Result<Option<Self>> {
+        let disk = RealDisk::open(root)?.with_journal(Outside::of_journal(root, state_home));
+        if !disk.journals() {
+            return Ok(None);
+        }
+        let bytes = disk.read(File::Journal)?;
+        Ok(bytes.map(|(bytes, _)| Self { known: journal::known(&bytes) }))
+    }
+
+    /// Whether harness wrote the receipt of a claim.
+    pub fn receipt(&self, root: &Path, task: &TaskId, epoch: Epoch) -> io::Result<Origin> {
+        let name = receipts::name(task, epoch);
+        let Some(bytes) = RealDisk::open(root)?.receipt(&name)? else { return Ok(Origin::Missing) };
+        let line = journal::receipt_line(&bytes);
+        let known = self.known.receipts.get(&name);
+        Ok(if line.is_some() && line.as_ref() == known { Origin::Harness } else { Origin::Foreign })
+    }
+
+    /// The lines of the log that look like ours and are not. Each line counts as often as it was
+    /// written; what is older than the journal's memory is not judged.
+    pub fn foreign_lines(&self, log: &str) -> Vec<String> {
+        let mut ours: HashMap<&str, usize> = HashMap::new();
+        for line in &self.known.log {
+            *ours.entry(line).or_default() += 1;
+        }
+        let first = self.known.log.first();
+        let begin = first.and_then(|first| log.lines().position(|line| line == first)).unwrap_or(0);
+        let mut foreign = Vec::new();
+        for line in log.lines().skip(begin) {
+            match ours.get_mut(line) {
+                Some(count) if *count > 0 => *count -= 1,
+                _ if looks_like_ours(line) => foreign.push(line.to_owned()),
+                _ => {}
+            }
+        }
+        foreign
+    }
+}
+
+fn looks_like_ours(line: &str) -> bool {
+    // This one is said where there is no ledger that could hold it.
+    LogLine::parse(line)
+        .is_some_and(|line| line.message != "harness-tasks.json corrupted and unrecoverable")
+}
