@@ -219,6 +219,11 @@ fn a_completion_without_a_receipt() {
 }
 
 #[test]
+fn a_context_that_is_started_for_ever() {
+    objective_must_be_caught(Flaw::ForgetsStarts, &["starts_are_bounded"]);
+}
+
+#[test]
 fn a_rollback_that_saves_nothing() {
     run_must_be_caught(Flaw::NoRescue, &["nothing_vanishes"]);
 }

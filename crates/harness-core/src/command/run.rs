@@ -187,6 +187,13 @@ impl OfRun {
                 }
             }
             RunStep::Stop(reason) => {
+                // A start that harness itself ended, for want of money say, is not held against the
+                // agent. One that was cancelled is: an agent can send its supervisor a signal.
+                let open = view.last.as_ref().filter(|last| last.ended_at.is_none());
+                if let Some(open) = open.filter(|_| *reason != StopReason::Cancelled) {
+                    let starts = open.starts.saturating_sub(1);
+                    change.iteration = Some(Iteration { starts, ..open.clone() });
+                }
                 change.run.status = reason.status();
                 change.run.stop_reason = Some(*reason);
                 change.run.lease = None;

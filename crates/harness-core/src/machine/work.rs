@@ -1,6 +1,12 @@
 //! A session over the ledger: look around, prepare, recover what was left, then one task after the
 //! other until nothing is left or something says stop.
 
+mod stopped;
+mod survey;
+
+pub use stopped::Stopped;
+pub use survey::{Alerts, Interrupted, Survey};
+
 use super::{
     Input, Machine, Next, attempt, gate,
     recovery::{self, Action},
@@ -8,7 +14,7 @@ use super::{
 use crate::{
     Category, Command, Epoch, Holder, Refusal, Reply, Task, TaskId, Timestamp, WorkerId,
     command::{Adopt, BeginSession, Claim, EndSession, Note, OfRun, Place},
-    ledger::{Ledger, Phase},
+    ledger::Phase,
     task::{Intent, Via},
 };
 
@@ -40,52 +46,6 @@ pub enum Runs {
     On,
     /// All is over, even if tasks are left.
     Once,
-}
-
-/// What is there before anything is done.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Survey {
-    /// Tracked files with changes that no interrupted task explains.
-    pub dirty: Vec<String>,
-    /// A client that holds a task under a live lease.
-    pub client: Option<(TaskId, WorkerId)>,
-    /// Interrupted attempts, with what is left of them.
-    pub interrupted: Vec<Interrupted>,
-    /// What was there to look at before.
-    pub alerts: Alerts,
-}
-
-/// The alerts of a ledger at one moment.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Alerts {
-    /// How many nobody has acknowledged.
-    pub count: usize,
-    /// When the last one was raised.
-    pub last: Option<Timestamp>,
-}
-
-impl Alerts {
-    /// As they stand in a ledger.
-    pub fn of(ledger: &Ledger) -> Self {
-        let alerts = &ledger.head().alerts;
-        Self { count: alerts.len(), last: alerts.last().map(|alert| alert.time) }
-    }
-
-    /// Whether one was raised since `earlier`.
-    pub fn grew_since(&self, earlier: &Self) -> bool {
-        self.count > earlier.count || self.last > earlier.last
-    }
-}
-
-/// An attempt whose session is gone.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Interrupted {
-    /// As it was found, `in_progress`.
-    pub task: Task,
-    /// What recovery is decided by.
-    pub evidence: recovery::Evidence,
-    /// What else a person should know, e.g. a stash that is younger than the claim.
-    pub remark: Option<String>,
 }
 
 /// What a session asks for.
@@ -159,47 +119,6 @@ pub enum Prepared {
     Passed,
     /// It is run once more; failing again stops the session.
     Failed,
-}
-
-/// Why a session ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Stopped {
-    /// Nothing is left that could be worked on.
-    Complete,
-    /// The same, but something has to be looked at: an alert was raised, or a claim was lost.
-    Alerted,
-    /// A task is in progress, and this session does not work on it. The next one recovers it.
-    InProgress(TaskId),
-    /// `max_tasks` is reached, with [`Runs::Once`].
-    Once,
-    /// The ledger allows no further session.
-    MaxSessions,
-    /// Somebody asked for it.
-    Interrupted,
-    /// The init script, the agent or a check can not be run here; in words.
-    EnvSetup(String),
-    /// A person has to change a setting or a task; in words.
-    Config(String),
-    /// Changes that nobody accounts for, by file. Nothing was begun.
-    Dirty(Vec<String>),
-    /// A client is at work in the same tree. Nothing was begun.
-    Client {
-        /// What it holds.
-        task: TaskId,
-        /// Who it is.
-        worker: WorkerId,
-    },
-    /// The agent's rate or usage limit; in words.
-    Limit(String),
-    /// What the run may use was used; in words.
-    Budget(String),
-    /// The gate of a phase is closed.
-    Gate {
-        /// Its name.
-        phase: String,
-        /// In words.
-        why: String,
-    },
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -255,7 +255,7 @@ fn an_iteration_is_neither_skipped_nor_counted_twice(place: &Place) {
     // A crash: the same again, from what it was at the first start.
     apply(&*runs, 11, 1, RunStep::Spend(spent(3, None))).unwrap();
     apply(&*runs, 12, 1, begin(0)).unwrap();
-    let again = Iteration { usage: spent(3, None), ..Iteration::begun(0, at(12)) };
+    let again = Iteration { starts: 2, usage: spent(3, None), ..Iteration::begun(0, at(12)) };
     assert_eq!(runs.iterations(&id(1)).unwrap(), [again]);
     apply(&*runs, 13, 1, end(Ending::Finished)).unwrap();
     assert!(apply(&*runs, 14, 1, end(Ending::Finished)).is_err());

@@ -146,10 +146,17 @@ fn budget_stops_at_one_event(before: &Rows) -> Verdict {
     }
 }
 
+/// Starts of a context without an end.
+const STARTS: u32 = 3;
+
 /// Of a limit, a stop by us, or an agent that can not run an iteration does not end.
 fn an_end_is_an_end(state: &State, ending: Ending, rows: &Rows) -> Verdict {
     let account = state.books.accounts.get(&rows.run.id);
     let end = account.and_then(|account| account.last_end.clone());
+    let starts = rows.iterations.last().map_or(0, |last| last.starts);
+    if ending == Ending::Crashed && starts >= STARTS && account.is_none_or(|a| a.turns == 0) {
+        return Ok(());
+    }
     let right = match &end {
         Some(End::Finished { .. }) => ending == Ending::Finished,
         Some(End::CutShort { .. }) => ending == Ending::CutShort,
@@ -218,6 +225,10 @@ pub(super) fn at_start(state: &State, of: &For, now: Timestamp, cancelled: bool)
     if open != Some(of.iteration) || rows.run.status != RunStatus::Running {
         let what = format!("of the rows {open:?} is open, and the run is {}", rows.run.status);
         return broken(name, what);
+    }
+    let starts = rows.iterations.last().map_or(0, |last| last.starts);
+    if starts > STARTS {
+        return broken("starts_are_bounded", format!("it was started {starts} times"));
     }
     if used_up(&rows.payer) || rows.payer.deadline.is_some_and(|deadline| deadline <= now) {
         let what = format!("{:?} of {:?} at {now}", rows.payer.usage, rows.payer.limits);

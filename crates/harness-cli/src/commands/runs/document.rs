@@ -55,6 +55,7 @@ pub(super) fn iteration(iteration: &Iteration) -> Value {
         "head_after": iteration.head_after,
         "mark_before": iteration.mark_before,
         "mark_after": iteration.mark_after,
+        "starts": iteration.starts,
     })
 }
 

@@ -63,7 +63,7 @@ fn a_database_of_a_later_version_is_left_alone() {
     env.run(["add", "a task"]).success();
     env.run(["status"]).success();
     // And the lock was given back.
-    database(&env).pragma_update(None, "user_version", 1).unwrap();
+    database(&env).pragma_update(None, "user_version", 2).unwrap();
     let done = agent(&env, "echo TASK_COMPLETE");
     let more = ["run", "--resume", "--max-iterations", "1", "--agent-command", &done, "--json"];
     came_to(env.run(more), 0, "complete", 1);
