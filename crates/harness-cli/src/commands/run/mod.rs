@@ -198,7 +198,7 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
         args: &args,
     };
     let Ran { mut ended, run } = session.run(&root, agents, row)?;
-    let ledger = invocation.look(&root)?;
+    let ledger = invocation.look_or_restore(&root)?;
     let code = ended.code(&ledger, &run);
     if let Some(command) = &config.notify {
         notify::notify(command, root.path(), &ended.event(&ledger, &run));
