@@ -80,9 +80,9 @@ fn r3_a_run_restores_a_broken_ledger_from_its_backup() {
     add(&env, "touch one", "test -f one", &[]);
     add(&env, "touch two", "test -f two", &[]);
     env.write("harness-tasks.json", "{x");
-    env.run(RUN).success().stderr_contains("was restored from its backup");
+    env.run(RUN).success().stderr_contains("was restored from the journal");
     assert_eq!(task(&env, 0)["status"], "completed");
-    assert!(log(&env).contains("action=\"restore harness-tasks.json.bak\""), "{}", log(&env));
+    assert!(log(&env).contains("action=\"restore harness-tasks.json from the journal\""), "{}", log(&env));
 }
 
 const STRICT: &str = "protected = ['tests/']\nprotect = 'refuse'\n";
