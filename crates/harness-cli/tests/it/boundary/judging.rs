@@ -75,7 +75,7 @@ fn r7_without_a_base_and_without_progress_one_attempt_is_counted() {
 }
 
 #[test]
-fn r3_a_run_restores_a_broken_ledger_from_its_backup() {
+fn r3_a_run_restores_a_broken_ledger() {
     let env = world();
     add(&env, "touch one", "test -f one", &[]);
     add(&env, "touch two", "test -f two", &[]);
