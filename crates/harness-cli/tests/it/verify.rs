@@ -49,6 +49,9 @@ fn a_word_a_lost_commit_and_unfinished_work_do_not_hold() {
     let file = format!(".harness/receipts/task-003.{epoch}.json");
     let head = env.git(["rev-parse", "HEAD"]);
     env.write(&file, env.read(&file).replace(&head, &"1".repeat(40)));
+    assert_eq!(row(&env, 1), (false, "foreign_receipt".to_owned()));
+    // Without a journal nobody can tell who wrote it.
+    std::fs::remove_dir_all(env.root().join(".git/harness")).unwrap();
     assert_eq!(row(&env, 1), (false, "no_commit".to_owned()));
 }
 

@@ -35,6 +35,7 @@ pub struct Written {
 #[derive(Debug)]
 struct Part {
     folder: Arc<Folder>,
+    path: PathBuf,
     name: String,
     /// Made with the first byte.
     file: Option<File>,
@@ -58,6 +59,7 @@ impl Transcript {
         let opened = Arc::new(Folder::ours(folder)?);
         let part = |ending: &str| Part {
             folder: Arc::clone(&opened),
+            path: folder.to_owned(),
             name: format!("{name}.{ending}"),
             file: None,
             stream: redactor.stream(),
@@ -103,7 +105,14 @@ impl Part {
     fn open(&mut self) -> io::Result<&mut File> {
         let file = match self.file.take() {
             Some(file) => file,
-            None => self.folder.create(&self.name)?,
+            None => match self.folder.create(&self.name) {
+                // The agent has removed it, with all that it does not know.
+                Err(gone) if gone.kind() == io::ErrorKind::NotFound => {
+                    self.folder = Arc::new(Folder::ours(&self.path)?);
+                    self.folder.create(&self.name)?
+                }
+                made => made?,
+            },
         };
         Ok(self.file.insert(file))
     }
@@ -138,6 +147,19 @@ mod tests {
 
     fn chunk(source: Source, text: &str) -> Chunk {
         Chunk { source, bytes: text.as_bytes().to_vec() }
+    }
+
+    #[test]
+    fn a_folder_that_the_agent_removed_is_made_again() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join(".harness/transcripts");
+        let mut transcript =
+            Transcript::create(&folder, "run", &Redactor::default(), 1000).unwrap();
+        std::fs::remove_dir_all(place.path().join(".harness")).unwrap();
+        let chunk = Chunk { source: Source::Stderr, bytes: b"gone\n".to_vec() };
+        transcript.write(&chunk).unwrap();
+        transcript.finish().unwrap();
+        assert_eq!(std::fs::read_to_string(folder.join("run.err.log")).unwrap(), "gone\n");
     }
 
     #[test]

@@ -22,7 +22,8 @@ use harness_core::{
 use super::{
     Applied, FileStore, StoreError,
     disk::File,
-    file::{Freshness, Known, Locking, stamp},
+    file::{Locking, stamp},
+    version::{Freshness, Known},
 };
 
 /// What to do with what was changed while a killed run held the ledger.

@@ -11,21 +11,20 @@ use std::{
 };
 
 use harness_core::{
-    Change, Command, Fact, Ledger, TaskId, Timestamp, decide,
-    edit_from_outside::Difference,
-    fact::Source,
-    format::{self, Document, FormatError, Key, State},
+    Change, Command, Fact, Ledger, Timestamp, decide,
+    format::{self, Document, FormatError, Key},
     ledger::Head,
 };
 
 use super::{
     Applied, Store, StoreError, alive,
-    disk::{Disk, File, Identity, RealDisk},
-    edits::{self, InDoubt},
+    disk::{Disk, File, RealDisk},
+    edits::InDoubt,
     journal::{self, Journal, Made},
     lock::{Acquired, LockError, StateLock, Wait},
     log_tail,
     outside::{self, Outside},
+    version::{Backup, Freshness, Known, Lost},
 };
 
 /// The ledger in `harness-tasks.json`, its log beside it.
@@ -92,27 +91,6 @@ pub enum Locking {
     Elsewhere,
 }
 
-/// The ledger as we know it, and the file it was read from or written to.
-pub(super) struct Known {
-    pub(super) ledger: Ledger,
-    pub(super) document: Document,
-    /// `None`: of no file that is there.
-    pub(super) identity: Option<Identity>,
-    /// The digest, where somebody has made it since the last change.
-    pub(super) state: Option<State>,
-}
-
-impl Known {
-    pub(super) fn new(ledger: Ledger, document: Document, identity: Option<Identity>) -> Self {
-        Self { ledger, document, identity, state: None }
-    }
-
-    /// The digest of this version.
-    pub(super) fn state(&mut self) -> State {
-        *self.state.get_or_insert_with(|| self.document.state())
-    }
-}
-
 /// Whether [`FileStore::create`] made a ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Created {
@@ -120,15 +98,6 @@ pub enum Created {
     New,
     /// It was there; nothing was changed.
     Existed,
-}
-
-/// The ledger as it stands, without lock or repair: for those who only look.
-pub fn look(root: &Path) -> Result<Ledger, StoreError> {
-    let disk = RealDisk::open(root)?;
-    let Some((bytes, _)) = disk.read(File::Ledger)? else {
-        return Err(StoreError::NoLedger { root: root.to_owned() });
-    };
-    format::read_ledger(&bytes).map_err(StoreError::Format)
 }
 
 impl FileStore {
@@ -274,7 +243,7 @@ impl FileStore {
     }
 
     /// Whether this process keeps everybody else out for its whole life.
-    fn is_held(&self) -> bool {
+    pub(super) fn is_held(&self) -> bool {
         match &self.locking {
             Locking::Held(_) => true,
             Locking::Each(_) | Locking::Elsewhere => false,
@@ -315,7 +284,7 @@ impl FileStore {
     }
 
     /// Gives the path of the archived ledger, if the change throws it away.
-    fn put_in(
+    pub(super) fn put_in(
         &self,
         now: Timestamp,
         change: &Change,
@@ -422,59 +391,6 @@ impl FileStore {
         Ok(applied)
     }
 
-    /// What there is to tell of how the ledger was found, and to raise.
-    fn told(&self, freshness: Freshness, known: &Ledger) -> (Vec<Fact>, Vec<Command>) {
-        match freshness {
-            Freshness::AsKnown => (Vec::new(), Vec::new()),
-            Freshness::Restored { from, reason } => {
-                let raised = match self.is_held() {
-                    true => edits::raised(known, &format!("{}: {reason}", from.action())),
-                    false => Vec::new(),
-                };
-                (vec![Fact::LedgerRestored { from, reason }], raised)
-            }
-            Freshness::Refused { message } => (Vec::new(), edits::raised(known, &message)),
-            Freshness::Taken { what, unproven } => edits::told(self.in_doubt, &what, unproven),
-        }
-    }
-
-    /// Makes what was restored the ledger again, as a change of its own: so the backup is never more
-    /// than one transaction older than what is destroyed, also when that happens twice.
-    pub(super) fn put_back(
-        &mut self,
-        now: Timestamp,
-        mut known: Known,
-        mut facts: Vec<Fact>,
-        raised: &[Command],
-        applied: &mut Applied,
-    ) -> Result<Known, StoreError> {
-        let mut made = Made { before: Some(known.state()), ..Made::default() };
-        for command in raised {
-            // A flag is never refused.
-            let Ok(change) = decide(&known.ledger, now, command) else { continue };
-            self.put_in(now, &change, &mut known)?;
-            made.touched.note(&change);
-            facts.extend(change.facts);
-        }
-        let session = known.ledger.head().session_count;
-        let lines: Vec<String> = facts
-            .iter()
-            .filter_map(|fact| fact.log_line(now, session).map(|line| line.to_string()))
-            .collect();
-        for fact in &facts {
-            applied.warnings.extend(super::restore::words(fact));
-        }
-        applied.facts.extend(facts);
-        log_tail::end_line(&*self.disk, File::Log)?;
-        known.ledger.set_log_tail(lines, self.disk.size(File::Log)?);
-        known.state = None;
-        applied.warnings.extend(self.write(known, made, Backup::None)?);
-        let known = self.known.take();
-        let known = known.ok_or_else(|| StoreError::NoLedger { root: self.root.clone() })?;
-        log_tail::finish(&*self.disk, known.ledger.head())?;
-        Ok(known)
-    }
-
     /// The first `count` facts; the others changed nothing.
     fn tell_trajectory(&self, now: Timestamp, count: usize, applied: &mut Applied) {
         let mut lines = String::new();
@@ -521,38 +437,10 @@ impl Store for FileStore {
     }
 }
 
-pub(super) enum Freshness {
-    AsKnown,
-    Restored {
-        from: Source,
-        reason: String,
-    },
-    /// What is known is to be written back.
-    Refused {
-        message: String,
-    },
-    Taken {
-        what: Vec<Difference>,
-        unproven: Vec<TaskId>,
-    },
-}
-
-/// What became of the ledger.
-pub(super) enum Lost {
-    Missing,
-    Broken { bytes: Vec<u8>, why: String },
-}
-
 #[derive(Clone, Copy)]
 enum Touched {
     Nothing,
     Ledger,
-}
-
-/// Whether what is in the place of the ledger is worth keeping.
-pub(super) enum Backup {
-    Keep,
-    None,
 }
 
 /// A time as part of a file name.

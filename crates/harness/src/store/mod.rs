@@ -16,6 +16,7 @@ mod redacted;
 mod restore;
 mod runs;
 mod stores;
+mod version;
 mod witness;
 mod writer;
 
@@ -26,8 +27,8 @@ use harness_core::{
 };
 
 pub use edits::Acknowledged;
-pub use file::{Created, FileStore, Locking, look};
-pub use look::{LockState, look_backup, look_bytes, look_lock, open_log};
+pub use file::{Created, FileStore, Locking};
+pub use look::{LockState, look, look_backup, look_bytes, look_lock, open_log};
 pub use outside::{Outside, git_directory};
 pub use receipts::{receipt, record};
 pub use redacted::{Redacted, redacted};

@@ -4,7 +4,7 @@
 use std::io;
 
 use harness_core::{
-    Category, Fact, Ledger, Timestamp,
+    Category, Command, Fact, Ledger, Timestamp, decide,
     fact::Source,
     format::{
         self, Document,
@@ -18,8 +18,11 @@ use harness_core::{
 use super::{
     Applied, FileStore, StoreError,
     disk::File,
-    file::{Freshness, Known, Lost, stamp},
+    edits,
+    file::stamp,
+    journal::Made,
     log_tail, receipts,
+    version::{Backup, Freshness, Known, Lost},
 };
 
 /// A version of the ledger that could be put back.
@@ -167,6 +170,62 @@ impl FileStore {
         };
         log_tail::end_line(&*self.disk, File::Log)?;
         self.disk.append(File::Log, format!("{line}\n").as_bytes())
+    }
+
+    /// What there is to tell of how the ledger was found, and to raise.
+    pub(super) fn told(&self, freshness: Freshness, known: &Ledger) -> (Vec<Fact>, Vec<Command>) {
+        match freshness {
+            Freshness::AsKnown => (Vec::new(), Vec::new()),
+            Freshness::Restored { from, reason } => {
+                let raised = match self.is_held() {
+                    true => edits::raised(
+                        known,
+                        &format!("the ledger was destroyed from outside and put back: {reason}"),
+                    ),
+                    false => Vec::new(),
+                };
+                (vec![Fact::LedgerRestored { from, reason }], raised)
+            }
+            Freshness::Refused { message } => (Vec::new(), edits::raised(known, &message)),
+            Freshness::Taken { what, unproven } => edits::told(self.in_doubt, &what, unproven),
+        }
+    }
+
+    /// Makes what was restored the ledger again, as a change of its own: so the backup is never more
+    /// than one transaction older than what is destroyed, also when that happens twice.
+    pub(super) fn put_back(
+        &mut self,
+        now: Timestamp,
+        mut known: Known,
+        mut facts: Vec<Fact>,
+        raised: &[Command],
+        applied: &mut Applied,
+    ) -> Result<Known, StoreError> {
+        let mut made = Made { before: Some(known.state()), ..Made::default() };
+        for command in raised {
+            // A flag is never refused.
+            let Ok(change) = decide(&known.ledger, now, command) else { continue };
+            self.put_in(now, &change, &mut known)?;
+            made.touched.note(&change);
+            facts.extend(change.facts);
+        }
+        let session = known.ledger.head().session_count;
+        let lines: Vec<String> = facts
+            .iter()
+            .filter_map(|fact| fact.log_line(now, session).map(|line| line.to_string()))
+            .collect();
+        for fact in &facts {
+            applied.warnings.extend(words(fact));
+        }
+        applied.facts.extend(facts);
+        log_tail::end_line(&*self.disk, File::Log)?;
+        known.ledger.set_log_tail(lines, self.disk.size(File::Log)?);
+        known.state = None;
+        applied.warnings.extend(self.write(known, made, Backup::None)?);
+        let known = self.known.take();
+        let known = known.ok_or_else(|| StoreError::NoLedger { root: self.root.clone() })?;
+        log_tail::finish(&*self.disk, known.ledger.head())?;
+        Ok(known)
     }
 
     /// Makes the log and the receipts anew, where they are gone, from what the journal has of them.

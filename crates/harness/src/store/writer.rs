@@ -38,6 +38,7 @@ pub struct Writer {
 enum Request {
     Write { command: Box<Command>, answer: Return },
     Look(Look),
+    Settle(SyncSender<Result<(), Arc<StoreError>>>),
 }
 
 /// Is given the ledger as it stands, in the writer's thread.
@@ -149,6 +150,14 @@ impl Writer {
         seen(answered.recv().ok())
     }
 
+    /// Judges and puts in order what others made of the files, as every write does first, and writes
+    /// nothing else.
+    pub fn settle(&self) -> Result<(), WriterError> {
+        let (answer, answered) = mpsc::sync_channel(1);
+        self.requests()?.send(Request::Settle(answer)).map_err(|_| WriterError::Ended)?;
+        answered.recv().map_err(|_| WriterError::Ended)?.map_err(WriterError::Store)
+    }
+
     async fn send_async(&self, request: Request) -> Result<(), WriterError> {
         let requests = self.requests()?;
         match requests.try_send(request) {
@@ -205,12 +214,12 @@ fn write_all(
         {
             batch.add(next);
         }
-        if !batch.commands.is_empty() {
+        if !batch.commands.is_empty() || !batch.settles.is_empty() {
             let applied = store.apply(clock.now(), &batch.commands);
             if let Ok(applied) = &applied {
                 publish(&applied.facts, &applied.warnings);
             }
-            answer(batch.answers, applied);
+            answer(batch.answers, batch.settles, applied);
         }
         for look in batch.looks {
             match store.ledger() {
@@ -227,6 +236,7 @@ struct Batch {
     commands: Vec<Command>,
     answers: Vec<Return>,
     looks: Vec<Look>,
+    settles: Vec<SyncSender<Result<(), Arc<StoreError>>>>,
 }
 
 impl Batch {
@@ -237,17 +247,24 @@ impl Batch {
                 self.answers.push(answer);
             }
             Request::Look(look) => self.looks.push(look),
+            Request::Settle(answer) => self.settles.push(answer),
         }
     }
 
     fn len(&self) -> usize {
-        self.commands.len() + self.looks.len()
+        self.commands.len() + self.looks.len() + self.settles.len()
     }
 }
 
-fn answer(answers: Vec<Return>, applied: Result<Applied, StoreError>) {
+fn answer(
+    answers: Vec<Return>,
+    settles: Vec<SyncSender<Result<(), Arc<StoreError>>>>,
+    applied: Result<Applied, StoreError>,
+) {
     match applied {
         Ok(Applied { replies, mut archived, .. }) => {
+            // A caller that no longer listens does not matter to the others.
+            settles.into_iter().for_each(|caller| _ = caller.send(Ok(())));
             for (n, (answer, reply)) in answers.into_iter().zip(replies).enumerate() {
                 let kept = archived.iter().position(|(of, _)| *of == n);
                 let archived = kept.map(|at| archived.swap_remove(at).1);
@@ -256,6 +273,7 @@ fn answer(answers: Vec<Return>, applied: Result<Applied, StoreError>) {
         }
         Err(error) => {
             let error = Arc::new(error);
+            settles.into_iter().for_each(|caller| _ = caller.send(Err(Arc::clone(&error))));
             for answer in answers {
                 answer.send(Err(Arc::clone(&error)));
             }

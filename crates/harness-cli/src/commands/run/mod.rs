@@ -215,7 +215,7 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
     };
     let before = Alerts::of(&ledger);
     let Ran { mut ended, run } = session.run(&root, agents, row)?;
-    let ledger = invocation.look(&root)?;
+    let ledger = invocation.look_or_restore(&root)?;
     if Alerts::of(&ledger).grew_since(&before) {
         ended.alert();
     }

@@ -203,6 +203,10 @@ impl Session<'_> {
         // Ends when nobody can ask any more; what waits is written first.
         drop(runtime);
         drop(flow);
+        // What the last agent made of the files is judged by the process that knows better.
+        if let Err(why) = writer.settle() {
+            warn(&why.to_string());
+        }
         drop(writer);
         if let Some(telemetry) = telemetry.and_then(Arc::into_inner) {
             telemetry.close();
@@ -210,7 +214,7 @@ impl Session<'_> {
         keep::prune(root.path(), &workspace, &kept);
         // Whatever became of the session.
         set_aside.map(SetAside::put_back).transpose()?;
-        ended
+        ended.map_err(|failure| without_git(root.path(), failure))
     }
 
     fn log_warnings(&self, writer: &Writer) -> Result<()> {
@@ -348,6 +352,15 @@ fn close(runs: &dyn Runs, row: &Run, owner: Owner, reason: StopReason) -> Result
         warn(&refusal.to_string());
     }
     stored(row)
+}
+
+/// Why it really failed, where the repository is gone.
+fn without_git(root: &Path, failure: Failure) -> Failure {
+    if harness::store::git_directory(root).is_some() {
+        return failure;
+    }
+    Failure::config(format!("the git directory is gone: {}", failure.error))
+        .hint("the ledger is as harness knows it; put the repository back, then `harness run`")
 }
 
 fn processes(root: &Path) -> PathBuf {

@@ -27,7 +27,7 @@ fn s1_an_agent_that_cleans_the_work_tree_destroys_nothing() {
     env.run(["add", "cleaner", "--validate", "test -f r", "--instructions", cleaning]).success();
     env.run(["add", "third", "--validate", "test -f c", "--instructions", "touch c"]).success();
     let ran = env.run(["run", "--agent", "shell"]);
-    assert!(ran.ended_with(&[0, 4]), "{ran}");
+    assert!(ran.ended_with(&[0, 4]), "{ran}"); // 4: there is an alert
     for n in 0..3 {
         assert_eq!(env.task(n)["status"], "completed", "{ran}");
     }
@@ -228,4 +228,14 @@ fn purge_removes_everything_of_ours_and_nothing_else() {
     assert_eq!(fs::read_dir(state).unwrap().count(), 0);
     env.run(["status"]).code(1);
     env.run(["purge", "--yes"]).success().stdout_contains("nothing of harness");
+}
+
+#[test]
+fn s1_without_a_git_directory_the_ledger_is_written_back() {
+    let env = worker();
+    let instructions = "rm -rf .git harness-tasks.json harness-tasks.json.bak; touch r";
+    env.run(["add", "wild", "--validate", "test -f r", "--instructions", instructions]).success();
+    env.run(["run", "--agent", "shell"]).code(5).stderr_contains("the git directory is gone");
+    assert_eq!(env.task(0)["title"], "wild");
+    assert!(env.read("harness-progress.txt").contains("RECOVERY"));
 }
