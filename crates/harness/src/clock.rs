@@ -8,6 +8,12 @@ use harness_core::Timestamp;
 pub trait Clock: Send + Sync {
     /// To the second.
     fn now(&self) -> Timestamp;
+
+    /// Whether somebody may set it, so that a lease must not end by it alone. Only the wall clock is
+    /// set by people and time servers.
+    fn may_be_set(&self) -> bool {
+        false
+    }
 }
 
 /// The wall clock.
@@ -18,5 +24,9 @@ impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Timestamp::from_seconds(i64::try_from(since_1970.as_secs()).unwrap_or(i64::MAX))
+    }
+
+    fn may_be_set(&self) -> bool {
+        true
     }
 }

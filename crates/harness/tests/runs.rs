@@ -54,7 +54,7 @@ fn a_new_one_is_durable_and_its_owners_only() {
     let store = RunStore::open(root.path()).unwrap();
     store.open_run(&run(1)).unwrap();
     assert_eq!(setting(root.path(), "journal_mode"), "wal");
-    assert_eq!(setting(root.path(), "user_version"), "1");
+    assert_eq!(setting(root.path(), "user_version"), "2");
     // The database, and what SQLite puts beside it.
     for name in ["harness.db", "harness.db-wal", "harness.db-shm"] {
         let mode = fs::metadata(root.path().join(".harness").join(name)).unwrap().permissions();
@@ -179,7 +179,7 @@ fn what_is_none_of_ours_is_left_alone() {
     let newer = Connection::open(&path).unwrap();
     newer.pragma_update(None, "user_version", 42).unwrap();
     drop(newer);
-    refused(root.path(), "has version 42, and this harness knows version 1");
+    refused(root.path(), "has version 42, and this harness knows version 2");
 }
 
 #[test]

@@ -35,6 +35,8 @@ fn every_value_is_shown_with_where_it_came_from() {
     limits.max_duration       "1h30m"            HARNESS_LIMITS_MAX_DURATION
     validation.clean          false              built in
     validation.baseline       false              built in
+    validation.link           []                 built in
+    validation.copy           []                 built in
     git.mark                  true               built in
     tasks.agents_may_add      true               built in
     keep.rescue_days          30                 built in

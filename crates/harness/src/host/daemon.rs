@@ -124,7 +124,7 @@ impl Daemon {
         worker: &WorkerId,
         expires_at: Option<Timestamp>,
     ) {
-        if let Some(end) = expires_at {
+        if let Some(end) = expires_at.filter(|_| self.clock.may_be_set()) {
             let lease = Duration::from_secs(end.since(self.clock.now()));
             self.vigil.watch(root, task, worker, lease);
         }

@@ -39,7 +39,8 @@ pub fn hide(request: &mut Value, secrets: &Redactor) {
     let is_import = request["command"] == "plan_import";
     let Some(fields) = request.as_object_mut() else { return };
     for (name, value) in fields {
-        if !NO_WORDS.contains(&name.as_str()) && !(is_import && name == "content") {
+        let is_plan = is_import && name == "content";
+        if !is_plan && !NO_WORDS.contains(&name.as_str()) {
             hide_in(value, secrets);
         }
     }

@@ -360,8 +360,8 @@ mod tests {
         /// Few letters, so that secrets overlap, repeat and almost match.
         #[test]
         fn chunks_do_not_matter(
-            secrets in proptest::collection::vec("[a1]{8,12}", 1..4),
-            pieces in proptest::collection::vec("[a1]{0,30}", 0..12),
+            secrets in proptest::collection::vec("[A1]{8,12}", 1..4),
+            pieces in proptest::collection::vec("[A1]{0,30}", 0..12),
         ) {
             let variables: Vec<(OsString, OsString)> = secrets
                 .iter()

@@ -25,6 +25,9 @@ use super::{
     spawner::{self, GuardProcess},
 };
 
+/// How long a guard may take to say something that it is waited for.
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+
 /// Dropped before its end, all of it is killed.
 #[derive(Debug)]
 pub(crate) struct Script {
@@ -80,6 +83,7 @@ impl Script {
         let line = wire::line(launch)?;
         let sent = wire::send_with_streams(&self.control, &line, streams)?;
         self.control.write_all(&line[sent..])?;
+        self.control.set_read_timeout(Some(ANSWER_WITHIN))?;
         loop {
             match self.reports.pop()? {
                 Some(Report::Started { .. }) => break,
@@ -92,8 +96,11 @@ impl Script {
                 }
                 None => {}
             }
-            if self.receive()? == 0 {
-                return Err(io::Error::other("the guard of a script has ended"));
+            match self.receive() {
+                Ok(1..) => {}
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                // The script was quick to kill or stop it: that is noticed as at any later time.
+                Ok(0) | Err(_) => break,
             }
         }
         self.control.set_nonblocking(true)
@@ -160,7 +167,8 @@ impl Drop for Script {
             return;
         }
         self.stop(Duration::ZERO);
-        if self.control.set_nonblocking(false).is_err() {
+        let waits = self.control.set_nonblocking(false);
+        if waits.and_then(|()| self.control.set_read_timeout(Some(ANSWER_WITHIN))).is_err() {
             return;
         }
         // A guard that is gone has ended the conversation; what it left is looked for.

@@ -196,10 +196,10 @@ pub(crate) fn claude_sees_its_own_variables_and_no_others() {
 pub(crate) fn secrets_do_not_break_the_protocol_of_claude() {
     let place = Place::new();
     let mut prompt = place.prompt("x");
-    prompt.environment.push(("X_PASSWORD".into(), "completed".into()));
+    prompt.environment.push(("X_PASSWORD".into(), "is_error".into()));
     let text = r#"
-        echo '{"type":"assistant","message":{"id":"m","model":"x","content":[{"type":"text","text":"It is completed."}]}}'
-        echo '{"type":"result","subtype":"success","is_error":false,"terminal_reason":"completed","result":"TASK_COMPLETE, completed"}'
+        echo '{"type":"assistant","message":{"id":"m","model":"x","content":[{"type":"text","text":"It is is_error."}]}}'
+        echo '{"type":"result","subtype":"success","is_error":false,"terminal_reason":"completed","result":"TASK_COMPLETE, is_error"}'
     "#;
     let (end, events) = run(text, ClaudeSettings::default(), prompt, &place);
     let End::Finished { final_text, .. } = end else { panic!("{end:?}") };

@@ -75,16 +75,18 @@ fn r7_without_a_base_and_without_progress_one_attempt_is_counted() {
 }
 
 #[test]
-fn r3_a_run_restores_a_broken_ledger_from_its_backup() {
+fn r3_a_run_restores_a_broken_ledger() {
     let env = world();
     add(&env, "touch one", "test -f one", &[]);
     add(&env, "touch two", "test -f two", &[]);
     env.write("harness-tasks.json", "{x");
-    // The journal would have every change.
-    std::fs::remove_dir_all(env.root().join(".git/harness")).unwrap();
-    env.run(RUN).success().stderr_contains("was restored from its backup");
+    env.run(RUN).success().stderr_contains("was restored from the journal");
     assert_eq!(task(&env, 0)["status"], "completed");
-    assert!(log(&env).contains("action=\"restore harness-tasks.json.bak\""), "{}", log(&env));
+    assert!(
+        log(&env).contains("action=\"restore harness-tasks.json from the journal\""),
+        "{}",
+        log(&env)
+    );
 }
 
 const STRICT: &str = "protected = ['tests/']\nprotect = 'refuse'\n";

@@ -106,7 +106,7 @@ fn an_agent_may_look_and_add_and_speak_for_its_own_attempt() {
     env.run(["run", "--agent", "shell", "--max-tasks-per-session", "1", "--once"]);
     assert_eq!(said(&env), "task-002\n");
     assert_eq!(env.task(1)["added_by"], "agent task-001.1");
-    assert_eq!(env.task(0)["flags"], Value::Null);
+    assert_eq!(env.task(0)["flags"], json!(["no-change"]), "none of what it did is refused");
     // It survives whatever happens to the task.
     env.run(["task", "edit", "task-002", "--title", "other"]).success();
     assert_eq!(env.task(1)["added_by"], "agent task-001.1");
