@@ -459,3 +459,33 @@ fn a_journal_is_begun_anew_when_it_has_outgrown_its_snapshot() {
     assert_eq!(apply(&mut root.store(), 999, &[add("last")]), [Reply::Task(TaskId::numbered(401))]);
     assert!(root.log()[0].contains("INIT"));
 }
+
+#[test]
+fn a_host_protects_the_rows_that_its_workers_hold_and_no_others() {
+    let root = with_journal();
+    let state = tempfile::tempdir().unwrap();
+    let open = || {
+        let locking = Locking::Each(Wait::For(Duration::from_secs(20)));
+        FileStore::open_with(&root.path(""), locking, Some(state.path())).unwrap()
+    };
+    let mut host = open().hosting();
+    apply(&mut host, 1, &[add("held"), add("free"), claim("w")]);
+    // A row that nobody holds is free, also for a second process that has no memory.
+    root.edit(|json| json["tasks"][1]["status"] = "completed".into());
+    apply(&mut host, 2, &[add("three")]);
+    assert_eq!(root.json()["tasks"][1]["status"], "completed");
+    root.edit(|json| {
+        json["tasks"][0]["status"] = "completed".into();
+        json["tasks"][2]["title"] = "lost with the rest".into();
+    });
+    let applied = host.apply(at(3), &[add("four")]).unwrap();
+    assert!(applied.warnings.iter().any(|w| w.contains("task-001: status")), "{applied:?}");
+    assert_eq!(root.json()["tasks"][0]["status"], "in_progress");
+    assert_eq!(root.json()["tasks"][0]["flags"], serde_json::json!(["edit"]));
+    assert_eq!(root.json()["alerts"].as_array().unwrap().len(), 1);
+    assert_eq!(root.archived().len(), 1);
+    // A process alone holds nothing for anybody.
+    root.edit(|json| json["tasks"][0]["title"] = "by hand".into());
+    apply(&mut open(), 4, &[add("five")]);
+    assert_eq!(root.json()["tasks"][0]["title"], "by hand");
+}

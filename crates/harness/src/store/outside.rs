@@ -12,6 +12,7 @@ use std::{
         fs::{DirBuilderExt as _, MetadataExt as _},
     },
     path::{Path, PathBuf},
+    time::UNIX_EPOCH,
 };
 
 use harness_core::format::Key;
@@ -48,7 +49,13 @@ enum Anchored {
 impl Outside {
     /// Of the journal of `root`, which is canonical.
     pub fn of_journal(root: &Path, state_home: Option<&Path>) -> Option<Self> {
-        in_git(root).or_else(|| Some(Self::of_root(root, state_home?)))
+        in_git(root).or_else(|| {
+            let mut outside = Self::of_root(root, state_home?);
+            // Of this very directory: one that was removed takes its journal along, as far as the
+            // next one of that name is concerned.
+            outside.names.push(directory_name(root)?);
+            Some(outside)
+        })
     }
 
     /// What the user's state directory has of `root`.
@@ -102,6 +109,14 @@ impl Outside {
             Err(e) => Err(failed(&self.path().display().to_string(), "remove", e)),
         }
     }
+}
+
+/// Tells a directory from a later one of the same path, which often gets the same inode.
+fn directory_name(root: &Path) -> Option<String> {
+    let found = root.symlink_metadata().ok()?;
+    let since = found.created().ok().and_then(|made| made.duration_since(UNIX_EPOCH).ok());
+    let made = since.map_or(0, |since| since.as_nanos());
+    Some(format!("{:x}-{:x}-{made:x}", found.dev(), found.ino()))
 }
 
 /// The folder in the git directory of the work tree around `root`.
@@ -179,6 +194,9 @@ mod tests {
         let state = top.join("state");
         let kept = Outside::of_journal(&deep, Some(&state)).unwrap();
         assert!(kept.path().starts_with(state.join("harness/roots")));
+        fs::remove_dir(&deep).unwrap();
+        fs::create_dir(&deep).unwrap();
+        assert_ne!(Outside::of_journal(&deep, Some(&state)).unwrap(), kept, "another directory");
         fs::create_dir(top.join(".git")).unwrap();
         fs::write(top.join(".git/HEAD"), "").unwrap();
         let in_git = Outside::of_journal(&deep, Some(&state)).unwrap();

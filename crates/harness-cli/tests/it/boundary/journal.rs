@@ -27,7 +27,7 @@ fn s1_an_agent_that_cleans_the_work_tree_destroys_nothing() {
     env.run(["add", "cleaner", "--validate", "test -f r", "--instructions", cleaning]).success();
     env.run(["add", "third", "--validate", "test -f c", "--instructions", "touch c"]).success();
     let ran = env.run(["run", "--agent", "shell"]);
-    assert!(ran.ended_with(&[0, 4]), "{ran}"); // 4: there is an alert
+    let ran = ran.code(4);
     for n in 0..3 {
         assert_eq!(env.task(n)["status"], "completed", "{ran}");
     }
