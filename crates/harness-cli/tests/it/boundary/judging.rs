@@ -82,7 +82,11 @@ fn r3_a_run_restores_a_broken_ledger() {
     env.write("harness-tasks.json", "{x");
     env.run(RUN).success().stderr_contains("was restored from the journal");
     assert_eq!(task(&env, 0)["status"], "completed");
-    assert!(log(&env).contains("action=\"restore harness-tasks.json from the journal\""), "{}", log(&env));
+    assert!(
+        log(&env).contains("action=\"restore harness-tasks.json from the journal\""),
+        "{}",
+        log(&env)
+    );
 }
 
 const STRICT: &str = "protected = ['tests/']\nprotect = 'refuse'\n";
