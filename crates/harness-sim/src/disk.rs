@@ -1,6 +1,8 @@
 //! A disk in memory beneath the file store. It outlives the "processes" that use it, and it fails
 //! when it is told to: at any step the process dies or the power goes, or the step is an error.
 
+mod others;
+
 use std::{
     collections::BTreeSet,
     io,
@@ -49,6 +51,8 @@ pub enum Quirk {
     DropsUnknownFields,
     /// A file looks the same whoever wrote it.
     StaleIdentity,
+    /// Alerts are not stored.
+    ForgetsAlerts,
 }
 
 /// A handle; all handles share the one disk.
@@ -155,20 +159,6 @@ impl SimDisk {
 
     pub fn archived(&self) -> usize {
         self.state().platter.archive.len()
-    }
-
-    /// Somebody else saves the file, in place. Editors sync.
-    pub fn edit(&self, file: File, bytes: &[u8]) {
-        let platter = &mut self.state().platter;
-        platter.overwrite(file, bytes);
-        platter.sync_names();
-    }
-
-    /// Somebody else adds to the file, durably.
-    pub fn add_lines(&self, file: File, bytes: &[u8]) {
-        let platter = &mut self.state().platter;
-        platter.append(file, bytes);
-        platter.sync(file);
     }
 
     /// Whether an edit of the ledger in place would change `.bak` as well. A process that dies
@@ -416,11 +406,14 @@ impl Disk for SimDisk {
     }
 
     fn has_receipts(&self) -> io::Result<bool> {
-        if self.state().crashed.is_some() { Err(gone()) } else { Ok(true) }
+        let state = self.state();
+        if state.crashed.is_some() { Err(gone()) } else { Ok(!state.platter.receipts_gone) }
     }
 
     fn make_receipts(&self) -> io::Result<()> {
-        self.ensure_home()
+        self.ensure_home()?;
+        self.state().platter.receipts_gone = false;
+        Ok(())
     }
 
     fn journals(&self) -> bool {
@@ -465,6 +458,7 @@ fn mangled(quirk: Quirk, bytes: &[u8]) -> Vec<u8> {
     match quirk {
         Quirk::ForgetsLogTail => drop(|key| key == "log_tail"),
         Quirk::DropsUnknownFields => drop(|key| key.starts_with("x_")),
+        Quirk::ForgetsAlerts => drop(|key| key == "alerts"),
         _ => bytes.to_vec(),
     }
 }

@@ -50,6 +50,8 @@ pub(crate) struct Platter {
     earlier: [Vec<Option<u64>>; FILES.len()],
     pub(crate) archive: Vec<(String, Vec<u8>)>,
     pub(crate) receipts: BTreeMap<String, Vec<u8>>,
+    /// Somebody removed the folder of the receipts.
+    pub(crate) receipts_gone: bool,
     tick: u64,
 }
 

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::{
     checkers::Violation,
     disk::Quirk,
-    run::{Flaw, ObjectiveWorld, RunWorld},
+    run::{Flaw, LiarWorld, ObjectiveWorld, RunWorld},
     story::{Story, Tally},
     world::{MakeStore, World, sound},
 };
@@ -21,6 +21,7 @@ pub fn run(seed: u64) -> Result<Tally, Box<Failure>> {
     let mut tally = run_with(seed, Quirk::None, sound)?;
     tally.add(&run_session(seed, Flaw::None)?);
     tally.add(&run_objective(seed, Flaw::None)?);
+    tally.add(&run_liars(seed, Flaw::None)?);
     Ok(tally)
 }
 
@@ -35,6 +36,11 @@ pub fn run_session(seed: u64, flaw: Flaw) -> Result<Tally, Box<Failure>> {
 /// One seed of `harness run` with an objective.
 pub fn run_objective(seed: u64, flaw: Flaw) -> Result<Tally, Box<Failure>> {
     twice(seed, |story| live_objective(seed, flaw, story))
+}
+
+/// One seed of `harness run` with agents that lie.
+pub fn run_liars(seed: u64, flaw: Flaw) -> Result<Tally, Box<Failure>> {
+    twice(seed, |story| live_liars(seed, flaw, story))
 }
 
 fn twice(seed: u64, live: impl Fn(Story) -> Lived) -> Result<Tally, Box<Failure>> {
@@ -67,7 +73,7 @@ pub fn run_with(seed: u64, quirk: Quirk, make_store: MakeStore) -> Result<Tally,
 /// One seed with its whole story.
 pub fn tell(seed: u64) -> Lived {
     let (mut result, mut tally, mut story) = live(seed, Quirk::None, sound, Story::told());
-    for world in [tell_session, tell_objective] {
+    for world in [tell_session, tell_objective, tell_liars] {
         if result.is_err() {
             break;
         }
@@ -89,6 +95,11 @@ pub fn tell_objective(seed: u64) -> Lived {
     live_objective(seed, Flaw::None, Story::told())
 }
 
+/// One seed of `harness run` with agents that lie, with its whole story.
+pub fn tell_liars(seed: u64) -> Lived {
+    live_liars(seed, Flaw::None, Story::told())
+}
+
 fn live_session(seed: u64, flaw: Flaw, story: Story) -> Lived {
     let mut world = match RunWorld::new(seed, flaw, story) {
         Ok(world) => world,
@@ -101,6 +112,16 @@ fn live_session(seed: u64, flaw: Flaw, story: Story) -> Lived {
 
 fn live_objective(seed: u64, flaw: Flaw, story: Story) -> Lived {
     let mut world = match ObjectiveWorld::new(seed, flaw, story) {
+        Ok(world) => world,
+        Err(violation) => return (Err(violation), Tally::default(), Story::untold()),
+    };
+    let result = catch_unwind(AssertUnwindSafe(|| world.run())).unwrap_or_else(panicked);
+    let (tally, story) = world.end();
+    (result, tally, story)
+}
+
+fn live_liars(seed: u64, flaw: Flaw, story: Story) -> Lived {
+    let mut world = match LiarWorld::new(seed, flaw, story) {
         Ok(world) => world,
         Err(violation) => return (Err(violation), Tally::default(), Story::untold()),
     };

@@ -67,6 +67,16 @@ pub struct Tally {
     pub waits: u64,
     /// Objectives that were completed.
     pub objectives: u64,
+    /// Lies that agents told, in deeds and in verbs.
+    pub lies: u64,
+    /// Verbs that were refused.
+    pub lies_refused: u64,
+    /// Forged ledgers that were written back.
+    pub written_back: u64,
+    /// Writes of processes that agents left behind.
+    pub late_writes: u64,
+    /// Commits of the person while agents work.
+    pub foreign_commits: u64,
 }
 
 impl Tally {
@@ -87,6 +97,11 @@ impl Tally {
         self.executions += other.executions;
         self.waits += other.waits;
         self.objectives += other.objectives;
+        self.lies += other.lies;
+        self.lies_refused += other.lies_refused;
+        self.written_back += other.written_back;
+        self.late_writes += other.late_writes;
+        self.foreign_commits += other.foreign_commits;
     }
 }
 
@@ -94,7 +109,7 @@ impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} steps, {} kills, {} power losses, {} faults, {} interrupts, {} restores, {} rollbacks, {} completed, {} of them for clients; loops: {} contexts, {} executions, {} run steps, {} waits, {} objectives completed; commands: {} applied, {} refused",
+            "{} steps, {} kills, {} power losses, {} faults, {} interrupts, {} restores, {} rollbacks, {} completed, {} of them for clients; loops: {} contexts, {} executions, {} run steps, {} waits, {} objectives completed; lies: {} told, {} verbs refused, {} forgeries written back, {} late writes, {} foreign commits; commands: {} applied, {} refused",
             self.steps,
             self.kills,
             self.power_losses,
@@ -109,6 +124,11 @@ impl fmt::Display for Tally {
             self.run_steps,
             self.waits,
             self.objectives,
+            self.lies,
+            self.lies_refused,
+            self.written_back,
+            self.late_writes,
+            self.foreign_commits,
             self.applied,
             self.refused
         )

@@ -6,7 +6,10 @@ use harness_core::{Command, Holder, Ledger, Timestamp, decide, task::Status};
 use harness_sim::{
     disk::{Quirk, SimDisk},
     run::Flaw,
-    seeds::{Failure, Lived, run_objective, run_session, run_with, tell_objective, tell_session},
+    seeds::{
+        Failure, Lived, run_liars, run_objective, run_session, run_with, tell_liars,
+        tell_objective, tell_session,
+    },
     story::Tally,
     world::{MakeStore, sound},
 };
@@ -333,11 +336,91 @@ fn an_interrupt_that_nobody_hears() {
     objective_must_be_caught(Flaw::Deaf, &["an_interrupt_is_heard"]);
 }
 
+/// The same among agents that lie.
+fn liars_must_be_caught(flaw: Flaw, by: &[&str]) {
+    seen_by(run_liars, flaw, by);
+}
+
+#[test]
+fn a_tree_that_changed_after_its_check() {
+    liars_must_be_caught(Flaw::KeepsWhatIsThere, &["completed_means_judged"]);
+}
+
+#[test]
+fn work_that_git_does_not_see() {
+    let by = ["completed_means_judged", "a_completion_tells_what_was_tried"];
+    liars_must_be_caught(Flaw::KeepsSettings, &by);
+}
+
+#[test]
+fn an_agent_that_is_taken_for_the_operator() {
+    let by = [
+        "completed_means_judged",
+        "limits_hold",
+        "attempts_count_ends",
+        "nothing_of_the_ledger_is_lost",
+    ];
+    liars_must_be_caught(Flaw::AnyoneMay, &by);
+}
+
+#[test]
+fn a_ledger_that_is_believed_whoever_wrote_it() {
+    let by = [
+        "no_forgery_is_believed",
+        "every_forgery_is_reported",
+        "attempts_count_ends",
+        "completed_means_judged",
+        "limits_hold",
+    ];
+    liars_must_be_caught(Flaw::BelievesLedger, &by);
+}
+
+#[test]
+fn a_supervisor_that_is_killed_for_ever() {
+    liars_must_be_caught(Flaw::ForgetsStarts, &["contexts_are_bounded", "starts_are_bounded"]);
+}
+
+#[test]
+fn a_budget_that_an_agent_sets() {
+    liars_must_be_caught(Flaw::BelievesRows, &["no_budget_falls"]);
+}
+
+#[test]
+fn a_rollback_over_commits_of_the_person() {
+    liars_must_be_caught(Flaw::ResetsForeign, &["foreign_commits_stay"]);
+}
+
+#[test]
+fn a_rollback_that_leaves_commits() {
+    liars_must_be_caught(Flaw::KeepsCommits, &["a_failed_attempt_leaves_nothing"]);
+}
+
+#[test]
+fn a_rollback_that_leaves_scribbles_in_the_users_file() {
+    liars_must_be_caught(Flaw::KeepsScribbles, &["the_users_files_stay"]);
+}
+
+#[test]
+fn a_forgery_that_nobody_hears_of() {
+    liars_must_be_caught(Flaw::Mute, &["every_forgery_is_reported"]);
+}
+
+#[test]
+fn a_forgery_that_is_shrugged_off() {
+    liars_must_be_caught(Flaw::ShrugsOff, &["a_forgery_is_no_plain_success"]);
+}
+
+#[test]
+fn a_receipt_that_does_not_say_what_was_tried() {
+    liars_must_be_caught(Flaw::ForgetsFlags, &["a_completion_tells_what_was_tried"]);
+}
+
 #[test]
 fn a_seed_of_a_run_is_the_same_story_every_time() {
-    for (seed, world) in
-        (1..=60).flat_map(|seed| [(seed, tell_session as fn(u64) -> Lived), (seed, tell_objective)])
-    {
+    for (seed, world) in (1..=60).flat_map(|seed| {
+        let worlds: [fn(u64) -> Lived; 3] = [tell_session, tell_objective, tell_liars];
+        worlds.map(|world| (seed, world))
+    }) {
         let [first, second] = [(); 2].map(|()| world(seed).2);
         let differ = first.lines().iter().zip(second.lines()).find(|(a, b)| a != b);
         assert_eq!(differ, None, "seed {seed}");

@@ -12,6 +12,7 @@ use harness::store::{
 use harness_core::{
     Command, Reply, TaskId, Timestamp, WorkerId,
     command::{Add, Claim, Edit, Place, Remove},
+    fact::Source,
     task::Via,
 };
 use serde_json::Value;
@@ -488,4 +489,44 @@ fn a_host_protects_the_rows_that_its_workers_hold_and_no_others() {
     root.edit(|json| json["tasks"][0]["title"] = "by hand".into());
     apply(&mut open(), 4, &[add("five")]);
     assert_eq!(root.json()["tasks"][0]["title"], "by hand");
+}
+
+/// As a command of a user with a state directory opens it: there is a key, so versions are sealed.
+fn sealed(root: &Root) -> FileStore {
+    let locking = Locking::Each(Wait::For(Duration::from_secs(20)));
+    let home = root.path("state-home");
+    FileStore::open_with(&root.path(""), locking, Some(&home)).unwrap()
+}
+
+#[test]
+fn a_backup_that_harness_did_not_write_is_not_believed() {
+    let root = with_journal();
+    apply(&mut sealed(&root), 1, &[add("one")]);
+    apply(&mut sealed(&root), 2, &[add("two")]);
+    let mut forged = root.json();
+    forged["tasks"][0]["status"] = "completed".into();
+    forged["revision"] = 9999.into();
+    root.write(BACKUP, &forged.to_string());
+    fs::remove_file(root.path(LEDGER)).unwrap();
+    apply(&mut sealed(&root), 3, &[add("three")]);
+    assert_eq!(titles(&mut sealed(&root)), ["one", "two", "three"]);
+    assert_eq!(root.json()["tasks"][0]["status"], "pending");
+}
+
+#[test]
+fn without_a_journal_the_sealed_backup_shows_an_edit() {
+    let root = with_journal();
+    let of_run = match claim("runner") {
+        Command::Claim(claim) => Command::Claim(Claim { via: Via::Run, ..claim }),
+        other => other,
+    };
+    apply(&mut sealed(&root), 1, &[add("one"), of_run]);
+    apply(&mut sealed(&root), 2, &[add("two")]);
+    fs::remove_dir_all(root.path(".git/harness")).unwrap();
+    root.edit(|json| json["tasks"][0]["status"] = "completed".into());
+    let refused = sealed(&root).apply(at(3), &[add("three")]);
+    assert!(matches!(refused, Err(StoreError::Edited { .. })), "{refused:?}");
+    let restored = sealed(&root).bring_back(at(4)).unwrap();
+    assert_eq!((restored.from, restored.tasks), (Some(Source::Backup), 1));
+    assert_eq!(root.json()["tasks"][0]["status"], "in_progress");
 }

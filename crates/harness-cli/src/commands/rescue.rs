@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use harness::workspace::{Filters, GitWorkspace, Rescue, Workspace, WorkspaceError};
+use harness::{
+    store::Outside,
+    workspace::{Filters, GitWorkspace, Rescue, Workspace, WorkspaceError},
+};
 use harness_core::TaskId;
 use serde_json::json;
 
@@ -150,7 +153,8 @@ impl Invocation {
         let trusted = Trust::of_user(&self.env)?.is_trusted(root)?;
         let filters = if trusted { Filters::Run } else { Filters::Off };
         let git = GitWorkspace::discover(directory, root.path(), filters)?;
-        Ok(git.recording_in(self.env.state_home()?.join("harness/claims")))
+        let folder = Outside::of_root(root.path(), &self.env.state_home()?);
+        Ok(git.recording_in(folder.path().join("settings")))
     }
 }
 

@@ -87,10 +87,20 @@ impl SimGit {
             head
         } else {
             let commit = self.op("commit object", |model| {
-                model.add_commit(vec![head], files.clone(), message, None)
+                model.add_commit(vec![head.clone()], files.clone(), message, None)
             })??;
             let tip = commit.clone();
-            self.op("commit ref", |model| model.set_head(tip))?;
+            // Compares and swaps: a commit that somebody makes at this moment is not lost.
+            let moved = self.op("commit ref", |model| {
+                let stays = model.head_commit()? == head;
+                if stays {
+                    model.set_head(tip);
+                }
+                Ok::<_, WorkspaceError>(!stays)
+            })??;
+            if moved {
+                return Err(WorkspaceError::HeadMoved { from: head });
+            }
             commit
         };
         self.op("commit index", |model| model.index = files)?;

@@ -114,7 +114,7 @@ pub(super) fn perform(
 }
 
 /// `git add .`, the user's untracked files aside: an agent that commits those makes them its own.
-fn stage_all(git: &SimGit) {
+pub(super) fn stage_all(git: &SimGit) {
     let mut paths: Vec<String> = git.files().into_keys().collect();
     paths.extend(git.staged_files().into_keys());
     for path in paths.into_iter().filter(|path| path != "notes.txt") {

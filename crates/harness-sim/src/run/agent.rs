@@ -1,10 +1,12 @@
 //! An agent of many characters: it works in the tree, and says what it likes about it.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use harness::{Agent, Execution, Result, agent::Prompt, clock::Clock as _, store::Runs as _};
+use harness::{
+    Agent, Commit, Execution, Result, agent::Prompt, clock::Clock as _, store::Runs as _,
+};
 use harness_core::{
-    Epoch, RunId, TaskId,
+    Epoch, Flag, RunId, TaskId,
     agent::{AgentEvent, End, FailureKind, StoppedBy},
 };
 
@@ -13,14 +15,17 @@ use super::{
     acts::{choose, perform},
     books::For,
     character::{Character, Says, says, tells},
+    lies::{self, Asked, Deed, Teller},
     shell::TAR_PIT,
-    stage::{Moment, Stage},
+    stage::{Moment, Stage, gone},
 };
 
 /// One of the agents of a process, by its number.
 pub(super) struct RunAgent {
     pub(super) stage: Stage,
     pub(super) number: usize,
+    /// What verbs come to.
+    pub(super) host: Arc<dyn Commit>,
 }
 
 /// What an execution is about.
@@ -28,6 +33,7 @@ struct About {
     of: For,
     /// `None` for an objective.
     task: Option<TaskId>,
+    epoch: Epoch,
     /// The name that its commits carry.
     committer: String,
     limit: Option<Duration>,
@@ -53,7 +59,7 @@ impl RunAgent {
         // Nobody waits for one that is further away.
         let limit = prompt.limits.timeout.filter(|limit| *limit < Duration::from_secs(86_400));
         let committer = variable("GIT_COMMITTER_NAME").unwrap_or("User").to_owned();
-        Ok(About { of, task, committer, limit })
+        Ok(About { of, task, epoch, committer, limit })
     }
 
     /// What there is to tell of it, if it is not killed meanwhile.
@@ -88,6 +94,61 @@ impl RunAgent {
         Ok(told)
     }
 
+    /// `None`: it does what an agent does. What it tells else, if it is not killed meanwhile.
+    async fn lie(&self, about: &About) -> Result<Option<Vec<AgentEvent>>> {
+        let Some(task) = &about.task else { return Ok(None) };
+        let asked = {
+            let mut state = self.stage.state();
+            let chance = state.lies.of_a_hundred();
+            if !state.lies.on || !state.random.percent(chance) {
+                return Ok(None);
+            }
+            state.moment(Moment::Effect)?;
+            let deed = lies::choose(&mut state);
+            state.story.tell(|| format!("      {task}'s agent: {deed:?}"));
+            let (epoch, run, committer) = (about.epoch, &about.of.run, &*about.committer);
+            let teller = Teller { task, epoch, run, committer };
+            lies::tell(&mut state, deed, &teller)?;
+            if state.dead {
+                return Err(gone().into());
+            }
+            match deed {
+                Deed::Verb => lies::answer(&mut state, &teller),
+                Deed::Pretends => {
+                    let description = "nothing yet".to_owned();
+                    return Ok(Some(vec![AgentEvent::Checkpoint {
+                        step: 1,
+                        total: 9,
+                        description,
+                    }]));
+                }
+                _ => {
+                    state.messed(task);
+                    return Ok(Some(Vec::new()));
+                }
+            }
+        };
+        match asked {
+            Asked::Done(command) => {
+                // An agent that is refused goes on.
+                let committed = self.host.commit(*command).await;
+                _ = committed.map_err(harness::Error::Commit)?;
+                Ok(Some(Vec::new()))
+            }
+            Asked::Refused(recorded) => {
+                let committed = self.host.commit(*recorded).await;
+                _ = committed.map_err(harness::Error::Commit)?;
+                self.stage.state().lies.expect(task, about.epoch, Flag::Verb);
+                Ok(Some(Vec::new()))
+            }
+            Asked::Told(event) => {
+                self.stage.state().agent_tells(&about.of, &event);
+                Ok(Some(vec![event]))
+            }
+            Asked::RefusedAgain => Ok(Some(Vec::new())),
+        }
+    }
+
     fn is_deaf_to(&self, cause: StoppedBy) -> bool {
         cause == StoppedBy::Budget && self.stage.state().flaw == Flaw::SpendsOn
     }
@@ -97,12 +158,16 @@ impl RunAgent {
             let mut state = self.stage.state();
             match state.character {
                 Character::Honest => state.wants.len() + 1,
+                _ if state.lies.on => 1 + state.random.below(7),
                 Character::Idle => state.random.below(2),
                 _ => state.random.below(6),
             }
         };
         for turn in 0..acts {
-            let told = self.act(about, turn)?;
+            let told = match self.lie(about).await? {
+                Some(told) => told,
+                None => self.act(about, turn)?,
+            };
             told.into_iter().for_each(|event| execution.tell(event));
             tokio::time::sleep(Duration::from_secs(20)).await;
             if execution.cancelled().is_cancelled() && !self.is_deaf_to(execution.stopped_by()) {

@@ -84,13 +84,19 @@ impl State {
                 account.turns = 0;
                 let fresh = before.iterations.len() < after.iterations.len();
                 self.tally.contexts += u64::from(fresh);
+                if self.lies.on {
+                    self.context_starts(&of_run.run, *number);
+                }
                 let first = self.books.begun.insert((of_run.run.clone(), *number));
                 if !first {
                     let what = format!("iteration {number} began twice in one process");
                     self.broken("iterations_are_counted_once", what);
                 }
             }
-            RunStep::Spend(usage) => account.heard += *usage,
+            RunStep::Spend(usage) => {
+                account.heard += *usage;
+                self.lies.spent += *usage;
+            }
             RunStep::WaitUntil(Some(_)) => self.tally.waits += 1,
             RunStep::Stop(StopReason::Complete) if after.run.objective.is_some() => {
                 self.tally.objectives += 1;
@@ -114,6 +120,9 @@ impl State {
         let account = self.books.accounts.entry(of.run.clone()).or_default();
         account.turns += 1;
         account.promised = false;
+        if self.lies.on {
+            self.budget_is_left();
+        }
         if let Err((checker, what)) = loops::at_start(self, of, now, cancelled) {
             self.broken(checker, format!("{} {}: {what}", of.run, of.iteration));
         }

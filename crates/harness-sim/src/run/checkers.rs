@@ -8,6 +8,7 @@ use harness_core::{
 };
 
 use super::{
+    lies,
     shell::is_done,
     stage::{Seen, Snapshot, State},
 };
@@ -16,7 +17,7 @@ use crate::{
     git::{Files, SimGit},
 };
 
-type Verdict = Result<(), String>;
+pub(super) type Verdict = Result<(), String>;
 type OfChange = fn(&State, &Task, &Task, Option<&Seen>) -> Verdict;
 
 /// Of every worker.
@@ -34,12 +35,25 @@ const OF_RUNS: [(&str, OfChange); 4] = [
     ("nothing_vanishes", nothing_vanishes),
 ];
 
+/// Whatever liars do.
+const OF_LIARS: [(&str, OfChange); 9] = [
+    ("attempts_count_ends", attempts_count_ends),
+    ("completed_means_judged", lies::checkers::completed_means_judged),
+    ("a_receipt_comes_first", a_receipt_comes_first),
+    ("limits_hold", lies::checkers::limits_hold),
+    ("foreign_commits_stay", lies::checkers::foreign_commits_stay),
+    ("nothing_vanishes", nothing_vanishes),
+    ("a_failed_attempt_leaves_nothing", lies::checkers::a_failed_attempt_leaves_nothing),
+    ("the_users_files_stay", lies::checkers::the_users_files_stay),
+    ("a_completion_tells_what_was_tried", lies::checkers::a_completion_tells_what_was_tried),
+];
+
 /// A task is not what it was at the last look.
 pub(super) fn changed(state: &mut State, before: &Task, after: &Task) -> Result<(), Violation> {
     if after.status == Status::InProgress && before.status != Status::InProgress {
         let claim = Snapshot::of(&state.git);
-        let (epoch, passed) = (after.epoch, Vec::new());
-        let seen = Seen { epoch, claim, mess: None, kept: false, intent: None, passed };
+        let (epoch, passed, unsteady) = (after.epoch, Vec::new(), Vec::new());
+        let seen = Seen { epoch, claim, mess: None, kept: false, intent: None, passed, unsteady };
         state.attempts.insert(after.id.clone(), seen);
     }
     if let (Some(Intent::Rollback { category, message }), Some(seen)) =
@@ -47,11 +61,23 @@ pub(super) fn changed(state: &mut State, before: &Task, after: &Task) -> Result<
     {
         seen.intent.get_or_insert_with(|| format!("[{category}] {message}"));
     }
+    if ends(before, after, Status::Completed) || ends(before, after, Status::Failed) {
+        *state.lies.ends.entry(after.id.clone()).or_default() += 1;
+    }
     let seen = state.attempts.get(&after.id).filter(|seen| seen.epoch == after.epoch);
     let of_runs = if before.claimed_via() == Via::Run { &OF_RUNS[..] } else { &[] };
-    for (checker, check) in OF_ALL.iter().chain(of_runs) {
+    let (of_all, of_runs) =
+        if state.lies.on { (&OF_LIARS[..], &[][..]) } else { (&OF_ALL[..], of_runs) };
+    for (checker, check) in of_all.iter().chain(of_runs) {
         check(state, before, after, seen)
             .map_err(|what| Violation { checker, what: format!("{}: {what}", after.id) })?;
+    }
+    if before.status == Status::InProgress && after.status != Status::InProgress {
+        let of = (after.id.clone(), after.epoch.unwrap_or_default());
+        match after.status {
+            Status::Completed => drop(state.lies.completed.insert(of)),
+            Status::Failed | Status::Pending | Status::InProgress => {}
+        }
     }
     if before.status == Status::InProgress {
         let tally = &mut state.tally;
@@ -64,7 +90,7 @@ pub(super) fn changed(state: &mut State, before: &Task, after: &Task) -> Result<
     Ok(())
 }
 
-fn ends(before: &Task, after: &Task, status: Status) -> bool {
+pub(super) fn ends(before: &Task, after: &Task, status: Status) -> bool {
     before.status == Status::InProgress && after.status == status
 }
 

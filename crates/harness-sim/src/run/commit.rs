@@ -10,13 +10,14 @@ use std::{
 use harness::{
     Commit, Committing,
     clock::Clock as _,
-    store::{FileStore, Locking, Store as _, StoreError},
+    store::{FileStore, Store as _, StoreError},
 };
-use harness_core::{Command, Reply, command::OfRun};
+use harness_core::{Command, Ledger, Reply, command::OfRun};
 
 use super::{
     Flaw,
     flaw::flawed_step,
+    lies,
     stage::{Doom, Moment, Stage, State, gone},
 };
 use crate::disk::{CrashKind, Trouble};
@@ -27,10 +28,19 @@ pub(super) struct SimCommit {
 }
 
 impl SimCommit {
+    /// The ledger as this process knows it.
+    pub(super) fn look(&self) -> Result<Ledger, StoreError> {
+        let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        store.ledger().cloned()
+    }
+
     /// The store of a process that starts.
     pub(super) fn new(stage: Stage, root: &Path) -> Self {
-        let disk = Box::new(stage.state().disk.clone());
-        let store = Mutex::new(FileStore::on(root, disk, Locking::Elsewhere));
+        let (disk, liars) = {
+            let state = stage.state();
+            (state.disk.clone(), state.lies.on && state.flaw != Flaw::BelievesLedger)
+        };
+        let store = Mutex::new(lies::store(root, disk, liars));
         Self { stage, store }
     }
 
@@ -59,8 +69,11 @@ impl SimCommit {
             let used = u32::try_from(disk.steps() - before).unwrap_or(u32::MAX);
             *after = after.saturating_sub(used);
         }
+        let answered = state.answered(&applied);
         disk.begin(None);
-        state.observe();
+        if answered {
+            state.observe();
+        }
         if state.dead {
             return Err(dead(gone()));
         }

@@ -4,10 +4,10 @@ use std::{path::Path, sync::Arc};
 
 use harness::{
     clock::Clock as _,
-    store::{MemoryRuns, RunStoreError, Runs},
+    store::{RunStoreError, Runs},
     workspace::{
         Base, Candidate, Checkout, Evidence, Rescue, RolledBack, SettingChange, Settled, Status,
-        Workspace, WorkspaceError,
+        Undone, Workspace, WorkspaceError,
     },
 };
 use harness_core::{
@@ -70,6 +70,26 @@ pub enum Flaw {
     ForgetsStarts,
     /// Interrupts are not heard.
     Deaf,
+    /// Agents are operators.
+    AnyoneMay,
+    /// What an agent makes of the record of runs is believed.
+    BelievesRows,
+    /// What an agent makes of the ledger is believed.
+    BelievesLedger,
+    /// Forgeries are answered, and nobody hears of them.
+    Mute,
+    /// A run that found a forgery ends as if it had not.
+    ShrugsOff,
+    /// The receipt says nothing of what was tried.
+    ForgetsFlags,
+    /// What is there when the check has passed is committed.
+    KeepsWhatIsThere,
+    /// Git's settings stay as the agent left them.
+    KeepsSettings,
+    /// A rollback resets the branch, whoever committed on it.
+    ResetsForeign,
+    /// A rollback leaves the commits of the attempt.
+    KeepsCommits,
 }
 
 /// A step of a run, perhaps with one thing wrong.
@@ -77,7 +97,7 @@ pub(super) fn flawed_step(
     state: &State,
     of_run: &OfRun,
 ) -> Result<Result<Reply, Refusal>, RunStoreError> {
-    let (now, runs) = (state.clock.now(), &state.runs);
+    let (now, runs) = (state.clock.now(), state.rows_of_process());
     let apply = |step| runs.apply(now, &OfRun { step, ..of_run.clone() });
     match (state.flaw, &of_run.step) {
         (Flaw::SkipsBegin, RunStep::Begin { .. }) | (Flaw::SkipsStop, RunStep::Stop(_)) => {
@@ -112,7 +132,7 @@ pub(super) fn flawed_step(
 /// The record of runs as a process has it, perhaps with one thing wrong.
 pub(super) struct FlawedRuns {
     pub(super) stage: Stage,
-    pub(super) runs: Arc<MemoryRuns>,
+    pub(super) runs: Arc<dyn Runs>,
     pub(super) flaw: Flaw,
 }
 
@@ -197,6 +217,9 @@ impl Workspace for FlawedGit {
         epoch: Epoch,
     ) -> Result<Vec<SettingChange>, WorkspaceError> {
         self.stage.in_turn();
+        if self.flaw == Flaw::KeepsSettings {
+            return Ok(Vec::new());
+        }
         self.git.restore_settings(task, epoch)
     }
 
@@ -274,6 +297,9 @@ impl Workspace for FlawedGit {
         message: &str,
     ) -> Result<CommitId, WorkspaceError> {
         self.stage.in_turn();
+        if self.flaw == Flaw::KeepsWhatIsThere {
+            return self.git.commit(base, message);
+        }
         self.git.commit_tree(base, tree, message)
     }
 
@@ -300,9 +326,18 @@ impl Workspace for FlawedGit {
     ) -> Result<RolledBack, WorkspaceError> {
         self.stage.in_turn();
         let before = self.git.read("notes.txt");
+        let tip = base.branch.as_ref().and_then(|branch| self.git.tip(branch));
         let rolled_back = self.git.rollback(task, attempt, base)?;
         match self.flaw {
             Flaw::NoRescue => self.git.model().rescues.clear(),
+            Flaw::KeepsCommits => {
+                let branch = base.branch.clone().unwrap_or_default();
+                self.git.model().branches.extend(tip.map(|tip| (branch, tip)));
+            }
+            Flaw::ResetsForeign if matches!(rolled_back.undone, Undone::Kept { .. }) => {
+                let branch = base.branch.clone().unwrap_or_default();
+                self.git.model().branches.insert(branch, base.commit.clone());
+            }
             Flaw::KeepsScribbles => match before {
                 Some(bytes) => self.git.write("notes.txt", &bytes),
                 None => self.git.remove("notes.txt"),

@@ -27,6 +27,9 @@ fn broken(checker: &'static str, what: String) -> Verdict {
 
 /// A step of a run became durable.
 pub(super) fn after_step(state: &State, step: &RunStep, before: &Rows, after: &Rows) -> Verdict {
+    if state.lies.rows_forged {
+        return Ok(());
+    }
     iterations_are_counted_once(state, after)?;
     status_and_reason_agree(&after.run)?;
     sums_agree(state, after)?;
@@ -221,6 +224,9 @@ pub(super) fn at_start(state: &State, of: &For, now: Timestamp, cancelled: bool)
     let Some(rows) = state.rows(&of.run) else {
         return broken(name, "there is no such run".into());
     };
+    if state.lies.rows_forged {
+        return Ok(());
+    }
     let open = rows.iterations.last().filter(|last| last.ended_at.is_none()).map(|i| i.number);
     if open != Some(of.iteration) || rows.run.status != RunStatus::Running {
         let what = format!("of the rows {open:?} is open, and the run is {}", rows.run.status);

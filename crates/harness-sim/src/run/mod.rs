@@ -14,6 +14,7 @@ mod client;
 mod commit;
 mod fate;
 mod flaw;
+mod lies;
 mod loops;
 mod objective;
 mod process;
@@ -22,5 +23,6 @@ mod stage;
 mod world;
 
 pub use flaw::Flaw;
+pub use lies::LiarWorld;
 pub use objective::ObjectiveWorld;
 pub use world::RunWorld;

@@ -13,12 +13,13 @@ use harness::{
     host::Desk,
     named,
     prompts::Prompts,
-    store::{StoreError, disk::File},
+    store::{Runs as _, StoreError, disk::File},
 };
 use harness_core::{
-    Run, RunId, Timestamp,
+    Ledger, Receipt, Run, RunId, Timestamp,
     command::{Anew, OfRun, RunStep, Take},
     format,
+    ledger::Head,
     machine::{
         attempt::Rules,
         iterate,
@@ -93,7 +94,13 @@ impl Process<'_> {
             choose(&mut state.random)
         };
         let owner = self.owner();
-        let result = match take(stage, &owner, anew) {
+        let taken = take(stage, &owner, anew);
+        {
+            let mut state = stage.state();
+            let row = state.runs.run(&RunId::of_bits(0)).ok().flatten();
+            state.lies.taken_up(row);
+        }
+        let result = match taken {
             Ok(Ok(_)) => live(stage, self.root, hub, &owner, life),
             Ok(Err(refusal)) => Err(harness::Error::message(refusal.to_string())),
             Err(error) => Err(harness::Error::Commit(error)),
@@ -117,7 +124,7 @@ fn live(stage: &Stage, root: &Path, hub: Hub, owner: &Owner, life: Life) -> harn
     let runtime = runtime(stage)?;
     let (tools, clock) = (tools(stage, root, owner), Arc::clone(&stage.state().clock));
     let desk = tools.desk.clone();
-    let flow = Harness::define("run").agents(team(stage)).state(|(): &()| ()).run(
+    let flow = Harness::define("run").agents(team(stage, &tools)).state(|(): &()| ()).run(
         async move |cx: &mut Cx<'_, (), Team<RunAgent>>| match life.clone() {
             Life::Ledger(session) => {
                 let until =
@@ -163,14 +170,18 @@ pub(super) fn recorder(stage: &Stage) -> Arc<Record> {
         state.moment(Moment::Effect)?;
         if state.flaw != Flaw::SkipsReceipt {
             state.receipts.insert((receipt.task.clone(), receipt.epoch));
+            let flags =
+                if state.flaw == Flaw::ForgetsFlags { Vec::new() } else { receipt.flags.clone() };
+            state.keep_receipt(&Receipt { flags, ..receipt.clone() });
         }
         Ok(())
     })
 }
 
-fn team(stage: &Stage) -> Team<RunAgent> {
+fn team(stage: &Stage, tools: &Tools) -> Team<RunAgent> {
     let agents = stage.state().books.prices.len();
-    let agent = |number| RunAgent { stage: stage.clone(), number };
+    let host = Arc::clone(&tools.ports.commit);
+    let agent = |number| RunAgent { stage: stage.clone(), number, host: Arc::clone(&host) };
     let worker = named("worker", agent(0));
     let others = (1..agents).map(|number| named("other", agent(number)));
     Team { worker, others: others.collect(), summarizer: None }
@@ -259,17 +270,22 @@ fn tools(stage: &Stage, root: &Path, owner: &Owner) -> Tools {
         let state = stage.state();
         (state.disk.clone(), Arc::clone(&state.clock), state.flaw)
     };
+    let commit = Arc::new(SimCommit::new(stage.clone(), root));
+    let (liars, known) = (stage.state().lies.on, Arc::clone(&commit));
     let ledger = move || {
+        if liars {
+            let mut ledger = known.look()?;
+            if flaw == Flaw::ShrugsOff {
+                ledger = without_alerts(ledger);
+            }
+            return Ok(ledger);
+        }
         let bytes = disk.bytes(File::Ledger);
         let bytes = if flaw == Flaw::NoPhases { without_phases(&bytes) } else { bytes };
         format::read_ledger(&bytes).map_err(|e| StoreError::Format(e).into())
     };
     Tools {
-        ports: Ports {
-            commit: Arc::new(SimCommit::new(stage.clone(), root)),
-            clock,
-            tick: Duration::from_secs(LEASE_SECONDS / 3),
-        },
+        ports: Ports { commit, clock, tick: Duration::from_secs(LEASE_SECONDS / 3) },
         workspace: Arc::new(FlawedGit { stage: stage.clone(), git: stage.git(), flaw }),
         shell: Arc::new(RunShell(stage.clone())),
         ledger: Arc::new(ledger),
@@ -289,6 +305,11 @@ fn tools(stage: &Stage, root: &Path, owner: &Owner) -> Tools {
         },
         looping: looping(stage, owner),
     }
+}
+
+fn without_alerts(ledger: Ledger) -> Ledger {
+    let head = Head { alerts: Vec::new(), ..ledger.head().clone() };
+    Ledger::new(head, ledger.tasks().cloned().collect()).unwrap_or(ledger)
 }
 
 fn without_phases(bytes: &[u8]) -> Vec<u8> {
@@ -313,7 +334,7 @@ pub(super) fn row(limits: RunLimits) -> Run {
 fn looping(stage: &Stage, owner: &Owner) -> Looping {
     let stages = stage.clone();
     let state = stage.state();
-    let runs = FlawedRuns { stage: stage.clone(), runs: Arc::clone(&state.runs), flaw: state.flaw };
+    let runs = FlawedRuns { stage: stage.clone(), runs: state.rows_of_process(), flaw: state.flaw };
     Looping {
         runs: Arc::new(runs),
         run: RunId::of_bits(0),

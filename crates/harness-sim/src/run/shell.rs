@@ -37,6 +37,7 @@ impl RunShell {
         let mut state = self.0.state();
         state.story.tell(|| format!("      sh: {}", script.command));
         let before = state.tally.interrupts;
+        let began_with = state.git.files();
         state.moment(Moment::Effect)?;
         let interrupted = state.tally.interrupts > before;
         let Some(task) = script.command.strip_prefix("check ") else {
@@ -55,11 +56,11 @@ impl RunShell {
             }
             return Ok(Exit::Cancelled);
         }
-        Ok(check(&mut state, task))
+        Ok(check(&mut state, task, began_with))
     }
 }
 
-fn check(state: &mut State, task: &str) -> Exit {
+fn check(state: &mut State, task: &str, began_with: Files) -> Exit {
     let Ok(task) = TaskId::parse(task) else { return Exit::Code(2) };
     if state.fate.lacks_checks {
         return Exit::Code(127);
@@ -81,7 +82,10 @@ fn check(state: &mut State, task: &str) -> Exit {
         state.books.passed.insert(format!("check {task}"));
     }
     if let Some(seen) = state.attempts.get_mut(&task) {
-        seen.passed.push(tree);
+        // What is new since is taken for the check's own.
+        let steady = began_with.iter().all(|(path, bytes)| tree.get(path) == Some(bytes));
+        let seen_by = if steady { &mut seen.passed } else { &mut seen.unsteady };
+        seen_by.push(began_with);
     }
     Exit::Code(0)
 }

@@ -13,12 +13,12 @@ use std::{
 
 use harness::{
     Hub,
-    store::{MemoryRuns, disk::File},
+    store::{MemoryRuns, Runs, SteadyRuns, disk::File},
     workspace::Workspace as _,
 };
 use harness_core::{CommitId, Epoch, Ledger, TaskId, format};
 
-use super::{Flaw, books::Books, character::Character, checkers};
+use super::{Flaw, books::Books, character::Character, checkers, lies::Lies};
 use crate::{
     checkers::Violation,
     clock::SimClock,
@@ -108,6 +108,8 @@ pub(super) struct Seen {
     pub(super) intent: Option<String>,
     /// The work trees on which its check passed.
     pub(super) passed: Vec<Files>,
+    /// Those with which a check began that passed when files had changed.
+    pub(super) unsteady: Vec<Files>,
 }
 
 pub(super) struct State {
@@ -146,6 +148,11 @@ pub(super) struct State {
     /// The record of runs: what was written there is there, whoever dies.
     pub(super) runs: Arc<MemoryRuns>,
     pub(super) runs_opened: u128,
+    pub(super) lies: Lies,
+    /// What this process knows of the record of runs.
+    steady: Option<Arc<SteadyRuns>>,
+    /// An undo that only a person can make stopped a process.
+    pub(super) stuck: bool,
 }
 
 /// A handle; all handles share the one stage.
@@ -195,6 +202,9 @@ impl Stage {
             files_made: 0,
             runs: Arc::default(),
             runs_opened: 0,
+            lies: Lies::default(),
+            steady: None,
+            stuck: false,
         };
         Self { state: Arc::new(Mutex::new(state)), parked: Arc::default() }
     }
@@ -224,6 +234,7 @@ impl Stage {
             let mut state = stage.state();
             state.story.tell(|| format!("      git: {step}"));
             state.moment(Moment::Git)?;
+            state.meanwhile_in_git(step);
             if step == "commit index" {
                 state.attempts.values_mut().for_each(|seen| seen.kept = true);
             }
@@ -241,12 +252,27 @@ impl State {
         self.moments = 0;
         self.interrupted_at = None;
         self.interrupts = 0;
+        let rows: Arc<dyn Runs> = self.runs.clone();
+        self.steady = Some(Arc::new(SteadyRuns::new(rows)));
+    }
+
+    /// The record of runs as this process has it.
+    pub(super) fn rows_of_process(&self) -> Arc<dyn Runs> {
+        match &self.steady {
+            Some(steady) if self.lies.on && self.flaw != Flaw::BelievesRows => steady.clone(),
+            _ => self.runs.clone(),
+        }
     }
 
     /// The process is over, one way or the other.
     pub(super) fn end(&mut self) {
         self.hub = None;
-        self.observe();
+        if self.dead {
+            self.forget_untold();
+        }
+        if self.lies.forged.is_none() {
+            self.observe();
+        }
         self.close_books(self.interrupts > 1);
     }
 
@@ -255,6 +281,7 @@ impl State {
         if self.dead {
             return Err(gone());
         }
+        self.meanwhile(moment);
         self.tally.steps += 1;
         self.moments += 1;
         if self.moments > MOMENTS_OF_A_PROCESS {
@@ -327,6 +354,9 @@ impl State {
             Err(e) => return self.broken("ledger_or_backup_always_parses", e.to_string()),
         };
         let before = std::mem::replace(&mut self.ledger, after.clone());
+        if self.lies.on {
+            self.learn_tasks();
+        }
         for task in after.tasks() {
             let Some(earlier) = before.task(&task.id) else { continue };
             if earlier == task {

@@ -6,7 +6,7 @@ use harness::store::{FileStore, Locking, Runs as _, Store as _, disk::File};
 use harness_core::{
     Command, TaskId, Timestamp,
     command::{Add, Anew, Edit},
-    format,
+    format::{self, Key},
     machine::work::Stopped,
     task::Status,
 };
@@ -51,7 +51,7 @@ impl RunWorld {
             std::fs::write(root.path().join("harness-init.sh"), "").map_err(cannot_set_up)?;
         }
         let disk = SimDisk::new(seed, Quirk::None);
-        found(root.path(), &disk, &mut random).map_err(cannot_set_up)?;
+        found(root.path(), &disk, &mut random, None).map_err(cannot_set_up)?;
         let ledger = format::read_ledger(&disk.bytes(File::Ledger)).map_err(cannot_set_up)?;
         let max_tasks = [1, 2, 20][random.below(3)];
         let disturbed = random.below(DISTURBED);
@@ -143,8 +143,17 @@ impl RunWorld {
 }
 
 /// `harness init` and `harness add`, some of these waiting for others.
-fn found(root: &Path, disk: &SimDisk, random: &mut Random) -> Result<(), harness::Error> {
-    let mut store = FileStore::on(root, Box::new(disk.clone()), Locking::Elsewhere);
+pub(super) fn found(
+    root: &Path,
+    disk: &SimDisk,
+    random: &mut Random,
+    key: Option<Key>,
+) -> Result<(), harness::Error> {
+    let store = FileStore::on(root, Box::new(disk.clone()), Locking::Elsewhere);
+    let mut store = match key {
+        Some(key) => store.sealed_with(key),
+        None => store,
+    };
     let now = Timestamp::from_seconds(1_751_363_000);
     store.create(now)?;
     let count = 1 + random.below(4);

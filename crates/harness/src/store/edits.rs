@@ -22,7 +22,7 @@ use harness_core::{
 use super::{
     Applied, FileStore, StoreError,
     disk::File,
-    file::{Locking, stamp},
+    file::stamp,
     version::{Freshness, Known},
 };
 
@@ -72,7 +72,9 @@ impl FileStore {
         bytes: &[u8],
     ) -> Result<Freshness, StoreError> {
         let memory = self.known.take();
-        if let (Locking::Held(_), Some(known)) = (&self.locking, memory.as_ref()) {
+        if self.is_held()
+            && let Some(known) = memory.as_ref()
+        {
             // Nobody else may write now, so even a version that harness once wrote is an edit.
             let judged = judge_edit(&known.ledger, &found.ledger, &Held::Run);
             return self.follow(now, memory, found, bytes, judged);
@@ -139,7 +141,9 @@ impl FileStore {
                 Some(replayed)
             }
             (Some(memory), _) => Some(memory),
-            (None, replayed) => replayed,
+            (None, Some(replayed)) => Some(replayed),
+            // Whoever took the journal away may have left the version before.
+            (None, None) => self.sealed_backup()?,
         };
         // A key that was lost, or a file that was only written anew: nothing is different.
         let state = found.state();

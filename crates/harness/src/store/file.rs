@@ -87,6 +87,8 @@ pub enum Locking {
     Each(Wait),
     /// A session that holds the lock for its whole life.
     Held(StateLock),
+    /// A session for its whole life; the caller sees to it (the simulator).
+    HeldElsewhere,
     /// The caller sees to it (the simulator).
     Elsewhere,
 }
@@ -207,7 +209,7 @@ impl FileStore {
                 warnings.extend(told.iter().map(ToString::to_string));
                 Ok(Some(guard))
             }
-            Locking::Held(_) | Locking::Elsewhere => Ok(None),
+            Locking::Held(_) | Locking::HeldElsewhere | Locking::Elsewhere => Ok(None),
         }
     }
 
@@ -245,7 +247,7 @@ impl FileStore {
     /// Whether this process keeps everybody else out for its whole life.
     pub(super) fn is_held(&self) -> bool {
         match &self.locking {
-            Locking::Held(_) => true,
+            Locking::Held(_) | Locking::HeldElsewhere => true,
             Locking::Each(_) | Locking::Elsewhere => false,
         }
     }

@@ -124,6 +124,10 @@ impl FileStore {
             document,
             from: Source::Memory,
         });
+        if self.is_held() && memory.is_some() {
+            // Nobody else may write, so no file has a newer version, whatever it says.
+            return Ok(memory);
+        }
         let journal = self.replayed()?.map(|Replayed { ledger, document, .. }| Candidate {
             ledger,
             document,
@@ -133,8 +137,24 @@ impl FileStore {
         let backup = backup.and_then(|(bytes, _)| format::read(&bytes).ok());
         let backup =
             backup.map(|(ledger, document)| Candidate { ledger, document, from: Source::Backup });
+        let others = memory.is_some() || journal.is_some();
+        let backup = backup.filter(|backup| !others || self.wrote(&backup.document));
         let all = [memory, journal, backup].into_iter().flatten();
         Ok(all.reduce(|best, other| if other.is_newer_than(&best) { other } else { best }))
+    }
+
+    /// The version before the last, if harness wrote it.
+    pub(super) fn sealed_backup(&self) -> Result<Option<Known>, StoreError> {
+        let backup = self.disk.read(File::Backup)?;
+        let backup = backup.and_then(|(bytes, _)| format::read(&bytes).ok());
+        let backup = backup.filter(|(_, document)| self.key.is_some() && self.wrote(document));
+        Ok(backup.map(|(ledger, document)| Known::new(ledger, document, None)))
+    }
+
+    /// Whether harness wrote this version, as far as that can be told.
+    fn wrote(&self, document: &Document) -> bool {
+        let seal = self.key.as_ref().map(|key| document.clone().seal(key));
+        seal.is_none_or(|seal| seal == format::Seal::Fits)
     }
 
     pub(super) fn replayed(&self) -> Result<Option<Replayed>, StoreError> {
@@ -339,10 +359,16 @@ impl FileStore {
         let identity = self.disk.identity(File::Ledger)?;
         let sealed = self.key.as_ref().map(|key| document.seal(key));
         let state = document.state();
-        let other = newest.filter(|newest| newest.from == Source::Journal).filter(|newest| {
+        let ours = sealed == Some(format::Seal::Fits);
+        let other = newest.filter(|newest| {
             let mut theirs = newest.document.clone();
-            sealed != Some(format::Seal::Fits) && theirs.state() != state
-                || theirs.revision() > document.revision()
+            match newest.from {
+                Source::Journal => {
+                    !ours && theirs.state() != state || theirs.revision() > document.revision()
+                }
+                Source::Backup => sealed.is_some() && !ours && self.wrote(&newest.document),
+                Source::Memory => false,
+            }
         });
         Ok(other
             .map_or_else(|| Sought::AsItIs(Known::new(ledger, document, identity)), Sought::Other))

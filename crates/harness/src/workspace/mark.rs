@@ -21,12 +21,13 @@ pub enum Author {
 /// Decides by the committer's name and the message. Without an epoch only the message counts.
 pub fn author(committer: &str, message: &str, task: &TaskId, epoch: Option<Epoch>) -> Author {
     if let Some(epoch) = epoch {
+        // First: an attempt cannot say of itself that it is undone.
+        if committer.ends_with(&mark(task, epoch)) {
+            return Author::Attempt;
+        }
         let trailer = format!("{REVERTS}{task}.{epoch}");
         if message.lines().any(|line| line.trim_end() == trailer) {
             return Author::Undo;
-        }
-        if committer.ends_with(&mark(task, epoch)) {
-            return Author::Attempt;
         }
     }
     if names_task(message, task) { Author::Attempt } else { Author::Foreign }
@@ -101,6 +102,7 @@ mod tests {
         assert_eq!(of("Ada (harness task-1.2)", "an earlier attempt"), Author::Foreign);
         assert_eq!(of("Ada (harness task-1.33)", "x"), Author::Foreign);
         assert_eq!(of("Ada", &undo_message(&task(), epoch)), Author::Undo);
+        assert_eq!(of(&marked, &undo_message(&task(), epoch)), Author::Attempt, "its own word");
         assert_eq!(of("Ada", &undo_message(&task(), Some(Epoch(2)))), Author::Attempt);
         assert_eq!(author(&marked, "more", &task(), None), Author::Foreign);
     }

@@ -3,7 +3,7 @@
 
 use std::{fs, io, io::Write, os::unix::fs::DirBuilderExt, path::PathBuf};
 
-use harness::{core::Run, store::lock::root_hash};
+use harness::{core::Run, store::Outside};
 use serde::{Deserialize, Serialize};
 
 use crate::{environment::Environment, failure::Result, root::StateRoot, store::warn};
@@ -53,8 +53,8 @@ pub(super) struct Kept {
 
 impl Kept {
     pub(super) fn of_user(env: &Environment, root: &StateRoot) -> Result<Self> {
-        let folder = env.state_home()?.join("harness/terms").join(root_hash(root.path()));
-        Ok(Self { folder })
+        let folder = Outside::of_root(root.path(), &env.state_home()?);
+        Ok(Self { folder: folder.path().join("terms") })
     }
 
     /// What the row says otherwise than the terms that were kept when it was last taken up.

@@ -20,7 +20,7 @@ use harness::{
     host::{ClaimRules, Settings},
     process::Redactor,
     shell::{Cancel, SystemShell},
-    store::{FileStore, Store as _, StoreError, lock::root_hash},
+    store::{FileStore, Outside, Store as _, StoreError},
     workspace::{Filters, glance},
 };
 use harness_core::{
@@ -105,8 +105,8 @@ async fn cancelled(stop: &pipe::Receiver) {
 
 /// Where the rules of claims are kept.
 pub(crate) fn claim_rules(env: &Environment, root: &StateRoot) -> Result<ClaimRules> {
-    let folder = env.state_home()?.join("harness/claims").join(root_hash(root.path()));
-    Ok(ClaimRules::in_folder(&folder))
+    let folder = Outside::of_root(root.path(), &env.state_home()?);
+    Ok(ClaimRules::in_folder(&folder.path().join("claims")))
 }
 
 impl Invocation {

@@ -29,6 +29,14 @@ struct Kept {
 }
 
 impl MemoryRuns {
+    /// Changes a row behind everybody's back, as any program of the user can.
+    #[doc(hidden)]
+    pub fn forge(&self, id: &RunId, change: impl FnOnce(&mut Run)) {
+        if let Some(kept) = self.rows().get_mut(id) {
+            change(&mut kept.run);
+        }
+    }
+
     fn rows(&self) -> MutexGuard<'_, BTreeMap<RunId, Kept>> {
         // All of a change is put in after the last thing that could panic.
         self.rows.lock().unwrap_or_else(PoisonError::into_inner)

@@ -1,0 +1,226 @@
+//! One seed with liars: some tasks, and processes that work on them until nothing is left. Between
+//! two of them the person settles what only a person can.
+
+use std::path::Path;
+
+use harness::{
+    clock::Clock as _,
+    store::{FileStore, Locking, Runs as _, Store as _, StoreError, disk::File},
+    workspace::undo_message,
+};
+use harness_core::{
+    RunId, Timestamp,
+    command::Anew,
+    fact::Source,
+    format::{self, Key},
+    machine::work::Stopped,
+    run::RunStatus,
+    task::{Intent, Status},
+};
+
+use super::{Kind, checkers, tree};
+use crate::{
+    checkers::Violation,
+    disk::{Quirk, SimDisk},
+    git::Head,
+    random::Random,
+    run::{
+        Flaw,
+        character::Character,
+        fate::{limits, prices, raised},
+        process::{Life, Lived, Process, row, session},
+        stage::Stage,
+        world::{cannot_set_up, found},
+    },
+    story::{Story, Tally},
+};
+
+/// After so many processes nobody but the agents disturbs any more.
+const DISTURBED: usize = 6;
+/// More are not needed by anybody.
+const PROCESSES: usize = 200;
+
+/// What versions are sealed with in all simulated worlds.
+pub(in crate::run) fn key() -> Key {
+    Key::new([7; 32])
+}
+
+pub struct LiarWorld {
+    stage: Stage,
+    root: tempfile::TempDir,
+    max_tasks: i64,
+    disturbed: usize,
+}
+
+/// Whether there is more to do.
+enum After {
+    Over,
+    More,
+}
+
+impl LiarWorld {
+    pub fn new(seed: u64, flaw: Flaw, story: Story) -> Result<Self, Violation> {
+        // So that the worlds of a seed have nothing in common.
+        let seed = seed.wrapping_mul(0x9E37_79B9).wrapping_add(0x4C_49_45);
+        let mut random = Random::new(seed ^ 0x0BEE);
+        let root = tempfile::tempdir().map_err(cannot_set_up)?;
+        let quirk = if flaw == Flaw::Mute { Quirk::ForgetsAlerts } else { Quirk::None };
+        let disk = SimDisk::new(seed, quirk);
+        found(root.path(), &disk, &mut random, Some(key())).map_err(cannot_set_up)?;
+        let ledger = format::read_ledger(&disk.bytes(File::Ledger)).map_err(cannot_set_up)?;
+        let max_tasks = [1, 2, 20][random.below(3)];
+        let disturbed = 1 + random.below(DISTURBED);
+        let stage = Stage::new(seed, flaw, story, ledger, disk, root.path());
+        {
+            let mut state = stage.state();
+            state.lies.on = true;
+            state.lies.killer = random.percent(8);
+            state.lies.spender = random.percent(20);
+            state.learn_tasks();
+            tree::flag_a_file(&state.git).map_err(cannot_set_up)?;
+            state.books.prices = prices(&mut random);
+            let mut limits = limits(&mut random);
+            if state.lies.spender || random.percent(40) {
+                // So little that it is met.
+                limits.max_tokens = Some(1000 + random.below(9000) as u64);
+            }
+            state.runs.open_run(&row(limits)).map_err(cannot_set_up)?;
+        }
+        Ok(Self { stage, root, max_tasks, disturbed })
+    }
+
+    /// What it covered, and its story.
+    pub fn end(self) -> (Tally, Story) {
+        let mut state = self.stage.state();
+        (state.tally, std::mem::take(&mut state.story))
+    }
+
+    /// Lives through the whole seed.
+    pub fn run(&mut self) -> Result<(), Violation> {
+        for number in 0..PROCESSES {
+            match self.process(number)? {
+                After::Over => {
+                    self.restore(true)?;
+                    return checkers::at_the_end(&self.stage.state());
+                }
+                After::More => self.settle()?,
+            }
+        }
+        Violation::of("ends_with_nothing_to_do", format!("{PROCESSES} processes did not do it"))
+    }
+
+    fn process(&self, number: usize) -> Result<After, Violation> {
+        let quiet = (number >= self.disturbed).then_some(Character::Mixed);
+        let process = Process { stage: &self.stage, root: self.root.path(), number, quiet };
+        let session = session(self.max_tasks, process.owner().pid).map_err(cannot_set_up)?;
+        self.stage.state().lies.alarmed = false;
+        let lived = process.run(Life::Ledger(Box::new(session)), |random| {
+            let more = quiet.is_some() || random.percent(15);
+            if more { raised(None) } else { Anew::default() }
+        });
+        let alarmed = self.stage.state().lies.alarmed;
+        match lived? {
+            Some(Lived::Ledger(Stopped::Complete)) if alarmed => {
+                let what = "a forgery was found, and all is well".into();
+                Violation::of("a_forgery_is_no_plain_success", what)
+            }
+            Some(Lived::Ledger(Stopped::Complete | Stopped::Alerted)) => Ok(After::Over),
+            Some(Lived::Ledger(stopped)) => {
+                self.stage.state().stuck = matches!(stopped, Stopped::Config(_));
+                Ok(After::More)
+            }
+            None => Ok(After::More),
+            Some(Lived::Objective(outcome)) => Violation::of("set_up", format!("{outcome:?}")),
+        }
+    }
+
+    /// What only a person can do, between two processes.
+    fn settle(&self) -> Result<(), Violation> {
+        self.restore(false)?;
+        let mut state = self.stage.state();
+        // Whatever agents left running has ended by now.
+        state.lies.behind = 0;
+        // A run whose row says that it succeeded is not resumed: the person starts another one.
+        state.runs.forge(&RunId::of_bits(0), |run| {
+            if run.status == RunStatus::Succeeded {
+                run.status = RunStatus::Running;
+            }
+        });
+        let stuck = state.ledger.tasks().find(|task| {
+            task.status == Status::InProgress
+                && matches!(task.intent, Some(Intent::Rollback { .. }))
+        });
+        let stuck = stuck.map(|task| (task.id.clone(), task.epoch));
+        let git = state.git.clone();
+        if let Some((task, epoch)) = stuck.filter(|_| state.stuck) {
+            state.story.tell(|| format!("the person settles the undo of {task}"));
+            // `git switch main`, then the commit that says it is settled.
+            git.model().head = Head::Branch("main".to_owned());
+            let settled = git.model().head_files();
+            git.model().index = settled;
+            git.commit_index(&undo_message(&task, epoch)).map_err(cannot_set_up)?;
+        }
+        state.stuck = false;
+        let working = state.ledger.tasks().any(|task| task.status == Status::InProgress);
+        if !working {
+            state.story.tell(|| "the person discards what is uncommitted".into());
+            let mut model = git.model();
+            let head = model.head_files();
+            let index = std::mem::replace(&mut model.index, head.clone());
+            for path in index.keys().chain(head.keys()) {
+                if model.settings.assumed.contains(path) {
+                    continue;
+                }
+                match head.get(path) {
+                    Some(bytes) => drop(model.work.insert(path.clone(), bytes.clone())),
+                    None => drop(model.work.remove(path)),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// `harness init --restore`, where the last process left a ledger that it did not write, and
+    /// when all is over.
+    fn restore(&self, over: bool) -> Result<(), Violation> {
+        let mut state = self.stage.state();
+        let forged = state.lies.forged.as_ref().map(|forged| forged.kind);
+        if forged.is_none() && !over {
+            return Ok(());
+        }
+        let now: Timestamp = state.clock.now();
+        let held = state.ledger.tasks().any(|task| task.status == Status::InProgress);
+        if held && forged == Some(Kind::Edit) && !state.lies.copies_forged {
+            let liars = state.flaw != Flaw::BelievesLedger;
+            let mut run = store(self.root.path(), state.disk.clone(), liars);
+            let found = run.apply(now, &[]);
+            if !matches!(found, Err(StoreError::Edited { .. })) {
+                let what = format!("after a kill a forged ledger is met with {found:?}");
+                return Violation::of("no_forgery_is_believed", what);
+            }
+        }
+        state.lies.forged = None;
+        let disk = Box::new(state.disk.clone());
+        state.story.tell(|| "the person: harness init --restore".into());
+        let mut store =
+            FileStore::on(self.root.path(), disk, Locking::Elsewhere).sealed_with(key());
+        let restored = store.bring_back(now).map_err(cannot_set_up)?;
+        state.story.tell(|| format!("   {restored:?}"));
+        state.tally.restored += u64::from(restored.from.is_some());
+        if restored.from == Some(Source::Backup) || state.lies.copies_forged {
+            state.rewind();
+        }
+        state.observe();
+        match state.violation.take() {
+            Some(violation) => Err(violation),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The store of a process, sealed where there are liars.
+pub(in crate::run) fn store(root: &Path, disk: SimDisk, liars: bool) -> FileStore {
+    let locking = if liars { Locking::HeldElsewhere } else { Locking::Elsewhere };
+    let store = FileStore::on(root, Box::new(disk), locking);
+    if liars { store.sealed_with(key()) } else { store }
+}
