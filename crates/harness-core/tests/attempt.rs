@@ -422,6 +422,27 @@ fn an_interrupt_finishes_nothing_new() {
             (checked(Verdict::Cancelled), "done Left(Interrupted)"),
         ],
     );
+    // Settings that were set back meanwhile are told all the same.
+    let setting = judge::Setting { name: "x".into(), message: "x was changed".into(), sight: true };
+    let around = judge::Around { settings: vec![setting], tree: None };
+    let set_back = match checked(Verdict::Cancelled) {
+        Input::Ended(Ended::Judged(judge::Ended::Checked { verdict, record, output, .. })) => {
+            let around = Box::new(around);
+            of_judge(judge::Ended::Checked { verdict, record, output, around })
+        }
+        other => other,
+    };
+    check(
+        task(),
+        Entry::Fresh,
+        &[
+            (Input::Begin, "work"),
+            (finished(), "check"),
+            (Input::Interrupt, "cancel User"),
+            (set_back, "warn: x was changed"),
+            (ok(), "done Left(Interrupted)"),
+        ],
+    );
     // A second one does not wait for anything.
     check(
         task(),

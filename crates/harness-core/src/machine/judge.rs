@@ -392,7 +392,7 @@ impl Judge {
         let may_stop =
             matches!(state, State::Heading | State::Touching | State::Checking | State::Preparing);
         if self.interrupts > 0 && may_stop {
-            return Self::found(Finding::Stopped);
+            return self.stopped(&ended);
         }
         match (state, ended) {
             (State::Heading, Ended::Head(commit)) => {

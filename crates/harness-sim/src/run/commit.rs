@@ -62,6 +62,7 @@ impl SimCommit {
             _ => None,
         });
         let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = matches!(command, Command::EndSession(_));
         let applied = store.apply(now, &[command]);
         if disk.crashed().is_some() {
             state.dies();
@@ -69,7 +70,7 @@ impl SimCommit {
             let used = u32::try_from(disk.steps() - before).unwrap_or(u32::MAX);
             *after = after.saturating_sub(used);
         }
-        let answered = state.answered(&applied);
+        let answered = state.answered(last, &applied);
         disk.begin(None);
         if answered {
             state.observe();

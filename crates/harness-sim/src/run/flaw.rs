@@ -297,6 +297,7 @@ impl Workspace for FlawedGit {
         message: &str,
     ) -> Result<CommitId, WorkspaceError> {
         self.stage.in_turn();
+        self.stage.state().meanwhile_before_commit();
         if self.flaw == Flaw::KeepsWhatIsThere {
             return self.git.commit(base, message);
         }

@@ -267,9 +267,7 @@ impl State {
     /// The process is over, one way or the other.
     pub(super) fn end(&mut self) {
         self.hub = None;
-        if self.dead {
-            self.forget_untold();
-        }
+        self.forget_untold();
         if self.lies.forged.is_none() {
             self.observe();
         }

@@ -1,7 +1,7 @@
 //! What is judged is what is kept: the tree that a passing check began with is the one that is
 //! committed, and what a person should look at is flagged on the way.
 
-use super::{AfterKeep, Effect, Finding, Judge, Keeper, State, Step};
+use super::{AfterKeep, Effect, Ended, Finding, Judge, Keeper, State, Step};
 use crate::{
     Command, CommitId, TreeId,
     check::Verdict,
@@ -86,6 +86,16 @@ impl Judge {
             Then::Record => self.record(),
             Then::Found(finding) => Self::found(finding),
         }
+    }
+
+    /// Somebody stops it. Settings that were set back are flagged, since nobody else tells of them.
+    pub(super) fn stopped(&mut self, ended: &Ended) -> Step {
+        match ended {
+            Ended::Checked { around, .. } => drop(self.settings(&around.settings)),
+            Ended::Touched { settings, .. } => drop(self.settings(settings)),
+            _ => {}
+        }
+        self.go(Then::Found(Finding::Stopped))
     }
 
     /// Flags changed settings. Returns those that count as protected files.

@@ -31,6 +31,14 @@ impl State {
         }
     }
 
+    /// The check has passed, and what it judged is about to be committed.
+    pub(in crate::run) fn meanwhile_before_commit(&mut self) {
+        if self.lies.behind > 0 && self.random.percent(50) {
+            self.lies.behind -= 1;
+            self.late_write();
+        }
+    }
+
     /// At a step of git in which a commit of somebody else must not be lost.
     pub(in crate::run) fn meanwhile_in_git(&mut self, step: &str) {
         if self.lies.on && step == "commit ref" && self.random.percent(15) {

@@ -7,15 +7,19 @@ use harness_core::{
 };
 
 use super::{Forged, Given, Kind, Lies};
-use crate::run::stage::State;
+use crate::{git::Head, run::stage::State};
 
 impl State {
     /// A transaction of the harness is over, or it died in it. Says whether the ledger on the disk is
-    /// one that the harness wrote.
-    pub(in crate::run) fn answered(&mut self, applied: &Result<Applied, StoreError>) -> bool {
+    /// one that the harness wrote. What is found by the `last` one of a session is too late for its end.
+    pub(in crate::run) fn answered(
+        &mut self,
+        last: bool,
+        applied: &Result<Applied, StoreError>,
+    ) -> bool {
         let facts = applied.as_ref().map_or(&[][..], |applied| &applied.facts[..]);
         let alarms = |fact: &Fact| matches!(fact, Fact::Flagged { flag, .. } if flag.alarms());
-        self.lies.alarmed |= facts.iter().any(alarms);
+        self.lies.alarmed |= !last && facts.iter().any(alarms);
         let Some(Forged { bytes, kind }) = self.lies.forged.clone() else {
             // Whoever writes begins the journal anew where it is not whole.
             self.lies.copies_forged &= facts.is_empty();
@@ -69,7 +73,7 @@ impl State {
         self.lies.receipts.insert(of, receipt.clone());
     }
 
-    /// What was set back in a process that died before it could say so is told by nobody.
+    /// What was set back in a process that was stopped before it could say so is told by nobody.
     pub(in crate::run) fn forget_untold(&mut self) {
         let model = self.git.model();
         for ((task, epoch), flags) in &mut self.lies.flags {
@@ -92,6 +96,9 @@ impl State {
             }
         }
         self.ledger = ledger;
+        self.lies.flags.clear();
+        // The branch that the lost claim would have returned to.
+        self.git.model().head = Head::Branch("main".to_owned());
     }
 
     /// Remembers what tasks were given that were not there before.

@@ -22,7 +22,6 @@ use super::{Kind, checkers, tree};
 use crate::{
     checkers::Violation,
     disk::{Quirk, SimDisk},
-    git::Head,
     random::Random,
     run::{
         Flaw,
@@ -154,11 +153,13 @@ impl LiarWorld {
         let git = state.git.clone();
         if let Some((task, epoch)) = stuck.filter(|_| state.stuck) {
             state.story.tell(|| format!("the person settles the undo of {task}"));
-            // `git switch main`, then the commit that says it is settled.
-            git.model().head = Head::Branch("main".to_owned());
-            let settled = git.model().head_files();
-            git.model().index = settled;
-            git.commit_index(&undo_message(&task, epoch)).map_err(cannot_set_up)?;
+            // An empty commit on the branch says that it is settled.
+            let mut model = git.model();
+            if let Some(tip) = model.branches.get("main").cloned() {
+                let (files, message) = (model.files_of(&tip), undo_message(&task, epoch));
+                let commit = model.add_commit(vec![tip], files, &message, None);
+                model.branches.insert("main".to_owned(), commit.map_err(cannot_set_up)?);
+            }
         }
         state.stuck = false;
         let working = state.ledger.tasks().any(|task| task.status == Status::InProgress);
