@@ -267,7 +267,9 @@ impl State {
     /// The process is over, one way or the other.
     pub(super) fn end(&mut self) {
         self.hub = None;
-        self.forget_untold();
+        if self.dead || self.interrupts > 1 {
+            self.forget_untold();
+        }
         if self.lies.forged.is_none() {
             self.observe();
         }
