@@ -27,7 +27,7 @@ impl Folder {
 
     /// The same, where what is made in it is its owner's only.
     pub fn open_private(root: &Path) -> io::Result<Self> {
-        Ok(Self { private: true, ..Self::open(root)? })
+        Ok(Self { private: true, path: root.display().to_string(), ..Self::open(root)? })
     }
 
     /// A folder of ours by its path, `<state root>/.harness/…`, made if need be and its owner's

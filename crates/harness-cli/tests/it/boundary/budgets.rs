@@ -49,18 +49,17 @@ fn x_m7_an_agent_cannot_lower_what_it_has_spent() {
                 let database = Connection::open(root.join(".harness/harness.db")).unwrap();
                 database.busy_timeout(std::time::Duration::from_secs(20)).unwrap();
                 database.execute_batch(forged).unwrap();
-                // An agent that was stopped does not read it.
-                let mut opened = fs::File::options();
-                drop(opened.read(true).write(true).open(&on).map(|mut pipe| {
-                    std::io::Write::write_all(&mut pipe, b"x\n").unwrap();
-                    thread::yield_now();
-                }));
+                // Waits for the agent to read. One that was stopped never does; then the test holds
+                // the other end.
+                drop(fs::File::options().write(true).open(&on));
             }
         }
     });
     let ended = run.wait_with_output().unwrap();
+    let held = fs::File::options().read(true).write(true).open(&on).unwrap();
     fs::write(&ready, "end\n").unwrap();
     editing.join().unwrap();
+    drop(held);
     assert_eq!(ended.status.code(), Some(3));
     let contexts = env.read(env.home().join("contexts")).lines().count();
     assert!(contexts <= 3, "{contexts} contexts of 1 USD under 2.5 USD");
