@@ -137,7 +137,7 @@ fn works_task_after_task_and_session_after_session_until_nothing_is_left() {
             (ok(), "peek"),
             (peeked(None), "end session"),
             (number(2), "close"),
-            (ended(Ended::Closed), "done Complete"),
+            (ended(Ended::Closed(Alerts::default())), "done Complete"),
         ],
     );
 }
@@ -307,12 +307,30 @@ fn r1_a_session_that_ends_with_a_task_in_progress_is_not_complete() {
         ];
         if done == "closes" {
             let done = if alerted { "done Alerted" } else { "done Complete" };
-            story.extend([(number(1), "close"), (ended(Ended::Closed), done)]);
+            story.extend([(number(1), "close"), (ended(Ended::Closed(Alerts::default())), done)]);
         } else {
             story.push((number(1), done));
         }
         check(session(Runs::On), &story);
     }
+}
+
+#[test]
+fn an_alert_at_the_end_of_a_session_counts() {
+    let alert = Alerts { count: 1, last: Some(Timestamp::from_seconds(5)) };
+    check(
+        session(Runs::On),
+        &[
+            (Input::Begin, "survey"),
+            (surveyed(Survey::default()), "prepare"),
+            (no_script(), "begin session"),
+            (number(1), "upkeep"),
+            (ok(), "peek"),
+            (peeked(None), "end session"),
+            (number(1), "close"),
+            (ended(Ended::Closed(alert)), "done Alerted"),
+        ],
+    );
 }
 
 #[test]
@@ -339,7 +357,7 @@ fn r1_a_lost_claim_ends_loudly() {
             (ok(), "peek"),
             (peeked(None), "end session"),
             (number(2), "close"),
-            (ended(Ended::Closed), "done Alerted"),
+            (ended(Ended::Closed(Alerts::default())), "done Alerted"),
         ],
     );
 }

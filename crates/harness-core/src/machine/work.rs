@@ -106,8 +106,8 @@ pub enum Ended {
     Based(Place),
     /// It is recorded already.
     Attempted(attempt::Outcome),
-    /// The marker is gone, or there was none.
-    Closed,
+    /// The marker is gone, or there was none. What the end of the session found is in the alerts.
+    Closed(Alerts),
 }
 
 /// What the init script came to.
@@ -400,7 +400,8 @@ impl Work {
             (State::Recovering | State::Attempting, Ended::Attempted(outcome)) => {
                 self.attempted(outcome)
             }
-            (State::Closing, Ended::Closed) => {
+            (State::Closing, Ended::Closed(alerts)) => {
+                self.alerted |= alerts.grew_since(&self.alerts);
                 Next::Done(if self.alerted { Stopped::Alerted } else { Stopped::Complete })
             }
             (state, ended) => unreachable!("{ended:?} can not be the end of {state:?}"),

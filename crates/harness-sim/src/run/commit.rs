@@ -62,7 +62,6 @@ impl SimCommit {
             _ => None,
         });
         let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
-        let last = matches!(command, Command::EndSession(_));
         let applied = store.apply(now, &[command]);
         if disk.crashed().is_some() {
             state.dies();
@@ -70,7 +69,7 @@ impl SimCommit {
             let used = u32::try_from(disk.steps() - before).unwrap_or(u32::MAX);
             *after = after.saturating_sub(used);
         }
-        let answered = state.answered(last, &applied);
+        let answered = state.answered(&applied);
         disk.begin(None);
         if answered {
             state.observe();

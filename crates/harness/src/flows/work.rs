@@ -72,7 +72,7 @@ where
                 Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e.into()),
                 _ => {}
             }
-            Ok(Ended::Closed)
+            Ok(Ended::Closed(Alerts::of(&(tools.ledger)()?)))
         }
     }
 }

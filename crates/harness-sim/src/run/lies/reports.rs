@@ -11,15 +11,11 @@ use crate::{git::Head, run::stage::State};
 
 impl State {
     /// A transaction of the harness is over, or it died in it. Says whether the ledger on the disk is
-    /// one that the harness wrote. What is found by the `last` one of a session is too late for its end.
-    pub(in crate::run) fn answered(
-        &mut self,
-        last: bool,
-        applied: &Result<Applied, StoreError>,
-    ) -> bool {
+    /// one that the harness wrote.
+    pub(in crate::run) fn answered(&mut self, applied: &Result<Applied, StoreError>) -> bool {
         let facts = applied.as_ref().map_or(&[][..], |applied| &applied.facts[..]);
         let alarms = |fact: &Fact| matches!(fact, Fact::Flagged { flag, .. } if flag.alarms());
-        self.lies.alarmed |= !last && facts.iter().any(alarms);
+        self.lies.alarmed |= facts.iter().any(alarms);
         let Some(Forged { bytes, kind }) = self.lies.forged.clone() else {
             // Whoever writes begins the journal anew where it is not whole.
             self.lies.copies_forged &= facts.is_empty();
