@@ -124,6 +124,37 @@ fn the_architecture_fits_its_page() {
     assert!(Page::open("ARCHITECTURE.md").text.lines().count() <= 200);
 }
 
+/// All of the Rust code of the repository.
+fn sources(folder: &Path, found: &mut String) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|end| end == "rs") {
+            found.push_str(&fs::read_to_string(&path).unwrap());
+        }
+    }
+}
+
+#[test]
+fn every_promise_about_security_names_tests_that_exist() {
+    let mut code = String::new();
+    sources(&repository().join("crates"), &mut code);
+    let page = Page::open("docs/SECURITY.md");
+    let rows =
+        page.text.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| promise"));
+    let mut named = 0;
+    for row in rows {
+        let tests = row.trim_end_matches(" |").rsplit(" | ").next().unwrap();
+        for test in tests.split(", ") {
+            let test = test.trim_matches('`');
+            assert!(code.contains(&format!("fn {test}()")), "{test} of {row}");
+            named += 1;
+        }
+    }
+    assert!(named > 60, "{named} tests");
+}
+
 #[test]
 fn links_and_paths_lead_somewhere() {
     let mut pages: Vec<PathBuf> = Vec::new();
