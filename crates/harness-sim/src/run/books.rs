@@ -97,11 +97,13 @@ impl State {
                 account.heard += *usage;
                 self.lies.spent += *usage;
             }
+            // It stopped in order: nobody was killed.
+            RunStep::Stop(_) => self.lies.starts.retain(|(run, _), _| *run != of_run.run),
             RunStep::WaitUntil(Some(_)) => self.tally.waits += 1,
-            RunStep::Stop(StopReason::Complete) if after.run.objective.is_some() => {
-                self.tally.objectives += 1;
-            }
             _ => {}
+        }
+        if of_run.step == RunStep::Stop(StopReason::Complete) && after.run.objective.is_some() {
+            self.tally.objectives += 1;
         }
         if let Err((checker, what)) = loops::after_step(self, &of_run.step, &before, &after) {
             self.broken(checker, format!("{}: {what}", of_run.run));
