@@ -530,3 +530,31 @@ fn without_a_journal_the_sealed_backup_shows_an_edit() {
     assert_eq!((restored.from, restored.tasks), (Some(Source::Backup), 1));
     assert_eq!(root.json()["tasks"][0]["status"], "in_progress");
 }
+
+fn journal(root: &Root) -> PathBuf {
+    let mut of_roots = fs::read_dir(root.path(".git/harness")).unwrap();
+    of_roots.next().unwrap().unwrap().path().join("journal")
+}
+
+#[test]
+fn a_journal_that_harness_did_not_write_is_not_believed() {
+    let of_run = match claim("runner") {
+        Command::Claim(claim) => Command::Claim(Claim { via: Via::Run, ..claim }),
+        other => other,
+    };
+    let root = with_journal();
+    apply(&mut sealed(&root), 1, &[add("one"), of_run]);
+    apply(&mut sealed(&root), 2, &[add("two")]);
+    // Forged with another key, as by an agent that cannot read the user's.
+    let forged = with_journal();
+    apply(&mut sealed(&forged), 1, &[add("one"), add("two")]);
+    forged.edit(|json| json["tasks"][0]["status"] = "completed".into());
+    apply(&mut sealed(&forged), 2, &[add("three")]);
+    fs::copy(forged.path(LEDGER), root.path(LEDGER)).unwrap();
+    fs::copy(journal(&forged), journal(&root)).unwrap();
+    let refused = sealed(&root).apply(at(3), &[add("four")]);
+    assert!(matches!(refused, Err(StoreError::Edited { .. })), "{refused:?}");
+    fs::remove_file(root.path(LEDGER)).unwrap();
+    apply(&mut sealed(&root), 4, &[add("four")]);
+    assert_eq!(root.json()["tasks"][0]["status"], "in_progress", "the sealed backup counts");
+}

@@ -165,6 +165,11 @@ impl Document {
         compact(&fields.json())
     }
 
+    /// The root object, on one line.
+    pub(super) fn root(&self) -> String {
+        compact(&self.fields.json())
+    }
+
     pub(super) fn rows(&self) -> impl Iterator<Item = (&TaskId, &str)> {
         self.tasks.iter().map(|(id, kept)| (id, kept.text.json()))
     }

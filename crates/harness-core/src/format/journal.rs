@@ -1,12 +1,13 @@
 //! The journal: every version of a ledger as the change that led to it, one line each.
 //!
-//! A line is an object. It holds the root object of the file (without its seal), the tasks that
+//! A line is an object. It holds the root object of the file with its seal, the tasks that
 //! were put or dropped, in order and as they are written, and the receipts of completions; the log
 //! lines of the change are in the root object, as everywhere. A snapshot is a line that begins with
 //! nothing: it holds all tasks, and what earlier lines had of the log and of receipts. The end of
 //! every line says which version it leads to and has a checksum, so that half a line is recognised.
 //!
-//! [`replay`] is the only reader. Replaying gives the file to the letter, the seal aside.
+//! [`replay`] is the only reader. Replaying gives the file to the letter, so that the seal tells whether
+//! harness wrote the journal.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -139,7 +140,7 @@ pub fn change(
     let base = if before.base == 0 { size } else { before.base };
     let rows = touched.rows(document);
     let rows = serde_json::to_string(&rows).unwrap_or_default();
-    let mut line = format!(r#"{{"kind":"change","head":{},"rows":{rows}"#, document.head());
+    let mut line = format!(r#"{{"kind":"change","head":{},"rows":{rows}"#, document.root());
     push_receipts(&mut line, receipts);
     end(line, document, base)
 }
@@ -147,7 +148,7 @@ pub fn change(
 /// The line that a journal begins with. `log` has all lines that are known, those of the last
 /// change too.
 pub fn snapshot(document: &mut Document, log: &[String], receipts: &Receipts) -> String {
-    let mut line = format!(r#"{{"kind":"snapshot","head":{},"rows":["#, document.head());
+    let mut line = format!(r#"{{"kind":"snapshot","head":{},"rows":["#, document.root());
     for (n, (_, json)) in document.rows().enumerate() {
         line.push_str(if n == 0 { r#"{"put":"# } else { r#",{"put":"# });
         line.push_str(&compact(json));

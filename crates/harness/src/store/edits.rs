@@ -129,11 +129,19 @@ impl FileStore {
             false => None,
         };
         let older = journal.is_some_and(|ending| ending.revision > found.document.revision());
-        if found.document.seal(key) == Seal::Fits && !older {
+        let sealed = found.document.seal(key) == Seal::Fits;
+        if sealed && !older {
             return Ok(None);
         }
         let replayed =
             self.replayed()?.map(|replayed| Known::new(replayed.ledger, replayed.document, None));
+        let replayed = match replayed {
+            Some(known) if self.wrote(&known.document) => Some(known),
+            // A journal that harness did not write says nothing against a ledger that it did.
+            _ if sealed => return Ok(None),
+            // Whoever replaced the journal, or took it away, may have left the version before.
+            other => self.sealed_backup()?.or(other),
+        };
         let newest = match (memory, replayed) {
             (Some(memory), Some(replayed))
                 if replayed.document.revision() > memory.document.revision() =>
@@ -141,9 +149,7 @@ impl FileStore {
                 Some(replayed)
             }
             (Some(memory), _) => Some(memory),
-            (None, Some(replayed)) => Some(replayed),
-            // Whoever took the journal away may have left the version before.
-            (None, None) => self.sealed_backup()?,
+            (None, replayed) => replayed,
         };
         // A key that was lost, or a file that was only written anew: nothing is different.
         let state = found.state();

@@ -137,9 +137,12 @@ impl FileStore {
         let backup = backup.and_then(|(bytes, _)| format::read(&bytes).ok());
         let backup =
             backup.map(|(ledger, document)| Candidate { ledger, document, from: Source::Backup });
-        let others = memory.is_some() || journal.is_some();
-        let backup = backup.filter(|backup| !others || self.wrote(&backup.document));
-        let all = [memory, journal, backup].into_iter().flatten();
+        let mut files: Vec<_> = [journal, backup].into_iter().flatten().collect();
+        // What harness cannot tell to be its own counts only where there is nothing else.
+        if memory.is_some() || files.iter().any(|file| self.wrote(&file.document)) {
+            files.retain(|file| self.wrote(&file.document));
+        }
+        let all = memory.into_iter().chain(files);
         Ok(all.reduce(|best, other| if other.is_newer_than(&best) { other } else { best }))
     }
 
@@ -152,7 +155,7 @@ impl FileStore {
     }
 
     /// Whether harness wrote this version, as far as that can be told.
-    fn wrote(&self, document: &Document) -> bool {
+    pub(super) fn wrote(&self, document: &Document) -> bool {
         let seal = self.key.as_ref().map(|key| document.clone().seal(key));
         seal.is_none_or(|seal| seal == format::Seal::Fits)
     }
