@@ -59,6 +59,7 @@ impl World {
         person::edit(&bytes, &mut self.ids, &mut self.random).map_or(Ok(()), |edited| {
             self.story.tell(|| format!("a person: {}", edited.what));
             self.disk.edit(File::Ledger, edited.text.as_bytes());
+            self.before_edits.get_or_insert_with(|| self.current.clone());
             self.history.notes.extend(edited.note);
             self.unsettled.clear();
             self.current = self.look()?;
@@ -92,8 +93,9 @@ impl World {
             ledger.skip_epochs();
             ledger
         };
-        let backup = self.backup.as_ref().is_some_and(|backup| same(&left, &skipped(backup)));
-        if !backup && !same(&left, &skipped(&newest)) {
+        let mut older = self.backup.iter().chain(&self.before_edits);
+        let stored = older.any(|older| same(&left, &skipped(older)));
+        if !stored && !same(&left, &skipped(&newest)) {
             let what = "neither the backup nor the journal is a version that was stored".into();
             return Err(Violation { checker: "backup_restores", what });
         }

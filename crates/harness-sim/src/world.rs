@@ -46,6 +46,9 @@ pub struct World {
     pub(crate) unsettled: Vec<(Ledger, History)>,
     /// What `.bak` holds, when that is certain.
     pub(crate) backup: Option<Ledger>,
+    /// What harness wrote last, where a person has edited that since: the journal does not have the
+    /// edit.
+    pub(crate) before_edits: Option<Ledger>,
     pub(crate) corrupt: bool,
     pub story: Story,
     pub tally: Tally,
@@ -68,6 +71,7 @@ impl World {
             history: History::default(),
             unsettled: Vec::new(),
             backup: None,
+            before_edits: None,
             corrupt: false,
             story,
             tally: Tally::default(),
@@ -292,6 +296,9 @@ impl World {
         if was_corrupt && !self.corrupt && !matches!(outcome, Outcome::Acknowledged { .. }) {
             // A power loss now would bring the garbage back: one disaster too many to follow.
             self.disk.settle();
+        }
+        if wrote && stored == Stored::New {
+            self.before_edits = None;
         }
         match (outcome, history_before) {
             (Outcome::Acknowledged { .. }, _) | (_, None) => {

@@ -164,8 +164,13 @@ impl FileStore {
         if !self.disk.journals() {
             return Ok(None);
         }
-        // One that cannot be read is as good as none: it is the second copy.
-        let bytes = self.disk.read(File::Journal).ok().flatten();
+        let bytes = match self.disk.read(File::Journal) {
+            Ok(bytes) => bytes,
+            // One that may not be read here is as good as none. Any other failure may pass, and to go
+            // on without the newest version would lose what was acknowledged.
+            Err(why) if why.kind() == io::ErrorKind::PermissionDenied => None,
+            Err(why) => return Err(why.into()),
+        };
         Ok(bytes.and_then(|(bytes, _)| journal::replay(&bytes)))
     }
 
