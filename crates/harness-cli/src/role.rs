@@ -25,7 +25,7 @@ use crate::{
     host::Asked, interrupt::Interrupt, root::StateRoot,
 };
 
-/// A refusal is recorded if the lock can be had soon; whoever was refused does not wait for it.
+/// A refusal is recorded if the lock can be had soon; the caller does not wait for it.
 const RECORD_WITHIN: Duration = Duration::from_millis(500);
 /// How much of the log is searched for the same refusal.
 const LOG_BYTES: u64 = 256 * 1024;
@@ -36,7 +36,7 @@ pub(crate) fn peer(env: &Environment, root: &StateRoot) -> Peer {
 }
 
 impl Invocation {
-    /// Every call of a tool is that of an agent's session, whoever started the server.
+    /// Every call of a tool comes from an agent's session, no matter which process started the server.
     pub(crate) fn is_of_a_tool(&self) -> bool {
         matches!(self.interrupt, Interrupt::Request(_))
     }

@@ -151,7 +151,7 @@ pub struct Ledger {
     selection: OnceLock<Selection>,
     /// The largest epoch that any task carries; the counter in a hand-made head may lag behind it.
     highest_epoch: Epoch,
-    /// Not stored: what whoever decides has seen of the machine.
+    /// Not stored: the caller sets it from what it sees of the machine.
     alive: BTreeSet<WorkerId>,
 }
 

@@ -181,7 +181,7 @@ pub struct Circumstances {
 /// Whose attempt or task something is about.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Whose {
-    /// That of whoever asks, or decided later by the rules for holders.
+    /// That of the caller, or decided later by the rules for holders.
     #[default]
     Own,
     /// That of somebody else.

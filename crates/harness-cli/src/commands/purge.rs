@@ -7,9 +7,12 @@ use std::{
     process::{Command, Stdio},
 };
 
-use harness::store::{
-    Outside, StoreError, git_directory,
-    lock::{StateLock, Wait, root_hash},
+use harness::{
+    store::{
+        Outside, StoreError, git_directory,
+        lock::{StateLock, Wait, root_hash},
+    },
+    workspace::{OWN_FILES, OWN_FOLDER},
 };
 use harness_core::role::Operation;
 use serde_json::json;
@@ -48,18 +51,10 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Our files in a state root.
-const FILES: [&str; 9] = [
-    "harness-tasks.json",
-    "harness-tasks.json.bak",
-    "harness-tasks.json.tmp",
-    "harness-progress.txt",
-    ".harness-active",
-    ".harness-reflect",
-    ".harness-stop-counter",
-    "state/handoff.json",
-    ".harness",
-];
+/// Everything of ours in a state root.
+fn names() -> impl Iterator<Item = &'static str> {
+    OWN_FILES.into_iter().chain([OWN_FOLDER])
+}
 
 pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let here = working_directory()?;
@@ -70,7 +65,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let refs = if others == 0 { refs(&path)? } else { Vec::new() };
     ask(&args, &root, refs.len())?;
     let there: Vec<&str> =
-        FILES.into_iter().filter(|name| fs::symlink_metadata(path.join(name)).is_ok()).collect();
+        names().filter(|name| fs::symlink_metadata(path.join(name)).is_ok()).collect();
     crate::host::make_way(&root, &crate::host::places(&invocation.env))?;
     let acquired = StateLock::acquire(&path, Wait::No).map_err(StoreError::Lock)?;
     let mut removed: Vec<String> = install::purge(&invocation.env)?;
@@ -79,7 +74,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         removed.push(format!("{} under refs/harness", count(refs.len(), "reference")));
     }
     removed.extend(ignore_rules(&path)?);
-    for name in FILES {
+    for name in names() {
         // The lock is in .harness, and so that may be there only since we took it.
         if remove(&path.join(name))? && there.contains(&name) {
             removed.push(name.to_owned());

@@ -1,4 +1,4 @@
-//! The texts of a command, for whoever has to look through all of them: a secret may stand in any.
+//! The texts of a command, so that all of them can be searched: each may hold a secret.
 
 use super::{Command, Edit, Note};
 use crate::plan::Plan;

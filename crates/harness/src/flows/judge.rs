@@ -28,7 +28,7 @@ use harness::{
 
 use super::{Tools, failure, tools::until_cancelled};
 
-/// How much of a failing check the next attempt is told.
+/// How much of a failing check's output goes into the next prompt.
 const FAILURE_BYTES: usize = 8 * 1024;
 
 /// How long a commit waits for somebody else's git, in growing pauses.

@@ -231,7 +231,7 @@ impl Folder {
         }
     }
 
-    /// Makes or replaces a file, durable: whoever looks sees all of it or what was there before.
+    /// Makes or replaces a file, durable: a reader sees all of it or what was there before.
     pub fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         // One name for all: what a crash left of it is replaced, and does not heap up.
         self.put_by(name, &format!(".{name}.tmp"), bytes, true)

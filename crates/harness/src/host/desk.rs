@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use super::pace::{CHECKPOINTS_PER_SECOND, Pace};
 use crate::drive::Told;
 
-/// Complaints that are told apart.
+/// Upper bound for the complaints that are remembered.
 const COMPLAINTS_MAX: usize = 10_000;
 
 /// Clones are the same desk.

@@ -54,7 +54,7 @@ impl Instance {
 impl Instance {
     /// Lets the next host have the socket. That of the root is held until the end.
     pub(super) fn leave(&self) {
-        // Still locked: whoever waits for this file sees that it is gone and makes a new one. The one
+        // Still locked: a process that waits for this file sees that it is gone and makes a new one. The one
         // there may be that of the next host already.
         if is_at(&self.socket, &self.beside) {
             _ = fs::remove_file(&self.beside);
@@ -92,7 +92,7 @@ fn take(path: &Path) -> Result<File, SocketError> {
         }
         let written = |e| io_error("write", path, e);
         if Folder::has_second_name(&file).map_err(written)? {
-            // Whoever waits for this one sees that it is gone, as we do.
+            // A process that waits for this one sees that it is gone, as we do.
             let (folder, name) = place(path).map_err(written)?;
             folder.put(name, b"").map_err(written)?;
         } else if is_at(&file, path) {

@@ -1,4 +1,4 @@
-//! Whether whoever asks may have it. The table is the core's; here is found out what it depends on, and
+//! Whether the peer may do what it asks for. The table is the core's; here is found out what it depends on, and
 //! what was refused is recorded.
 
 use harness_core::{

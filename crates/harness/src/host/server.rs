@@ -194,7 +194,7 @@ async fn talk(stream: UnixStream, shared: Shared, place: Option<Place>) {
 pub(super) struct Client {
     write: OwnedWriteHalf,
     stop: CancellationToken,
-    /// Of whoever connected.
+    /// The process that connected.
     pid: u32,
     /// Who that is, once it was looked at: what a process is does not change.
     peer: OnceLock<Peer>,

@@ -217,7 +217,7 @@ fn make_room(path: &Path) -> Result<(), SocketError> {
     }
 }
 
-/// The folder of a socket, whoever named it. In `/tmp` anybody may have put something in its place;
+/// The folder of a socket, also of one that the user named. In `/tmp` anybody may have put something in its place;
 /// elsewhere it is the user's choice, as long as nobody else can take the socket away.
 fn make_folder(directory: &Path) -> Result<(), SocketError> {
     let is_fallback = directory == fallback();
@@ -246,7 +246,7 @@ fn check_private(directory: &Path) -> Result<(), SocketError> {
     Ok(())
 }
 
-/// Ours or the system's, and one in which others can not rename or remove what is ours.
+/// Ours or the system's, and one in which others cannot rename or remove what is ours.
 fn check_chosen(directory: &Path) -> Result<(), SocketError> {
     const STICKY: u32 = 0o1000;
     let wrong = |problem| SocketError::Directory { path: directory.to_owned(), problem };

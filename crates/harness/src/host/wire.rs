@@ -131,7 +131,7 @@ pub struct Refused {
 }
 
 impl Refused {
-    /// In whoever asked lies the fault.
+    /// The request is at fault.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self { message: message.into(), code, ..Self::default() }
     }

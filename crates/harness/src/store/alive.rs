@@ -20,7 +20,7 @@ use super::lock::lock_until;
 use crate::folder::Folder;
 
 const FOLDER: &str = ".harness/workers";
-/// Whoever looks has it for a moment.
+/// A process that looks at the lock holds it for a moment.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Vouches for a worker until it is dropped.
@@ -51,7 +51,7 @@ pub(crate) fn vouch(root: &Path, worker: &WorkerId) -> io::Result<Option<Alive>>
     Ok(locked.map(|locked| Alive { folder, name, _locked: locked }))
 }
 
-/// Whether anybody does. What can not be seen says nothing.
+/// Whether anybody does. What cannot be seen counts as no.
 fn is_vouched_for(root: &Path, worker: &WorkerId) -> bool {
     let find = || -> io::Result<Option<fs::File>> {
         match Folder::find(&root.join(FOLDER))? {

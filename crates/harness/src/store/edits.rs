@@ -139,7 +139,7 @@ impl FileStore {
             Some(known) if self.wrote(&known.document) => Some(known),
             // A journal that harness did not write says nothing against a ledger that it did.
             _ if sealed => return Ok(None),
-            // Whoever replaced the journal, or took it away, may have left the version before.
+            // An agent that replaced or removed the journal may have left the backup.
             other => self.sealed_backup()?.or(other),
         };
         let newest = match (memory, replayed) {

@@ -1,7 +1,7 @@
 //! Follows each change of the ledger into the journal.
 //!
 //! The ledger is durable before, so nothing here can make a transaction fail: what could not be
-//! written is said once, and whoever writes next catches up with a snapshot.
+//! written is said once, and the next writer catches up with a snapshot.
 
 use std::io;
 

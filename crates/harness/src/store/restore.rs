@@ -33,7 +33,7 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
-    /// The error of whoever would make a new ledger over it.
+    /// The error of a command that would make a new ledger over it.
     pub(super) fn lost(&self) -> StoreError {
         StoreError::Lost { from: self.from, tasks: self.ledger.len() }
     }

@@ -1,6 +1,6 @@
 //! Telemetry (the seeds' ACP emitter): facts as JSON lines over TCP to a program of this user that
 //! listens on this machine. Telling never waits, and nobody listening costs one line of words and
-//! nothing else. A listener of another user is told nothing.
+//! nothing else. A listener of another user receives nothing.
 
 use std::{
     collections::VecDeque,
@@ -113,7 +113,7 @@ pub fn object(fact: &Fact) -> Option<Value> {
     Told::of(fact).map(|told| told.object(Detail::All))
 }
 
-/// How much is told.
+/// How much is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Detail {
     All,

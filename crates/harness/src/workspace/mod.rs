@@ -39,7 +39,7 @@ pub use self::{
     discover::GitWorkspace,
     filter::Filters,
     mark::{Author, author, committer, names_task, undo_message, unmarked},
-    own::OwnFiles,
+    own::{OWN_FILES, OWN_FOLDER, OwnFiles},
     settings::SettingChange,
 };
 

@@ -13,7 +13,8 @@ pub struct OwnFiles {
     prefix: Vec<u8>,
 }
 
-const FILES: [&str; 8] = [
+/// The files of harness in a state root, besides those in its folder.
+pub const OWN_FILES: [&str; 8] = [
     "harness-tasks.json",
     "harness-tasks.json.bak",
     "harness-tasks.json.tmp",
@@ -23,7 +24,8 @@ const FILES: [&str; 8] = [
     ".harness-stop-counter",
     "state/handoff.json",
 ];
-const FOLDER: &str = ".harness";
+/// The folder of harness in a state root.
+pub const OWN_FOLDER: &str = ".harness";
 
 impl OwnFiles {
     /// Both paths canonical.
@@ -40,23 +42,23 @@ impl OwnFiles {
     /// Whether `path`, relative to the top level, is one of ours.
     pub fn own(&self, path: &[u8]) -> bool {
         let Some(name) = path.strip_prefix(self.prefix.as_slice()) else { return false };
-        FILES.iter().any(|file| file.as_bytes() == name)
+        OWN_FILES.iter().any(|file| file.as_bytes() == name)
             || name
-                .strip_prefix(FOLDER.as_bytes())
+                .strip_prefix(OWN_FOLDER.as_bytes())
                 .is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
     }
 
     /// The templates of prompts, as a literal pathspec.
     pub(super) fn prompts(&self) -> std::ffi::OsString {
         use std::os::unix::ffi::OsStringExt;
-        let path = [self.prefix.as_slice(), FOLDER.as_bytes(), b"/prompts"].concat();
+        let path = [self.prefix.as_slice(), OWN_FOLDER.as_bytes(), b"/prompts"].concat();
         std::ffi::OsString::from_vec(path)
     }
 
     /// Ours, relative to the top level, as literal pathspecs.
     pub(super) fn pathspecs(&self) -> Vec<std::ffi::OsString> {
         use std::os::unix::ffi::OsStringExt;
-        let named = FILES.iter().chain([&FOLDER]);
+        let named = OWN_FILES.iter().chain([&OWN_FOLDER]);
         named
             .map(|name| {
                 let path = [self.prefix.as_slice(), name.as_bytes()].concat();

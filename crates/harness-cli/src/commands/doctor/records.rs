@@ -17,8 +17,8 @@ pub(super) fn check(invocation: &Invocation, root: &StateRoot) -> Vec<Finding> {
         // Nothing was written yet, or by an older harness.
         Ok(None) => return Vec::new(),
         Err(why) => {
-            let mend = "the next change that can write it begins it anew";
-            return vec![Finding::warn(CHECK, format!("the journal cannot be read: {why}"), mend)];
+            let fix = "the next change that can write it begins it anew";
+            return vec![Finding::warn(CHECK, format!("the journal cannot be read: {why}"), fix)];
         }
     };
     let mut findings = Vec::new();

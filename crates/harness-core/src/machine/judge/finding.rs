@@ -68,7 +68,7 @@ pub enum Fault {
     Stopped,
 }
 
-/// A finding as its worker is told. The task stays as it is, and no attempt is counted.
+/// A finding as it is reported to the worker. The task stays as it is, and no attempt is counted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct NotDone {

@@ -17,7 +17,7 @@ pub enum Stopped {
     MaxSessions,
     /// Somebody asked for it.
     Interrupted,
-    /// The init script, the agent or a check can not be run here; in words.
+    /// The init script, the agent or a check cannot be run here; in words.
     EnvSetup(String),
     /// A person has to change a setting or a task; in words.
     Config(String),

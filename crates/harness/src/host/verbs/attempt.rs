@@ -24,7 +24,7 @@ pub(super) async fn checkpoint(host: &Host, request: &Request) -> Answer {
     let total = request.small("total")?.ok_or_else(|| "total is required".to_owned())?;
     let description =
         request.text("description")?.ok_or_else(|| "description is required".to_owned())?;
-    // Whoever sends more than that waits, and holds up nobody else.
+    // A client that sends more than that waits, and holds up nobody else.
     while let Some(wait) = host.desk.checkpoint_waits(&holder.task) {
         tokio::time::sleep(wait).await;
     }

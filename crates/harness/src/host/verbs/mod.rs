@@ -53,7 +53,7 @@ pub(super) async fn handle(host: &Host, peer: &Peer, request: &Request) -> Answe
         "plan_reset" => plan::reset(host, daemon(host)?).await,
         "shutdown" => Ok(leave::shutdown(daemon(host)?)),
         "yield" => leave::make_way(host, daemon(host)?).await,
-        // Whoever asks this has been allowed it by now.
+        // The permission was checked before the handler is called.
         "may" => Ok(json!({})),
         unknown => Err(wire::unknown_command(unknown)),
     }

@@ -189,7 +189,7 @@ pub trait Disk: Send {
     /// Whether there is a place for [`File::Journal`].
     fn journals(&self) -> bool;
 
-    /// Makes [`File::Journal`] anew with these bytes; whoever looks sees all of it or what was there
+    /// Makes [`File::Journal`] anew with these bytes; a reader sees all of it or what was there
     /// before. It is not made durable: the ledger is what must survive.
     fn replace_journal(&self, bytes: &[u8]) -> io::Result<()>;
 

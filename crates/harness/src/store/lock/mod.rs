@@ -68,7 +68,7 @@ impl fmt::Display for Warning {
             Warning::Squatted { path, uid } => write!(
                 f,
                 "the lock {} belongs to another user (uid={uid}), so that .harness/lock alone keeps \
-                 others out; scripts that lock by mkdir can not work here until it is removed",
+                 others out; scripts that lock by mkdir cannot work here until it is removed",
                 path.display()
             ),
         }
@@ -185,7 +185,7 @@ impl StateLock {
             Err(other) => return Err(other),
         };
         let deadline = match wait {
-            // Without the directory this is the lock, and whoever has it may be about to hand it over.
+            // Without the directory this is the lock, and its holder may be about to hand it over.
             Wait::No if directory.is_none() => Instant::now() + SETTLE,
             // Somebody on this machine who gave up waiting may hold it for a moment.
             Wait::No => Instant::now() + SETTLE / 10,
