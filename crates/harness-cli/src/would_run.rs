@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Keys of harness.toml that choose no program, no environment, no port and no secret. A key that is
-/// not listed here is an item, so that a new one is not forgotten.
+/// not listed here is an item, so that a new one is not forgotten. Of `validation` the command is one.
 const HARMLESS: [&str; 11] = [
     "require_validation",
     "promise_match",
@@ -78,7 +78,7 @@ impl WouldRun {
     /// Script, settings and prompts: what can be there before the ledger is.
     pub(crate) fn beside_the_ledger(root: &StateRoot) -> Self {
         let mut items = Self::init_script(root).items;
-        items.extend(in_configuration(&root.path().join("harness.toml")));
+        items.extend(Self::settings(root).items);
         items.extend(prompts(&root.path().join(".harness/prompts")));
         Self { items }
     }
@@ -88,6 +88,11 @@ impl WouldRun {
         let bytes = content(&root.path().join("harness-init.sh"));
         let items = bytes.map(|bytes| file(Kind::InitScript, "harness-init.sh", &bytes));
         Self { items: items.into_iter().collect() }
+    }
+
+    /// What harness.toml chooses.
+    pub(crate) fn settings(root: &StateRoot) -> Self {
+        Self { items: in_configuration(&root.path().join("harness.toml")) }
     }
 
     fn in_ledger(ledger: &Value) -> Self {
@@ -284,6 +289,9 @@ fn in_configuration(path: &Path) -> Vec<Item> {
     let Ok(table) = text.parse::<toml::Table>() else { return Vec::new() };
     let mut found = Vec::new();
     let setting = |text: String| item(Kind::Setting, text);
+    if let Some(command) = table.get("validation").and_then(|keys| keys.get("command")) {
+        found.push(setting(format!("validation.command = {command}")));
+    }
     for (key, value) in table.iter().filter(|(key, _)| !HARMLESS.contains(&key.as_str())) {
         match value {
             toml::Value::Table(agents) if key == "agents" => {
@@ -327,11 +335,13 @@ mod tests {
         assert!(shown().is_empty());
         let text = "agent = 'shell'\nnotify = 'curl x'\nprotect = 'flag'\n[limits]\nmax_cost = 1\n\
             [agents.mine]\ncommand = 'sh -c y'\nenv = ['LD_PRELOAD=x']\nyolo = true\n\
-            [summarizer]\nagent = 'mine'\n[telemetry]\nport = 1\n";
+            [summarizer]\nagent = 'mine'\n[telemetry]\nport = 1\n\
+            [validation]\nclean = true\ncommand = 'make test'\n";
         fs::write(&file, text).unwrap();
         assert_eq!(
             shown(),
             [
+                "validation.command = \"make test\"",
                 "agent = \"shell\"",
                 "agent mine: command = \"sh -c y\", env = [\"LD_PRELOAD=x\"], yolo = true",
                 "notify = \"curl x\"",

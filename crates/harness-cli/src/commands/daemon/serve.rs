@@ -12,7 +12,7 @@ use harness::{
     Hub,
     clock::SystemClock,
     host::{
-        Daemon, Desk, Duty, Ended, Host, Settings, Surroundings, serve_alone,
+        Daemon, Desk, Duty, Ended, Host, Surroundings, serve_alone,
         socket::{self, Places},
         spawn, tell_facts,
         wire::Refused,
@@ -141,7 +141,7 @@ fn surroundings(env: &Environment, root: &StateRoot) -> Surroundings {
             let (env, root) = &settings;
             let loaded = config::load(env, Some(root.path()), Overrides::default());
             let config = loaded.map_err(Refused::from)?.config;
-            Ok(Settings { rules: config.rules(root.path())?, unchecked: config.unchecked() })
+            Ok(config.settings(root.path())?)
         }),
         may_run: Box::new(move || {
             let (env, root) = &may_run;

@@ -25,8 +25,9 @@ use harness::{
 };
 use harness_core::{
     Command, Holder, Reply, Task, TaskId,
-    command::Authority,
+    command::{Authority, Note},
     machine::judge::{NotDone, Request, Standing},
+    protect::Protected,
 };
 use tokio::net::unix::pipe;
 
@@ -85,7 +86,7 @@ impl ByFiles<'_> {
         {
             return Ok(settings);
         }
-        self.invocation.settings(root)
+        Ok(self.invocation.settings(root)?.of_no_claim())
     }
 }
 
@@ -113,19 +114,38 @@ impl Invocation {
     /// How strictly work is judged, by the configuration as it stands.
     fn settings(&self, root: &StateRoot) -> Result<Settings> {
         let config = self.config(root, Overrides::default())?;
-        Ok(Settings { rules: config.rules(root.path())?, unchecked: config.unchecked() })
+        config.settings(root.path())
     }
 
     /// A claim was made in the files: it keeps the rules of now. A configuration that cannot be read
     /// is reported when the task is completed.
     pub(crate) fn keep_rules(&self, root: &StateRoot, task: &Task) {
         let Ok(settings) = self.settings(root) else { return };
+        if let Some(message) = self.compare_protected(root, &settings.rules.protected) {
+            let note = Note::Warning { task: None, message };
+            if let Err(why) = self.apply_archiving(root, Command::Note(note)) {
+                warn(&why.error);
+            }
+        }
         let epoch = task.epoch.unwrap_or_default();
         let kept = claim_rules(&self.env, root)
             .and_then(|rules| Ok(rules.keep(&task.id, epoch, &settings)?));
         if let Err(why) = kept {
             warn(&format!("the rules of the claim of {} are not kept: {}", task.id, why.error));
         }
+    }
+
+    /// What the log should say where other files are protected than at the last claim.
+    pub(crate) fn compare_protected(
+        &self,
+        root: &StateRoot,
+        protected: &Protected,
+    ) -> Option<String> {
+        let compared = claim_rules(&self.env, root).and_then(|rules| Ok(rules.compare(protected)?));
+        compared.unwrap_or_else(|why| {
+            warn(&format!("a change of the protected files would not be noticed: {}", why.error));
+            None
+        })
     }
 
     /// Where checks run, unless a claim says otherwise.

@@ -4,7 +4,7 @@ use std::{os::unix::fs::MetadataExt as _, path::Path, time::Duration};
 
 use harness_core::{
     Command, Reply, Timestamp,
-    command::{Claim, Claimed, Place},
+    command::{Claim, Claimed, Note, Place},
     task::Via,
 };
 use tokio::time::Instant;
@@ -79,7 +79,10 @@ async fn once(
     let worker = claim.worker.clone();
     match host.writer.apply_async(Command::Claim(claim)).await {
         Ok(Reply::Claimed(claimed)) => {
-            daemon.claimed(&claimed.task.id, claimed.epoch);
+            if let Some(message) = daemon.claimed(&claimed.task.id, claimed.epoch) {
+                let note = Note::Warning { task: None, message };
+                host.writer.apply_async(Command::Note(note)).await?;
+            }
             let task = &claimed.task;
             daemon.gave(&host.root, &task.id, &worker, task.lease_expires_at);
             Ok(Some(claimed))

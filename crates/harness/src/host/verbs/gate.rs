@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use harness_core::{
     Command, CommitId,
+    command::GATE,
     ledger::{self, Phase},
     machine::{
         Input, Machine as _, Next,
@@ -27,7 +28,7 @@ use crate::{
     conversation::{Ask, Session},
     hub::Hub,
     shell::{Cancel, SystemShell},
-    store::{Writer, WriterError},
+    store::{Writer, WriterError, refused},
     workspace::glance,
 };
 
@@ -65,6 +66,10 @@ pub(super) async fn open(host: &Host) -> Result<bool, Refused> {
         return Ok(due(host).await?.is_none());
     }
     (daemon.surroundings.may_run)()?;
+    let line = phase.gate.as_ref().map(|gate| gate.command.as_str()).unwrap_or_default();
+    if let Some(refusal) = refused(GATE, line, &host.secrets) {
+        return Err(refusal.into());
+    }
     *tried = Some(Tried { phase: phase.name.clone(), head, when: Instant::now(), asking: false });
     let mut gate = Gate::new(phase, None);
     match go(host, daemon, &mut gate, Input::Begin).await? {
