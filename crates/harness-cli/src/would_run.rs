@@ -56,7 +56,7 @@ impl WouldRun {
         let mut found = Self::in_ledger(&ledger);
         found.items.extend(Self::beside_the_ledger(root).items);
         let filters = glance::filters(root.path()).into_iter();
-        found.items.extend(filters.map(|filter| item(Kind::Filter, filter)));
+        found.items.extend(filters.map(|filter| item(Kind::Filter, &filter)));
         Ok(found)
     }
 
@@ -90,6 +90,12 @@ impl WouldRun {
         Self { items: items.into_iter().collect() }
     }
 
+    /// The check in harness.toml, where it has one.
+    pub(crate) fn usual_check(root: &StateRoot) -> Option<Item> {
+        let bytes = content(&root.path().join("harness.toml"))?;
+        usual_check(&String::from_utf8_lossy(&bytes).parse::<toml::Table>().ok()?)
+    }
+
     /// What harness.toml chooses.
     pub(crate) fn settings(root: &StateRoot) -> Self {
         Self { items: in_configuration(&root.path().join("harness.toml")) }
@@ -99,7 +105,7 @@ impl WouldRun {
         let (tasks, phases) = (list(&ledger["tasks"]), list(&ledger["phases"]));
         let commands = |kind, values: &mut dyn Iterator<Item = &Value>| {
             let texts = values.filter_map(Value::as_str).filter(|text| !text.is_empty());
-            texts.map(|text| item(kind, text.to_owned())).collect::<Vec<_>>()
+            texts.map(|text| item(kind, text)).collect::<Vec<_>>()
         };
         let mut items = Vec::new();
         items.extend(commands(
@@ -129,7 +135,7 @@ impl WouldRun {
             (Kind::Instructions, &edit.instructions),
         ];
         let texts = texts.into_iter().filter_map(|(kind, text)| Some((kind, text.as_deref()?)));
-        Self { items: texts.map(|(kind, text)| item(kind, text.to_owned())).collect() }
+        Self { items: texts.map(|(kind, text)| item(kind, text)).collect() }
     }
 
     /// What a plan brings in.
@@ -143,7 +149,7 @@ impl WouldRun {
                 (Kind::Instructions, task.instructions.as_ref()),
             ];
             let texts = texts.into_iter().filter_map(|(kind, text)| Some((kind, text?)));
-            items.extend(texts.map(|(kind, text)| item(kind, text.clone())));
+            items.extend(texts.map(|(kind, text)| item(kind, text)));
         }
         Self::distinct(items)
     }
@@ -211,11 +217,12 @@ fn title(kind: Kind, count: usize) -> String {
     }
 }
 
-fn item(kind: Kind, content: String) -> Item {
+/// A text that would run, for one purpose.
+pub(crate) fn item(kind: Kind, content: &str) -> Item {
     let digest = digest(kind, content.as_bytes());
     let shown = match kind {
-        Kind::Instructions => shortened(&content),
-        _ => content,
+        Kind::Instructions => shortened(content),
+        _ => content.to_owned(),
     };
     Item { kind, shown, digest }
 }
@@ -288,10 +295,8 @@ fn in_configuration(path: &Path) -> Vec<Item> {
     let text = String::from_utf8_lossy(&bytes);
     let Ok(table) = text.parse::<toml::Table>() else { return Vec::new() };
     let mut found = Vec::new();
-    let setting = |text: String| item(Kind::Setting, text);
-    if let Some(command) = table.get("validation").and_then(|keys| keys.get("command")) {
-        found.push(setting(format!("validation.command = {command}")));
-    }
+    let setting = |text: String| item(Kind::Setting, &text);
+    found.extend(usual_check(&table));
     for (key, value) in table.iter().filter(|(key, _)| !HARMLESS.contains(&key.as_str())) {
         match value {
             toml::Value::Table(agents) if key == "agents" => {
@@ -305,6 +310,12 @@ fn in_configuration(path: &Path) -> Vec<Item> {
         }
     }
     found
+}
+
+/// The check of tasks that are added without one.
+fn usual_check(table: &toml::Table) -> Option<Item> {
+    let command = table.get("validation")?.get("command")?;
+    Some(item(Kind::Setting, &format!("validation.command = {command}")))
 }
 
 fn pairs(table: &toml::Table) -> String {
@@ -372,8 +383,8 @@ mod tests {
 
     #[test]
     fn the_same_text_for_another_purpose_is_another_item() {
-        let check = item(Kind::Check, "make".to_owned());
-        assert_ne!(check.digest, item(Kind::Cleanup, "make".to_owned()).digest);
-        assert_eq!(check.digest, item(Kind::Check, "make".to_owned()).digest);
+        let check = item(Kind::Check, "make");
+        assert_ne!(check.digest, item(Kind::Cleanup, "make").digest);
+        assert_eq!(check.digest, item(Kind::Check, "make").digest);
     }
 }

@@ -110,8 +110,11 @@ fn usual_check(invocation: &Invocation, root: &StateRoot) -> Option<String> {
     let loaded = config::load(&invocation.env, Some(root.path()), Overrides::default()).ok()?;
     let command = loaded.config.validation.command.filter(|command| !command.trim().is_empty())?;
     if matches!(loaded.origins.get("validation.command"), Some(Origin::Project { .. })) {
-        let trusted = Trust::of_user(&invocation.env).and_then(|trust| trust.is_trusted(root));
-        if !trusted.unwrap_or(false) {
+        let trust = Trust::of_user(&invocation.env).ok();
+        let covered = WouldRun::usual_check(root).is_some_and(|item| {
+            trust.is_some_and(|trust| trust.covers(root, &item).unwrap_or(false))
+        });
+        if !covered {
             warn("the check in harness.toml is not trusted and was not taken: `harness trust`");
             return None;
         }

@@ -6,11 +6,10 @@ use std::{collections::BTreeMap, io, path::Path};
 use harness_core::trust::Source;
 use sha2::{Digest, Sha256};
 
-use crate::folder::Folder;
+use crate::{folder::Folder, prompts::TEMPLATES};
 
 /// Larger ones count as one content.
 const BYTES_MAX: u64 = 1024 * 1024;
-const FILES_MAX: usize = 1000;
 
 /// Digests of the settings, the init script and the prompts that are there, by their paths from `root`.
 /// What cannot be read, or is no file, counts as one content.
@@ -24,8 +23,9 @@ pub fn own_contents(root: &Path) -> BTreeMap<String, String> {
     let prompts = Source::Prompts.path().unwrap_or_default();
     match Folder::find(&root.join(prompts)) {
         Ok(Some(folder)) => {
-            for name in folder.names().unwrap_or_default().into_iter().take(FILES_MAX) {
-                let found = digest(&folder, &name);
+            // Prompts of agents at work lie there too.
+            for name in TEMPLATES {
+                let found = digest(&folder, name);
                 contents.extend(found.map(|digest| (format!("{prompts}/{name}"), digest)));
             }
         }
@@ -62,6 +62,7 @@ mod tests {
         assert!(own_contents(&path).is_empty());
         fs::create_dir_all(path.join(".harness/prompts")).unwrap();
         fs::write(path.join(".harness/prompts/task.md"), "be good").unwrap();
+        fs::write(path.join(".harness/prompts/1234.md"), "the prompt of an agent").unwrap();
         fs::write(path.join("harness.toml"), "").unwrap();
         let before = own_contents(&path);
         let names: Vec<_> = before.keys().map(String::as_str).collect();

@@ -263,7 +263,7 @@ enum Mode {
     #[default]
     IfFinished,
     Merge,
-    /// Refused to every tool. It is still read, so that a caller of an earlier version gets the reason.
+    // Refused to every tool. It is still read, so that a caller of an earlier version gets the reason.
     #[schemars(skip)]
     Replace,
 }

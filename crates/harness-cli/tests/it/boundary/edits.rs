@@ -210,7 +210,7 @@ fn a_completion_that_somebody_wrote_into_a_shared_ledger_is_unproven() {
     env.run(["task", "complete", "--id", "task-001"]).success();
     assert_eq!(env.task(1)["flags"], serde_json::json!(["unproven"]));
     assert!(env.task(0)["flags"].is_null(), "{}", env.task(0));
-    let line = "WARN [task-002] completed by an edit of harness-tasks.json; there is no receipt";
+    let line = "WARN [task-002] unproven: completed by an edit of harness-tasks.json";
     assert!(log(&env).contains(line), "{}", log(&env));
     env.run(["status"]).success().stdout_contains("unproven");
     env.run(["report"]).success().stdout_contains("unproven");

@@ -11,6 +11,7 @@ use harness_core::{
         gate::{Effect, Ended, Gate, Outcome},
     },
     task::Status,
+    trust::Kind,
     variables::Variables,
 };
 use tokio::time::Instant;
@@ -65,10 +66,11 @@ pub(super) async fn open(host: &Host) -> Result<bool, Refused> {
     if tried.as_ref().is_some_and(same) {
         return Ok(due(host).await?.is_none());
     }
-    (daemon.surroundings.may_run)()?;
-    let line = phase.gate.as_ref().map(|gate| gate.command.as_str()).unwrap_or_default();
-    if let Some(refusal) = refused(GATE, line, &host.secrets) {
-        return Err(refusal.into());
+    if let Some(gate) = &phase.gate {
+        (daemon.surroundings.may_run)(Kind::Gate, &gate.command)?;
+        if let Some(refusal) = refused(GATE, &gate.command, &host.secrets) {
+            return Err(refusal.into());
+        }
     }
     *tried = Some(Tried { phase: phase.name.clone(), head, when: Instant::now(), asking: false });
     let mut gate = Gate::new(phase, None);
