@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use super::{Team, Tools, gate::gate, handoff, looping::purse, tools::until_cancelled, words};
 use harness::{
     Branch, Event, Result,
     agent::Prompt,
@@ -24,9 +25,6 @@ use harness::{
     },
     process::Limits,
 };
-use serde_json::json;
-
-use super::{Team, Tools, gate::gate, handoff, looping::purse, tools::until_cancelled, words};
 
 /// How long the run's own check may take.
 const VERIFY_SECONDS: u64 = 3600;
@@ -201,11 +199,12 @@ impl Doing {
             }
             _ => None,
         };
-        branch.emit(Event::custom(
-            "run:iteration",
-            json!({ "rowId": self.run.id, "taskId": self.run.task, "iteration": turn.number,
-                "maxIterations": self.run.limits.max_iterations }),
-        ));
+        branch.emit(Event::RunIteration {
+            row_id: self.run.id.clone(),
+            task_id: self.run.task.clone(),
+            iteration: turn.number,
+            max_iterations: self.run.limits.max_iterations,
+        });
         let agent = turn.agent;
         let prompt = self.prompt(branch, &turn).await?;
         let end = branch.execute(move |team| team.agent(agent), prompt).await?;
@@ -321,8 +320,8 @@ impl Doing {
     async fn sleep<A>(&self, branch: &Branch<A>, until: Timestamp) -> Result<Ended> {
         // A pause between two contexts is nothing to tell.
         if self.tools.run_row(&self.run.id).await?.wake_at.is_some() {
-            let fields = json!({ "rowId": self.run.id, "taskId": self.run.task, "until": until });
-            branch.emit(Event::custom("run:waiting", fields));
+            let (row_id, task_id) = (self.run.id.clone(), self.run.task.clone());
+            branch.emit(Event::RunWaiting { row_id, task_id, until });
         }
         let now = self.tools.ports.clock.now();
         let nap = Duration::from_secs(until.since(now));
