@@ -15,9 +15,8 @@ use std::{
 use crate::{
     define::{Cleanup, cleanup},
     event::{Envelope, Event},
-    folder::Folder,
-    host::wire,
-    hub::Hub,
+    home::folder::Folder,
+    hub::{self, Hub},
     process::Redactor,
 };
 
@@ -177,7 +176,7 @@ impl Record {
     fn append(&mut self, missed: u64, events: &VecDeque<Envelope>) -> io::Result<()> {
         let mut lines = String::new();
         if missed > 0 {
-            lines += &format!("{}\n", wire::lagged(Some(missed)));
+            lines += &format!("{}\n", hub::lagged(Some(missed)));
         }
         for envelope in events {
             let line = serde_json::to_string(envelope)?;

@@ -2,7 +2,7 @@
 
 use std::{io, path::Path};
 
-use harness::{core::TaskId, folder::Folder};
+use harness::{core::TaskId, home::folder::Folder};
 
 const FOLDER: &str = ".harness/failures";
 /// Ours are far smaller.

@@ -11,7 +11,7 @@ use harness::{
         TaskId,
         handoff::{self, BYTES_MAX, Handoff},
     },
-    folder::Folder,
+    home::folder::Folder,
     process::Redactor,
     store::Runs,
 };

@@ -9,13 +9,13 @@ use std::{
 
 use harness::{
     Branch, Error, Ports, Result,
+    agent::Desk,
     core::{
         Command, Holder, Ledger, Run, RunId, Task, Timestamp,
         check::{Found, Verdict},
         variables::Variables,
     },
-    folder::Folder,
-    host::Desk,
+    home::folder::Folder,
     process::Redactor,
     shell::{Cancel, Ran, Script, Shell},
     workspace::{self, Base, Workspace},

@@ -16,7 +16,7 @@ use harness::{
         machine::iterate::{Cause, Turn},
         quote,
     },
-    folder::Folder,
+    home::folder::Folder,
     process::Limits,
     prompts::{About, Again, Means, TaskBrief, Why, artifacts},
 };

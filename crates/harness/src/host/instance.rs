@@ -11,7 +11,7 @@ use std::{
 };
 
 use super::socket::{SocketError, io_error};
-use crate::{folder::Folder, store::lock::lock_until};
+use crate::{home::folder::Folder, store::lock::lock_until};
 
 /// How often a file may be taken away between its opening and its locking.
 const TRIES: usize = 100;

@@ -17,7 +17,7 @@ use rustix::{
 
 use super::instance::Instance;
 use crate::{
-    folder::Folder,
+    home::folder::Folder,
     store::{
         disk::{Disk as _, RealDisk},
         lock::root_hash,

@@ -19,7 +19,7 @@ use super::{
     socket::Places,
     wire::{self, Refused},
 };
-use crate::folder::Folder;
+use crate::home::folder::Folder;
 
 /// What a daemon writes to standard output when it listens.
 pub const READY: &str = "ready";

@@ -9,6 +9,7 @@ use std::{
 };
 
 use futures_core::Stream;
+use serde_json::{Value, json};
 
 use crate::event::Envelope;
 
@@ -105,5 +106,13 @@ impl Stream for EventStream {
         }
         waiting.reader = Some(cx.waker().clone());
         Poll::Pending
+    }
+}
+
+/// In a subscription: events are missing here; how many, where that is known.
+pub fn lagged(missed: Option<u64>) -> Value {
+    match missed {
+        Some(missed) => json!({ "type": "lagged", "missed": missed }),
+        None => json!({ "type": "lagged" }),
     }
 }

@@ -17,7 +17,7 @@ use harness_core::{Ledger, Timestamp, WorkerId, task::Via};
 use sha2::{Digest as _, Sha256};
 
 use super::lock::lock_until;
-use crate::folder::Folder;
+use crate::home::folder::Folder;
 
 const FOLDER: &str = ".harness/workers";
 /// A process that looks at the lock holds it for a moment.

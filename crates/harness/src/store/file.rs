@@ -23,9 +23,9 @@ use super::{
     journal::{self, Journal, Made},
     lock::{Acquired, LockError, StateLock, Wait},
     log_tail,
-    outside::{self, Outside},
     version::{Backup, Freshness, Known, Lost},
 };
+use crate::home::{Outside, outside};
 
 /// The ledger in `harness-tasks.json`, its log beside it.
 ///

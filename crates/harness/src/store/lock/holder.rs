@@ -14,10 +14,8 @@ use rustix::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{
-    LockError, Obstacle, io_error,
-    process::{self, Here, Life},
-};
+use super::{LockError, Obstacle, io_error};
+use crate::process::life::{self, Here, Life};
 
 /// A script makes the directory first and writes its pid then.
 const UNSIGNED_GRACE: Duration = Duration::from_secs(2);
@@ -62,7 +60,7 @@ pub(super) struct Owner {
 
 impl Owner {
     pub(super) fn this_process() -> Owner {
-        let here = process::here().clone();
+        let here = life::here().clone();
         Owner {
             pid: std::process::id(),
             start_ticks: here.start_ticks,
@@ -125,8 +123,8 @@ pub(super) fn judge(path: &Path) -> Result<Verdict, LockError> {
         // A pid written over ours is a script's that stole the directory.
         .filter(|owner: &Owner| owner.pid == pid);
     let standing = match &owner {
-        Some(owner) => owner_stands(owner, process::here(), process::life),
-        None => script_stands(process::life(pid), signed_at),
+        Some(owner) => owner_stands(owner, life::here(), life::life),
+        None => script_stands(life::life(pid), signed_at),
     };
     Ok(match standing {
         Standing::Holds => Verdict::Held { pid: Some(pid), host: None },
@@ -169,7 +167,7 @@ fn script_stands(life: Life, signed_at: Option<SystemTime>) -> Standing {
         Life::Dead => return Standing::Gone,
         Life::Alive { start_ticks } => start_ticks,
     };
-    match (start_ticks.and_then(process::started_at), signed_at) {
+    match (start_ticks.and_then(life::started_at), signed_at) {
         (Some(started), Some(signed)) if started > signed + CLOCK_SLACK => Standing::Gone,
         _ => Standing::Holds,
     }

@@ -17,8 +17,10 @@ use std::{
 
 use harness_core::format::Key;
 
-use super::{disk::failed, lock::root_hash};
-use crate::folder::Folder;
+use super::{
+    folder::{Folder, failed},
+    root_hash,
+};
 
 /// Our folder in a git directory and in a state directory.
 const OURS: &str = "harness";
@@ -151,7 +153,7 @@ fn pointed_to(top: &Path, file: &Path, found: &fs::Metadata) -> Option<PathBuf> 
 }
 
 /// The key of `root`, made the first time.
-pub(super) fn key(root: &Path, state_home: &Path) -> io::Result<Key> {
+pub(crate) fn key(root: &Path, state_home: &Path) -> io::Result<Key> {
     let folder = Outside::of_root(root, state_home).make()?;
     if let Some(key) = read_key(&folder)? {
         return Ok(key);
