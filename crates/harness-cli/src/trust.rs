@@ -33,9 +33,9 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::{
-    commands::Invocation,
     environment::Environment,
     failure::{Failure, Result},
+    invocation::Invocation,
     prompt::{Answer, Audience, confirm},
     render::visible,
     root::StateRoot,
