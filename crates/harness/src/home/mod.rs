@@ -7,5 +7,4 @@ mod stamp;
 
 pub use outside::{Outside, git_directory};
 pub use root::root_hash;
-pub use stamp::FileStamp;
-pub(crate) use stamp::identity_of_stat;
+pub use stamp::{FileStamp, Inode};

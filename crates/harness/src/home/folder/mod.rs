@@ -22,7 +22,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::{FileStamp, identity_of_stat};
+use super::FileStamp;
 pub use error::{DiskError, Intruder};
 pub(crate) use error::{failed, intruded, intruder};
 pub(crate) use handle::{open_directory, stat_at};
@@ -104,7 +104,7 @@ impl Folder {
 
     /// The file of that name as it stands.
     pub fn identity(&self, name: &str) -> io::Result<Option<FileStamp>> {
-        Ok(self.stat(name)?.map(|stat| identity_of_stat(&stat)))
+        Ok(self.stat(name)?.map(|stat| FileStamp::of_stat(&stat)))
     }
 
     /// Whether there is a regular file of that name. Anything else there is an error.
@@ -216,7 +216,7 @@ impl Folder {
         if bytes.len() as u64 > bytes_max {
             return Ok(Found::TooLarge);
         }
-        Ok(Found::File(bytes, identity_of_stat(&stat)))
+        Ok(Found::File(bytes, FileStamp::of_stat(&stat)))
     }
 
     /// The same where everything but a small file or none is an error.

@@ -21,7 +21,6 @@ use crate::{
     home::{
         Outside,
         folder::{Folder, failed, intruded, intruder, open_directory, sole, stat_at},
-        identity_of_stat,
     },
     store::receipts,
 };
@@ -195,14 +194,14 @@ impl RealDisk {
 
 impl Disk for RealDisk {
     fn identity(&self, file: File) -> io::Result<Option<FileStamp>> {
-        Ok(self.stat(file)?.as_ref().map(identity_of_stat))
+        Ok(self.stat(file)?.as_ref().map(FileStamp::of_stat))
     }
 
     fn read(&self, file: File) -> io::Result<Option<(Vec<u8>, FileStamp)>> {
         let Some(mut opened) = self.open_to_read(file)? else {
             return Ok(None);
         };
-        let identity = identity_of_stat(&rustix::fs::fstat(&opened)?);
+        let identity = FileStamp::of_stat(&rustix::fs::fstat(&opened)?);
         let mut bytes = Vec::new();
         opened.read_to_end(&mut bytes).map_err(|e| failed(file.path(), "read", e))?;
         Ok(Some((bytes, identity)))
