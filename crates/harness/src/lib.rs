@@ -148,6 +148,7 @@ pub mod host;
 pub mod hub;
 pub mod process;
 pub mod prompts;
+mod queue;
 mod recorder;
 mod repeat;
 pub mod research;

@@ -18,6 +18,7 @@ use crate::{
     home::folder::Folder,
     hub::{self, Hub},
     process::Redactor,
+    queue::BoundedQueue,
 };
 
 /// How many events wait for the disk before the oldest are given up.
@@ -99,11 +100,15 @@ struct Queue {
     changed: Condvar,
 }
 
-#[derive(Default)]
 struct Waiting {
-    events: VecDeque<Envelope>,
-    missed: u64,
+    events: BoundedQueue<Envelope>,
     ended: bool,
+}
+
+impl Default for Waiting {
+    fn default() -> Self {
+        Self { events: BoundedQueue::new(WAITING_MAX), ended: false }
+    }
 }
 
 impl Queue {
@@ -117,11 +122,7 @@ impl Queue {
         if waiting.ended {
             return;
         }
-        if waiting.events.len() == WAITING_MAX {
-            waiting.events.pop_front();
-            waiting.missed += 1;
-        }
-        waiting.events.push_back(envelope);
+        waiting.events.push(envelope);
         drop(waiting);
         self.changed.notify_one();
     }
@@ -140,7 +141,7 @@ impl Queue {
         if waiting.events.is_empty() {
             return None;
         }
-        Some((std::mem::take(&mut waiting.missed), std::mem::take(&mut waiting.events)))
+        Some((waiting.events.take_lost(), waiting.events.take()))
     }
 }
 
