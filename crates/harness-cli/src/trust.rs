@@ -23,7 +23,7 @@ use std::{
 
 use harness::{
     clock::{Clock, SystemClock},
-    home::FileStamp,
+    home::{FileStamp, Inode, trust_folder},
     workspace::glance,
 };
 use harness_core::{
@@ -75,13 +75,16 @@ impl Grant {
     }
 
     fn is_of_the_place(&self, other: &Self) -> bool {
-        (&self.path, self.device, self.inode) == (&other.path, other.device, other.inode)
+        (&self.path, self.inode()) == (&other.path, other.inode())
+    }
+
+    fn inode(&self) -> Inode {
+        Inode { device: self.device, number: self.inode }
     }
 
     /// Whether the directory of that time is still the one under that path.
     pub(crate) fn holds(&self) -> bool {
-        fs::metadata(&self.path)
-            .is_ok_and(|place| (place.dev(), place.ino()) == (self.device, self.inode))
+        fs::metadata(&self.path).is_ok_and(|place| Inode::of(&place) == self.inode())
     }
 }
 
@@ -106,7 +109,7 @@ pub(crate) struct Trust {
 
 impl Trust {
     pub(crate) fn of_user(env: &Environment) -> Result<Self> {
-        let directory = env.state_home()?.join("harness/trust");
+        let directory = trust_folder(&env.state_home()?);
         Ok(Self { directory, last: Mutex::default() })
     }
 

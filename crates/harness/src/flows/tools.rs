@@ -15,7 +15,7 @@ use harness::{
         check::{Found, Verdict},
         variables::Variables,
     },
-    home::folder::Folder,
+    home::{Home, folder::Folder},
     process::Redactor,
     shell::{Cancel, Ran, Script, Shell},
     workspace::{self, Base, Workspace},
@@ -88,7 +88,7 @@ pub(super) async fn until_cancelled<A, T: Send + 'static>(
 impl Tools {
     /// What is there and is no file is an error: a link could run anything, a pipe would hang.
     pub(super) fn has_init_script(&self) -> Result<bool> {
-        Ok(Folder::open(&self.root)?.has("harness-init.sh")?)
+        Ok(Folder::open(&self.root)?.has(Home::INIT_SCRIPT)?)
     }
 
     /// Runs the init script in the state root; `None` where there is none.

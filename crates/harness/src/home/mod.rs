@@ -5,6 +5,6 @@ pub(crate) mod outside;
 mod root;
 mod stamp;
 
-pub use outside::{Outside, git_directory};
-pub use root::root_hash;
+pub use outside::{Outside, git_directory, trust_folder, user_config};
+pub use root::{Home, file_name, root_hash, socket_folder};
 pub use stamp::{FileStamp, Inode};

@@ -25,7 +25,7 @@ use super::{
     log_tail,
     version::{Backup, Freshness, Known, Lost},
 };
-use crate::home::{Outside, outside};
+use crate::home::{Home, Outside, outside};
 
 /// The ledger in `harness-tasks.json`, its log beside it.
 ///
@@ -298,7 +298,7 @@ impl FileStore {
             let name = format!("harness-tasks.{}.json", stamp(now));
             let text = known.document.render(&known.ledger);
             let kept = self.disk.archive(&name, text.as_bytes())?;
-            archived = Some(Path::new(".harness/archive").join(kept));
+            archived = Some(Path::new(Home::ARCHIVE).join(kept));
         }
         known.ledger.put_in(change);
         known.document.put_in(change);

@@ -116,7 +116,7 @@ pub enum StoreError {
 
 fn source_name(from: Source) -> &'static str {
     match from {
-        Source::Backup => "harness-tasks.json.bak",
+        Source::Backup => crate::home::Home::BACKUP,
         Source::Journal => "the journal",
         Source::Memory => "this process",
     }

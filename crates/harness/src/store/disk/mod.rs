@@ -12,6 +12,7 @@ pub use crate::home::{
     FileStamp,
     folder::{DiskError, Intruder},
 };
+use crate::home::{Home, Outside, file_name};
 pub use real::RealDisk;
 
 /// A file of ours. All are regular files; none is ever reached through a symbolic link.
@@ -41,14 +42,14 @@ impl File {
     #[must_use]
     pub fn path(self) -> &'static str {
         match self {
-            File::Ledger => "harness-tasks.json",
-            File::Backup => "harness-tasks.json.bak",
-            File::Tmp => "harness-tasks.json.tmp",
-            File::Log => "harness-progress.txt",
-            File::Marker => ".harness-active",
-            File::Trajectory => ".harness/trajectory.jsonl",
-            File::Lock => ".harness/lock",
-            File::Journal => "journal",
+            File::Ledger => Home::LEDGER,
+            File::Backup => Home::BACKUP,
+            File::Tmp => Home::TMP,
+            File::Log => Home::LOG,
+            File::Marker => Home::MARKER,
+            File::Trajectory => Home::TRAJECTORY,
+            File::Lock => Home::LOCK,
+            File::Journal => Outside::JOURNAL,
         }
     }
 
@@ -62,8 +63,7 @@ impl File {
 
     /// The last component of [`File::path`].
     fn name(self) -> &'static str {
-        let path = self.path();
-        path.rsplit_once('/').map_or(path, |(_, name)| name)
+        file_name(self.path())
     }
 }
 

@@ -19,14 +19,14 @@ use rustix::{
 use super::{Disk, File, FileStamp, Intruder, Place};
 use crate::{
     home::{
-        Outside,
+        Home, Outside, file_name,
         folder::{Folder, failed, intruded, intruder, open_directory, sole, stat_at},
     },
     store::receipts,
 };
 
-const HOME: &str = ".harness";
-const ARCHIVE: &str = "archive";
+const HOME: &str = Home::FOLDER;
+const ARCHIVE: &str = file_name(Home::ARCHIVE);
 /// More archived files of one name than this are a loop somewhere, not a history.
 const ARCHIVE_NAMES_MAX: u32 = 10_000;
 
@@ -315,9 +315,9 @@ impl Disk for RealDisk {
         }
         self.ensure_home()?;
         let home = open_directory(&self.root, HOME, HOME)?;
-        let folder = format!("{HOME}/{ARCHIVE}");
-        make_directory(&home, ARCHIVE, &folder)?;
-        let archive = open_directory(&home, ARCHIVE, &folder)?;
+        let folder = Home::ARCHIVE;
+        make_directory(&home, ARCHIVE, folder)?;
+        let archive = open_directory(&home, ARCHIVE, folder)?;
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         for number in 1..=ARCHIVE_NAMES_MAX {
@@ -365,12 +365,17 @@ impl Disk for RealDisk {
         let home = open_directory(&self.root, HOME, HOME)?;
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        match rustix::fs::openat(&home, ".gitignore", flags, Mode::from_raw_mode(0o644)) {
+        match rustix::fs::openat(
+            &home,
+            file_name(Home::GITIGNORE),
+            flags,
+            Mode::from_raw_mode(0o644),
+        ) {
             Ok(created) => fs::File::from(created)
                 .write_all(b"*\n")
-                .map_err(|e| failed(".harness/.gitignore", "write", e)),
+                .map_err(|e| failed(Home::GITIGNORE, "write", e)),
             Err(Errno::EXIST) => Ok(()),
-            Err(e) => Err(failed(".harness/.gitignore", "write", e.into())),
+            Err(e) => Err(failed(Home::GITIGNORE, "write", e.into())),
         }
     }
 

@@ -15,7 +15,10 @@ use rustix::{
 use serde::{Deserialize, Serialize};
 
 use super::{LockError, Obstacle, io_error};
-use crate::process::life::{self, Here, Life};
+use crate::{
+    home::Inode,
+    process::life::{self, Here, Life},
+};
 
 /// A script makes the directory first and writes its pid then.
 const UNSIGNED_GRACE: Duration = Duration::from_secs(2);
@@ -27,25 +30,6 @@ const CLOCK_SLACK: Duration = Duration::from_secs(60);
 
 /// Far more than either file holds.
 const FILE_BYTES_MAX: u64 = 4096;
-
-/// A directory, however it is renamed. Compared only while a descriptor keeps the inode alive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Inode {
-    device: u64,
-    number: u64,
-}
-
-impl Inode {
-    #[allow(clippy::unnecessary_cast, reason = "the widths differ between systems")]
-    pub(super) fn of(stat: &Stat) -> Inode {
-        Inode { device: stat.st_dev as u64, number: stat.st_ino as u64 }
-    }
-
-    /// Of what is at `path`, not followed.
-    pub(super) fn at(path: &Path) -> Option<Inode> {
-        rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).ok().as_ref().map(Inode::of)
-    }
-}
 
 /// The file `owner`: what a pid alone does not say.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,7 +71,7 @@ pub(in crate::store) struct Seen {
 
 impl Seen {
     pub(super) fn is_at(&self, path: &Path) -> bool {
-        rustix::fs::fstat(&self.fd).is_ok_and(|stat| Inode::at(path) == Some(Inode::of(&stat)))
+        rustix::fs::fstat(&self.fd).is_ok_and(|stat| Inode::at(path) == Some(Inode::of_stat(&stat)))
     }
 }
 

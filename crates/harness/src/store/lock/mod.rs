@@ -22,6 +22,7 @@ pub use directory::DirectoryLock;
 pub(crate) use turnstile::lock_until;
 pub(super) use {directory::judge, holder::Verdict};
 
+use crate::home::Home;
 pub use crate::home::root_hash;
 use crate::store::disk::RealDisk;
 
@@ -189,7 +190,7 @@ impl StateLock {
             Wait::For(budget) => started + budget,
         };
         let file = disk.open_lock().map_err(LockError::Disk)?;
-        let path = root.join(".harness/lock");
+        let path = Home::of(&root).lock();
         match turnstile::lock_until(file, deadline).map_err(|e| io_error("lock", &path, e))? {
             Some(ledger) => {
                 Ok(Acquired { guard: StateLock { _ledger: ledger, directory }, warnings })
