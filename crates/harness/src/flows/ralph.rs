@@ -23,6 +23,7 @@ use harness::{
             iterate::{Brief, Effect, Ended, Iterate, Outcome, Turn},
         },
     },
+    home::Home,
     process::Limits,
 };
 
@@ -88,7 +89,7 @@ async fn brief(tools: &Tools, errand: &Errand) -> Result<Brief> {
             (run, afresh, Vec::new())
         }
     };
-    rules.transcripts = format!(".harness/transcripts/{}", name(&run));
+    rules.transcripts = format!("{}/{}", Home::TRANSCRIPTS, name(&run));
     let by = run.task.is_none().then(|| looping.by.clone()).flatten();
     let payer = match &run.parent {
         Some(parent) => tools.run_row(parent).await?,
@@ -243,7 +244,7 @@ impl Doing {
             kept: turn.kept.clone(),
             run_id: self.tools.run_id.clone(),
             name: self.free_name(turn.number),
-            folder: self.tools.root.join(".harness"),
+            folder: Home::of(&self.tools.root).folder(),
         })
     }
 

@@ -23,9 +23,9 @@ use super::{
     journal::{self, Journal, Made},
     lock::{Acquired, LockError, StateLock, Wait},
     log_tail,
-    outside::{self, Outside},
     version::{Backup, Freshness, Known, Lost},
 };
+use crate::home::{Home, Outside, outside};
 
 /// The ledger in `harness-tasks.json`, its log beside it.
 ///
@@ -303,7 +303,7 @@ impl FileStore {
             let name = format!("harness-tasks.{}.json", stamp(now));
             let text = known.document.render(&known.ledger);
             let kept = self.disk.archive(&name, text.as_bytes())?;
-            archived = Some(Path::new(".harness/archive").join(kept));
+            archived = Some(Path::new(Home::ARCHIVE).join(kept));
         }
         known.ledger.put_in(change);
         known.document.put_in(change);

@@ -121,7 +121,7 @@ async fn cancelled(stop: &pipe::Receiver) {
 /// Where the rules of claims are kept.
 pub(crate) fn claim_rules(env: &Environment, root: &StateRoot) -> Result<ClaimRules> {
     let folder = Outside::of_root(root.path(), &env.state_home()?);
-    Ok(ClaimRules::in_folder(&folder.path().join("claims")))
+    Ok(ClaimRules::in_folder(&folder.claims()))
 }
 
 impl Invocation {
