@@ -26,7 +26,7 @@ use super::{
     wire::Refused,
 };
 use crate::{
-    clock::Clock, flows::completion::Trees, process::leftovers, store::lock::Wait,
+    clock::Clock, flows::completion::Trees, home::Home, process::leftovers, store::lock::Wait,
     workspace::Filters,
 };
 
@@ -51,12 +51,15 @@ impl Settings {
     }
 }
 
+/// Says why a command of this kind may not run, if it may not.
+pub type MayRun = dyn Fn(Kind, &str) -> Result<(), Refused> + Send + Sync;
+
 /// What the caller knows about the machine and its user; asked anew each time.
 pub struct Surroundings {
     /// The configuration.
     pub settings: Box<dyn Fn() -> Result<Settings, Refused> + Send + Sync>,
     /// Whether this command of the ledger may run here.
-    pub may_run: Box<dyn Fn(Kind, &str) -> Result<(), Refused> + Send + Sync>,
+    pub may_run: Box<MayRun>,
     /// Whether the content filters of git may run here.
     pub filters: Box<dyn Fn() -> Filters + Send + Sync>,
     /// Where the rules of claims are kept; `None`: in memory only.
@@ -228,7 +231,7 @@ pub async fn serve_alone(
     idle: Option<Duration>,
     asked: impl Future<Output = ()>,
 ) -> io::Result<Ended> {
-    let left = host.root.join(".harness/processes");
+    let left = Home::of(&host.root).processes();
     let every = Duration::from_secs((host.lease_seconds / 3).max(1));
     let server = serve(bound, host)?;
     let sweeping = tokio::spawn(leftovers::keep_sweeping(left, every));

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, io, path::Path};
 use harness_core::trust::Source;
 use sha2::{Digest, Sha256};
 
-use crate::{folder::Folder, prompts::TEMPLATES};
+use crate::{home::folder::Folder, prompts::TEMPLATES};
 
 /// Larger ones count as one content.
 const BYTES_MAX: u64 = 1024 * 1024;
