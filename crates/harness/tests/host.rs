@@ -166,12 +166,13 @@ fn surroundings() -> Surroundings {
         settings: Box::new(|| {
             let protected = Protected::new(&[], OnTouch::Flag).map_err(|e| e.to_string())?;
             let rules = Rules { clean: false, baseline: false, protected };
-            Ok(Settings { rules, unchecked: Unchecked::Allowed })
+            Ok(Settings { rules, unchecked: Unchecked::Allowed, bring: Bring::default() })
         }),
         may_run: Box::new(|| Ok(())),
         made: Box::new(|| {}),
         warn: Box::new(|text| println!("{text}")),
         state_home: None,
+        records: None,
     }
 }
 

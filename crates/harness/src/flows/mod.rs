@@ -2,6 +2,7 @@
 //! they are ordinary users of this library: a test compiles them from outside.
 
 pub mod attempt;
+pub mod client_tree;
 pub mod completion;
 mod failure;
 pub mod gate;
@@ -14,6 +15,7 @@ mod with_tree;
 mod words;
 pub mod work;
 
-pub use judge::{Judging, Record, Site};
+pub use client_tree::{ClientTree, ForeignTree, Repositories};
+pub use judge::{Judging, Reach, Record, Site};
 pub use looping::{Looping, Team};
 pub use tools::Tools;

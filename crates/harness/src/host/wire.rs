@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     error::Error,
-    flows::completion::ForeignTree,
+    flows::ForeignTree,
     process::Redactor,
     store::{StoreError, WriterError},
     workspace::WorkspaceError,

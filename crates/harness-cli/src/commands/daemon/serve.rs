@@ -23,7 +23,10 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::{Args, Invocation, emitter::Emitter};
 use crate::{
-    commands::{init, task::by_files::claim_rules},
+    commands::{
+        init,
+        task::by_files::{claim_rules, settings_folder},
+    },
     config::{self, Overrides},
     environment::Environment,
     exit::ExitCode,
@@ -141,7 +144,8 @@ fn surroundings(env: &Environment, root: &StateRoot) -> Surroundings {
             let (env, root) = &settings;
             let loaded = config::load(env, Some(root.path()), Overrides::default());
             let config = loaded.map_err(Refused::from)?.config;
-            Ok(Settings { rules: config.rules(root.path())?, unchecked: config.unchecked() })
+            let (rules, unchecked) = (config.rules(root.path())?, config.unchecked());
+            Ok(Settings { rules, unchecked, bring: config.validation.bring() })
         }),
         may_run: Box::new(move || {
             let (env, root) = &may_run;
@@ -150,6 +154,7 @@ fn surroundings(env: &Environment, root: &StateRoot) -> Surroundings {
         made: Box::new(move || init::made(&made.0, &made.1)),
         state_home: env.state_home().ok(),
         claims: claim_rules(env, root).ok(),
+        records: settings_folder(env, root).ok(),
         warn: Box::new(warn),
     }
 }
