@@ -26,6 +26,7 @@ use harness::{
     },
     process::Redactor,
     store::{Applied, FileStore, Locking, Store, StoreError, Writer, lock::Wait, look},
+    workspace::Bring,
 };
 use harness_core::{
     Command, Epoch, Holder, Ledger, Refusal, Reply, TaskId, Timestamp, WorkerId,

@@ -15,7 +15,6 @@ mod with_tree;
 mod words;
 pub mod work;
 
-pub use client_tree::{ClientTree, ForeignTree, Repositories};
-pub use judge::{Judging, Reach, Record, Site};
+pub use judge::{Judging, Record, Site};
 pub use looping::{Looping, Team};
 pub use tools::Tools;

@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     clock::Clock,
-    flows::{ClientTree, ForeignTree, Repositories},
+    flows::client_tree::{ClientTree, ForeignTree, Repositories},
     process::leftovers,
     store::lock::Wait,
     workspace::{Bring, Filters},

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     error::Error,
-    flows::ForeignTree,
+    flows::client_tree::ForeignTree,
     process::Redactor,
     store::{StoreError, WriterError},
     workspace::WorkspaceError,

@@ -14,7 +14,8 @@ use harness::{
     Commit, Committing, Hub, Ports,
     clock::{Clock as _, SystemClock},
     flows::{
-        ClientTree, Repositories, Site,
+        Site,
+        client_tree::{ClientTree, Repositories},
         completion::{Clerk, Completion},
     },
     host::{ClaimRules, Settings},
