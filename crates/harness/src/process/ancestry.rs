@@ -11,6 +11,7 @@ use std::{
 use harness_core::{
     Epoch, TaskId, WorkerId,
     role::{Attempt, Author, Role},
+    variables,
 };
 
 use sha2::{Digest as _, Sha256};
@@ -94,8 +95,8 @@ impl Peer {
             is_job_of(&job, pinned.as_deref(), root, hash)
         });
         if is_ours {
-            let task = text("HARNESS_TASK_ID").and_then(|task| TaskId::parse(&task).ok());
-            let epoch = text("HARNESS_EPOCH").and_then(|epoch| epoch.parse().ok());
+            let task = text(variables::TASK).and_then(|task| TaskId::parse(&task).ok());
+            let epoch = text(variables::EPOCH).and_then(|epoch| epoch.parse().ok());
             let attempt = task.zip(epoch);
             return Peer::agent(pid, attempt.map(|(task, n)| Attempt { task, epoch: Epoch(n) }));
         }
@@ -104,7 +105,7 @@ impl Peer {
             Some(_) => Peer::worker(pid),
             None => Peer::operator(pid),
         };
-        let named = text("HARNESS_WORKER_ID").filter(|id| !id.is_empty());
+        let named = text(variables::WORKER).filter(|id| !id.is_empty());
         let session = || text("CODEX_THREAD_ID").or_else(|| text("CLAUDE_CODE_SESSION_ID"));
         let worker = named.or_else(|| session().map(|session| worker_of(&session)));
         Peer { worker: worker.and_then(|id| WorkerId::parse(&id).ok()), ..peer }
