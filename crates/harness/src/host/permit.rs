@@ -2,7 +2,7 @@
 //! what was refused is recorded.
 
 use harness_core::{
-    Command, Flag, Holder, Refusal, TaskId, Timestamp,
+    Command, Flag, Refusal, TaskId, Timestamp,
     command::{Import, ImportMode, Raise},
     plan::Plan,
     role::{Circumstances, Lease, Merge, Operation, Role, Whose, may},

@@ -28,6 +28,7 @@ use harness_core::{
     Command, Holder, Reply, Task, TaskId,
     command::{Authority, Claimed},
     machine::judge::{NotDone, Request, Standing},
+    trust::Kind,
 };
 use tokio::net::unix::pipe;
 
@@ -40,6 +41,7 @@ use crate::{
     root::StateRoot,
     store::warn,
     trust::{self, Trust},
+    would_run::item,
 };
 
 /// Judges and records in the files, under the lock.
@@ -176,11 +178,6 @@ impl Invocation {
         let found = told.or_else(|| glance::top_level(root.path()));
         found.unwrap_or_else(|| root.path().to_owned())
     }
-
-    /// Says no where the ledger came from somebody else.
-    pub(crate) fn may_run(&self, root: &StateRoot) -> Result<()> {
-        trust::require(self, root)
-    }
 }
 
 /// Where git's settings at claims are recorded.
@@ -198,9 +195,10 @@ impl Clerk for Inspection<'_> {
     }
 
     fn may_check(&self, task: &Task) -> Result<()> {
-        self.files.invocation.may_run(self.files.root)?;
-        let command = visible(task.check().unwrap_or_default());
-        _ = writeln!(std::io::stderr(), "checking {}: {command}", task.id);
+        let command = task.check().unwrap_or_default();
+        let ByFiles { invocation, root } = self.files;
+        trust::require_item(invocation, root, &item(Kind::Check, command))?;
+        _ = writeln!(std::io::stderr(), "checking {}: {}", task.id, visible(command));
         Ok(())
     }
 
@@ -208,7 +206,7 @@ impl Clerk for Inspection<'_> {
         let found = || -> Result<Arc<dyn Site>> {
             let ByFiles { invocation, root } = self.files;
             let own = invocation.worktree(root);
-            let trusted = Trust::of_user(&invocation.env)?.is_trusted(root)?;
+            let trusted = Trust::of_user(&invocation.env)?.is_place_trusted(root)?;
             let filters = if trusted { Filters::Run } else { Filters::Off };
             let tree = invocation.tree(root, &own, claimed, filters)?;
             Ok(Arc::new(tree.bringing(self.bring.clone())))

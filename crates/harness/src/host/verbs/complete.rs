@@ -6,6 +6,7 @@ use harness_core::{
     Command, Holder, Task, TaskId,
     command::{Authority, Complete, Proof, Unchecked},
     machine::judge::{self, Standing},
+    trust::Kind,
 };
 use serde_json::json;
 
@@ -98,13 +99,14 @@ impl Clerk for ByWriter<'_> {
         standing(self.writer, task).await
     }
 
-    fn may_check(&self, _: &Task) -> Result<(), Refused> {
-        (self.daemon.surroundings.may_run)()
+    fn may_check(&self, task: &Task) -> Result<(), Refused> {
+        (self.daemon.surroundings.may_run)(Kind::Check, task.check().unwrap_or_default())
     }
 
     async fn site(&self, claimed: Option<&Path>) -> Result<Arc<dyn Site>, Refused> {
         let (daemon, root) = (Arc::clone(self.daemon), self.root.to_owned());
-        let (filters, claimed) = (self.daemon.filters(), claimed.map(Path::to_owned));
+        let filters = (self.daemon.surroundings.filters)();
+        let claimed = claimed.map(Path::to_owned);
         let found =
             tokio::task::spawn_blocking(move || daemon.tree(&root, claimed.as_deref(), filters));
         let tree = found.await.map_err(|why| why.to_string())??;

@@ -9,7 +9,8 @@ use std::{
 };
 
 use harness_core::{
-    CommitId, ledger::Phase, machine::gate::Outcome, task::Status, variables::Variables,
+    CommitId, ledger::Phase, machine::gate::Outcome, task::Status, trust::Kind,
+    variables::Variables,
 };
 use tokio::{sync::mpsc, time::Instant};
 
@@ -69,7 +70,9 @@ pub(super) async fn open(host: &Host) -> Result<bool, Refused> {
     if tried.as_ref().is_some_and(same) {
         return Ok(due(host).await?.is_none());
     }
-    (daemon.surroundings.may_run)()?;
+    if let Some(gate) = &phase.gate {
+        (daemon.surroundings.may_run)(Kind::Gate, &gate.command)?;
+    }
     let asking = Arc::new(AtomicBool::new(false));
     let (name, when) = (phase.name.clone(), Instant::now());
     *tried = Some(Tried { phase: name, head, when, asking: Arc::clone(&asking) });
