@@ -152,6 +152,8 @@ pub struct Judge {
     reported: Vec<String>,
     /// How often settings were set back.
     set_backs: u32,
+    /// Settings that count as protected files, until the files themselves were looked at.
+    sights: Vec<String>,
     /// The tree that was judged, if it is known.
     tree: Option<TreeId>,
     /// For the receipt; the performer adds those that were raised elsewhere.
@@ -189,6 +191,7 @@ impl Judge {
             pending: Vec::new(),
             reported: Vec::new(),
             set_backs: 0,
+            sights: Vec::new(),
             tree: None,
             flags: task.flags.clone(),
             rules,

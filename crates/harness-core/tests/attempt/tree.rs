@@ -230,7 +230,8 @@ fn changed_settings_are_set_back_only_when_their_flags_are_durable() {
             (finished(), "touched"),
             (changed(true), flagged),
             (ok(), "setback"),
-            (set_back(), "intend TASK_EXEC: touched protected files: git: core.ignorestat"),
+            (set_back(), "touched"),
+            (untouched(), "intend TASK_EXEC: touched protected files: git: core.ignorestat"),
         ],
     );
 }

@@ -34,8 +34,12 @@ impl Judge {
     pub(super) fn changed(&mut self, looked: State, settings: &[Setting]) -> Step {
         // Changed again, a setting is reported again.
         self.reported.retain(|message| settings.iter().all(|setting| setting.message != *message));
-        let protected = self.settings(settings);
+        let mut protected = self.settings(settings);
         self.set_backs += 1;
+        if looked == State::Touching {
+            // They are named together with the files.
+            self.sights.append(&mut protected);
+        }
         let found = self.protect(protected).or_else(|| {
             (self.set_backs > MOST_SET_BACKS).then(|| Finding::NotKept {
                 why: "git's settings change again and again while the work is judged".to_owned(),

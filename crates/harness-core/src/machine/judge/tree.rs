@@ -130,6 +130,7 @@ impl Judge {
     pub(super) fn touched(&mut self, files: &[String], settings: &[Setting]) -> Step {
         self.touched.get_or_insert_default();
         let mut protected = self.rules.protected.among(files);
+        protected.append(&mut self.sights);
         protected.extend(self.settings(settings));
         let then = self.protect(protected).map_or(Then::Check, Then::Found);
         self.go(then)
