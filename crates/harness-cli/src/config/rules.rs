@@ -45,7 +45,7 @@ impl Config {
     pub(crate) fn settings(&self, root: &Path) -> Result<Settings> {
         let mut rules = self.rules(root)?;
         rules.protected = rules.protected.holding(own_contents(root));
-        Ok(Settings { rules, unchecked: self.unchecked() })
+        Ok(Settings { rules, unchecked: self.unchecked(), bring: self.validation.bring() })
     }
 
     /// Whether agents of a run may add tasks.

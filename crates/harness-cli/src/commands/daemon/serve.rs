@@ -24,7 +24,10 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::{Args, Invocation, emitter::Emitter};
 use crate::{
-    commands::{init, task::by_files::claim_rules},
+    commands::{
+        init,
+        task::by_files::{claim_rules, settings_folder},
+    },
     config::{self, Overrides},
     environment::Environment,
     exit::ExitCode,
@@ -160,6 +163,7 @@ fn surroundings(env: &Environment, root: &StateRoot) -> Surroundings {
         made: Box::new(move || init::made(&made.0, &made.1)),
         state_home: env.state_home().ok(),
         claims: claim_rules(env, root).ok(),
+        records: settings_folder(env, root).ok(),
         warn: Box::new(warn),
     }
 }

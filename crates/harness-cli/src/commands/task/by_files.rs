@@ -15,17 +15,18 @@ use harness::{
     clock::{Clock as _, SystemClock},
     flows::{
         Site,
-        completion::{Clerk, ClientTree, Completion},
+        client_tree::{ClientTree, Repositories},
+        completion::{Clerk, Completion},
     },
     host::{ClaimRules, Settings},
     process::Redactor,
     shell::{Cancel, SystemShell},
     store::{FileStore, Outside, Store as _, StoreError},
-    workspace::{Filters, glance},
+    workspace::{Bring, Filters, glance},
 };
 use harness_core::{
     Command, Holder, Ledger, Reply, Task, TaskId,
-    command::{Authority, Note},
+    command::{Authority, Claimed, Note},
     machine::judge::{NotDone, Request, Standing},
     protect::Protected,
     trust::Kind,
@@ -65,11 +66,11 @@ impl<'a> ByFiles<'a> {
 
     pub(super) fn complete(&self, holder: Holder, authority: Authority) -> Result<TaskId> {
         let (invocation, root) = (self.invocation, self.root.path().to_owned());
-        let Settings { rules, unchecked } = self.settings(&holder)?;
+        let Settings { rules, unchecked, bring } = self.settings(&holder)?;
         let lease_seconds = invocation.lease_seconds()?;
         let request = Request { holder, authority, unchecked, lease_seconds, rules };
         let completion = Completion {
-            clerk: self,
+            clerk: &Inspection { files: self, bring },
             ports: Ports {
                 commit: Arc::new(InFiles { store: Arc::clone(&self.store) }),
                 clock: Arc::new(SystemClock),
@@ -105,6 +106,12 @@ impl<'a> ByFiles<'a> {
     }
 }
 
+/// One completion: who asks for it, and what its clean checkouts are given.
+struct Inspection<'a> {
+    files: &'a ByFiles<'a>,
+    bring: Bring,
+}
+
 /// The end of a pipe that hangs up when somebody asks for the stop.
 fn readable(stop: &Cancel) -> std::io::Result<pipe::Receiver> {
     let end = stop.as_fd().try_clone_to_owned()?;
@@ -132,9 +139,18 @@ impl Invocation {
         config.settings(root.path())
     }
 
-    /// A claim was made in the files: it keeps the rules of now. A configuration that cannot be read
-    /// is reported when the task is completed.
-    pub(crate) fn keep_rules(&self, root: &StateRoot, task: &Task) {
+    /// A claim was made in the files: it keeps the rules and git's settings of now. One that was
+    /// asked for again keeps those that it was made with. A configuration that cannot be read is
+    /// reported when the task is completed.
+    pub(crate) fn keep_rules(&self, root: &StateRoot, claimed: &Claimed) {
+        let task = &claimed.task;
+        if claimed.is_retry {
+            return;
+        }
+        if let Err(why) = self.record_settings(root, task) {
+            let why = why.error;
+            warn(&format!("git's settings were not recorded for {}: {why}", task.id));
+        }
         let Ok(settings) = self.settings(root) else { return };
         if let Some(message) = self.compare_protected(root, &settings.rules.protected) {
             let note = Note::Warning { task: None, message };
@@ -163,6 +179,31 @@ impl Invocation {
         })
     }
 
+    fn record_settings(&self, root: &StateRoot, task: &Task) -> Result<()> {
+        // Without a check nothing is judged, and without a commit nothing can be compared.
+        if task.check().is_none() || task.started_at_commit.is_none() {
+            return Ok(());
+        }
+        let named = self.env.path("HARNESS_WORKTREE").map(PathBuf::from);
+        let directory = named.unwrap_or_else(|| root.path().to_owned());
+        let tree = self.tree(root, &directory, None, Filters::Off)?;
+        Ok(tree.record_settings(task)?)
+    }
+
+    /// A work tree in which clients work.
+    fn tree(
+        &self,
+        root: &StateRoot,
+        own: &Path,
+        claimed: Option<&Path>,
+        filters: Filters,
+    ) -> Result<ClientTree> {
+        let records = settings_folder(&self.env, root)?;
+        let repositories = Arc::new(Repositories::recording_in(Some(records)));
+        let tree = ClientTree::new(own, claimed, root.path(), filters, repositories);
+        Ok(tree.map_err(NotDone::from)?)
+    }
+
     /// Where checks run, unless a claim says otherwise.
     pub(crate) fn worktree(&self, root: &StateRoot) -> PathBuf {
         let told = self.env.path("HARNESS_WORKTREE").map(PathBuf::from);
@@ -171,32 +212,35 @@ impl Invocation {
     }
 }
 
-impl Clerk for ByFiles<'_> {
+/// Where git's settings at claims are recorded.
+pub(crate) fn settings_folder(env: &Environment, root: &StateRoot) -> Result<PathBuf> {
+    let folder = Outside::of_root(root.path(), &env.state_home()?);
+    Ok(folder.settings())
+}
+
+impl Clerk for Inspection<'_> {
     type Error = Failure;
 
     fn standing(&self, task: &TaskId) -> impl Future<Output = Result<Standing>> + Send {
-        std::future::ready(self.seen(|ledger| Standing {
-            task: ledger.task(task).cloned(),
-            next_epoch: ledger.next_epoch(),
-            session: ledger.head().session_count,
-        }))
+        std::future::ready(self.files.seen(|ledger| Standing::of(ledger, task)))
     }
 
     fn may_check(&self, task: &Task) -> Result<()> {
         let command = task.check().unwrap_or_default();
-        trust::require_item(self.invocation, self.root, &item(Kind::Check, command))?;
+        let ByFiles { invocation, root, .. } = self.files;
+        trust::require_item(invocation, root, &item(Kind::Check, command))?;
         _ = writeln!(std::io::stderr(), "checking {}: {}", task.id, visible(command));
         Ok(())
     }
 
     fn site(&self, claimed: Option<&Path>) -> impl Future<Output = Result<Arc<dyn Site>>> + Send {
         let found = || -> Result<Arc<dyn Site>> {
-            let own = self.invocation.worktree(self.root);
-            let trusted = Trust::of_user(&self.invocation.env)?.is_place_trusted(self.root)?;
+            let ByFiles { invocation, root, .. } = self.files;
+            let own = invocation.worktree(root);
+            let trusted = Trust::of_user(&invocation.env)?.is_place_trusted(root)?;
             let filters = if trusted { Filters::Run } else { Filters::Off };
-            let root = self.root.path();
-            let tree = ClientTree::new(&own, claimed, root, filters, Arc::default());
-            Ok(Arc::new(tree.map_err(NotDone::from)?))
+            let tree = invocation.tree(root, &own, claimed, filters)?;
+            Ok(Arc::new(tree.bringing(self.bring.clone())))
         };
         std::future::ready(found())
     }
