@@ -28,6 +28,7 @@ use super::{
 use crate::{
     clock::Clock,
     flows::client_tree::{ClientTree, ForeignTree, Repositories},
+    home::Home,
     process::leftovers,
     store::lock::Wait,
     workspace::{Bring, Filters},
@@ -245,7 +246,7 @@ pub async fn serve_alone(
     idle: Option<Duration>,
     asked: impl Future<Output = ()>,
 ) -> io::Result<Ended> {
-    let left = host.root.join(".harness/processes");
+    let left = Home::of(&host.root).processes();
     let every = Duration::from_secs((host.lease_seconds / 3).max(1));
     let server = serve(bound, host)?;
     let sweeping = tokio::spawn(leftovers::keep_sweeping(left, every));

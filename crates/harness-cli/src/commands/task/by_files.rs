@@ -25,7 +25,7 @@ use harness::{
     workspace::{Bring, Filters, glance},
 };
 use harness_core::{
-    Command, Holder, Reply, Task, TaskId,
+    Command, Holder, Ledger, Reply, Task, TaskId,
     command::{Authority, Claimed},
     machine::judge::{NotDone, Request, Standing},
     trust::Kind,
@@ -46,21 +46,32 @@ use crate::{
 
 /// Judges and records in the files, under the lock.
 pub(super) struct ByFiles<'a> {
-    pub(super) invocation: &'a Invocation,
-    pub(super) root: &'a StateRoot,
+    invocation: &'a Invocation,
+    root: &'a StateRoot,
+    /// Looks and decides, so that the ledger is parsed once.
+    store: Arc<Mutex<FileStore>>,
 }
 
-impl ByFiles<'_> {
+impl<'a> ByFiles<'a> {
+    pub(super) fn new(invocation: &'a Invocation, root: &'a StateRoot) -> Result<Self> {
+        let store = Arc::new(Mutex::new(invocation.store(root)?));
+        Ok(Self { invocation, root, store })
+    }
+
+    fn seen<T>(&self, see: impl FnOnce(&Ledger) -> T) -> Result<T> {
+        let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(see(store.ledger()?))
+    }
+
     pub(super) fn complete(&self, holder: Holder, authority: Authority) -> Result<TaskId> {
         let (invocation, root) = (self.invocation, self.root.path().to_owned());
         let Settings { rules, unchecked, bring } = self.settings(&holder)?;
         let lease_seconds = invocation.lease_seconds()?;
         let request = Request { holder, authority, unchecked, lease_seconds, rules };
-        let store = Mutex::new(invocation.store(self.root)?);
         let completion = Completion {
             clerk: &Inspection { files: self, bring },
             ports: Ports {
-                commit: Arc::new(InFiles { store }),
+                commit: Arc::new(InFiles { store: Arc::clone(&self.store) }),
                 clock: Arc::new(SystemClock),
                 tick: Duration::from_secs(lease_seconds.max(1)),
             },
@@ -81,9 +92,11 @@ impl ByFiles<'_> {
     /// The rules of the claim, else those of now.
     fn settings(&self, holder: &Holder) -> Result<Settings> {
         let (env, root) = (&self.invocation.env, self.root);
-        let ledger = self.invocation.look(root)?;
-        let task = ledger.task(&holder.task).filter(|task| holder.holds(task));
-        if let Some(epoch) = task.and_then(|task| task.epoch)
+        let epoch = self.seen(|ledger| {
+            let task = ledger.task(&holder.task).filter(|task| holder.holds(task));
+            task.and_then(|task| task.epoch)
+        })?;
+        if let Some(epoch) = epoch
             && let Some(settings) = claim_rules(env, root)?.of(&holder.task, epoch)
         {
             return Ok(settings);
@@ -115,7 +128,7 @@ async fn cancelled(stop: &pipe::Receiver) {
 /// Where the rules of claims are kept.
 pub(crate) fn claim_rules(env: &Environment, root: &StateRoot) -> Result<ClaimRules> {
     let folder = Outside::of_root(root.path(), &env.state_home()?);
-    Ok(ClaimRules::in_folder(&folder.path().join("claims")))
+    Ok(ClaimRules::in_folder(&folder.claims()))
 }
 
 impl Invocation {
@@ -182,21 +195,19 @@ impl Invocation {
 
 /// Where git's settings at claims are recorded.
 pub(crate) fn settings_folder(env: &Environment, root: &StateRoot) -> Result<PathBuf> {
-    let folder = Outside::of_root(root.path(), &env.state_home()?);
-    Ok(folder.path().join("settings"))
+    Ok(Outside::of_root(root.path(), &env.state_home()?).settings())
 }
 
 impl Clerk for Inspection<'_> {
     type Error = Failure;
 
     fn standing(&self, task: &TaskId) -> impl Future<Output = Result<Standing>> + Send {
-        let ledger = self.files.invocation.look(self.files.root);
-        std::future::ready(ledger.map(|ledger| Standing::of(&ledger, task)))
+        std::future::ready(self.files.seen(|ledger| Standing::of(ledger, task)))
     }
 
     fn may_check(&self, task: &Task) -> Result<()> {
         let command = task.check().unwrap_or_default();
-        let ByFiles { invocation, root } = self.files;
+        let ByFiles { invocation, root, .. } = self.files;
         trust::require_item(invocation, root, &item(Kind::Check, command))?;
         _ = writeln!(std::io::stderr(), "checking {}: {}", task.id, visible(command));
         Ok(())
@@ -204,7 +215,7 @@ impl Clerk for Inspection<'_> {
 
     fn site(&self, claimed: Option<&Path>) -> impl Future<Output = Result<Arc<dyn Site>>> + Send {
         let found = || -> Result<Arc<dyn Site>> {
-            let ByFiles { invocation, root } = self.files;
+            let ByFiles { invocation, root, .. } = self.files;
             let own = invocation.worktree(root);
             let trusted = Trust::of_user(&invocation.env)?.is_place_trusted(root)?;
             let filters = if trusted { Filters::Run } else { Filters::Off };
@@ -217,7 +228,7 @@ impl Clerk for Inspection<'_> {
 
 /// One transaction under the lock for each command.
 struct InFiles {
-    store: Mutex<FileStore>,
+    store: Arc<Mutex<FileStore>>,
 }
 
 impl InFiles {
