@@ -57,7 +57,7 @@ impl Settings {
     }
 }
 
-/// Says why a command of this kind may not run, if it may not.
+/// Refuses a command that may not run here.
 pub type MayRun = dyn Fn(Kind, &str) -> Result<(), Refused> + Send + Sync;
 
 /// What the caller knows about the machine and its user; asked anew each time.

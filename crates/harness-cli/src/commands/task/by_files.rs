@@ -214,8 +214,7 @@ impl Invocation {
 
 /// Where git's settings at claims are recorded.
 pub(crate) fn settings_folder(env: &Environment, root: &StateRoot) -> Result<PathBuf> {
-    let folder = Outside::of_root(root.path(), &env.state_home()?);
-    Ok(folder.settings())
+    Ok(Outside::of_root(root.path(), &env.state_home()?).settings())
 }
 
 impl Clerk for Inspection<'_> {
