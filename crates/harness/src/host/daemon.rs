@@ -48,12 +48,15 @@ pub struct Settings {
     pub bring: Bring,
 }
 
+/// Refuses a command of the ledger that nobody agreed to run, by its kind and its text.
+pub type MayRun = Box<dyn Fn(Kind, &str) -> Result<(), Refused> + Send + Sync>;
+
 /// What the caller knows about the machine and its user; asked anew each time.
 pub struct Surroundings {
     /// The configuration.
     pub settings: Box<dyn Fn() -> Result<Settings, Refused> + Send + Sync>,
     /// Whether this command of the ledger may run here.
-    pub may_run: Box<dyn Fn(Kind, &str) -> Result<(), Refused> + Send + Sync>,
+    pub may_run: MayRun,
     /// Whether the content filters of git may run here.
     pub filters: Box<dyn Fn() -> Filters + Send + Sync>,
     /// Where the rules of claims are kept; `None`: in memory only.

@@ -312,8 +312,10 @@ mod tests {
         assert_eq!(agent.at_most(Role::Worker).role, Role::Agent);
     }
 
-    /// A system that shows these processes: number, parent, what it was started with.
-    struct Shown(&'static [(u32, u32, &'static [(&'static str, &'static str)])]);
+    /// The number of a process, its parent's, and what it was started with.
+    type Row = (u32, u32, &'static [(&'static str, &'static str)]);
+    /// A system that shows these processes.
+    struct Shown(&'static [Row]);
 
     impl Processes for Shown {
         fn entry(&self, pid: u32) -> Option<Entry> {
