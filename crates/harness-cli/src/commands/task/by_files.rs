@@ -26,8 +26,9 @@ use harness::{
 };
 use harness_core::{
     Command, Holder, Ledger, Reply, Task, TaskId,
-    command::{Authority, Claimed},
+    command::{Authority, Claimed, Note},
     machine::judge::{NotDone, Request, Standing},
+    protect::Protected,
     trust::Kind,
 };
 use tokio::net::unix::pipe;
@@ -101,7 +102,7 @@ impl<'a> ByFiles<'a> {
         {
             return Ok(settings);
         }
-        self.invocation.settings(root)
+        Ok(self.invocation.settings(root)?.of_no_claim())
     }
 }
 
@@ -135,8 +136,7 @@ impl Invocation {
     /// How strictly work is judged, by the configuration as it stands.
     fn settings(&self, root: &StateRoot) -> Result<Settings> {
         let config = self.config(root, Overrides::default())?;
-        let (rules, unchecked) = (config.rules(root.path())?, config.unchecked());
-        Ok(Settings { rules, unchecked, bring: config.validation.bring() })
+        config.settings(root.path())
     }
 
     /// A claim was made in the files: it keeps the rules and git's settings of now. One that was
@@ -152,12 +152,31 @@ impl Invocation {
             warn(&format!("git's settings were not recorded for {}: {why}", task.id));
         }
         let Ok(settings) = self.settings(root) else { return };
+        if let Some(message) = self.compare_protected(root, &settings.rules.protected) {
+            let note = Note::Warning { task: None, message };
+            if let Err(why) = self.apply_archiving(root, Command::Note(note)) {
+                warn(&why.error);
+            }
+        }
         let epoch = task.epoch.unwrap_or_default();
         let kept = claim_rules(&self.env, root)
             .and_then(|rules| Ok(rules.keep(&task.id, epoch, &settings)?));
         if let Err(why) = kept {
             warn(&format!("the rules of the claim of {} are not kept: {}", task.id, why.error));
         }
+    }
+
+    /// What the log should say where other files are protected than at the last claim.
+    pub(crate) fn compare_protected(
+        &self,
+        root: &StateRoot,
+        protected: &Protected,
+    ) -> Option<String> {
+        let compared = claim_rules(&self.env, root).and_then(|rules| Ok(rules.compare(protected)?));
+        compared.unwrap_or_else(|why| {
+            warn(&format!("a change of the protected files would not be noticed: {}", why.error));
+            None
+        })
     }
 
     fn record_settings(&self, root: &StateRoot, task: &Task) -> Result<()> {
