@@ -139,6 +139,8 @@ fn of_head(known: &Head, found: &Head, held: &Held) -> (Fields, Fields) {
     note(known.last_session != found.last_session, "last_session");
     note(known.goal != found.goal, "goal");
     note(known.phases != found.phases, "phases");
+    note(known.needs != found.needs, "needs");
+    note(known.landing != found.landing, "landing");
     note(known.alerts != found.alerts, "alerts");
     note(known.epoch != found.epoch, "epoch");
     match held {
@@ -190,6 +192,8 @@ fn changed(before: &Task, after: &Task) -> Fields {
         base_untracked,
         intent,
         instructions,
+        requires,
+        source,
         role,
         phase,
         timeout_seconds,
@@ -221,6 +225,8 @@ fn changed(before: &Task, after: &Task) -> Fields {
         (*base_untracked != after.base_untracked, "base_untracked"),
         (*intent != after.intent, "intent"),
         (*instructions != after.instructions, "instructions"),
+        (*requires != after.requires, "requires"),
+        (*source != after.source, "source"),
         (*role != after.role, "role"),
         (*phase != after.phase, "phase"),
         (*timeout_seconds != after.timeout_seconds, "timeout_seconds"),
@@ -241,6 +247,8 @@ fn touched(task: &Task) -> Fields {
         validation: task.validation.clone(),
         cleanup: task.cleanup.clone(),
         instructions: task.instructions.clone(),
+        requires: task.requires.clone(),
+        source: task.source.clone(),
         role: task.role.clone(),
         phase: task.phase.clone(),
         timeout_seconds: task.timeout_seconds,

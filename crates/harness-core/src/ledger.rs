@@ -9,7 +9,7 @@ use indexmap::IndexMap;
 use serde::Serialize;
 
 use crate::{
-    Epoch, TaskId, Timestamp, WorkerId,
+    CommitId, Epoch, TaskId, Timestamp, WorkerId,
     command::{Change, Row},
     select::Selection,
     task::Task,
@@ -38,6 +38,11 @@ pub struct Head {
     pub goal: Option<String>,
     /// In the order in which they are worked.
     pub phases: Vec<Phase>,
+    /// Features that a program must know before it may write this ledger; see
+    /// [`unknown_needs`](Head::unknown_needs).
+    pub needs: Vec<String>,
+    /// Results that wait to become part of the target branch, in the order in which they do.
+    pub landing: Vec<LandingEntry>,
     /// What a person has to look at. They are shown until they are acknowledged.
     pub alerts: Vec<Alert>,
     /// The log lines of the last change, and the size of the log when it was made. Whoever writes
@@ -58,11 +63,38 @@ impl Head {
             epoch: Epoch::default(),
             goal: None,
             phases: Vec::new(),
+            needs: Vec::new(),
+            landing: Vec::new(),
             alerts: Vec::new(),
             log_tail: Vec::new(),
             log_at: 0,
         }
     }
+
+    /// The features among [`needs`](Head::needs) that this version does not know. While there is one,
+    /// the ledger may be read, but not written: a change could contradict what the feature means.
+    pub fn unknown_needs(&self) -> impl Iterator<Item = &str> {
+        let unknown = |feature: &&String| !KNOWN_FEATURES.contains(&feature.as_str());
+        self.needs.iter().filter(unknown).map(String::as_str)
+    }
+}
+
+/// The values of `needs` that this version knows: none so far.
+const KNOWN_FEATURES: &[&str] = &[];
+
+/// A result on its way to the target branch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LandingEntry {
+    /// The task whose result it is.
+    pub task: TaskId,
+    /// The claim that made the result.
+    pub epoch: Epoch,
+    /// The commit that the result was rebased onto.
+    pub onto: Option<CommitId>,
+    /// The rebased result, as announced to the entries behind it.
+    pub commit: Option<CommitId>,
+    /// Whether `commit` passed its check, once that is known.
+    pub green: Option<bool>,
 }
 
 /// At most this many alerts are kept, the first ones. The log has all of them.

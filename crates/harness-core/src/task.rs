@@ -66,6 +66,10 @@ pub struct Task {
 
     /// For the agent; where that is a shell, the script.
     pub instructions: Option<String>,
+    /// Labels that a worker must have to claim it. Claims do not look at them yet.
+    pub requires: Vec<String>,
+    /// Where it was imported from.
+    pub source: Option<Box<TaskSource>>,
     /// Only workers of this role are given it, and those who name none.
     pub role: Option<String>,
     /// The name of one of the ledger's phases.
@@ -108,6 +112,8 @@ impl Task {
             base_untracked: None,
             intent: None,
             instructions: None,
+            requires: Vec::new(),
+            source: None,
             role: None,
             phase: None,
             timeout_seconds: None,
@@ -306,6 +312,17 @@ impl Default for Validation {
     fn default() -> Self {
         Self { command: None, timeout_seconds: CHECK_TIMEOUT_SECONDS, clean: None, baseline: None }
     }
+}
+
+/// Where a task was imported from, so that a second import finds it again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskSource {
+    /// The format, such as `openspec`.
+    pub kind: String,
+    /// The file, where there is one.
+    pub path: Option<String>,
+    /// The name of the task in that source.
+    pub key: String,
 }
 
 /// How far an attempt came.

@@ -18,11 +18,11 @@ use harness_core::{
     command::{Change, Code, Reply, Row},
     fact::Source,
     format::{self, Document},
-    ledger::{Alert, Gate, Head, Phase, SessionConfig},
+    ledger::{Alert, Gate, Head, LandingEntry, Phase, SessionConfig},
     log::{Kind, LogLine},
     plan::Plan,
     role::Operation,
-    task::{Checkpoint, Intent, Priority, Status, Validation, Via},
+    task::{Checkpoint, Intent, Priority, Status, TaskSource, Validation, Via},
 };
 use serde_json::Value;
 
@@ -169,6 +169,12 @@ fn full_task(name: &str, intent: Intent) -> Task {
         base_untracked: Some(tree),
         intent: Some(intent),
         instructions: Some("x".into()),
+        requires: vec!["gpu".into()],
+        source: Some(Box::new(TaskSource {
+            kind: "beads".into(),
+            path: Some("x".into()),
+            key: "x".into(),
+        })),
         role: Some("x".into()),
         phase: Some("x".into()),
         timeout_seconds: Some(1),
@@ -191,6 +197,14 @@ fn full_head() -> Head {
             gate: Some(Gate { command: "true".into(), timeout_seconds: Some(1) }),
             approve: true,
             passed_at: Some(now()),
+        }],
+        needs: vec!["x".into()],
+        landing: vec![LandingEntry {
+            task: id("task-001"),
+            epoch: Epoch(1),
+            onto: Some(commit(BASE)),
+            commit: Some(commit(COMMIT)),
+            green: Some(true),
         }],
         alerts: vec![Alert { time: now(), task: Some(id("task-001")), message: "x".into() }],
         log_tail: vec!["x".into()],

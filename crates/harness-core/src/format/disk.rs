@@ -3,16 +3,19 @@
 //! Those of a task borrow their texts from the file: who keeps the task copies them, and who only
 //! glances at it does not.
 
-use serde::{Deserialize, Deserializer, de};
-use serde_json::Value;
+use serde::{
+    Deserialize, Deserializer,
+    de::{self, DeserializeOwned},
+};
+use serde_json::{Value, value::RawValue};
 
 use crate::{
     Category, CommitId, Epoch, Flag, TaskId, Timestamp, TreeId, WorkerId, flag,
     id::{IdText, Text},
-    ledger::{Alert, ConcurrencyMode, Gate, Head, Phase, SessionConfig},
+    ledger::{Alert, ConcurrencyMode, Gate, Head, LandingEntry, Phase, SessionConfig},
     task::{
         CHECK_TIMEOUT_SECONDS, Checkpoint, Intent, MAX_ATTEMPTS, Priority, Status, Task,
-        Validation, Via,
+        TaskSource, Validation, Via,
     },
 };
 
@@ -58,6 +61,10 @@ pub(super) struct DiskTask<'a> {
     intent: Option<DiskIntent>,
     #[serde(borrow)]
     instructions: Option<Text<'a>>,
+    #[serde(default, deserialize_with = "if_it_fits")]
+    requires: Option<Vec<String>>,
+    #[serde(default, deserialize_with = "if_it_fits")]
+    source: Option<DiskSource>,
     #[serde(borrow)]
     role: Option<Text<'a>>,
     #[serde(borrow)]
@@ -126,6 +133,8 @@ impl From<DiskTask<'_>> for Task {
             base_untracked: d.base_untracked,
             intent: d.intent.map(Into::into),
             instructions: d.instructions.map(Into::into),
+            requires: d.requires.unwrap_or_default(),
+            source: d.source.map(|source| Box::new(source.into())),
             role: d.role.map(Into::into),
             phase: d.phase.map(Into::into),
             timeout_seconds: d.timeout_seconds,
@@ -227,6 +236,20 @@ impl From<DiskIntent> for Intent {
 
 #[derive(Deserialize)]
 #[serde(expecting = "an object")]
+pub(super) struct DiskSource {
+    kind: String,
+    path: Option<String>,
+    key: String,
+}
+
+impl From<DiskSource> for TaskSource {
+    fn from(d: DiskSource) -> Self {
+        Self { kind: d.kind, path: d.path, key: d.key }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(expecting = "an object")]
 pub(super) struct DiskHead {
     created: Option<Timestamp>,
     session_config: Option<DiskSessionConfig>,
@@ -235,6 +258,9 @@ pub(super) struct DiskHead {
     epoch: Option<Epoch>,
     goal: Option<String>,
     phases: Option<Vec<DiskPhase>>,
+    needs: Option<Vec<String>>,
+    #[serde(default, deserialize_with = "if_it_fits")]
+    landing: Option<Vec<DiskLanding>>,
     alerts: Option<Vec<DiskAlert>>,
     log_tail: Option<Vec<String>>,
     log_at: Option<u64>,
@@ -262,6 +288,8 @@ impl From<DiskHead> for Head {
             epoch: d.epoch.unwrap_or_default(),
             goal: d.goal,
             phases: d.phases.unwrap_or_default().into_iter().map(Into::into).collect(),
+            needs: d.needs.unwrap_or_default(),
+            landing: all(d.landing),
             alerts: d.alerts.unwrap_or_default().into_iter().map(Into::into).collect(),
             // Without lines the place says nothing, and it is not written.
             log_at: log_tail.as_ref().and(d.log_at).unwrap_or(0),
@@ -292,6 +320,23 @@ struct DiskPhase {
     gate: Option<DiskGate>,
     approve: Option<bool>,
     passed_at: Option<Timestamp>,
+}
+
+#[derive(Deserialize)]
+#[serde(expecting = "an object")]
+pub(super) struct DiskLanding {
+    task: TaskId,
+    epoch: Epoch,
+    onto: Option<CommitId>,
+    commit: Option<CommitId>,
+    green: Option<bool>,
+}
+
+impl From<DiskLanding> for LandingEntry {
+    fn from(d: DiskLanding) -> Self {
+        let DiskLanding { task, epoch, onto, commit, green } = d;
+        Self { task, epoch, onto, commit, green }
+    }
 }
 
 #[derive(Deserialize)]
@@ -369,6 +414,13 @@ impl<'de> Deserialize<'de> for Count {
         }
         d.deserialize_any(Tolerant)
     }
+}
+
+/// A field whose name others may have used before it was ours: another shape counts as absent, and a
+/// write leaves it as it is.
+fn if_it_fits<'de, D: Deserializer<'de>, T: DeserializeOwned>(d: D) -> Result<Option<T>, D::Error> {
+    let raw = <&RawValue>::deserialize(d)?;
+    Ok(serde_json::from_str(raw.get()).ok())
 }
 
 /// `base_untracked` was a list of paths once; only the empty one is still found.

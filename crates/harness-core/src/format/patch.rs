@@ -3,12 +3,12 @@
 use serde_json::{Value, json, value::RawValue};
 
 use super::{
-    disk::{DiskCheckpoint, DiskIntent},
+    disk::{DiskCheckpoint, DiskIntent, DiskLanding, DiskSource},
     object::{Object, raw},
 };
 use crate::{
-    ledger::{Head, Phase, VERSION},
-    task::{Checkpoint, Intent, Task},
+    ledger::{Head, LandingEntry, Phase, VERSION},
+    task::{Checkpoint, Intent, Task, TaskSource},
 };
 
 /// The root of a new file, its keys in the order that people know.
@@ -36,6 +36,10 @@ pub(super) fn head(root: &mut Object, head: &Head) {
     root.ours("epoch", (head.epoch.0 > 0).then_some(head.epoch));
     root.ours("goal", head.goal.as_ref());
     phases(root, &head.phases);
+    if head.needs != root.read::<Vec<String>>("needs").unwrap_or_default() {
+        root.ours("needs", (!head.needs.is_empty()).then_some(&head.needs));
+    }
+    landing(root, &head.landing);
     root.ours("alerts", (!head.alerts.is_empty()).then_some(&head.alerts));
     let tail = (!head.log_tail.is_empty()).then_some(&head.log_tail);
     root.ours("log_at", tail.map(|_| head.log_at));
@@ -73,6 +77,29 @@ fn phases(root: &mut Object, phases: &[Phase]) {
     root.put("phases", patched);
 }
 
+/// An entry that stayed keeps whatever else is in its object.
+fn landing(root: &mut Object, entries: &[LandingEntry]) {
+    let known: Vec<DiskLanding> = root.read("landing").unwrap_or_default();
+    let known: Vec<LandingEntry> = known.into_iter().map(Into::into).collect();
+    if known == entries {
+        return;
+    }
+    let before: Vec<Object> = root.read("landing").unwrap_or_default();
+    let object = |entry: &LandingEntry| {
+        let same = |o: &LandingEntry| (&o.task, o.epoch) == (&entry.task, entry.epoch);
+        let there = known.iter().position(same).and_then(|at| before.get(at));
+        let mut object = there.cloned().unwrap_or_default();
+        object.put("task", &entry.task);
+        object.put("epoch", entry.epoch);
+        object.ours("onto", entry.onto.as_ref());
+        object.ours("commit", entry.commit.as_ref());
+        object.ours("green", entry.green);
+        object
+    };
+    let patched: Vec<Object> = entries.iter().map(object).collect();
+    root.ours("landing", (!patched.is_empty()).then_some(patched));
+}
+
 pub(super) fn task(mut fields: Object, task: &Task) -> Object {
     let o = &mut fields;
     o.put("id", &task.id);
@@ -108,6 +135,10 @@ pub(super) fn task(mut fields: Object, task: &Task) -> Object {
         o.ours("intent", task.intent.as_ref().map(intent));
     }
     o.ours("instructions", task.instructions.as_ref());
+    if task.requires != o.read::<Vec<String>>("requires").unwrap_or_default() {
+        o.ours("requires", (!task.requires.is_empty()).then_some(&task.requires));
+    }
+    source(o, task.source.as_deref());
     o.ours("role", task.role.as_ref());
     o.ours("phase", task.phase.as_ref());
     o.ours("timeout_seconds", task.timeout_seconds);
@@ -115,6 +146,20 @@ pub(super) fn task(mut fields: Object, task: &Task) -> Object {
     o.ours("flags", (!task.flags.is_empty()).then_some(&task.flags));
     o.ours("added_by", task.added_by.as_ref());
     fields
+}
+
+/// One that stayed keeps whatever else is in it.
+fn source(o: &mut Object, source: Option<&TaskSource>) {
+    let before = o.read::<DiskSource>("source").map(TaskSource::from);
+    match source {
+        same if same == before.as_ref() => {}
+        None => o.ours("source", None::<()>),
+        Some(source) => o.child("source", |fields| {
+            fields.put("kind", &source.kind);
+            fields.ours("path", source.path.as_ref());
+            fields.put("key", &source.key);
+        }),
+    }
 }
 
 fn intent(intent: &Intent) -> Value {
