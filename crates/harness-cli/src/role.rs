@@ -92,7 +92,7 @@ impl Invocation {
         self.permit_where(root, Operation::Release, |_| {
             let ledger = self.look(root).ok();
             let claimed = ledger.as_ref().and_then(|ledger| ledger.task(task));
-            let end = claimed.and_then(|task| task.lease_expires_at);
+            let end = claimed.and_then(|task| task.lease_expires_at());
             let is_over = end.is_some_and(|end| end <= SystemClock.now());
             let lease = if is_over { Lease::Lapsed } else { Lease::Live };
             Circumstances { lease, ..Circumstances::default() }
@@ -146,8 +146,8 @@ impl Invocation {
     fn record_in_files(&self, root: &StateRoot, peer: &Peer, refusal: &Refusal) -> Result<()> {
         let ledger = self.look(root)?;
         let of_worker = || {
-            let mut tasks = ledger.tasks().filter(|task| task.status == Status::InProgress);
-            tasks.find(|task| peer.worker.is_some() && task.claimed_by == peer.worker)
+            let mut tasks = ledger.tasks().filter(|task| task.status() == Status::InProgress);
+            tasks.find(|task| peer.worker.is_some() && task.claimed_by() == peer.worker.as_ref())
         };
         let task = match &peer.attempt {
             Some(attempt) => Some(attempt.task.clone()),

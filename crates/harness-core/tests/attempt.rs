@@ -16,7 +16,7 @@ use harness_core::{
     protect::{OnTouch, Protected},
     receipt::CheckRecord,
     run::StopReason,
-    task::Intent,
+    task::{Intent, TaskClaim, TaskState},
 };
 
 #[path = "attempt/tree.rs"]
@@ -298,8 +298,9 @@ fn each_row_of_the_recovery_matrix_enters_the_same_way() {
 #[test]
 fn an_intent_is_finished_whatever_the_matrix_says() {
     let mut intended = task();
-    intended.intent =
-        Some(Intent::Rollback { category: Category::Timeout, message: "first".into() });
+    let intent = Intent::Rollback { category: Category::Timeout, message: "first".into() };
+    let claim = TaskClaim { intent: Some(intent), ..TaskClaim::default() };
+    intended.state = TaskState::Claimed(Box::new(claim));
     check(
         intended,
         Entry::Recovered(Action::Judge { commit: CommitWhen::Never }),

@@ -13,7 +13,7 @@ use harness_core::{
             Alerts, Effect, Ended, Interrupted, Prepared, Runs, Session, Stopped, Survey, Work,
         },
     },
-    task::{Intent, Status},
+    task::{Intent, TaskClaim, TaskState},
 };
 
 fn said(next: &Next<Effect, Stopped>) -> String {
@@ -216,9 +216,8 @@ fn the_init_script_has_two_tries() {
 
 fn interrupted(intent: Option<Intent>) -> Survey {
     let mut task = task(1);
-    task.status = Status::InProgress;
     task.epoch = Some(Epoch(3));
-    task.intent = intent;
+    task.state = TaskState::Claimed(Box::new(TaskClaim { intent, ..TaskClaim::default() }));
     let evidence = Evidence {
         uncommitted: Uncommitted::Changes,
         task_commits: TaskCommits::Missing,

@@ -48,11 +48,7 @@ pub use run::{Anew, OfRun, RunChange, RunStep, RunView, Take};
 pub use session::{BeginSession, EndSession};
 pub use texts::Text;
 
-use crate::{
-    Epoch, TaskId, Timestamp, WorkerId,
-    ledger::Ledger,
-    task::{Status, Task},
-};
+use crate::{Epoch, TaskId, Timestamp, WorkerId, ledger::Ledger, task::Task};
 
 /// Everything that can be asked of a ledger. A command is decided by [`decide`] and made durable by a
 /// store; nothing else changes a task.
@@ -139,8 +135,7 @@ impl Holder {
     /// Whether the claim of `task`, as it stands, is this holder's.
     pub fn holds(&self, task: &Task) -> bool {
         task.id == self.task
-            && task.status == Status::InProgress
-            && task.claimed_by.as_ref() == Some(&self.worker)
+            && task.claim().is_some_and(|claim| claim.by.as_ref() == Some(&self.worker))
             && self.epoch.is_none_or(|e| task.epoch == Some(e))
     }
 

@@ -9,13 +9,14 @@ use serde::{
 };
 use serde_json::{Value, value::RawValue};
 
+use super::error_text;
 use crate::{
     Category, CommitId, Epoch, Flag, TaskId, Timestamp, TreeId, WorkerId, flag,
     id::{IdText, Text},
     ledger::{Alert, ConcurrencyMode, Gate, Head, LandingEntry, Phase, SessionConfig},
     task::{
-        CHECK_TIMEOUT_SECONDS, Checkpoint, Intent, MAX_ATTEMPTS, Priority, Status, Task,
-        TaskSource, Validation, Via,
+        CHECK_TIMEOUT_SECONDS, Checkpoint, ErrorEntry, Intent, MAX_ATTEMPTS, Priority, Status,
+        Task, TaskClaim, TaskCompletion, TaskFailure, TaskSource, TaskState, Validation, Via,
     },
 };
 
@@ -95,10 +96,33 @@ impl From<DiskTask<'_>> for Task {
     fn from(d: DiskTask<'_>) -> Self {
         let (status, attempts, max_attempts) = (d.status(), d.attempts(), d.max_attempts());
         let validation = d.validation.unwrap_or_default();
+        let error_log: Vec<ErrorEntry> =
+            d.error_log.iter().flatten().map(|text| error_text::entry(&text.0)).collect();
+        let by = d.claimed_by.map(|by| WorkerId::recorded(&by.0));
+        // What belongs to another state is not looked at; a write that leaves the state leaves it too.
+        let state = match status {
+            Status::Pending => TaskState::Pending,
+            Status::InProgress => TaskState::Claimed(Box::new(TaskClaim {
+                by,
+                at: d.claimed_at,
+                lease_expires_at: d.lease_expires_at,
+                via: d.via.map(Into::into),
+                worktree: d.worktree.map(Into::into),
+                branch: d.branch.map(Into::into),
+                base_untracked: d.base_untracked,
+                intent: d.intent.map(Into::into),
+            })),
+            Status::Completed => TaskState::Completed(TaskCompletion {
+                by,
+                claimed_at: d.claimed_at,
+                at: d.completed_at,
+            }),
+            Status::Failed => TaskState::Failed(TaskFailure::of(d.failed_at, &error_log)),
+        };
         Self {
             id: d.id.into(),
             title: d.title.unwrap_or_default().into(),
-            status,
+            state,
             priority: match d.priority {
                 None => Priority::P1,
                 Some(Text(text)) => {
@@ -108,6 +132,7 @@ impl From<DiskTask<'_>> for Task {
             depends_on: all(d.depends_on),
             attempts,
             max_attempts,
+            epoch: d.epoch,
             started_at_commit: d.started_at_commit,
             validation: Validation {
                 command: validation.command.map(Into::into),
@@ -116,22 +141,8 @@ impl From<DiskTask<'_>> for Task {
                 baseline: validation.baseline,
             },
             cleanup: d.on_failure.and_then(|f| f.cleanup).map(Into::into),
-            error_log: all(d.error_log),
+            error_log,
             checkpoints: all(d.checkpoints),
-            completed_at: d.completed_at,
-            failed_at: d.failed_at,
-            claimed_by: d.claimed_by.map(|by| WorkerId::recorded(&by.0)),
-            claimed_at: d.claimed_at,
-            lease_expires_at: d.lease_expires_at,
-            epoch: d.epoch,
-            via: d.via.map(|v| match v {
-                DiskVia::Run => Via::Run,
-                DiskVia::Client => Via::Client,
-            }),
-            worktree: d.worktree.map(Into::into),
-            branch: d.branch.map(Into::into),
-            base_untracked: d.base_untracked,
-            intent: d.intent.map(Into::into),
             instructions: d.instructions.map(Into::into),
             requires: d.requires.unwrap_or_default(),
             source: d.source.map(|source| Box::new(source.into())),
@@ -151,7 +162,7 @@ fn all<T, U: From<T>>(list: Option<Vec<T>>) -> Vec<U> {
 
 #[derive(Deserialize, Clone, Copy)]
 #[serde(rename_all = "snake_case")]
-enum DiskStatus {
+pub(super) enum DiskStatus {
     Pending,
     InProgress,
     Completed,
@@ -216,6 +227,15 @@ impl From<DiskCheckpoint<'_>> for Checkpoint {
 enum DiskVia {
     Run,
     Client,
+}
+
+impl From<DiskVia> for Via {
+    fn from(d: DiskVia) -> Self {
+        match d {
+            DiskVia::Run => Self::Run,
+            DiskVia::Client => Self::Client,
+        }
+    }
 }
 
 #[derive(Deserialize)]

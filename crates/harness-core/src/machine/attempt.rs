@@ -169,6 +169,8 @@ pub struct Attempt {
     lost: bool,
     /// The agent said that it can not do it, and why.
     gave_up: Option<(Category, String)>,
+    /// What the attempt fails with, once it is decided that it does.
+    verdict: Option<(Category, String)>,
     attempts: Attempts,
     base: Option<CommitId>,
     /// The check is run before any work too.
@@ -185,6 +187,10 @@ impl Attempt {
     /// `task` as it was claimed or found.
     pub fn new(task: Task, holder: Holder, lease_seconds: u64, entry: Entry) -> Self {
         let (judged, by) = (task.clone(), holder.clone());
+        let verdict = match task.intent().cloned() {
+            Some(Intent::Rollback { category, message }) => Some((category, message)),
+            Some(Intent::Land { .. }) | None => None,
+        };
         Self {
             task,
             holder,
@@ -194,6 +200,7 @@ impl Attempt {
             interrupts: 0,
             lost: false,
             gave_up: None,
+            verdict,
             attempts: Attempts::One,
             base: None,
             baseline_first: false,
@@ -204,7 +211,7 @@ impl Attempt {
     }
 
     fn begin(&mut self, entry: &Entry) -> Step {
-        if matches!(self.task.intent, Some(Intent::Rollback { .. })) {
+        if self.verdict.is_some() {
             return self.start(State::Undoing, Effect::Undo);
         }
         match entry {
@@ -247,9 +254,9 @@ impl Attempt {
     }
 
     fn intend(&mut self, category: Category, message: String) -> Step {
+        self.verdict = Some((category, message.clone()));
         let intent = Intent::Rollback { category, message };
-        let command = Intend { holder: self.holder.clone(), intent: intent.clone() };
-        self.task.intent = Some(intent);
+        let command = Intend { holder: self.holder.clone(), intent };
         self.commit(State::Intending, Command::Intend(command))
     }
 
@@ -277,10 +284,8 @@ impl Attempt {
     }
 
     fn fail(&mut self) -> Step {
-        let (category, message) = match &self.task.intent {
-            Some(Intent::Rollback { category, message }) => (*category, message.clone()),
-            Some(Intent::Land { .. }) | None => (Category::TaskExec, String::new()),
-        };
+        let nothing = || (Category::TaskExec, String::new());
+        let (category, message) = self.verdict.clone().unwrap_or_else(nothing);
         let command = Command::Fail(Fail {
             holder: self.holder.clone(),
             category,
@@ -335,7 +340,7 @@ impl Attempt {
                 self.intend(category, message)
             }
             (State::LookingBack { category, message }, Ended::Looked { changed: false }) => {
-                self.task.intent = Some(Intent::Rollback { category, message });
+                self.verdict = Some((category, message));
                 self.clean_up()
             }
             (State::Looking(why), Ended::Looked { changed: true }) => {

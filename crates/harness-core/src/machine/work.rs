@@ -232,7 +232,7 @@ impl Work {
         }
         let Some(found) = self.interrupted.pop() else { return self.begin_session() };
         let action = recovery::action(found.evidence);
-        let (name, mut reason) = match &found.task.intent {
+        let (name, mut reason) = match found.task.intent() {
             Some(Intent::Rollback { category, .. }) => {
                 ("roll back", format!("a rollback was intended ({category})"))
             }

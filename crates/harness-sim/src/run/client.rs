@@ -90,7 +90,7 @@ impl Client<'_> {
         }
         let done = {
             let state = self.stage.state();
-            state.ledger.task(&task.id).is_some_and(|task| task.status == Status::Completed)
+            state.ledger.task(&task.id).is_some_and(|task| task.status() == Status::Completed)
         };
         if done {
             return Ok(());

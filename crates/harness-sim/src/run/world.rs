@@ -96,7 +96,7 @@ impl RunWorld {
 
     /// What a killed run left is for the next one to recover.
     fn nobody_works(&self) -> bool {
-        self.stage.state().ledger.tasks().all(|task| task.status != Status::InProgress)
+        self.stage.state().ledger.tasks().all(|task| task.status() != Status::InProgress)
     }
 
     fn process(&mut self, number: usize, quiet: bool) -> Result<Option<Stopped>, Violation> {

@@ -150,7 +150,7 @@ impl Doing {
     async fn look(&self) -> Result<Ended> {
         let Some(base) = self.tools.base(&self.task) else { return self.look_without_base().await };
         let settings = set_settings_back(&self.tools, &self.task).await?;
-        let (id, claimed_at) = (self.task.id.clone(), self.task.claimed_at.unwrap_or_default());
+        let (id, claimed_at) = (self.task.id.clone(), self.task.claimed_at().unwrap_or_default());
         match self.tools.git(move |git| git.evidence(&id, &base, claimed_at)).await? {
             Ok(evidence) => Ok(Ended::Looked { changed: settings || !evidence.untouched }),
             Err(WorkspaceError::NoSuchCommit { .. }) => self.look_without_base().await,

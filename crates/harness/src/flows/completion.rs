@@ -79,7 +79,11 @@ impl<C: Clerk> Completion<'_, C> {
         if judge.runs_a_check() {
             self.clerk.may_check(&task)?;
         }
-        let claimed = task.worktree.as_ref().map(Path::new).filter(|_| judge.looks_at_work());
+        let claimed = task
+            .claim()
+            .and_then(|claim| claim.worktree.as_ref())
+            .map(Path::new)
+            .filter(|_| judge.looks_at_work());
         let bench = Bench {
             site: self.clerk.site(claimed).await?,
             root: self.root.clone(),

@@ -52,7 +52,7 @@ where
             let ledger = (tools.ledger)()?;
             let next = ledger.selection().next(None).and_then(|id| ledger.task(id));
             let gate = ledger.selection().due_gate().cloned();
-            let mut in_progress = ledger.tasks().filter(|task| task.status == Status::InProgress);
+            let mut in_progress = ledger.tasks().filter(|task| task.status() == Status::InProgress);
             let in_progress = in_progress.next().map(|task| task.id.clone());
             let (next, alerts) = (next.cloned().map(Box::new), Alerts::of(&ledger));
             Ok(Ended::Peeked { next, gate, in_progress, alerts })
@@ -99,12 +99,12 @@ async fn survey(tools: &Tools) -> Result<Survey> {
     let now = tools.ports.clock.now();
     let alerts = Alerts::of(&ledger);
     let mut survey = Survey { dirty: status.changed, alerts, ..Survey::default() };
-    for task in ledger.tasks().filter(|t| t.status == Status::InProgress) {
+    for task in ledger.tasks().filter(|t| t.status() == Status::InProgress) {
         match task.claimed_via() {
             Via::Client if !task.lease_ran_out(now) => {
                 survey.client = Some((
                     task.id.clone(),
-                    task.claimed_by.clone().ok_or_else(|| {
+                    task.claimed_by().cloned().ok_or_else(|| {
                         Error::message(format!("task {} is claimed by nobody", task.id))
                     })?,
                 ));
@@ -129,7 +129,7 @@ async fn look(tools: &Tools, task: &Task) -> Result<Interrupted> {
         return Ok(Interrupted { task: task.clone(), evidence: nothing, remark: None });
     };
     set_settings_back(tools, task).await?;
-    let (id, claimed_at) = (task.id.clone(), task.claimed_at.unwrap_or_default());
+    let (id, claimed_at) = (task.id.clone(), task.claimed_at().unwrap_or_default());
     let found = match tools.git(move |git| git.evidence(&id, &base, claimed_at)).await? {
         Ok(found) => found,
         Err(harness::workspace::WorkspaceError::NoSuchCommit { .. }) => {

@@ -107,7 +107,7 @@ fn whose(own: Option<&Attempt>, holder: &Holder) -> Whose {
 async fn lease(host: &Host, task: TaskId) -> Lease {
     let now = now(host);
     let lapsed = host.writer.look_async(move |ledger| {
-        let end = ledger.task(&task).and_then(|task| task.lease_expires_at);
+        let end = ledger.task(&task).and_then(|task| task.lease_expires_at());
         end.is_some_and(|end| end <= now)
     });
     if lapsed.await.unwrap_or(false) { Lease::Lapsed } else { Lease::Live }
@@ -153,8 +153,8 @@ async fn record(host: &Host, peer: &Peer, operation: Operation, refusal: &Refusa
 async fn held(host: &Host, peer: &Peer) -> Option<TaskId> {
     let worker = peer.worker.clone()?;
     let held = host.writer.look_async(move |ledger| {
-        let mut tasks = ledger.tasks().filter(|task| task.status == Status::InProgress);
-        tasks.find(|task| task.claimed_by.as_ref() == Some(&worker)).map(|task| task.id.clone())
+        let mut tasks = ledger.tasks().filter(|task| task.status() == Status::InProgress);
+        tasks.find(|task| task.claimed_by() == Some(&worker)).map(|task| task.id.clone())
     });
     held.await.ok().flatten()
 }

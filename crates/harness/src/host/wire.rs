@@ -66,11 +66,11 @@ pub fn task(task: &Task) -> Value {
     let mut put = |key: &str, value: Value| object.insert(key.to_owned(), value);
     put("id", json!(task.id));
     put("description", json!(task.title));
-    put("status", json!(status(task.status)));
+    put("status", json!(status(task.status())));
     put("dependencies", json!(task.depends_on));
-    put("started_at", json!(task.claimed_at));
-    put("completed_at", json!(task.completed_at));
-    put("claimed_by", json!(task.claimed_by));
+    put("started_at", json!(task.claimed_at()));
+    put("completed_at", json!(task.completed_at()));
+    put("claimed_by", json!(task.claimed_by()));
     put("timeout_seconds", json!(task.timeout_seconds.unwrap_or(TIMEOUT_SECONDS)));
     put("instructions", json!(task.instructions));
     put("role", json!(task.role));

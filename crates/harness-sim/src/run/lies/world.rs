@@ -146,8 +146,8 @@ impl LiarWorld {
             }
         });
         let stuck = state.ledger.tasks().find(|task| {
-            task.status == Status::InProgress
-                && matches!(task.intent, Some(Intent::Rollback { .. }))
+            task.status() == Status::InProgress
+                && matches!(task.intent(), Some(Intent::Rollback { .. }))
         });
         let stuck = stuck.map(|task| (task.id.clone(), task.epoch));
         let git = state.git.clone();
@@ -162,7 +162,7 @@ impl LiarWorld {
             }
         }
         state.stuck = false;
-        let working = state.ledger.tasks().any(|task| task.status == Status::InProgress);
+        let working = state.ledger.tasks().any(|task| task.status() == Status::InProgress);
         if !working {
             state.story.tell(|| "the person discards what is uncommitted".into());
             let mut model = git.model();
@@ -190,7 +190,7 @@ impl LiarWorld {
             return Ok(());
         }
         let now: Timestamp = state.clock.now();
-        let held = state.ledger.tasks().any(|task| task.status == Status::InProgress);
+        let held = state.ledger.tasks().any(|task| task.status() == Status::InProgress);
         if held && forged == Some(Kind::Edit) && !state.lies.copies_forged {
             let liars = state.flaw != Flaw::BelievesLedger;
             let mut run = store(self.root.path(), state.disk.clone(), liars);

@@ -81,7 +81,7 @@ async fn once(
         Ok(Reply::Claimed(claimed)) => {
             daemon.claimed(&claimed.task.id, claimed.epoch);
             let task = &claimed.task;
-            daemon.gave(&host.root, &task.id, &worker, task.lease_expires_at);
+            daemon.gave(&host.root, &task.id, &worker, task.lease_expires_at());
             Ok(Some(claimed))
         }
         Ok(Reply::NothingToClaim) => Ok(None),
@@ -95,7 +95,7 @@ async fn once(
 async fn time_passed(host: &Host, daemon: &Daemon, seen: Option<Version>, asked: Timestamp) {
     let lease = state::seen(host, move |ledger| {
         let leases = ledger.selection().claimed().filter_map(|id| ledger.task(id));
-        leases.filter_map(|task| task.lease_expires_at).find(|end| *end > asked)
+        leases.filter_map(|task| task.lease_expires_at()).find(|end| *end > asked)
     });
     let due = lease.await.ok().flatten().flatten();
     let now = daemon.clock.now();

@@ -85,7 +85,7 @@ async fn due(host: &Host) -> Result<Option<Phase>, Refused> {
     let due = state::seen(host, |ledger| {
         let selection = ledger.selection();
         let gate = selection.due_gate()?;
-        let behind = ledger.tasks().filter(|task| task.status != Status::Completed);
+        let behind = ledger.tasks().filter(|task| task.status() != Status::Completed);
         let mut behind = behind.filter(|task| !task.failed_for_good());
         let waits = behind.any(|t| selection.phase_before(t) == Some(gate.name.as_str()));
         waits.then(|| gate.clone())
