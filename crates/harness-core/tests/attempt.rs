@@ -9,13 +9,14 @@ use harness_core::{
     command::{Attempts, Note, Raise},
     machine::{
         Input, Machine, Next,
-        attempt::{Attempt, Effect, Ended, Entry, Outcome, Rules},
-        iterate, judge,
+        attempt::{Attempt, AttemptEnd, Effect, Ended, Entry, Rules},
+        judge,
         recovery::{Action, CommitWhen},
     },
     protect::{OnTouch, Protected},
     receipt::CheckRecord,
     run::StopReason,
+    stop::{Stop, StopDetail},
     task::{Intent, TaskClaim, TaskState},
 };
 
@@ -23,7 +24,7 @@ use harness_core::{
 mod tree;
 
 /// What a machine asks for, in a word.
-fn said(next: &Next<Effect, Outcome>) -> String {
+fn said(next: &Next<Effect, AttemptEnd>) -> String {
     match next {
         Next::Commit(command) => match &**command {
             Command::Intend(c) => match &c.intent {
@@ -61,7 +62,8 @@ fn said(next: &Next<Effect, Outcome>) -> String {
         Next::Start(effect) => format!("{effect:?}").to_lowercase(),
         Next::Wait => "wait".into(),
         Next::Cancel(cause) => format!("cancel {cause:?}"),
-        Next::Done(outcome) => format!("done {outcome:?}"),
+        Next::Done(AttemptEnd::Left(stop)) => format!("done left {stop}"),
+        Next::Done(end) => format!("done {end:?}"),
     }
 }
 
@@ -80,8 +82,7 @@ fn finished() -> Input<Ended> {
 }
 
 fn worked(reason: StopReason) -> Input<Ended> {
-    let outcome = iterate::Outcome { reason, detail: "why".into(), timed_out: false };
-    Input::Ended(Ended::Worked(outcome))
+    Input::Ended(Ended::Worked(Stop::with_words(reason, "why")))
 }
 
 fn of_judge(ended: judge::Ended) -> Input<Ended> {
@@ -206,8 +207,8 @@ fn how_an_agent_ends_says_what_follows() {
     ] {
         check(task(), Entry::Fresh, &[(Input::Begin, "work"), (worked(reason), next)]);
     }
-    let (reason, detail) = (StopReason::Crashed, String::new());
-    let late = iterate::Outcome { reason, detail, timed_out: true };
+    let detail = StopDetail::OutOfTime(String::new());
+    let late = Stop { detail, ..Stop::because(StopReason::Crashed) };
     let late = Input::Ended(Ended::Worked(late));
     let next = "intend TIMEOUT: The attempt took longer than 0 s";
     check(task(), Entry::Fresh, &[(Input::Begin, "work"), (late, next)]);
@@ -225,7 +226,7 @@ fn a_check_that_is_not_there_is_looked_for_twice_and_not_blamed_on_the_work() {
             (of_judge(judge::Ended::Prepared), "check"),
             (
                 checked(Verdict::Missing),
-                "done Left(EnvSetup(\"the check cannot be run here: make test\"))",
+                "done left env_setup: the check cannot be run here: make test",
             ),
         ],
     );
@@ -399,7 +400,7 @@ fn an_interrupt_finishes_nothing_new() {
             (Input::Interrupt, "cancel User"),
             (user(), "look"),
             (Input::Ended(Ended::Looked { changed: false }), "release"),
-            (ok(), "done Left(Interrupted)"),
+            (ok(), "done left cancelled"),
         ],
     );
     // Something was: the next session recovers it, even if the agent says that it was done.
@@ -410,7 +411,7 @@ fn an_interrupt_finishes_nothing_new() {
             (Input::Begin, "work"),
             (Input::Interrupt, "cancel User"),
             (finished(), "look"),
-            (Input::Ended(Ended::Looked { changed: true }), "done Left(Interrupted)"),
+            (Input::Ended(Ended::Looked { changed: true }), "done left cancelled"),
         ],
     );
     check(
@@ -420,7 +421,7 @@ fn an_interrupt_finishes_nothing_new() {
             (Input::Begin, "work"),
             (finished(), "check"),
             (Input::Interrupt, "cancel User"),
-            (checked(Verdict::Cancelled), "done Left(Interrupted)"),
+            (checked(Verdict::Cancelled), "done left cancelled"),
         ],
     );
     // Settings that were set back meanwhile are told all the same.
@@ -441,7 +442,7 @@ fn an_interrupt_finishes_nothing_new() {
             (finished(), "check"),
             (Input::Interrupt, "cancel User"),
             (set_back, "warn: x was changed"),
-            (ok(), "done Left(Interrupted)"),
+            (ok(), "done left cancelled"),
         ],
     );
     // A second one does not wait for anything.
@@ -451,7 +452,7 @@ fn an_interrupt_finishes_nothing_new() {
         &[
             (Input::Begin, "work"),
             (Input::Interrupt, "cancel User"),
-            (Input::Interrupt, "done Left(Interrupted)"),
+            (Input::Interrupt, "done left cancelled"),
         ],
     );
     // A rollback under way is finished.

@@ -14,7 +14,7 @@ mod judge;
 pub use super::judge::Rules;
 
 use super::{
-    Input, Machine, Next, iterate,
+    Input, Machine, Next,
     judge::{self as judging, Judge},
     recovery::{Action, CommitWhen},
 };
@@ -24,6 +24,7 @@ use crate::{
     check::{Baseline, Verdict},
     command::{AddCheckpoint, Attempts, Fail, Intend, Release, Renew},
     run::StopReason,
+    stop::{Stop, StopDetail},
     task::Intent,
 };
 use judge::AfterWarning;
@@ -66,7 +67,7 @@ pub enum Effect {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ended {
     /// The agent is done, in whatever way and after however many contexts.
-    Worked(iterate::Outcome),
+    Worked(Stop),
     /// What the check said before any work.
     Based(Verdict),
     /// What came of what the judge asked for.
@@ -101,7 +102,7 @@ pub enum Ended {
 
 /// What an attempt came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum AttemptEnd {
     /// The check passed, and that is recorded.
     Completed {
         /// With all of the work.
@@ -113,24 +114,9 @@ pub enum Outcome {
         retryable: bool,
     },
     /// The session has to stop. The task is pending again, or can be recovered.
-    Left(Why),
+    Left(Stop),
     /// Somebody else has the task. Nothing was recorded.
     Lost,
-}
-
-/// Why a session can not go on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Why {
-    /// Somebody asked for it.
-    Interrupted,
-    /// The agent or the check can not be run here; in words.
-    EnvSetup(String),
-    /// A person has to change a setting or the task; in words.
-    Config(String),
-    /// The agent's rate or usage limit; in words.
-    Limit(String),
-    /// What the run may use was used; in words.
-    Budget(String),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -151,8 +137,8 @@ enum State {
         category: Category,
         message: String,
     },
-    Looking(Why),
-    Releasing(Why),
+    Looking(Stop),
+    Releasing(Stop),
     Rescuing,
 }
 
@@ -181,7 +167,7 @@ pub struct Attempt {
     now: Timestamp,
 }
 
-type Step = Next<Effect, Outcome>;
+type Step = Next<Effect, AttemptEnd>;
 
 impl Attempt {
     /// `task` as it was claimed or found.
@@ -261,24 +247,22 @@ impl Attempt {
     }
 
     /// The loop over contexts is over. A kept promise asks for the check, no more.
-    fn worked(&mut self, outcome: iterate::Outcome) -> Step {
-        let iterate::Outcome { reason, detail, timed_out } = outcome;
-        match reason {
+    fn worked(&mut self, stop: Stop) -> Step {
+        let words = stop.words().unwrap_or_default().to_owned();
+        match stop.reason {
             StopReason::Complete => self.judge(),
-            StopReason::Cancelled => self.leave(Why::Interrupted),
-            StopReason::Budget => self.leave(Why::Budget(detail)),
-            StopReason::Limit => self.leave(Why::Limit(detail)),
-            StopReason::EnvSetup => self.leave(Why::EnvSetup(detail)),
-            _ if timed_out => {
+            StopReason::Cancelled => self.leave(Stop::interrupted()),
+            StopReason::Budget | StopReason::Limit | StopReason::EnvSetup => self.leave(stop),
+            _ if matches!(stop.detail, StopDetail::OutOfTime(_)) => {
                 let limit = self.task.timeout_seconds.unwrap_or_default();
                 let message = format!("The attempt took longer than {limit} s");
                 self.intend(Category::Timeout, message)
             }
             StopReason::MaxIterations | StopReason::Stalled | StopReason::Crashed => {
-                self.intend(Category::TaskExec, detail)
+                self.intend(Category::TaskExec, words)
             }
             StopReason::Config | StopReason::MaxSessions | StopReason::Once | StopReason::Gate => {
-                self.leave(Why::Config(detail))
+                self.leave(Stop::config(words))
             }
         }
     }
@@ -297,8 +281,8 @@ impl Attempt {
     }
 
     /// Stops with the task as it is; one that nobody has touched goes back to pending.
-    fn leave(&mut self, why: Why) -> Step {
-        self.start(State::Looking(why), Effect::Look)
+    fn leave(&mut self, stop: Stop) -> Step {
+        self.start(State::Looking(stop), Effect::Look)
     }
 
     fn rescue(&mut self) -> Step {
@@ -317,7 +301,7 @@ impl Attempt {
         }
         if self.interrupts > 0 {
             match state {
-                State::Working | State::Baselining => return self.leave(Why::Interrupted),
+                State::Working | State::Baselining => return self.leave(Stop::interrupted()),
                 _ => {}
             }
         }
@@ -329,7 +313,7 @@ impl Attempt {
                 self.undone(base, &put_back, remark)
             }
             (State::Undoing, Ended::NotUndone { why }) => {
-                Next::Done(Outcome::Left(Why::Config(format!("{}: {why}", self.task.id))))
+                Next::Done(AttemptEnd::Left(Stop::config(format!("{}: {why}", self.task.id))))
             }
             (State::Undoing, Ended::NoBase) => {
                 self.attempts = Attempts::All;
@@ -344,7 +328,7 @@ impl Attempt {
                 self.clean_up()
             }
             (State::Looking(why), Ended::Looked { changed: true }) => {
-                Next::Done(Outcome::Left(why))
+                Next::Done(AttemptEnd::Left(why))
             }
             (State::Looking(why), Ended::Looked { changed: false }) => {
                 let command = Command::Release(Release {
@@ -354,7 +338,7 @@ impl Attempt {
                 });
                 self.commit(State::Releasing(why), command)
             }
-            (State::Rescuing, Ended::Rescued) => Next::Done(Outcome::Lost),
+            (State::Rescuing, Ended::Rescued) => Next::Done(AttemptEnd::Lost),
             (state, ended) => unreachable!("{ended:?} can not be the end of {state:?}"),
         }
     }
@@ -369,9 +353,9 @@ impl Attempt {
             (State::Warning { then: AfterWarning::Fail }, _) => self.fail(),
             (State::Intending, _) => self.start(State::Undoing, Effect::Undo),
             (State::Failing, Reply::Failed { retryable, .. }) => {
-                Next::Done(Outcome::Failed { retryable: *retryable })
+                Next::Done(AttemptEnd::Failed { retryable: *retryable })
             }
-            (State::Releasing(why), _) => Next::Done(Outcome::Left(why)),
+            (State::Releasing(why), _) => Next::Done(AttemptEnd::Left(why)),
             (state, reply) => unreachable!("{reply:?} is no answer to {state:?}"),
         }
     }
@@ -391,16 +375,16 @@ impl Attempt {
             refusal if refusal.ends_a_claim() => self.rescue(),
             // Somebody gave the task another check while this one ran.
             Refusal::CheckChanged { .. } => {
-                Next::Done(Outcome::Left(Why::Config("its check was changed while it ran".into())))
+                Next::Done(AttemptEnd::Left(Stop::config("its check was changed while it ran")))
             }
-            refusal => Next::Done(Outcome::Left(Why::Config(refusal.to_string()))),
+            refusal => Next::Done(AttemptEnd::Left(Stop::config(refusal.to_string()))),
         }
     }
 
     fn interrupted(&mut self) -> Step {
         self.interrupts += 1;
         match self.state {
-            _ if self.interrupts > 1 => Next::Done(Outcome::Left(Why::Interrupted)),
+            _ if self.interrupts > 1 => Next::Done(AttemptEnd::Left(Stop::interrupted())),
             State::Judging => self.through(Input::Interrupt),
             State::Working | State::Baselining => Next::Cancel(StoppedBy::User),
             // What git is in the middle of takes a moment and is finished.
@@ -444,7 +428,7 @@ impl Attempt {
 impl Machine for Attempt {
     type Effect = Effect;
     type Ended = Ended;
-    type Outcome = Outcome;
+    type Outcome = AttemptEnd;
 
     fn step(&mut self, now: Timestamp, input: Input<Ended>) -> Step {
         self.now = now;

@@ -120,7 +120,7 @@ fn no_check_and_no_gate_goes_on_beyond_the_time() {
     promised(|b| b.phases = vec![crate::phases::phase("plan")])
         .tell(ok(), "gate plan until 1060")
         .after(50)
-        .tell(gated(gate::Outcome::Interrupted), "stop budget")
+        .tell(gated(gate::GateEnd::Interrupted), "stop budget")
         .ends_as("budget", "the budget is used up: its time");
 }
 

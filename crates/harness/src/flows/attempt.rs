@@ -10,7 +10,7 @@ use harness::{
         agent::End,
         check::{Found, Verdict},
         command::{Note, Raise},
-        machine::attempt::{Attempt, Effect, Ended, Entry, Outcome},
+        machine::attempt::{Attempt, AttemptEnd, Effect, Ended, Entry},
     },
     workspace::{RolledBack, Undone, WorkspaceError},
 };
@@ -29,7 +29,7 @@ pub async fn attempt<A>(
     task: Task,
     holder: Holder,
     entry: Entry,
-) -> Result<Outcome>
+) -> Result<AttemptEnd>
 where
     A: harness::Agent<Input = Prompt, Output = End>,
 {
@@ -47,7 +47,7 @@ where
         async move { doing.perform(branch, effect).await }
     });
     let outcome = outcome.await?;
-    if matches!(outcome, Outcome::Completed { .. } | Outcome::Failed { .. }) {
+    if matches!(outcome, AttemptEnd::Completed { .. } | AttemptEnd::Failed { .. }) {
         let epoch = ended.epoch.unwrap_or_default();
         tools.git(move |git| git.forget_settings(&ended.id, epoch)).await??;
     }

@@ -14,7 +14,7 @@ use harness::{
     core::{
         CommitId, Receipt, Refusal, Task, TaskId, TreeId, flag, lease,
         machine::judge::{
-            Around, Effect, Ended, Fault, Judge, NotDone, Outcome, Request, Standing,
+            Around, Effect, Ended, Fault, Judge, JudgeEnd, NotDone, Request, Standing,
         },
         protect::Protected,
         variables::Variables,
@@ -99,9 +99,9 @@ impl<C: Clerk> Completion<'_, C> {
         let hub = self.hub.clone();
         let doing = Doing { clerk: self.clerk, hub, bench, task, check, protected };
         match doing.drive(Ports { tick, ..self.ports.clone() }, judge, stop).await? {
-            Outcome::Completed { .. } => Ok(id),
-            Outcome::Found(finding) => Err(finding.for_worker(&id).into()),
-            Outcome::Refused(refusal) => Err(refusal.into()),
+            JudgeEnd::Completed { .. } => Ok(id),
+            JudgeEnd::Found(finding) => Err(finding.for_worker(&id).into()),
+            JudgeEnd::Refused(refusal) => Err(refusal.into()),
         }
     }
 }
@@ -121,7 +121,7 @@ impl<C: Clerk> Doing<'_, C> {
         ports: Ports,
         judge: Judge,
         stop: impl Future<Output = ()>,
-    ) -> Result<Outcome> {
+    ) -> Result<JudgeEnd> {
         let branch = Branch::alone((), self.hub.clone());
         let driving = branch.drive(&ports, judge, |branch, effect| self.perform(branch, effect));
         tokio::pin!(driving, stop);

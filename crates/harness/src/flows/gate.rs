@@ -9,7 +9,7 @@ use harness::{
         Timestamp,
         check::Verdict,
         ledger::{self, Phase},
-        machine::gate::{Effect, Ended, Gate, Outcome, Waiting},
+        machine::gate::{Effect, Ended, Gate, GateEnd, Waiting},
     },
 };
 
@@ -28,7 +28,7 @@ pub async fn gate<A: Send + Sync>(
     phase: Phase,
     waiting: Option<Waiting>,
     until: Option<Timestamp>,
-) -> Result<Outcome> {
+) -> Result<GateEnd> {
     cx.drive(&tools.ports, Gate::new(phase, waiting), |branch, effect| {
         let tools = tools.clone();
         async move {

@@ -6,14 +6,14 @@ use harness::{
     Branch, Error, Result,
     agent::Prompt,
     core::{
-        Ledger, Task, TaskId,
+        Ledger, Stop, Task, TaskId,
         agent::End,
         check::Verdict,
         command::Place,
         machine::{
             gate::Waiting,
             recovery::{Checkpoints, Evidence, TaskCommits, Uncommitted},
-            work::{Alerts, Effect, Ended, Interrupted, Prepared, Session, Stopped, Survey, Work},
+            work::{Alerts, Effect, Ended, Interrupted, Prepared, Session, Survey, Work},
         },
         task::{Status, Via},
     },
@@ -26,7 +26,7 @@ use super::{
 };
 
 /// Works on the ledger until nothing is left or something says stop.
-pub async fn work<A>(cx: &Branch<Team<A>>, tools: &Tools, session: Session) -> Result<Stopped>
+pub async fn work<A>(cx: &Branch<Team<A>>, tools: &Tools, session: Session) -> Result<Stop>
 where
     A: harness::Agent<Input = Prompt, Output = End>,
 {
@@ -59,13 +59,13 @@ where
         }
         Effect::Gate { phase, until } => {
             let (run, by) = (tools.looping.run.clone(), tools.looping.by.clone());
-            let outcome = gate(&branch, &tools, phase, Some(Waiting { run, by }), until).await?;
-            Ok(Ended::Gated(outcome))
+            let end = gate(&branch, &tools, phase, Some(Waiting { run, by }), until).await?;
+            Ok(Ended::Gated(end))
         }
         Effect::Base { task } => base(&tools, task).await.map(Ended::Based),
         Effect::Attempt { task, holder, entry } => {
-            let outcome = Box::pin(attempt(&branch, &tools, *task, holder, entry)).await?;
-            Ok(Ended::Attempted(outcome))
+            let end = Box::pin(attempt(&branch, &tools, *task, holder, entry)).await?;
+            Ok(Ended::Attempted(end))
         }
         Effect::Close => {
             match fs::remove_file(tools.root.join(".harness-active")) {

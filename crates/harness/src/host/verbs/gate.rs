@@ -7,7 +7,7 @@ use harness_core::{
     ledger::{self, Phase},
     machine::{
         Input, Machine as _, Next,
-        gate::{Effect, Ended, Gate, Outcome},
+        gate::{Effect, Ended, Gate, GateEnd},
     },
     task::Status,
     variables::Variables,
@@ -68,7 +68,7 @@ pub(super) async fn open(host: &Host) -> Result<bool, Refused> {
     *tried = Some(Tried { phase: phase.name.clone(), head, when: Instant::now(), asking: false });
     let mut gate = Gate::new(phase, None);
     match go(host, daemon, &mut gate, Input::Begin).await? {
-        Stopped::Done(outcome) => Ok(outcome == Outcome::Passed),
+        Stopped::Done(outcome) => Ok(outcome == GateEnd::Passed),
         Stopped::Asks(phase) => {
             if let Some(tried) = tried.as_mut() {
                 tried.asking = true;
@@ -94,7 +94,7 @@ async fn due(host: &Host) -> Result<Option<Phase>, Refused> {
 }
 
 enum Stopped {
-    Done(Outcome),
+    Done(GateEnd),
     Asks(String),
 }
 
@@ -110,7 +110,7 @@ async fn go(
             Next::Start(Effect::Check(check)) => Input::Ended(run(host, daemon, check).await?),
             Next::Start(Effect::Approve { phase }) => return Ok(Stopped::Asks(phase)),
             Next::Done(outcome) => return Ok(Stopped::Done(outcome)),
-            Next::Wait | Next::Cancel(_) => return Ok(Stopped::Done(Outcome::Interrupted)),
+            Next::Wait | Next::Cancel(_) => return Ok(Stopped::Done(GateEnd::Interrupted)),
         };
     }
 }
