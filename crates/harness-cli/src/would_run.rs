@@ -56,7 +56,7 @@ impl WouldRun {
         let mut found = Self::in_ledger(&ledger);
         found.items.extend(Self::beside_the_ledger(root).items);
         let filters = glance::filters(root.path()).into_iter();
-        found.items.extend(filters.map(|filter| item(Kind::Filter, filter)));
+        found.items.extend(filters.map(|filter| item(Kind::Filter, &filter)));
         Ok(found)
     }
 
@@ -94,7 +94,7 @@ impl WouldRun {
         let (tasks, phases) = (list(&ledger["tasks"]), list(&ledger["phases"]));
         let commands = |kind, values: &mut dyn Iterator<Item = &Value>| {
             let texts = values.filter_map(Value::as_str).filter(|text| !text.is_empty());
-            texts.map(|text| item(kind, text.to_owned())).collect::<Vec<_>>()
+            texts.map(|text| item(kind, text)).collect::<Vec<_>>()
         };
         let mut items = Vec::new();
         items.extend(commands(
@@ -124,7 +124,7 @@ impl WouldRun {
             (Kind::Instructions, &edit.instructions),
         ];
         let texts = texts.into_iter().filter_map(|(kind, text)| Some((kind, text.as_deref()?)));
-        Self { items: texts.map(|(kind, text)| item(kind, text.to_owned())).collect() }
+        Self { items: texts.map(|(kind, text)| item(kind, text)).collect() }
     }
 
     /// What a plan brings in.
@@ -138,7 +138,7 @@ impl WouldRun {
                 (Kind::Instructions, task.instructions.as_ref()),
             ];
             let texts = texts.into_iter().filter_map(|(kind, text)| Some((kind, text?)));
-            items.extend(texts.map(|(kind, text)| item(kind, text.clone())));
+            items.extend(texts.map(|(kind, text)| item(kind, text)));
         }
         Self::distinct(items)
     }
@@ -206,11 +206,12 @@ fn title(kind: Kind, count: usize) -> String {
     }
 }
 
-fn item(kind: Kind, content: String) -> Item {
+/// A text that would run, for one purpose.
+pub(crate) fn item(kind: Kind, content: &str) -> Item {
     let digest = digest(kind, content.as_bytes());
     let shown = match kind {
-        Kind::Instructions => shortened(&content),
-        _ => content,
+        Kind::Instructions => shortened(content),
+        _ => content.to_owned(),
     };
     Item { kind, shown, digest }
 }
@@ -283,7 +284,7 @@ fn in_configuration(path: &Path) -> Vec<Item> {
     let text = String::from_utf8_lossy(&bytes);
     let Ok(table) = text.parse::<toml::Table>() else { return Vec::new() };
     let mut found = Vec::new();
-    let setting = |text: String| item(Kind::Setting, text);
+    let setting = |text: String| item(Kind::Setting, &text);
     for (key, value) in table.iter().filter(|(key, _)| !HARMLESS.contains(&key.as_str())) {
         match value {
             toml::Value::Table(agents) if key == "agents" => {
@@ -362,8 +363,8 @@ mod tests {
 
     #[test]
     fn the_same_text_for_another_purpose_is_another_item() {
-        let check = item(Kind::Check, "make".to_owned());
-        assert_ne!(check.digest, item(Kind::Cleanup, "make".to_owned()).digest);
-        assert_eq!(check.digest, item(Kind::Check, "make".to_owned()).digest);
+        let check = item(Kind::Check, "make");
+        assert_ne!(check.digest, item(Kind::Cleanup, "make").digest);
+        assert_eq!(check.digest, item(Kind::Check, "make").digest);
     }
 }

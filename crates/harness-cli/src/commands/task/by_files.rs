@@ -27,6 +27,7 @@ use harness_core::{
     Command, Holder, Reply, Task, TaskId,
     command::Authority,
     machine::judge::{NotDone, Request, Standing},
+    trust::Kind,
 };
 use tokio::net::unix::pipe;
 
@@ -39,6 +40,7 @@ use crate::{
     root::StateRoot,
     store::warn,
     trust::{self, Trust},
+    would_run::item,
 };
 
 /// Judges and records in the files, under the lock.
@@ -134,11 +136,6 @@ impl Invocation {
         let found = told.or_else(|| glance::top_level(root.path()));
         found.unwrap_or_else(|| root.path().to_owned())
     }
-
-    /// Says no where the ledger came from somebody else.
-    pub(crate) fn may_run(&self, root: &StateRoot) -> Result<()> {
-        trust::require(self, root)
-    }
 }
 
 impl Clerk for ByFiles<'_> {
@@ -154,16 +151,16 @@ impl Clerk for ByFiles<'_> {
     }
 
     fn may_check(&self, task: &Task) -> Result<()> {
-        self.invocation.may_run(self.root)?;
-        let command = visible(task.check().unwrap_or_default());
-        _ = writeln!(std::io::stderr(), "checking {}: {command}", task.id);
+        let command = task.check().unwrap_or_default();
+        trust::require_item(self.invocation, self.root, &item(Kind::Check, command))?;
+        _ = writeln!(std::io::stderr(), "checking {}: {}", task.id, visible(command));
         Ok(())
     }
 
     fn site(&self, claimed: Option<&Path>) -> impl Future<Output = Result<Arc<dyn Site>>> + Send {
         let found = || -> Result<Arc<dyn Site>> {
             let own = self.invocation.worktree(self.root);
-            let trusted = Trust::of_user(&self.invocation.env)?.is_trusted(self.root)?;
+            let trusted = Trust::of_user(&self.invocation.env)?.is_place_trusted(self.root)?;
             let filters = if trusted { Filters::Run } else { Filters::Off };
             let root = self.root.path();
             let tree = ClientTree::new(&own, claimed, root, filters, Arc::default());

@@ -6,7 +6,7 @@
 
 mod real;
 
-use std::{fmt, io};
+use std::{fmt, fs::Metadata, io, os::unix::fs::MetadataExt as _};
 
 pub use real::RealDisk;
 // For other files that must not be reached through a link.
@@ -76,6 +76,20 @@ pub struct Identity {
     pub size: u64,
     pub modified_ns: i128,
     pub changed_ns: i128,
+}
+
+impl Identity {
+    /// The identity of the file that `found` describes.
+    pub fn of(found: &Metadata) -> Self {
+        let ns = |s: i64, ns: i64| i128::from(s) * 1_000_000_000 + i128::from(ns);
+        Self {
+            device: found.dev(),
+            inode: found.ino(),
+            size: found.size(),
+            modified_ns: ns(found.mtime(), found.mtime_nsec()),
+            changed_ns: ns(found.ctime(), found.ctime_nsec()),
+        }
+    }
 }
 
 /// What stands where a regular file of ours belongs.
