@@ -118,7 +118,7 @@ impl Invocation {
         if peer.role == Role::Operator {
             return Ok(());
         }
-        let refusal = match may(peer.role, operation, given(&peer)) {
+        let refusal = match may(peer.role, operation, given(&peer)).map_err(Refusal::from) {
             Ok(()) => return Ok(()),
             Err(refusal) => refusal,
         };

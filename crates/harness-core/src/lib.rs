@@ -15,6 +15,7 @@ pub mod flag;
 pub mod format;
 mod graph;
 pub mod handoff;
+mod head;
 pub mod id;
 pub mod lease;
 pub mod ledger;

@@ -8,7 +8,7 @@ use indexmap::IndexMap;
 
 use crate::{
     TaskId, Timestamp, WorkerId, graph,
-    ledger::{Head, Phase},
+    head::{Head, Phase},
     task::{Status, Task, TaskState},
 };
 

@@ -168,7 +168,8 @@ fn surroundings() -> Surroundings {
             let rules = Rules { clean: false, baseline: false, protected };
             Ok(Settings { rules, unchecked: Unchecked::Allowed })
         }),
-        may_run: Box::new(|| Ok(())),
+        may_run: Box::new(|_, _| Ok(())),
+        filters: Box::new(|| harness::workspace::Filters::Off),
         made: Box::new(|| {}),
         warn: Box::new(|text| println!("{text}")),
         state_home: None,

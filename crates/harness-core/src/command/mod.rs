@@ -27,7 +27,7 @@ mod upkeep;
 
 pub use add::Add;
 pub use adopt::Adopt;
-pub use change::{Change, Reply, Row};
+pub use change::{Change, Reply};
 pub use checkpoint::AddCheckpoint;
 pub use claim::{Claim, Claimed, Place};
 pub use code::Code;
@@ -47,6 +47,8 @@ pub use retry::Retry;
 pub use run::{Anew, OfRun, RunChange, RunStep, RunView, Take};
 pub use session::{BeginSession, EndSession};
 pub use texts::Text;
+
+pub use crate::ledger::Row;
 
 use crate::{Epoch, TaskId, Timestamp, WorkerId, ledger::Ledger, task::Task};
 

@@ -100,8 +100,7 @@ fn protected_files_that_a_check_changes_are_not_committed_unseen() {
 #[test]
 fn commits_of_others_during_the_check_mean_another_check() {
     let moved = || passed("1", &["a"], |around| around.tree.as_mut().unwrap().moved = true);
-    let restless =
-        "done left config: each time the check ran, somebody committed on the branch";
+    let restless = "done left config: each time the check ran, somebody committed on the branch";
     let keep = format!("keep {}", tree("1"));
     check(
         task(),

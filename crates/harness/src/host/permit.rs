@@ -26,7 +26,7 @@ pub(super) async fn permit(host: &Host, peer: &Peer, request: &Request) -> Resul
     }
     let operation = operation(request)?;
     let given = circumstances(host, peer, operation, request).await?;
-    match may(peer.role, operation, given) {
+    match may(peer.role, operation, given).map_err(Refusal::from) {
         Ok(()) => Ok(()),
         Err(refusal) => {
             record(host, peer, operation, &refusal).await;
