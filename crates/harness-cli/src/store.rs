@@ -101,7 +101,6 @@ impl Invocation {
     }
 
     /// The lease of a claim that a session makes.
-    #[allow(dead_code, reason = "for the commands that claim")]
     pub(crate) fn lease_seconds(&self) -> Result<u64> {
         Ok(self.seconds(LEASE)?.unwrap_or(harness_core::lease::SESSION_LEASE_SECONDS))
     }

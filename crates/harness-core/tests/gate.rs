@@ -106,7 +106,6 @@ fn a_person_is_asked_after_the_check_and_the_row_says_so() {
             (checked(Verdict::Passed), "waiting for human"),
             (ok(), "approve plan"),
             (Input::Tick, "wait"),
-            (Input::Message("hello".into()), "wait"),
             (answer, "running"),
         ];
         story.extend_from_slice(then);

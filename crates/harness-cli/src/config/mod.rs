@@ -15,7 +15,7 @@ mod schema;
 pub(crate) mod show;
 mod text;
 
-#[allow(unused_imports, reason = "what the commands to come name")]
+#[expect(unused_imports, reason = "what the commands to come name")]
 pub(crate) use self::{
     duration::Duration,
     layers::{Loaded, Overrides, files, load},

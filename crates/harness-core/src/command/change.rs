@@ -26,7 +26,7 @@ pub struct Change {
 
 /// The answer to a command that was not refused.
 #[derive(Debug, Clone, PartialEq)]
-#[allow(missing_docs, reason = "the variants say what their fields are")]
+#[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum Reply {
     /// The task that it was about.
     Task(TaskId),

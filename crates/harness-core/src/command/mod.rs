@@ -55,7 +55,7 @@ use crate::{Epoch, TaskId, Timestamp, WorkerId, ledger::Ledger, task::Task};
 /// Everything that can be asked of a ledger. A command is decided by [`decide`] and made durable by a
 /// store; nothing else changes a task.
 #[derive(Debug, Clone, PartialEq)]
-#[allow(missing_docs, reason = "each says what it does at its struct")]
+#[expect(missing_docs, reason = "each says what it does at its struct")]
 pub enum Command {
     Add(Add),
     Edit(Edit),

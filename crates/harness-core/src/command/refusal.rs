@@ -9,7 +9,7 @@ use crate::{
 
 /// Each variant says in its message what it means. The words of some are part of the wire protocol.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "each message says what its fields are")]
+#[expect(missing_docs, reason = "each message says what its fields are")]
 pub enum Refusal {
     #[error("Task {task} not found")]
     NotFound { task: TaskId },

@@ -450,7 +450,6 @@ impl Machine for Attempt {
             Input::Tick => self.renew(),
             Input::Told(event) => self.told(event),
             Input::Interrupt => self.interrupted(),
-            Input::Message(_) => Next::Wait,
         }
     }
 }

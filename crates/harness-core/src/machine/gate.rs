@@ -203,7 +203,7 @@ impl Machine for Gate {
                 Next::Done(GateEnd::Closed { why: why.to_string(), output: String::new() })
             }
             Input::Interrupt => Next::Cancel(StoppedBy::User),
-            Input::Told(_) | Input::Tick | Input::Message(_) => Next::Wait,
+            Input::Told(_) | Input::Tick => Next::Wait,
         }
     }
 }

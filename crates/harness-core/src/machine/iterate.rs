@@ -435,7 +435,7 @@ impl Machine for Iterate {
             Input::Tick if self.by.is_some() => {
                 self.aside(RunStep::Beat { lease_seconds: self.rules.lease_seconds })
             }
-            Input::Tick | Input::Message(_) => Next::Wait,
+            Input::Tick => Next::Wait,
             Input::Told(event) => self.told(event),
             Input::Interrupt => self.interrupted(),
         }

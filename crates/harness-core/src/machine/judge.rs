@@ -491,7 +491,7 @@ impl Machine for Judge {
             Input::Refused(refusal) => self.refused(refusal),
             Input::Tick => self.renew(),
             Input::Interrupt => self.interrupted(),
-            Input::Told(_) | Input::Message(_) => Next::Wait,
+            Input::Told(_) => Next::Wait,
         }
     }
 }

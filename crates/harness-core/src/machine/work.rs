@@ -493,7 +493,7 @@ impl Machine for Work {
                 }
                 None => Next::Wait,
             },
-            Input::Told(_) | Input::Message(_) => Next::Wait,
+            Input::Told(_) => Next::Wait,
         }
     }
 }

@@ -194,7 +194,6 @@ fn a_sign_of_life_and_the_agents_name_for_its_context_are_stored_on_the_way() {
         .tell(ok(), "wait")
         .tell(Input::Told(AgentEvent::Session("s-1".into())), "session s-1")
         .tell(ok(), "wait")
-        .tell(Input::Message("hello".into()), "wait")
         .tell(Input::Told(AgentEvent::Text("x".into())), "wait")
         .ends(finished("DONE"), "finished");
     // An attempt has no lease of its own.
