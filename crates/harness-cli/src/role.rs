@@ -21,8 +21,8 @@ use harness_core::{
 use serde_json::json;
 
 use crate::{
-    commands::Invocation, config::Overrides, environment::Environment, failure::Result,
-    host::Asked, interrupt::Interrupt, root::StateRoot,
+    config::Overrides, environment::Environment, failure::Result, host::Asked,
+    interrupt::Interrupt, invocation::Invocation, root::StateRoot,
 };
 
 /// A refusal is recorded if the lock can be had soon; the caller does not wait for it.

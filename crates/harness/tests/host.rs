@@ -26,6 +26,7 @@ use harness::{
     },
     process::Redactor,
     store::{Applied, FileStore, Locking, Store, StoreError, Writer, lock::Wait, look},
+    workspace::Filters,
 };
 use harness_core::{
     Command, Epoch, Holder, Ledger, Refusal, Reply, TaskId, Timestamp, WorkerId,
@@ -169,7 +170,7 @@ fn surroundings() -> Surroundings {
             Ok(Settings { rules, unchecked: Unchecked::Allowed })
         }),
         may_run: Box::new(|_, _| Ok(())),
-        filters: Box::new(|| harness::workspace::Filters::Off),
+        filters: Box::new(|| Filters::Run),
         made: Box::new(|| {}),
         warn: Box::new(|text| println!("{text}")),
         state_home: None,

@@ -154,7 +154,7 @@ impl Invocation {
         let filters = if trusted { Filters::Run } else { Filters::Off };
         let git = GitWorkspace::discover(directory, root.path(), filters)?;
         let folder = Outside::of_root(root.path(), &self.env.state_home()?);
-        Ok(git.recording_in(folder.path().join("settings")))
+        Ok(git.recording_in(folder.settings()))
     }
 }
 

@@ -15,7 +15,6 @@ mod schema;
 pub(crate) mod show;
 mod text;
 
-#[expect(unused_imports, reason = "what the commands to come name")]
 pub(crate) use self::{
     duration::Duration,
     layers::{Loaded, Overrides, files, load},

@@ -26,7 +26,7 @@ use super::{
     wire::Refused,
 };
 use crate::{
-    clock::Clock, flows::completion::Trees, process::leftovers, store::lock::Wait,
+    clock::Clock, flows::completion::Trees, home::Home, process::leftovers, store::lock::Wait,
     workspace::Filters,
 };
 
@@ -213,7 +213,7 @@ pub async fn serve_alone(
     idle: Option<Duration>,
     asked: impl Future<Output = ()>,
 ) -> io::Result<Ended> {
-    let left = host.root.join(".harness/processes");
+    let left = Home::of(&host.root).processes();
     let every = Duration::from_secs((host.lease_seconds / 3).max(1));
     let server = serve(bound, host)?;
     let sweeping = tokio::spawn(leftovers::keep_sweeping(left, every));

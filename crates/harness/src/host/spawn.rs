@@ -19,7 +19,7 @@ use super::{
     socket::Places,
     wire::{self, Refused},
 };
-use crate::folder::Folder;
+use crate::home::{Home, file_name, folder::Folder};
 
 /// What a daemon writes to standard output when it listens.
 pub const READY: &str = "ready";
@@ -100,7 +100,8 @@ pub fn start(
 }
 
 fn open_log(root: &Path) -> io::Result<File> {
-    let log = Folder::ours(&root.join(".harness"))?.open_to_append("daemon.log")?;
+    let log =
+        Folder::ours(&Home::of(root).folder())?.open_to_append(file_name(Home::DAEMON_LOG))?;
     if log.metadata()?.len() > LOG_BYTES_MAX {
         log.set_len(0)?;
     }

@@ -24,7 +24,7 @@ use harness::{
     workspace::{Filters, glance},
 };
 use harness_core::{
-    Command, Holder, Reply, Task, TaskId,
+    Command, Holder, Ledger, Reply, Task, TaskId,
     command::Authority,
     machine::judge::{NotDone, Request, Standing},
     trust::Kind,
@@ -45,21 +45,32 @@ use crate::{
 
 /// Judges and records in the files, under the lock.
 pub(super) struct ByFiles<'a> {
-    pub(super) invocation: &'a Invocation,
-    pub(super) root: &'a StateRoot,
+    invocation: &'a Invocation,
+    root: &'a StateRoot,
+    /// Looks and decides, so that the ledger is parsed once.
+    store: Arc<Mutex<FileStore>>,
 }
 
-impl ByFiles<'_> {
+impl<'a> ByFiles<'a> {
+    pub(super) fn new(invocation: &'a Invocation, root: &'a StateRoot) -> Result<Self> {
+        let store = Arc::new(Mutex::new(invocation.store(root)?));
+        Ok(Self { invocation, root, store })
+    }
+
+    fn seen<T>(&self, see: impl FnOnce(&Ledger) -> T) -> Result<T> {
+        let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(see(store.ledger()?))
+    }
+
     pub(super) fn complete(&self, holder: Holder, authority: Authority) -> Result<TaskId> {
         let (invocation, root) = (self.invocation, self.root.path().to_owned());
         let Settings { rules, unchecked } = self.settings(&holder)?;
         let lease_seconds = invocation.lease_seconds()?;
         let request = Request { holder, authority, unchecked, lease_seconds, rules };
-        let store = Mutex::new(invocation.store(self.root)?);
         let completion = Completion {
             clerk: self,
             ports: Ports {
-                commit: Arc::new(InFiles { store }),
+                commit: Arc::new(InFiles { store: Arc::clone(&self.store) }),
                 clock: Arc::new(SystemClock),
                 tick: Duration::from_secs(lease_seconds.max(1)),
             },
@@ -80,9 +91,11 @@ impl ByFiles<'_> {
     /// The rules of the claim, else those of now.
     fn settings(&self, holder: &Holder) -> Result<Settings> {
         let (env, root) = (&self.invocation.env, self.root);
-        let ledger = self.invocation.look(root)?;
-        let task = ledger.task(&holder.task).filter(|task| holder.holds(task));
-        if let Some(epoch) = task.and_then(|task| task.epoch)
+        let epoch = self.seen(|ledger| {
+            let task = ledger.task(&holder.task).filter(|task| holder.holds(task));
+            task.and_then(|task| task.epoch)
+        })?;
+        if let Some(epoch) = epoch
             && let Some(settings) = claim_rules(env, root)?.of(&holder.task, epoch)
         {
             return Ok(settings);
@@ -108,7 +121,7 @@ async fn cancelled(stop: &pipe::Receiver) {
 /// Where the rules of claims are kept.
 pub(crate) fn claim_rules(env: &Environment, root: &StateRoot) -> Result<ClaimRules> {
     let folder = Outside::of_root(root.path(), &env.state_home()?);
-    Ok(ClaimRules::in_folder(&folder.path().join("claims")))
+    Ok(ClaimRules::in_folder(&folder.claims()))
 }
 
 impl Invocation {
@@ -142,8 +155,7 @@ impl Clerk for ByFiles<'_> {
     type Error = Failure;
 
     fn standing(&self, task: &TaskId) -> impl Future<Output = Result<Standing>> + Send {
-        let ledger = self.invocation.look(self.root);
-        std::future::ready(ledger.map(|ledger| Standing {
+        std::future::ready(self.seen(|ledger| Standing {
             task: ledger.task(task).cloned(),
             next_epoch: ledger.next_epoch(),
             session: ledger.head().session_count,
@@ -172,7 +184,7 @@ impl Clerk for ByFiles<'_> {
 
 /// One transaction under the lock for each command.
 struct InFiles {
-    store: Mutex<FileStore>,
+    store: Arc<Mutex<FileStore>>,
 }
 
 impl InFiles {
