@@ -46,11 +46,16 @@ pub use renew::Renew;
 pub use retry::Retry;
 pub use run::{Anew, OfRun, RunChange, RunStep, RunView, Take};
 pub use session::{BeginSession, EndSession};
-pub use texts::Text;
+pub use texts::{GATE, Text};
 
 pub use crate::ledger::Row;
 
-use crate::{Epoch, TaskId, Timestamp, WorkerId, ledger::Ledger, task::Task};
+use crate::{
+    Epoch, TaskId, Timestamp, WorkerId,
+    ledger::Ledger,
+    role::{Attempt, Whose},
+    task::Task,
+};
 
 /// Everything that can be asked of a ledger. A command is decided by [`decide`] and made durable by a
 /// store; nothing else changes a task.
@@ -143,6 +148,15 @@ impl Holder {
 
     fn refused(&self) -> Refusal {
         Refusal::NotClaimedBy { task: self.task.clone(), worker: self.worker.clone() }
+    }
+}
+
+impl Attempt {
+    /// Whose claim `holder` speaks of, to a process of this attempt.
+    pub fn whose(&self, holder: &Holder) -> Whose {
+        let is_own =
+            self.task == holder.task && holder.epoch.is_none_or(|epoch| epoch == self.epoch);
+        if is_own { Whose::Own } else { Whose::Other }
     }
 }
 

@@ -12,12 +12,12 @@ use harness::{
         command::{Note, Raise},
         machine::attempt::{Attempt, AttemptEnd, Effect, Ended, Entry},
     },
-    workspace::{RolledBack, Undone, WorkspaceError},
+    workspace::{RolledBack, Undone, WorkspaceError, own_contents},
 };
 
 use super::{
     Team, Tools,
-    judge::{Judge, restore_settings},
+    judge::{Judge, setting},
     ralph::{Errand, ralph},
     with_tree,
 };
@@ -33,13 +33,16 @@ pub async fn attempt<A>(
 where
     A: harness::Agent<Input = Prompt, Output = End>,
 {
+    let mut protected = tools.judging.rules.protected.clone();
     if entry == Entry::Fresh {
         record_settings(tools, &task).await?;
+        let root = tools.root.clone();
+        protected = protected.holding(tools.blocking(move || Ok(own_contents(&root))).await?);
     }
     let ended = task.clone();
     let machine = Attempt::new(task.clone(), holder.clone(), tools.lease_seconds, entry)
         .judged_by(tools.judging.rules.clone());
-    let judge = Judge::new(tools.clone(), task.clone(), holder.clone());
+    let judge = Judge::new(tools.clone(), task.clone(), holder.clone(), protected);
     let doing = Doing { tools: tools.clone(), task, holder, judge };
     let ports = with_tree::ports(&tools.ports, Arc::clone(&tools.workspace));
     let outcome = cx.drive(&ports, machine, |branch, effect| {
@@ -68,17 +71,21 @@ async fn record_settings(tools: &Tools, task: &Task) -> Result<()> {
     }
 }
 
-/// Sets git's settings back and flags the attempt, outside of its judging.
+/// Flags the attempt for settings of git that differ from its claim, and sets them back when the
+/// flags are durable. Returns whether there were any.
 pub(super) async fn set_settings_back(tools: &Tools, task: &Task) -> Result<bool> {
-    let about = task.clone();
-    let settings = tools.git(move |git| restore_settings(git, &about)).await??;
-    for setting in &settings {
-        let (task, flag) = (Some(task.id.clone()), Flag::Config);
-        tools
-            .commit(Command::Raise(Raise { task, flag, message: setting.message.clone() }))
-            .await?;
+    let Some(epoch) = task.epoch else { return Ok(false) };
+    let id = task.id.clone();
+    let changes = tools.git(move |git| git.changed_settings(&id, epoch)).await??;
+    for change in &changes {
+        let (task, message) = (Some(task.id.clone()), setting(change).message);
+        tools.commit(Command::Raise(Raise { task, flag: Flag::Config, message })).await?;
     }
-    Ok(!settings.is_empty())
+    if changes.iter().any(|change| change.set_back) {
+        let id = task.id.clone();
+        tools.git(move |git| git.restore_settings(&id, epoch)).await??;
+    }
+    Ok(!changes.is_empty())
 }
 
 #[derive(Clone)]

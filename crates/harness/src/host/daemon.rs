@@ -26,8 +26,12 @@ use super::{
     wire::Refused,
 };
 use crate::{
-    clock::Clock, flows::completion::Trees, home::Home, process::leftovers, store::lock::Wait,
-    workspace::Filters,
+    clock::Clock,
+    flows::client_tree::{ClientTree, ForeignTree, Repositories},
+    home::Home,
+    process::leftovers,
+    store::lock::Wait,
+    workspace::{Bring, Filters},
 };
 
 /// How often it looks whether it can still be found: a host without a socket is of no use.
@@ -40,14 +44,28 @@ pub struct Settings {
     pub rules: Rules,
     /// Whether a task without a check can be completed on its worker's word.
     pub unchecked: harness_core::command::Unchecked,
+    /// What clean checkouts are given beside the commit.
+    pub bring: Bring,
 }
+
+impl Settings {
+    /// What harness's own settings held is only known for a claim.
+    #[must_use]
+    pub fn of_no_claim(mut self) -> Self {
+        self.rules.protected = self.rules.protected.of_no_claim();
+        self
+    }
+}
+
+/// Refuses a command that may not run here.
+pub type MayRun = dyn Fn(Kind, &str) -> Result<(), Refused> + Send + Sync;
 
 /// What the caller knows about the machine and its user; asked anew each time.
 pub struct Surroundings {
     /// The configuration.
     pub settings: Box<dyn Fn() -> Result<Settings, Refused> + Send + Sync>,
     /// Whether this command of the ledger may run here.
-    pub may_run: Box<dyn Fn(Kind, &str) -> Result<(), Refused> + Send + Sync>,
+    pub may_run: Box<MayRun>,
     /// Whether the content filters of git may run here.
     pub filters: Box<dyn Fn() -> Filters + Send + Sync>,
     /// Where the rules of claims are kept; `None`: in memory only.
@@ -58,6 +76,8 @@ pub struct Surroundings {
     pub warn: Box<dyn Fn(&str) + Send + Sync>,
     /// The user's state directory, where a store keeps what belongs beside no ledger.
     pub state_home: Option<PathBuf>,
+    /// Where git's settings at claims are recorded; `None`: nowhere.
+    pub records: Option<PathBuf>,
 }
 
 /// What a daemon has beyond the rest of a [`Host`].
@@ -71,7 +91,7 @@ pub struct Daemon {
     /// Nobody is given a task any more.
     closing: AtomicBool,
     changed: watch::Sender<()>,
-    pub(super) trees: Arc<Trees>,
+    repositories: Arc<Repositories>,
     /// The rules of the claims that this daemon made.
     claimed: Mutex<HashMap<TaskId, (Epoch, Settings)>>,
     checking: Mutex<HashMap<TaskId, Arc<tokio::sync::Mutex<()>>>>,
@@ -89,6 +109,7 @@ impl Daemon {
         clock: Arc<dyn Clock>,
         lock_wait: Wait,
     ) -> Self {
+        let repositories = Arc::new(Repositories::recording_in(surroundings.records.clone()));
         Self {
             worktree,
             surroundings,
@@ -97,7 +118,7 @@ impl Daemon {
             leaving: CancellationToken::new(),
             closing: AtomicBool::new(false),
             changed: watch::Sender::new(()),
-            trees: Arc::default(),
+            repositories,
             claimed: Mutex::default(),
             checking: Mutex::default(),
             vigil: Vigil::default(),
@@ -161,10 +182,38 @@ impl Daemon {
         mine.lock_owned().await
     }
 
+    /// Where a client works: in the work tree of the daemon, or in the one that its claim names.
+    /// Blocking.
+    pub(super) fn tree(
+        &self,
+        root: &Path,
+        claimed: Option<&Path>,
+        filters: Filters,
+    ) -> Result<ClientTree, ForeignTree> {
+        let repositories = Arc::clone(&self.repositories);
+        ClientTree::new(&self.worktree, claimed, root, filters, repositories)
+    }
+
+    /// A claim was made: git's settings are recorded for it before anybody works. Blocking.
+    pub(super) fn record_settings(&self, root: &Path, task: &Task) {
+        let recorded = match self.tree(root, None, Filters::Off) {
+            Ok(tree) => tree.record_settings(task).map_err(|why| why.to_string()),
+            Err(why) => Err(why.to_string()),
+        };
+        if let Err(why) = recorded {
+            let text = format!("git's settings were not recorded for {}: {why}", task.id);
+            (self.surroundings.warn)(&text);
+        }
+    }
+
     /// A claim was made: it keeps the rules of now. A configuration that cannot be read is reported
-    /// when the task is completed.
-    pub(super) fn claimed(&self, task: &TaskId, epoch: Epoch) {
-        let Ok(settings) = (self.surroundings.settings)() else { return };
+    /// when the task is completed. Gives back what the log should say of them.
+    pub(super) fn claimed(&self, task: &TaskId, epoch: Epoch) -> Option<String> {
+        let settings = (self.surroundings.settings)().ok()?;
+        let protected = &settings.rules.protected;
+        // What cannot be compared is not known to have changed.
+        let kept = self.surroundings.claims.as_ref();
+        let changed = kept.and_then(|kept| kept.compare(protected).ok().flatten());
         if let Some(kept) = &self.surroundings.claims
             && let Err(why) = kept.keep(task, epoch, &settings)
         {
@@ -173,6 +222,7 @@ impl Daemon {
         }
         let mut claimed = self.claimed.lock().unwrap_or_else(PoisonError::into_inner);
         claimed.insert(task.clone(), (epoch, settings));
+        changed
     }
 
     /// The rules by which the work of this holder is judged: those of its claim, else those of now.
@@ -182,14 +232,15 @@ impl Daemon {
         task: Option<&Task>,
     ) -> Result<Settings, Refused> {
         let epoch = task.filter(|task| holder.holds(task)).and_then(|task| task.epoch);
-        let Some(epoch) = epoch else { return (self.surroundings.settings)() };
+        let of_now = || Ok((self.surroundings.settings)()?.of_no_claim());
+        let Some(epoch) = epoch else { return of_now() };
         let claimed = self.claimed.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, settings)) = claimed.get(&holder.task).filter(|(of, _)| *of == epoch) {
             return Ok(settings.clone());
         }
         drop(claimed);
         let kept = self.surroundings.claims.as_ref().and_then(|kept| kept.of(&holder.task, epoch));
-        kept.map_or_else(|| (self.surroundings.settings)(), Ok)
+        kept.map_or_else(of_now, Ok)
     }
 }
 

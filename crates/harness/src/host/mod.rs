@@ -24,6 +24,6 @@ pub mod wire;
 
 pub use crate::agent::{AtWork, Desk};
 pub use claim_rules::ClaimRules;
-pub use daemon::{Daemon, Ended, Settings, Surroundings, serve_alone};
+pub use daemon::{Daemon, Ended, MayRun, Settings, Surroundings, serve_alone};
 pub use server::{Duty, Host, Server, serve};
 pub use told::tell_facts;

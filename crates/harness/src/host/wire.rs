@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 pub use crate::hub::lagged;
 use crate::{
     error::Error,
-    flows::completion::ForeignTree,
+    flows::client_tree::ForeignTree,
     process::Redactor,
     store::{StoreError, WriterError},
     workspace::WorkspaceError,

@@ -12,7 +12,7 @@ use harness::{
     Hub,
     clock::SystemClock,
     host::{
-        Daemon, Desk, Duty, Ended, Host, Settings, Surroundings, serve_alone,
+        Daemon, Desk, Duty, Ended, Host, Surroundings, serve_alone,
         socket::{self, Places},
         spawn, tell_facts,
         wire::Refused,
@@ -24,7 +24,10 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::{Args, Invocation, emitter::Emitter};
 use crate::{
-    commands::{init, task::by_files::claim_rules},
+    commands::{
+        init,
+        task::by_files::{claim_rules, settings_folder},
+    },
     config::{self, Overrides},
     environment::Environment,
     exit::ExitCode,
@@ -146,7 +149,7 @@ fn surroundings(env: &Environment, root: &StateRoot) -> Surroundings {
             let (env, root) = &settings;
             let loaded = config::load(env, Some(root.path()), Overrides::default());
             let config = loaded.map_err(Refused::from)?.config;
-            Ok(Settings { rules: config.rules(root.path())?, unchecked: config.unchecked() })
+            Ok(config.settings(root.path())?)
         }),
         may_run: Box::new(move |kind, text| {
             let trust = granting.as_ref().as_ref().map_err(Failure::clone)?;
@@ -160,6 +163,7 @@ fn surroundings(env: &Environment, root: &StateRoot) -> Surroundings {
         made: Box::new(move || init::made(&made.0, &made.1)),
         state_home: env.state_home().ok(),
         claims: claim_rules(env, root).ok(),
+        records: settings_folder(env, root).ok(),
         warn: Box::new(warn),
     }
 }

@@ -1,10 +1,10 @@
 //! Who asks for a task is given one, or waits for one.
 
-use std::{path::Path, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use harness_core::{
-    Command, Reply, Timestamp,
-    command::{Claim, Claimed, Place},
+    Command, Reply, Task, Timestamp,
+    command::{Claim, Claimed, Note, Place},
     task::Via,
 };
 use tokio::time::Instant;
@@ -29,7 +29,7 @@ const WAIT_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
 /// Edits by other processes send no word: while somebody waits, the file is looked at this often.
 const OUTSIDE: Duration = Duration::from_secs(1);
 
-pub(super) async fn claim(host: &Host, daemon: &Daemon, request: &Request) -> Answer {
+pub(super) async fn claim(host: &Host, daemon: &Arc<Daemon>, request: &Request) -> Answer {
     let worker = request.worker()?;
     let role = request.text("role")?;
     let wait = Duration::from_millis(request.number("wait_ms")?.unwrap_or(0)).min(WAIT_MAX);
@@ -65,7 +65,7 @@ pub(super) async fn claim(host: &Host, daemon: &Daemon, request: &Request) -> An
 /// `None` where nothing is ready, or there is no ledger.
 async fn once(
     host: &Host,
-    daemon: &Daemon,
+    daemon: &Arc<Daemon>,
     claim: &Claim,
 ) -> Result<Option<Box<Claimed>>, Refused> {
     let mut claim = claim.clone();
@@ -80,9 +80,21 @@ async fn once(
     let worker = claim.worker.clone();
     match host.writer.apply_async(Command::Claim(claim)).await {
         Ok(Reply::Claimed(claimed)) => {
-            daemon.claimed(&claimed.task.id, claimed.epoch);
             let task = &claimed.task;
+            // Asked for again, a claim keeps what it was made with.
+            let mut changed = None;
+            if !claimed.is_retry {
+                changed = daemon.claimed(&task.id, claimed.epoch);
+                record_settings(host, daemon, task).await;
+            }
             daemon.gave(&host.root, &task.id, &worker, task.lease_expires_at());
+            if let Some(message) = changed {
+                let note = Command::Note(Note::Warning { task: None, message });
+                // The claim stands, whatever becomes of the line in the log.
+                if let Err(why) = host.writer.apply_async(note).await {
+                    (daemon.surroundings.warn)(&why.to_string());
+                }
+            }
             Ok(Some(claimed))
         }
         Ok(Reply::NothingToClaim) => Ok(None),
@@ -90,6 +102,17 @@ async fn once(
         Err(WriterError::Store(why)) if matches!(*why, StoreError::NoLedger { .. }) => Ok(None),
         Err(why) => Err(why.into()),
     }
+}
+
+/// Of a task without a check, or without a repository, there is nothing to record.
+async fn record_settings(host: &Host, daemon: &Arc<Daemon>, task: &Task) {
+    if task.check().is_none() || task.started_at_commit.is_none() {
+        return;
+    }
+    let (daemon, root, task) = (Arc::clone(daemon), host.root.clone(), task.clone());
+    let recorded = tokio::task::spawn_blocking(move || daemon.record_settings(&root, &task));
+    // It ends in no error; only the end of the runtime cuts it off.
+    let _ = recorded.await;
 }
 
 /// Is ready when a lease has run out since it was asked, or somebody else has written the ledger.

@@ -1,6 +1,6 @@
 //! Events as they come.
 
-use std::io;
+use std::{collections::BTreeMap, io};
 
 use serde_json::{Value, json};
 
@@ -8,11 +8,10 @@ use super::super::{
     prompts,
     request::Request,
     server::{Client, Host},
-    wire,
 };
 use crate::{
     event::Envelope,
-    hub::{EventStream, Filter, StreamItem},
+    hub::{EventStream, Filter, StreamItem, lagged},
 };
 
 /// Until the client goes or the host ends. There is no line but events, and `lagged` where some are
@@ -27,19 +26,19 @@ pub(in super::super) async fn subscribe(
         Err(message) => return client.refuse(message).await,
     };
     let mut events = match since {
-        None => host.hub.events(),
+        None => host.hub.events_matching(filter),
         Some(last) => {
-            let (later, missed, events) = host.hub.events_since(last);
+            let (later, missed, events) = host.hub.events_since(last, filter);
             if missed != Some(0) {
-                client.line(&wire::lagged(missed)).await?;
+                client.line(&lagged(missed, &BTreeMap::new())).await?;
             }
             for envelope in later {
-                tell(client, &filter, &envelope).await?;
+                tell(client, &envelope).await?;
             }
             events
         }
     };
-    stream(client, &filter, &mut events).await
+    stream(client, &mut events).await
 }
 
 fn wanted(request: &Request) -> Result<(Filter, Option<uuid::Uuid>), String> {
@@ -52,7 +51,7 @@ fn wanted(request: &Request) -> Result<(Filter, Option<uuid::Uuid>), String> {
     Ok((filter, since.map_err(|_| "since must be the id of an event".to_owned())?))
 }
 
-async fn stream(client: &mut Client, filter: &Filter, events: &mut EventStream) -> io::Result<()> {
+async fn stream(client: &mut Client, events: &mut EventStream) -> io::Result<()> {
     loop {
         let item = tokio::select! {
             biased;
@@ -62,16 +61,15 @@ async fn stream(client: &mut Client, filter: &Filter, events: &mut EventStream) 
         };
         match item {
             None => return Ok(()),
-            Some(StreamItem::Lagged { missed }) => client.line(&wire::lagged(Some(missed))).await?,
-            Some(StreamItem::Event(envelope)) => tell(client, filter, &envelope).await?,
+            Some(StreamItem::Lagged { missed, kinds }) => {
+                client.line(&lagged(Some(missed), &kinds)).await?;
+            }
+            Some(StreamItem::Event(envelope)) => tell(client, &envelope).await?,
         }
     }
 }
 
-async fn tell(client: &mut Client, filter: &Filter, envelope: &Envelope) -> io::Result<()> {
-    if !filter.matches(envelope.event.kind()) {
-        return Ok(());
-    }
+async fn tell(client: &mut Client, envelope: &Envelope) -> io::Result<()> {
     let mut line = json!(envelope);
     prompts::rename(&mut line);
     client.line(&line).await
