@@ -49,8 +49,10 @@ impl Invocation {
             FileStore::open_with(root.path(), Locking::Each(Wait::No), home.as_deref())?;
         match store.apply(SystemClock.now(), &[]) {
             Ok(applied) => applied.warnings.iter().for_each(|warning| warn(warning)),
-            // Who needs the lock next says so; a wrong shape shows at the look.
+            // Who needs the lock next says so; a wrong shape shows at the look. A ledger that only a
+            // newer harness may write can be read.
             Err(StoreError::Lock(_) | StoreError::LockLost | StoreError::Format(_)) => {}
+            Err(StoreError::Needs { .. }) => {}
             Err(other) => return Err(other.into()),
         }
         self.look(root)
@@ -99,7 +101,6 @@ impl Invocation {
     }
 
     /// The lease of a claim that a session makes.
-    #[allow(dead_code, reason = "for the commands that claim")]
     pub(crate) fn lease_seconds(&self) -> Result<u64> {
         Ok(self.seconds(LEASE)?.unwrap_or(harness_core::lease::SESSION_LEASE_SECONDS))
     }
@@ -139,6 +140,9 @@ impl From<StoreError> for Failure {
                 .hint("so does any command that changes something; `harness doctor` says more"),
             StoreError::Format(FormatError::Newer { .. }) => {
                 Self::config(text).hint("use the newer harness; nothing was changed")
+            }
+            StoreError::Needs { .. } => {
+                Self::config(text).hint("commands that only read still work with this version")
             }
             StoreError::Format(FormatError::Shape { .. }) => {
                 Self::config(text).hint("mend it by hand; nothing was changed")

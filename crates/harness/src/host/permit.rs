@@ -25,7 +25,7 @@ pub(super) async fn permit(host: &Host, peer: &Peer, request: &Request) -> Resul
     }
     let operation = operation(request)?;
     let given = circumstances(host, peer, operation, request).await?;
-    match may(peer.role, operation, given) {
+    match may(peer.role, operation, given).map_err(Refusal::from) {
         Ok(()) => Ok(()),
         Err(refusal) => {
             record(host, peer, operation, &refusal).await;
@@ -101,7 +101,7 @@ async fn circumstances(
 async fn lease(host: &Host, task: TaskId) -> Lease {
     let now = now(host);
     let lapsed = host.writer.look_async(move |ledger| {
-        let end = ledger.task(&task).and_then(|task| task.lease_expires_at);
+        let end = ledger.task(&task).and_then(|task| task.lease_expires_at());
         end.is_some_and(|end| end <= now)
     });
     if lapsed.await.unwrap_or(false) { Lease::Lapsed } else { Lease::Live }

@@ -67,11 +67,11 @@ pub fn task(task: &Task) -> Value {
     let mut put = |key: &str, value: Value| object.insert(key.to_owned(), value);
     put("id", json!(task.id));
     put("description", json!(task.title));
-    put("status", json!(status(task.status)));
+    put("status", json!(status(task.status())));
     put("dependencies", json!(task.depends_on));
-    put("started_at", json!(task.claimed_at));
-    put("completed_at", json!(task.completed_at));
-    put("claimed_by", json!(task.claimed_by));
+    put("started_at", json!(task.claimed_at()));
+    put("completed_at", json!(task.completed_at()));
+    put("claimed_by", json!(task.claimed_by()));
     put("timeout_seconds", json!(task.timeout_seconds.unwrap_or(TIMEOUT_SECONDS)));
     put("instructions", json!(task.instructions));
     put("role", json!(task.role));
@@ -243,9 +243,9 @@ impl From<WriterError> for Refused {
         let (code, fault) = match error {
             WriterError::Refused(refusal) => return refusal.into(),
             WriterError::Store(why) => match *why {
-                StoreError::Format(_) | StoreError::Unrecoverable { .. } => {
-                    (Code::Config, Fault::Config)
-                }
+                StoreError::Format(_)
+                | StoreError::Unrecoverable { .. }
+                | StoreError::Needs { .. } => (Code::Config, Fault::Config),
                 StoreError::NoLedger { .. } => (Code::NoLedger, Fault::Request),
                 _ => (Code::Failed, Fault::Request),
             },

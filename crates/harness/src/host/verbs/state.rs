@@ -52,8 +52,8 @@ fn summary(ledger: &Ledger) -> Value {
     let stats = Stats::of(ledger);
     let mut workers: Vec<_> = ledger
         .tasks()
-        .filter(|task| task.status == Status::InProgress)
-        .filter_map(|task| task.claimed_by.clone())
+        .filter(|task| task.status() == Status::InProgress)
+        .filter_map(|task| task.claimed_by().cloned())
         .collect();
     workers.sort();
     workers.dedup();
