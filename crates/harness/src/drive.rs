@@ -69,7 +69,7 @@ impl<A: Send + Sync> Branch<A> {
     ///         command::{Add, Edit},
     ///         machine::{Input, Machine, Next},
     ///     },
-    ///     store::{FileStore, Locking, Writer, lock::Wait},
+    ///     store::{FileStore, Locking, Observers, Writer, lock::Wait},
     /// };
     ///
     /// /// Notes what it is about to do, does it, and tells how long that was.
@@ -107,7 +107,7 @@ impl<A: Send + Sync> Branch<A> {
     /// let mut store = FileStore::open(root.path(), Locking::Each(Wait::For(Duration::from_secs(5))))?;
     /// store.create(Timestamp::from_seconds(0))?;
     /// let clock = Arc::new(SystemClock);
-    /// let writer = Writer::start(store, clock.clone(), Box::new(|_, _| {}))?;
+    /// let writer = Writer::start(store, clock.clone(), Observers::default())?;
     /// let ports = Ports { commit: Arc::new(writer), clock, tick: Duration::from_secs(1) };
     ///
     /// let flow = Harness::define("driven").state(|(): &()| ()).run(

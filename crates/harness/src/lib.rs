@@ -180,6 +180,8 @@ pub use hub::Reply;
 pub use agent::Told;
 pub use drive::{Commit, Committing, Ports};
 pub use harness_core as core;
+// What watches a root.
+pub use store::{Observer, Observers, Transaction};
 // The files of a root, and how they are opened.
 pub use home::folder;
 // The processes it starts end with it.

@@ -22,10 +22,10 @@ use harness::{
         client::{ANSWER_WITHIN, Client, ClientError},
         serve_alone,
         socket::{self, Places},
-        tell_facts, wire,
+        wire,
     },
     process::Redactor,
-    store::{Applied, FileStore, Locking, Store, StoreError, Writer, lock::Wait, look},
+    store::{Applied, FileStore, Locking, Observers, Store, StoreError, Writer, lock::Wait, look},
     workspace::{Bring, Filters},
 };
 use harness_core::{
@@ -112,12 +112,9 @@ impl Served {
         let daemon = Daemon::new(root.clone(), surroundings(), clock.clone(), WAIT);
         let daemon = Arc::new(daemon);
         let hub = Hub::new("test");
-        let (told, waiting) = (hub.clone(), Arc::clone(&daemon));
-        let publish = Box::new(move |facts: &[_], _: &[String]| {
-            tell_facts(&told, facts);
-            waiting.heard(facts);
-        });
-        let writer = Arc::new(Writer::start(store, clock.clone(), publish).unwrap());
+        let mut observers = Observers::default().with(hub.clone());
+        observers.add(daemon.clone());
+        let writer = Arc::new(Writer::start(store, clock.clone(), observers).unwrap());
         let host = Host {
             root: root.clone(),
             writer,

@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeSet,
     sync::{
-        Arc, Barrier,
+        Arc, Barrier, Once,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     thread,
@@ -11,7 +11,7 @@ use std::{
 
 use harness::{
     clock::Clock,
-    store::{Applied, Store, StoreError, Writer, WriterError},
+    store::{Applied, Observers, Store, StoreError, Transaction, Writer, WriterError},
 };
 use harness_core::{
     Command, Holder, Ledger, Refusal, Reply, TaskId, Timestamp, WorkerId,
@@ -168,7 +168,7 @@ impl Clock for Stopped {
 fn writer<K: Kind>(kind: &K, fail_first: bool) -> (Arc<Writer>, Arc<AtomicU64>) {
     let writes = Arc::new(AtomicU64::new(0));
     let store = Counted { store: kind.open(), writes: Arc::clone(&writes), fail_first };
-    let writer = Writer::start(store, Arc::new(Stopped), Box::new(|_, _| {})).unwrap();
+    let writer = Writer::start(store, Arc::new(Stopped), Observers::default()).unwrap();
     (Arc::new(writer), writes)
 }
 
@@ -226,13 +226,12 @@ fn a_writer_shares_a_write(kind: &impl Kind) {
     let gate = Arc::new(Barrier::new(2));
     let writes = Arc::new(AtomicU64::new(0));
     let store = Counted { store: kind.open(), writes: Arc::clone(&writes), fail_first: false };
-    let mut first = Some(Arc::clone(&gate));
-    let publish = Box::new(move |_: &[_], _: &[_]| {
-        if let Some(gate) = first.take() {
-            gate.wait();
-        }
-    });
-    let writer = Writer::start(store, Arc::new(Stopped), publish).unwrap();
+    let (held_up, once) = (Arc::clone(&gate), Once::new());
+    let hold_up = move |_: &Transaction<'_>| {
+        once.call_once(|| _ = held_up.wait());
+    };
+    let observers = Observers::default().with(hold_up);
+    let writer = Writer::start(store, Arc::new(Stopped), observers).unwrap();
     let under_way = AtomicUsize::new(0);
     thread::scope(|scope| {
         let (writer, under_way) = (&writer, &under_way);

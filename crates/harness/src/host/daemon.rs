@@ -30,7 +30,7 @@ use crate::{
     flows::client_tree::{ClientTree, ForeignTree, Repositories},
     home::Home,
     process::leftovers,
-    store::lock::Wait,
+    store::{Observer, Transaction, lock::Wait},
     workspace::{Bring, Filters},
 };
 
@@ -123,17 +123,6 @@ impl Daemon {
             checking: Mutex::default(),
             vigil: Vigil::default(),
             gate: tokio::sync::Mutex::default(),
-        }
-    }
-
-    /// For the writer's `publish`: those who wait for a task look again.
-    pub fn heard(&self, facts: &[Fact]) {
-        self.vigil.heard(facts);
-        let of_holders = |fact: &Fact| {
-            matches!(fact, Fact::Claimed { .. } | Fact::Renewed { .. } | Fact::Checkpointed { .. })
-        };
-        if !facts.iter().all(of_holders) {
-            self.changed.send_replace(());
         }
     }
 
@@ -241,6 +230,19 @@ impl Daemon {
         drop(claimed);
         let kept = self.surroundings.claims.as_ref().and_then(|kept| kept.of(&holder.task, epoch));
         kept.map_or_else(of_now, Ok)
+    }
+}
+
+impl Observer for Daemon {
+    /// Those who wait for a task look again.
+    fn committed(&self, transaction: &Transaction<'_>) {
+        self.vigil.heard(transaction.facts);
+        let of_holders = |fact: &Fact| {
+            matches!(fact, Fact::Claimed { .. } | Fact::Renewed { .. } | Fact::Checkpointed { .. })
+        };
+        if !transaction.facts.iter().all(of_holders) {
+            self.changed.send_replace(());
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 //! An event that a listener emits is delivered after the one it was called for, so that all see the
 //! same order. A listener must not wait for another thread that emits: that one waits for its turn.
 
+mod facts;
 mod filter;
 mod inbox;
 mod record;

@@ -38,7 +38,7 @@ use crate::home::{Home, Outside, outside};
 ///         Command, Reply, TaskId,
 ///         command::{Add, Edit},
 ///     },
-///     store::{Created, FileStore, Locking, Writer, lock::Wait, look},
+///     store::{Created, FileStore, Locking, Observers, Transaction, Writer, lock::Wait, look},
 /// };
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -48,8 +48,8 @@ use crate::home::{Home, Outside, outside};
 /// assert_eq!(store.create(SystemClock.now())?, Created::New);
 ///
 /// // A process that lives longer gives its store to a writer.
-/// let publish = Box::new(|facts: &[_], _: &[String]| println!("{facts:?}"));
-/// let writer = Writer::start(store, Arc::new(SystemClock), publish)?;
+/// let observers = Observers::default().with(|made: &Transaction<'_>| println!("{:?}", made.facts));
+/// let writer = Writer::start(store, Arc::new(SystemClock), observers)?;
 /// let id = TaskId::parse("parser")?;
 /// let add = Add {
 ///     id: Some(id.clone()),
@@ -79,6 +79,8 @@ pub struct FileStore {
     looked: Option<Known>,
     /// To be said with the next transaction.
     pub(super) warnings: Vec<String>,
+    /// What was appended to the log since the last transaction that succeeded.
+    pub(super) appended: Vec<u8>,
 }
 
 /// Who keeps others out while a transaction runs.
@@ -144,6 +146,7 @@ impl FileStore {
             in_doubt: InDoubt::Refuse,
             looked: None,
             warnings: Vec::new(),
+            appended: Vec::new(),
         }
     }
 
@@ -188,7 +191,7 @@ impl FileStore {
         let line = Fact::Initialized { project }.log_line(now, 0);
         let mut ledger = Ledger::new(head, Vec::new()).map_err(shape)?;
         let lines = line.map(|l| l.to_string()).into_iter().collect();
-        log_tail::end_line(&*self.disk, File::Log)?;
+        self.end_log_line()?;
         ledger.set_log_tail(lines, self.disk.size(File::Log)?);
         let mut document = Document::new(&ledger);
         document.count_from(revision);
@@ -338,12 +341,11 @@ impl FileStore {
         self.disk.sync_root()?;
         let mut warnings = Vec::new();
         let lines = log_tail::text(&known.ledger.head().log_tail);
-        if !lines.is_empty()
-            && let Err(e) = self.disk.append(File::Log, &lines)
-        {
+        match self.append_to_log(&lines) {
+            Ok(()) => {}
             // The ledger remembers the lines: the next change appends them.
-            warnings
-                .push(format!("the change is made, but its log lines are not yet written: {e}"));
+            Err(e) => warnings
+                .push(format!("the change is made, but its log lines are not yet written: {e}")),
         }
         let followed = self.journal.follow(&*self.disk, &known.ledger, &mut known.document, &made);
         warnings.extend(followed);
@@ -366,7 +368,7 @@ impl FileStore {
         };
         let (mut anew, raised) = self.told(freshness, &known.ledger);
         anew.extend(self.files_anew(&mut known)?);
-        log_tail::finish(&*self.disk, known.ledger.head())?;
+        self.finish_log(known.ledger.head())?;
         if !anew.is_empty() || !raised.is_empty() {
             known = self.put_back(now, known, anew, &raised, &mut applied)?;
         }
@@ -385,7 +387,7 @@ impl FileStore {
         let session = known.ledger.head().session_count;
         let lines = applied.facts[restored..].iter().filter_map(|f| f.log_line(now, session));
         let lines = lines.map(|l| l.to_string()).collect();
-        log_tail::end_line(&*self.disk, File::Log)?;
+        self.end_log_line()?;
         known.ledger.set_log_tail(lines, self.disk.size(File::Log)?);
         if self.disk.journals() {
             made.receipts =
@@ -414,7 +416,7 @@ impl FileStore {
         }
         let told = self.disk.ensure_home();
         let told = told.and_then(|()| log_tail::end_line(&*self.disk, File::Trajectory));
-        let told = told.and_then(|()| self.disk.append(File::Trajectory, lines.as_bytes()));
+        let told = told.and_then(|_| self.disk.append(File::Trajectory, lines.as_bytes()));
         if let Err(e) = told {
             applied.warnings.push(format!("the change is made, but not in the trajectory: {e}"));
         }
@@ -423,7 +425,10 @@ impl FileStore {
 
 impl Store for FileStore {
     fn apply(&mut self, now: Timestamp, commands: &[Command]) -> Result<Applied, StoreError> {
-        self.transaction(now, commands)
+        let mut applied = self.transaction(now, commands)?;
+        let appended = std::mem::take(&mut self.appended);
+        applied.log = String::from_utf8_lossy(&appended).into_owned();
+        Ok(applied)
     }
 
     fn ledger(&mut self) -> Result<&Ledger, StoreError> {

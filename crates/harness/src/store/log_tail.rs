@@ -9,37 +9,57 @@ use std::io;
 
 use harness_core::ledger::Head;
 
-use super::disk::{Disk, File};
+use super::{
+    FileStore,
+    disk::{Disk, File},
+};
 
-/// Appends the lines of the last change that the log lacks, and makes sure that they can not be
-/// lost any more: the next change overwrites the only other copy.
-pub(super) fn finish(disk: &dyn Disk, head: &Head) -> io::Result<()> {
-    if head.log_tail.is_empty() {
-        return Ok(());
-    }
-    // A log that is shorter than it was has been replaced; all of it may be new.
-    let size = disk.size(File::Log)?;
-    let from = if size < head.log_at { 0 } else { head.log_at };
-    let written = disk.read_from(File::Log, from)?;
-    let missing = missing(&written, &head.log_tail);
-    if !missing.is_empty() {
-        // What ended the line before ours may have gone with the power as well.
-        if written.is_empty() {
-            end_line(disk, File::Log)?;
+impl FileStore {
+    /// Appends the lines of the last change that the log lacks, and makes sure that they cannot be
+    /// lost any more: the next change overwrites the only other copy.
+    pub(super) fn finish_log(&mut self, head: &Head) -> io::Result<()> {
+        if head.log_tail.is_empty() {
+            return Ok(());
         }
-        disk.append(File::Log, &missing)?;
+        // A log that is shorter than it was has been replaced; all of it may be new.
+        let size = self.disk.size(File::Log)?;
+        let from = if size < head.log_at { 0 } else { head.log_at };
+        let written = self.disk.read_from(File::Log, from)?;
+        let missing = missing(&written, &head.log_tail);
+        if !missing.is_empty() {
+            // What ended the line before ours may have gone with the power as well.
+            if written.is_empty() {
+                self.end_log_line()?;
+            }
+            self.append_to_log(&missing)?;
+        }
+        self.disk.sync(File::Log)?;
+        // The log may have been made for these lines: then its name must last as well.
+        if from == 0 { self.disk.sync_root() } else { Ok(()) }
     }
-    disk.sync(File::Log)?;
-    // The log may have been made for these lines: then its name must last as well.
-    if from == 0 { disk.sync_root() } else { Ok(()) }
+
+    /// As [`end_line`], for the log.
+    pub(super) fn end_log_line(&mut self) -> io::Result<()> {
+        self.appended.extend_from_slice(end_line(&*self.disk, File::Log)?);
+        Ok(())
+    }
+
+    /// Appends to the log, and keeps it for those who watch the transaction.
+    pub(super) fn append_to_log(&mut self, lines: &[u8]) -> io::Result<()> {
+        if !lines.is_empty() {
+            self.disk.append(File::Log, lines)?;
+            self.appended.extend_from_slice(lines);
+        }
+        Ok(())
+    }
 }
 
 /// Ends the last line of a file if somebody left it open, so that what is appended next does not
-/// run into it.
-pub(super) fn end_line(disk: &dyn Disk, file: File) -> io::Result<()> {
+/// run into it. Returns what it appended.
+pub(super) fn end_line(disk: &dyn Disk, file: File) -> io::Result<&'static [u8]> {
     match disk.tail(file, 1)?.last() {
-        None | Some(b'\n') => Ok(()),
-        Some(_) => disk.append(file, b"\n"),
+        None | Some(b'\n') => Ok(b""),
+        Some(_) => disk.append(file, b"\n").map(|()| b"\n".as_slice()),
     }
 }
 

@@ -11,6 +11,7 @@ mod journal;
 pub mod lock;
 mod log_tail;
 mod look;
+mod observer;
 mod receipts;
 mod redacted;
 mod restore;
@@ -31,6 +32,7 @@ pub use commit::{Commit, Committing};
 pub use edits::Acknowledged;
 pub use file::{Created, FileStore, Locking};
 pub use look::{LockState, look, look_backup, look_bytes, look_lock, open_log};
+pub use observer::{Observer, Observers, Transaction};
 pub use receipts::{receipt, record};
 pub use redacted::{Redacted, redacted, refused, secret_in};
 pub use restore::{Fresh, Restored};
@@ -39,7 +41,7 @@ pub use runs::{
 };
 pub use stores::Stores;
 pub use witness::{Origin, Witness};
-pub use writer::{Publish, Writer, WriterError, Written};
+pub use writer::{Writer, WriterError, Written};
 
 /// The store port. Blocking: whoever must not wait owns it in a [`Writer`].
 pub trait Store: Send {
@@ -64,6 +66,9 @@ pub struct Applied {
     pub archived: Vec<(usize, PathBuf)>,
     /// What a person should hear although the change was made.
     pub warnings: Vec<String>,
+    /// What was appended to the log, if the store keeps one: lines of these facts, after those that an
+    /// earlier failure kept from it.
+    pub log: String,
 }
 
 /// Why a store did nothing. Nothing of the transaction became true.

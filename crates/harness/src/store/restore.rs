@@ -185,7 +185,7 @@ impl FileStore {
         })
     }
 
-    fn log_unrecoverable(&self, now: Timestamp) -> io::Result<()> {
+    fn log_unrecoverable(&mut self, now: Timestamp) -> io::Result<()> {
         let tail = self.disk.tail(File::Log, 64 * 1024)?;
         let tail = String::from_utf8_lossy(&tail);
         let last = tail.lines().rev().find_map(LogLine::parse);
@@ -197,8 +197,8 @@ impl FileStore {
             category: Some(Category::EnvSetup),
             message: "harness-tasks.json corrupted and unrecoverable".into(),
         };
-        log_tail::end_line(&*self.disk, File::Log)?;
-        self.disk.append(File::Log, format!("{line}\n").as_bytes())
+        self.end_log_line()?;
+        self.append_to_log(format!("{line}\n").as_bytes())
     }
 
     /// What there is to tell of how the ledger was found, and to raise.
@@ -247,13 +247,13 @@ impl FileStore {
             applied.warnings.extend(words(fact));
         }
         applied.facts.extend(facts);
-        log_tail::end_line(&*self.disk, File::Log)?;
+        self.end_log_line()?;
         known.ledger.set_log_tail(lines, self.disk.size(File::Log)?);
         known.state = None;
         applied.warnings.extend(self.write(known, made, Backup::None)?);
         let known = self.known.take();
         let known = known.ok_or_else(|| StoreError::NoLedger { root: self.root.clone() })?;
-        log_tail::finish(&*self.disk, known.ledger.head())?;
+        self.finish_log(known.ledger.head())?;
         Ok(known)
     }
 
@@ -341,7 +341,7 @@ impl FileStore {
             _ => None,
         });
         let files = files.collect();
-        log_tail::finish(&*self.disk, known.ledger.head())?;
+        self.finish_log(known.ledger.head())?;
         if let Some(from) = from {
             let reason = match &archived {
                 Some(path) => format!("asked for; what was there is {path}"),

@@ -12,21 +12,17 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-use harness_core::{Command, Fact, Ledger, Refusal, Reply};
+use harness_core::{Command, Ledger, Refusal, Reply};
 
 use tokio::sync::oneshot;
 
-use super::{Applied, Store, StoreError};
+use super::{Applied, Observer as _, Observers, Store, StoreError, Transaction};
 use crate::clock::Clock;
 
 /// Requests that may wait before a caller has to.
 const QUEUE: usize = 1024;
 /// Requests written together at most: a bound on how long the first of them waits.
 const BATCH: usize = 256;
-
-/// Hears what became true (and what a person should hear about it), after it is durable and before
-/// it is answered. It holds up the writer: be short.
-pub type Publish = Box<dyn FnMut(&[Fact], &[String]) + Send>;
 
 /// Sends commands to the writer thread. When it is dropped, the writer finishes what waits and
 /// ends. For an example see [`FileStore`](super::FileStore).
@@ -86,16 +82,17 @@ pub enum WriterError {
 }
 
 impl Writer {
-    /// Starts the thread. The `clock` is asked once for each batch.
+    /// Starts the thread. The `clock` is asked once for each batch. The `observers` are called after a
+    /// batch is durable and before it is answered.
     pub fn start(
         store: impl Store + 'static,
         clock: Arc<dyn Clock>,
-        publish: Publish,
+        observers: Observers,
     ) -> std::io::Result<Self> {
         let (sender, requests) = mpsc::sync_channel(QUEUE);
         let thread = thread::Builder::new()
             .name("harness-writer".into())
-            .spawn(move || write_all(store, &*clock, publish, &requests))?;
+            .spawn(move || write_all(store, &*clock, &observers, &requests))?;
         Ok(Self { requests: Some(sender), thread: Some(thread) })
     }
 
@@ -203,7 +200,7 @@ impl Drop for Writer {
 fn write_all(
     mut store: impl Store,
     clock: &dyn Clock,
-    mut publish: Publish,
+    observers: &Observers,
     requests: &Receiver<Request>,
 ) {
     while let Ok(first) = requests.recv() {
@@ -217,7 +214,7 @@ fn write_all(
         if !batch.commands.is_empty() || !batch.settles.is_empty() {
             let applied = store.apply(clock.now(), &batch.commands);
             if let Ok(applied) = &applied {
-                publish(&applied.facts, &applied.warnings);
+                observers.committed(&Transaction::new(&mut store, applied));
             }
             answer(batch.answers, batch.settles, applied);
         }

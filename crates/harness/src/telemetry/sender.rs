@@ -17,7 +17,11 @@ use harness_core::{Fact, TaskId, WorkerId};
 use serde_json::{Value, json};
 
 use super::listener::Listener;
-use crate::{process::Redactor, queue::BoundedQueue};
+use crate::{
+    process::Redactor,
+    queue::BoundedQueue,
+    store::{Observer, Transaction},
+};
 
 /// Facts that may wait; beyond that the oldest go.
 pub const QUEUE: usize = 4096;
@@ -159,6 +163,15 @@ impl Telemetry {
 
     /// Sends what waits, for at most a second.
     pub fn close(mut self) {
+        match (self.drain(), self.sender.take()) {
+            // A panic there was printed there.
+            (Drained::All, Some(sender)) => _ = sender.join(),
+            // It ends by itself, or with the process.
+            (Drained::All | Drained::Late, _) => {}
+        }
+    }
+
+    fn drain(&self) -> Drained {
         self.shared.lock().closing = true;
         self.shared.wake.notify_one();
         let deadline = Instant::now() + DRAIN_WITHIN;
@@ -166,20 +179,30 @@ impl Telemetry {
         while !queue.ended {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                // It ends by itself, or with the process.
-                self.sender = None;
-                return;
+                return Drained::Late;
             }
             queue = match self.shared.ended.wait_timeout(queue, left) {
                 Ok((queue, _)) => queue,
                 Err(poisoned) => poisoned.into_inner().0,
             };
         }
-        drop(queue);
-        if let Some(sender) = self.sender.take() {
-            // A panic there was printed there.
-            _ = sender.join();
-        }
+        Drained::All
+    }
+}
+
+/// Whether the sender ended in time.
+enum Drained {
+    All,
+    Late,
+}
+
+impl Observer for Telemetry {
+    fn committed(&self, transaction: &Transaction<'_>) {
+        transaction.facts.iter().for_each(|fact| self.emit(fact));
+    }
+
+    fn end(&self) {
+        _ = self.drain();
     }
 }
 

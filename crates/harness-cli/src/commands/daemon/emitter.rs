@@ -3,18 +3,17 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use harness::{
-    process::Redactor,
-    telemetry::{self, Telemetry},
-};
-use harness_core::Fact;
-
 use crate::{
     config::{self, Overrides},
     environment::Environment,
     root::StateRoot,
     store::warn,
     trust::Trust,
+};
+use harness::{
+    Observer, Transaction,
+    process::Redactor,
+    telemetry::{self, Telemetry},
 };
 
 /// Starts to send when there is something to tell and the root is trusted by then.
@@ -37,19 +36,6 @@ impl Emitter {
         })
     }
 
-    pub(super) fn tell(&self, facts: &[Fact]) {
-        if !facts.iter().any(|fact| telemetry::object(fact).is_some()) {
-            return;
-        }
-        let mut started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
-        if started.is_none() {
-            *started = self.start();
-        }
-        if let Some(telemetry) = &*started {
-            facts.iter().for_each(|fact| telemetry.emit(fact));
-        }
-    }
-
     fn start(&self) -> Option<Telemetry> {
         let trusted = Trust::of_user(&self.env).and_then(|trust| trust.is_trusted(&self.root));
         if !trusted.unwrap_or(false) {
@@ -60,12 +46,25 @@ impl Emitter {
         let telemetry = Telemetry::start(port, self.secrets.clone(), Box::new(super::serve::say));
         telemetry.inspect_err(|why| warn(&format!("there is no telemetry: {why}"))).ok()
     }
+}
 
-    /// Sends what waits, for at most a second.
-    pub(super) fn close(self) {
-        let started = self.started.into_inner().unwrap_or_else(PoisonError::into_inner);
-        if let Some(telemetry) = started {
-            telemetry.close();
+impl Observer for Emitter {
+    fn committed(&self, transaction: &Transaction<'_>) {
+        if !transaction.facts.iter().any(|fact| telemetry::object(fact).is_some()) {
+            return;
+        }
+        let mut started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
+        if started.is_none() {
+            *started = self.start();
+        }
+        if let Some(telemetry) = &*started {
+            telemetry.committed(transaction);
+        }
+    }
+
+    fn end(&self) {
+        if let Some(telemetry) = &*self.started.lock().unwrap_or_else(PoisonError::into_inner) {
+            telemetry.end();
         }
     }
 }

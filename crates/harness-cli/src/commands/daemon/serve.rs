@@ -9,12 +9,12 @@ use std::{
 };
 
 use harness::{
-    Hub,
+    Hub, Observer as _, Observers, Transaction,
     clock::SystemClock,
     host::{
         Daemon, Desk, Duty, Ended, Host, Surroundings, serve_alone,
         socket::{self, Places},
-        spawn, tell_facts,
+        spawn,
         wire::Refused,
     },
     store::{FileStore, Locking, Redacted, Writer},
@@ -57,7 +57,6 @@ pub(super) fn serve(
     crate::warnings::tell(secrets.clone(), warn);
     let places = Places { socket: Some(socket.to_owned()), runtime_dir: None };
     let bound = socket::bind(root.path(), &places)?;
-    let emitter = Emitter::new(&invocation.env, &root, &secrets).map(Arc::new);
     let hub = Hub::keeping("daemon", KEPT_EVENTS);
     hub.start_session();
     let (wait, clock) = (invocation.lock_wait()?, Arc::new(SystemClock));
@@ -66,17 +65,14 @@ pub(super) fn serve(
     let state_home = invocation.state_home();
     let store = FileStore::open_with(root.path(), Locking::Each(wait), state_home.as_deref())?;
     let store = store.hosting();
-    let (heard, waiting, sent) = (hub.clone(), Arc::clone(&daemon), emitter.clone());
-    let publish = Box::new(move |facts: &[_], warnings: &[String]| {
-        warnings.iter().for_each(|warning| warn(warning));
-        tell_facts(&heard, facts);
-        waiting.heard(facts);
-        if let Some(emitter) = &sent {
-            emitter.tell(facts);
-        }
-    });
+    let mut observers = Observers::default().with(hub.clone());
+    observers.add(daemon.clone());
+    observers = observers.with(|made: &Transaction<'_>| made.warnings.iter().for_each(|w| warn(w)));
+    if let Some(emitter) = Emitter::new(&invocation.env, &root, &secrets) {
+        observers.add(Arc::new(emitter));
+    }
     let store = Redacted::new(store, secrets.clone());
-    let writer = Arc::new(Writer::start(store, clock, publish)?);
+    let writer = Arc::new(Writer::start(store, clock, observers.clone())?);
     let host = Host {
         root: root.path().to_owned(),
         writer: Arc::clone(&writer),
@@ -98,9 +94,7 @@ pub(super) fn serve(
     // Ends when nobody can ask any more; what waits is written first.
     drop(runtime);
     drop(writer);
-    if let Some(emitter) = emitter.and_then(Arc::into_inner) {
-        emitter.close();
-    }
+    observers.end();
     match ended {
         Ended::Asked => {}
         Ended::Idle => say("nobody needed it: ended"),

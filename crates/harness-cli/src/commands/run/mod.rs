@@ -7,13 +7,12 @@ mod dry_run;
 mod keep;
 mod money;
 mod notify;
-mod progress;
 mod row;
+mod screen;
 mod session;
 mod signals;
 mod stop;
 mod terms;
-mod told;
 mod view;
 
 use std::sync::Arc;

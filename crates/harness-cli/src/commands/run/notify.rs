@@ -1,11 +1,14 @@
 //! Tells a command of the user's how a run ended, and when it waits: `notify` in the configuration.
 
-use std::{io::Write, path::Path, time::Duration};
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use harness::{
-    Envelope, Event, Hub,
+    Envelope, Event, Observer,
     host::prompts,
-    hub::Subscription,
     shell::{Exit, Script, SystemShell},
 };
 use serde_json::{Value, json};
@@ -38,12 +41,21 @@ pub(super) fn notify(command: &str, root: &Path, event: &Value) {
     }
 }
 
-/// Tells when a person is asked and when a limit is waited for, while the result is kept. On a thread
-/// of its own: a run does not wait for whoever is told.
-pub(super) fn watch(hub: &Hub, command: Option<&str>, root: &Path) -> Option<Subscription> {
-    let (command, root) = (command?.to_owned(), root.to_owned());
-    let filter = ["session:prompt", "run:waiting"];
-    Some(hub.subscribe(filter, move |envelope: &Envelope| {
+/// Starts the command when a person is asked and when a limit is waited for. It does so on a thread of
+/// its own: a run does not wait for it.
+pub(super) struct Notifier {
+    command: String,
+    root: PathBuf,
+}
+
+impl Notifier {
+    pub(super) fn new(command: &str, root: &Path) -> Self {
+        Self { command: command.to_owned(), root: root.to_owned() }
+    }
+}
+
+impl Observer for Notifier {
+    fn event(&self, envelope: &Envelope) {
         let event = match &envelope.event {
             Event::SessionPrompt { prompt_id, prompt, .. } => {
                 json!({ "event": "asking", "prompt_id": prompts::name(*prompt_id), "question": prompt })
@@ -51,7 +63,7 @@ pub(super) fn watch(hub: &Hub, command: Option<&str>, root: &Path) -> Option<Sub
             Event::RunWaiting { until, .. } => json!({ "event": "limit", "until": until }),
             _ => return,
         };
-        let (command, root) = (command.clone(), root.clone());
+        let (command, root) = (self.command.clone(), self.root.clone());
         std::thread::spawn(move || notify(&command, &root, &event));
-    }))
+    }
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use harness::{
-    Cx, Harness, Hub, Ports,
+    Cx, Envelope, Harness, Hub, Observer as _, Observers, Ports,
     agent::CodingAgent,
     clock::{Clock, SystemClock},
     core::{
@@ -23,7 +23,7 @@ use harness::{
         work::work,
     },
     home::Home,
-    host::{Desk, Duty, Host, serve, socket, tell_facts},
+    host::{Desk, Duty, Host, serve, socket},
     named,
     process::{Redactor, leftovers},
     prompts::Prompts,
@@ -41,8 +41,8 @@ use harness::{
 use harness_core::WorkerId;
 
 use super::{
-    Args, agent::Agents, dirty::SetAside, keep, money, notify, progress, row, signals, terms,
-    told::Told, view::View,
+    Args, agent::Agents, dirty::SetAside, keep, money, notify::Notifier, row, screen::Screen,
+    signals, terms, view::View,
 };
 use crate::{
     config::{Config, PromiseMatch},
@@ -139,25 +139,19 @@ impl Session<'_> {
             RealDisk::open(root.path())?.make_marker()?;
         }
         let bound = crate::host::bind(root, &self.places)?;
-        self.view.refresh(root.path());
-        let told = Told::from_here_on(root.path(), Arc::clone(&self.view))?;
+        if self.view.is_live()
+            && let Ok(ledger) = harness::store::look(root.path())
+        {
+            self.view.refresh(&ledger);
+        }
         let hub = Hub::new(row.id.as_str());
         hub.start_session();
         let state_home = self.state_home.as_deref();
         let store = FileStore::open_with(root.path(), Locking::Held(lock), state_home)?;
-        let telemetry = self.telemetry()?;
-        let (heard, sent) = (hub.clone(), telemetry.clone());
-        let publish = Box::new(move |facts: &[_], warnings: &[String]| {
-            told.show(warnings);
-            tell_facts(&heard, facts);
-            if let Some(telemetry) = &sent {
-                facts.iter().for_each(|fact| telemetry.emit(fact));
-            }
-        });
+        let observers = self.observers(root, row, &agents, &hub)?;
         let store = Redacted::new(store, self.secrets.clone());
-        let writer = Arc::new(Writer::start(store, Arc::new(SystemClock), publish)?);
+        let writer = Arc::new(Writer::start(store, Arc::new(SystemClock), observers.clone())?);
         self.log_warnings(&writer)?;
-        let moneyless = money::to_be_seen(row, &agents);
         let looping = self.looping(&agents, row, runs, owner);
         let tools = Tools {
             socket: Some(bound.path().to_owned()),
@@ -181,8 +175,7 @@ impl Session<'_> {
             }
             Dirty::SetAside | Dirty::Refuse => None,
         };
-        let view = Arc::clone(&self.view);
-        let (notified_by, kept) = (self.config.notify.clone(), self.config.keep.clone());
+        let kept = self.config.keep.clone();
         let (processes, tick) = (processes(root.path()), tools.ports.tick);
         let (workspace, secrets) = (self.workspace.clone(), self.secrets.clone());
         let session = over_ledger.then(|| self.session(row, owner));
@@ -194,14 +187,13 @@ impl Session<'_> {
         );
         let record = root.home().runs().join(format!("{}.jsonl", row.id));
         let ended = runtime.block_on(async {
-            let _followed = progress::follow(&hub, &view, row, moneyless);
-            let _notified = notify::watch(&hub, notified_by.as_deref(), root.path());
+            let seen = observers.clone();
+            let _watched = hub.subscribe("*", move |envelope: &Envelope| seen.event(envelope));
             let _signals = signals::interrupt(&hub)?;
             let server = serve(bound, host)?;
             tokio::spawn(leftovers::keep_sweeping(processes, tick));
             let run = flow.create_in(hub.clone(), ()).attach(recorder(&record, secrets));
             let done = run.run().await;
-            view.end();
             server.end().await;
             done.map(|done| done.result).map_err(|e| Failure::error(e.to_string()))
         });
@@ -213,9 +205,7 @@ impl Session<'_> {
             warn(&why.to_string());
         }
         drop(writer);
-        if let Some(telemetry) = telemetry.and_then(Arc::into_inner) {
-            telemetry.close();
-        }
+        observers.end();
         keep::prune(root.path(), &workspace, &kept);
         // Whatever became of the session.
         set_aside.map(SetAside::put_back).transpose()?;
@@ -231,15 +221,34 @@ impl Session<'_> {
         Ok(())
     }
 
+    fn observers(
+        &self,
+        root: &StateRoot,
+        row: &Run,
+        agents: &Agents,
+        hub: &Hub,
+    ) -> Result<Observers> {
+        let moneyless = money::to_be_seen(row, agents);
+        let screen = Screen::new(Arc::clone(&self.view), row, moneyless);
+        let mut observers = Observers::default().with(hub.clone()).with(screen);
+        if let Some(command) = &self.config.notify {
+            observers.add(Arc::new(Notifier::new(command, root.path())));
+        }
+        if let Some(telemetry) = self.telemetry()? {
+            observers.add(Arc::new(telemetry));
+        }
+        Ok(observers)
+    }
+
     /// Only where it is switched on: `[telemetry] run`.
-    fn telemetry(&self) -> Result<Option<Arc<Telemetry>>> {
+    fn telemetry(&self) -> Result<Option<Telemetry>> {
         let off = std::env::var_os("HARNESS_ACP").is_some_and(|value| value == "off");
         if off || !self.config.telemetry.run {
             return Ok(None);
         }
         let view = Arc::clone(&self.view);
         let say = Box::new(move |text: &str| view.lines(&format!("{text}\n")));
-        Ok(Some(Arc::new(Telemetry::start(self.config.telemetry.port, self.secrets.clone(), say)?)))
+        Ok(Some(Telemetry::start(self.config.telemetry.port, self.secrets.clone(), say)?))
     }
 
     fn session(&self, row: &Run, owner: &Owner) -> work::Session {

@@ -1,9 +1,9 @@
 //! What a person sees of a session. On a terminal: the log lines, and beneath them a bar that says
 //! how far the work is, what is being done and for how long. Elsewhere: the log lines.
 
-use std::{io::Write, path::Path, time::Duration};
+use std::{io::Write, time::Duration};
 
-use harness_core::{Stats, task::Status};
+use harness_core::{Ledger, Stats, task::Status};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::render::one_line;
@@ -63,12 +63,15 @@ impl View {
         }
     }
 
-    /// Looks at the ledger anew.
-    pub(super) fn refresh(&self, root: &Path) {
+    /// Whether it shows how the ledger stands.
+    pub(super) fn is_live(&self) -> bool {
+        matches!(self, Self::Live(_))
+    }
+
+    /// Shows how the ledger stands.
+    pub(super) fn refresh(&self, ledger: &Ledger) {
         let Self::Live(bar) = self else { return };
-        // A look that fails is not what the session is about.
-        let Ok(ledger) = harness::store::look(root) else { return };
-        let stats = Stats::of(&ledger);
+        let stats = Stats::of(ledger);
         // Nothing to count: the bar is an objective's.
         if stats.total == 0 {
             return;

@@ -12,7 +12,7 @@ use std::{
 
 use harness::{
     clock::SystemClock,
-    store::{FileStore, Locking, Writer, lock::Wait},
+    store::{FileStore, Locking, Observers, Writer, lock::Wait},
 };
 use harness_core::{
     Command, Holder, Reply, WorkerId,
@@ -88,7 +88,7 @@ fn per_task(
 fn writer(root: &Path) -> Result<Writer, Box<dyn Error>> {
     let wait = Wait::For(Duration::from_secs(5));
     let store = FileStore::open(root, Locking::Each(wait))?;
-    Ok(Writer::start(store, Arc::new(SystemClock), Box::new(|_, _| {}))?)
+    Ok(Writer::start(store, Arc::new(SystemClock), Observers::default())?)
 }
 
 fn claim_and_complete(writer: &Writer, worker: &str) -> Result<(), Box<dyn Error>> {
