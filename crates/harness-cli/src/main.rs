@@ -1,6 +1,7 @@
 //! The binary: arguments → library calls → words. It decides nothing by itself.
 
 mod args;
+mod client;
 mod commands;
 mod config;
 mod environment;

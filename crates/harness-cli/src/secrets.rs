@@ -3,12 +3,10 @@
 use std::ffi::OsString;
 
 use harness::process::{Redactor, name_secrets};
-use harness_core::Command;
 
 use crate::{
     commands::Invocation,
     config::{self, Config, Origin, Overrides},
-    failure::Result,
     root::StateRoot,
     trust::Trust,
 };
@@ -37,10 +35,5 @@ impl Invocation {
             }
         }
         known(&loaded.config)
-    }
-
-    /// The command without secrets, or why it is not taken.
-    pub(crate) fn hidden(&self, root: &StateRoot, command: Command) -> Result<Command> {
-        Ok(harness::store::redacted(command, &self.secrets(root))?)
     }
 }

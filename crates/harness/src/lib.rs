@@ -134,6 +134,7 @@ pub mod agent;
 pub mod attachments;
 mod channel;
 pub mod check;
+pub mod client;
 pub mod clock;
 pub mod conversation;
 mod cx;
@@ -148,6 +149,7 @@ pub mod host;
 pub mod hub;
 pub mod process;
 pub mod prompts;
+pub mod protocol;
 mod recorder;
 mod repeat;
 pub mod research;
@@ -163,6 +165,8 @@ pub use define::{Define, Definition, Harness, HarnessResult, Instance, WithState
 pub use cx::{Branch, Cx, PhaseName};
 pub use error::{Error, Result};
 pub use repeat::{PARALLEL, RetryPolicy};
+// Tasks for other programs.
+pub use client::{Client, ClientError, ClientOptions};
 // Its agents.
 pub use agent::{Agent, Execution, Named, named};
 // What it tells, and who listens.

@@ -16,9 +16,9 @@ use crate::{
     define::{Cleanup, cleanup},
     event::{Envelope, Event},
     folder::Folder,
-    host::wire,
     hub::Hub,
     process::Redactor,
+    protocol,
 };
 
 /// How many events wait for the disk before the oldest are given up.
@@ -177,7 +177,7 @@ impl Record {
     fn append(&mut self, missed: u64, events: &VecDeque<Envelope>) -> io::Result<()> {
         let mut lines = String::new();
         if missed > 0 {
-            lines += &format!("{}\n", wire::lagged(Some(missed)));
+            lines += &format!("{}\n", protocol::lagged(Some(missed)));
         }
         for envelope in events {
             let line = serde_json::to_string(envelope)?;

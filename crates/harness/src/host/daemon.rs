@@ -21,11 +21,10 @@ use super::{
     server::{Host, Server, serve},
     socket::Bound,
     vigil::Vigil,
-    wire::Refused,
 };
 use crate::{
-    clock::Clock, flows::completion::Trees, process::leftovers, store::lock::Wait,
-    workspace::Filters,
+    clock::Clock, flows::completion::Trees, process::leftovers, protocol::Refused,
+    store::lock::Wait, workspace::Filters,
 };
 
 /// How often it looks whether it can still be found: a host without a socket is of no use.

@@ -8,6 +8,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+mod client;
 mod served;
 
 use std::{
@@ -16,10 +17,14 @@ use std::{
     fs,
     io::{BufRead as _, BufReader, Write as _},
     os::unix::net::UnixStream,
-    path::PathBuf,
+    path::{Path, PathBuf},
     time::Duration,
 };
 
+use harness::{
+    process::Redactor,
+    protocol::{Answer, Call, Refused, Verb},
+};
 use serde_json::{Value, json};
 use served::{Kind, Served, with_own_environment};
 
@@ -37,6 +42,57 @@ fn a_run_answers_recorded_requests_as_it_did() {
     with_own_environment("a_run_answers_recorded_requests_as_it_did", || {
         replay("run.frames", Kind::Run);
     });
+}
+
+/// Every command of the binary that asked a host when the recording was made.
+#[test]
+fn a_client_sends_the_requests_that_were_recorded() {
+    for line in fs::read_to_string(file("client.jsonl")).unwrap().lines() {
+        let call = Call::parse(line.as_bytes(), &Redactor::default()).unwrap();
+        let request = call.request().unwrap();
+        let root = call.root().unwrap().unwrap();
+        let sent = Call::line(&request, Path::new(&root), call.speaks_as().unwrap());
+        assert_eq!(said(Value::Object(sent)), said(serde_json::from_str(line).unwrap()));
+    }
+}
+
+/// What a request says: null, false and no choices are what is assumed anyway.
+fn said(mut request: Value) -> Value {
+    let fields = request.as_object_mut().unwrap();
+    fields.retain(|name, value| {
+        !(value.is_null() || *value == false || (name == "choices" && *value == json!([])))
+    });
+    request
+}
+
+#[test]
+fn recorded_answers_are_read_and_lose_nothing() {
+    for name in ["daemon.frames", "run.frames"] {
+        let mut asked: HashMap<String, Value> = HashMap::new();
+        for line in fs::read_to_string(file(name)).unwrap().lines() {
+            let Some((connection, said)) = line.split_once(['>', '<']) else { continue };
+            let Ok(said) = serde_json::from_str::<Value>(said.trim()) else { continue };
+            if said["status"] == "ok" {
+                let verb = asked[connection]["command"].as_str().and_then(Verb::parse).unwrap();
+                let answer = Answer::read(verb, said["data"].clone()).expect(line);
+                assert_eq!(answer.line().unwrap(), said.to_string());
+            } else if said["status"] == "error" {
+                assert_eq!(Refused::read(&said).unwrap().line(), said);
+            } else {
+                asked.insert(connection.to_owned(), said);
+            }
+        }
+    }
+}
+
+#[test]
+fn fields_of_a_newer_host_are_ignored() {
+    let data =
+        json!({ "task_id": "a", "lease_expires_at": "2025-06-15T15:06:40Z", "mood": "good" });
+    assert!(matches!(Answer::read(Verb::TaskRenew, data), Some(Answer::Lease(_))));
+    let data = json!({ "task_id": "a", "mood": "good" });
+    assert!(matches!(Answer::read(Verb::TaskComplete, data), Some(Answer::Completed(_))));
+    assert_eq!(Answer::read(Verb::TaskFail, json!({ "task_id": "a" })), None);
 }
 
 fn file(name: &str) -> PathBuf {

@@ -30,7 +30,7 @@ use harness_core::{
 };
 use tokio_util::sync::CancellationToken;
 
-const WAIT: Wait = Wait::For(Duration::from_secs(60));
+pub(crate) const WAIT: Wait = Wait::For(Duration::from_secs(60));
 const LEASE: u64 = 1800;
 const KEPT_EVENTS: usize = 4096;
 

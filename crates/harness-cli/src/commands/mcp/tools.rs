@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use harness::handoff;
+use harness::{
+    handoff,
+    protocol::{Inquiry, Verb},
+};
 use harness_core::{
     TaskId,
     command::{Authority, Edit, ImportMode},
@@ -49,6 +52,38 @@ pub(super) fn all() -> Vec<Tool> {
     ]
 }
 
+/// The tool that does what a verb of the socket does, of those that change something.
+pub(crate) fn of_verb(verb: Verb) -> Option<&'static str> {
+    match verb {
+        Verb::Ask => Some(AskUser::NAME),
+        Verb::PlanImport => Some(PlanImport::NAME),
+        Verb::TaskAdd => Some(TaskAdd::NAME),
+        // A checkpoint renews the claim too.
+        Verb::TaskCheckpoint | Verb::TaskRenew => Some(TaskCheckpoint::NAME),
+        Verb::TaskClaim => Some(TaskClaim::NAME),
+        Verb::TaskComplete => Some(TaskComplete::NAME),
+        Verb::TaskFail => Some(TaskFail::NAME),
+        Verb::Ping
+        | Verb::GetState
+        | Verb::Status
+        | Verb::PlanReset
+        | Verb::TaskEdit
+        | Verb::TaskRemove
+        | Verb::TaskRetry
+        | Verb::TaskRelease
+        | Verb::Questions
+        | Verb::Reply
+        | Verb::Send
+        | Verb::Ack
+        | Verb::Kick
+        | Verb::Abort
+        | Verb::Subscribe
+        | Verb::May
+        | Verb::Shutdown
+        | Verb::Yield => None,
+    }
+}
+
 fn parsed(id: &str) -> Result<TaskId> {
     task_id(id).map_err(Failure::usage)
 }
@@ -89,14 +124,14 @@ struct TaskClaim {
 }
 
 impl Call for TaskClaim {
-    const NAME: &'static str = "task_claim";
+    const NAME: &'static str = Verb::TaskClaim.name();
     const EFFECT: Effect = Effect::Settles;
     const WAITS_FOR: Option<&'static str> = Some("waiting for a task");
 
     fn call(self, invocation: &Invocation) -> Result<Answer> {
         let wait = self.wait_seconds.map(Duration::from_secs);
         let worker = worker::Choice::default();
-        Ok(Answer::Data(claim::claim(invocation, &worker, self.role, wait)?))
+        Answer::data(&claim::claim(invocation, &worker, self.role, wait)?)
     }
 }
 
@@ -118,7 +153,7 @@ struct TaskCheckpoint {
 }
 
 impl Call for TaskCheckpoint {
-    const NAME: &'static str = "task_checkpoint";
+    const NAME: &'static str = Verb::TaskCheckpoint.name();
     const EFFECT: Effect = Effect::Adds;
 
     fn call(self, invocation: &Invocation) -> Result<Answer> {
@@ -142,13 +177,13 @@ struct TaskComplete {
 }
 
 impl Call for TaskComplete {
-    const NAME: &'static str = "task_complete";
+    const NAME: &'static str = Verb::TaskComplete.name();
     const EFFECT: Effect = Effect::Settles;
     const WAITS_FOR: Option<&'static str> = Some("waiting for the check");
 
     fn call(self, invocation: &Invocation) -> Result<Answer> {
         let claimed = claimed(self.task_id.as_deref())?;
-        Ok(Answer::Data(complete::complete(invocation, &claimed, Authority::Holder)?))
+        Answer::data(&complete::complete(invocation, &claimed, Authority::Holder)?)
     }
 }
 
@@ -169,7 +204,7 @@ struct TaskFail {
 }
 
 impl Call for TaskFail {
-    const NAME: &'static str = "task_fail";
+    const NAME: &'static str = Verb::TaskFail.name();
     const EFFECT: Effect = Effect::Adds;
 
     fn call(self, invocation: &Invocation) -> Result<Answer> {
@@ -215,7 +250,7 @@ struct TaskAdd {
 }
 
 impl Call for TaskAdd {
-    const NAME: &'static str = "task_add";
+    const NAME: &'static str = Verb::TaskAdd.name();
     const EFFECT: Effect = Effect::Adds;
 
     fn call(self, invocation: &Invocation) -> Result<Answer> {
@@ -266,7 +301,7 @@ enum Mode {
 }
 
 impl Call for PlanImport {
-    const NAME: &'static str = "plan_import";
+    const NAME: &'static str = Verb::PlanImport.name();
     const EFFECT: Effect = Effect::Replaces;
 
     fn call(self, invocation: &Invocation) -> Result<Answer> {
@@ -367,7 +402,7 @@ impl Call for AskUser {
 
     fn call(self, invocation: &Invocation) -> Result<Answer> {
         let Self { question, choices, allow_text, timeout_seconds } = self;
-        let question = ask::Question { question, choices, allow_text, timeout_seconds };
-        Ok(Answer::Data(ask::ask(invocation, question)?))
+        let inquiry = Inquiry { question, choices, allow_text, timeout_seconds };
+        Answer::data(&ask::ask(invocation, inquiry)?)
     }
 }

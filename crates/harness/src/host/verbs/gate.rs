@@ -18,7 +18,6 @@ use super::{
     super::{
         Daemon,
         server::{Duty, Host},
-        wire::Refused,
     },
     state,
 };
@@ -26,6 +25,7 @@ use crate::{
     check::Check,
     conversation::{Ask, Session},
     hub::Hub,
+    protocol::Refused,
     shell::{Cancel, SystemShell},
     store::{Writer, WriterError},
     workspace::glance,

@@ -1,0 +1,192 @@
+//! A completion without a host: this process has the check run, and records what came of it.
+
+use std::{
+    future::Future,
+    os::fd::AsFd as _,
+    path::Path,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use harness_core::{
+    Command, Holder, Reply, Task, TaskId,
+    command::Authority,
+    machine::judge::{NotDone, Request, Standing},
+};
+use tokio::net::unix::pipe;
+
+use super::{Caller, Client, ClientError};
+use crate::{
+    clock::{Clock as _, SystemClock},
+    drive::{Commit, Committing, Ports},
+    flows::{
+        Site,
+        completion::{Clerk, ClientTree, Completion},
+    },
+    host::Settings,
+    hub::Hub,
+    process::Redactor,
+    protocol::{Answer, CompletedTask},
+    shell::{Cancel, SystemShell},
+    store::{FileStore, Store as _, StoreError, look},
+    workspace::Filters,
+};
+
+impl<C: Caller> Client<C> {
+    pub(super) fn complete_by_files(
+        &self,
+        holder: Holder,
+        authority: Authority,
+    ) -> Result<Answer, ClientError> {
+        let root = self.root.clone();
+        let Settings { rules, unchecked } = self.settings(&holder)?;
+        let lease_seconds = self.options.lease_seconds;
+        let request = Request { holder, authority, unchecked, lease_seconds, rules };
+        let commit = Arc::new(InFiles::new(self.store()?));
+        let worktree = self.worktree();
+        let clerk = FileClerk { root: &self.root, worktree: &worktree, caller: &self.caller };
+        let completion = Completion {
+            clerk: &clerk,
+            ports: Ports {
+                commit: Arc::clone(&commit) as Arc<dyn Commit>,
+                clock: Arc::new(SystemClock),
+                tick: Duration::from_secs(lease_seconds.max(1)),
+            },
+            root: root.clone(),
+            shell: Arc::new(SystemShell::default()),
+            redactor: Redactor::default(),
+            record: Arc::new(move |receipt| Ok(crate::store::record(&root, receipt)?)),
+            hub: Hub::new("complete"),
+        };
+        let stop = self.caller.interrupt()?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let completed = runtime.block_on(async {
+            let stop = readable(&stop)?;
+            completion.run(request, cancelled(&stop)).await
+        });
+        commit.warnings().drain(..).for_each(|warning| self.caller.warn(&warning));
+        Ok(Answer::Completed(CompletedTask { task_id: completed?, requested: false }))
+    }
+
+    /// The rules of the claim, else those of now.
+    fn settings(&self, holder: &Holder) -> Result<Settings, ClientError> {
+        let ledger = look(&self.root)?;
+        let task = ledger.task(&holder.task).filter(|task| holder.holds(task));
+        let epoch = task.and_then(|task| task.epoch);
+        let kept = epoch.zip(self.options.claims.as_ref());
+        match kept.and_then(|(epoch, claims)| claims.of(&holder.task, epoch)) {
+            Some(settings) => Ok(settings),
+            None => Ok(self.caller.settings()?),
+        }
+    }
+
+    /// A claim was made in the files: it keeps the rules of now. A configuration that cannot be read is
+    /// reported when the task is completed.
+    pub(super) fn keep_rules(&self, task: &Task) {
+        let Some(claims) = &self.options.claims else { return };
+        let Ok(settings) = self.caller.settings() else { return };
+        if let Err(why) = claims.keep(&task.id, task.epoch.unwrap_or_default(), &settings) {
+            let id = &task.id;
+            self.caller.warn(&format!("the rules of the claim of {id} are not kept: {why}"));
+        }
+    }
+}
+
+/// The end of a pipe that hangs up when a stop is asked for.
+fn readable(stop: &Cancel) -> std::io::Result<pipe::Receiver> {
+    let end = stop.as_fd().try_clone_to_owned()?;
+    rustix::io::ioctl_fionbio(&end, true)?;
+    pipe::Receiver::from_owned_fd(end)
+}
+
+async fn cancelled(stop: &pipe::Receiver) {
+    if stop.readable().await.is_err() {
+        std::future::pending().await
+    }
+}
+
+struct FileClerk<'a, C> {
+    root: &'a Path,
+    worktree: &'a Path,
+    caller: &'a C,
+}
+
+impl<C: Caller> FileClerk<'_, C> {
+    fn look(&self, task: &TaskId) -> Result<Standing, ClientError> {
+        let ledger = look(self.root)?;
+        Ok(Standing {
+            task: ledger.task(task).cloned(),
+            next_epoch: ledger.next_epoch(),
+            session: ledger.head().session_count,
+        })
+    }
+
+    fn tree(&self, claimed: Option<&Path>) -> Result<Arc<dyn Site>, ClientError> {
+        let filters = if self.caller.trusts_filters()? { Filters::Run } else { Filters::Off };
+        let tree = ClientTree::new(self.worktree, claimed, self.root, filters, Arc::default());
+        Ok(Arc::new(tree.map_err(NotDone::from)?))
+    }
+}
+
+impl<C: Caller> Clerk for FileClerk<'_, C> {
+    type Error = ClientError;
+
+    fn standing(
+        &self,
+        task: &TaskId,
+    ) -> impl Future<Output = Result<Standing, ClientError>> + Send {
+        std::future::ready(self.look(task))
+    }
+
+    fn may_check(&self, task: &Task) -> Result<(), ClientError> {
+        Ok(self.caller.may_check(task)?)
+    }
+
+    fn site(
+        &self,
+        claimed: Option<&Path>,
+    ) -> impl Future<Output = Result<Arc<dyn Site>, ClientError>> + Send {
+        std::future::ready(self.tree(claimed))
+    }
+}
+
+/// One transaction under the lock for each command.
+struct InFiles {
+    store: Mutex<FileStore>,
+    warnings: Mutex<Vec<String>>,
+}
+
+impl InFiles {
+    fn new(store: FileStore) -> Self {
+        Self { store: Mutex::new(store), warnings: Mutex::default() }
+    }
+
+    fn warnings(&self) -> MutexGuard<'_, Vec<String>> {
+        self.warnings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn apply(&self, command: Command) -> Committing {
+        let renews = matches!(command, Command::Renew(_));
+        let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        match store.apply(SystemClock.now(), &[command]) {
+            Ok(mut applied) => {
+                self.warnings().append(&mut applied.warnings);
+                let none = || Arc::new(StoreError::Io(std::io::Error::other("no answer")));
+                applied.replies.pop().ok_or_else(none)
+            }
+            // Whether the claim was lost is reported when the completion is recorded.
+            Err(why) if renews => {
+                self.warnings().push(format!("the lease was not renewed: {why}"));
+                Ok(Ok(Reply::Noted))
+            }
+            Err(why) => Err(Arc::new(why)),
+        }
+    }
+}
+
+impl Commit for InFiles {
+    fn commit(&self, command: Command) -> Pin<Box<dyn Future<Output = Committing> + Send + '_>> {
+        Box::pin(std::future::ready(self.apply(command)))
+    }
+}
