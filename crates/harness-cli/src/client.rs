@@ -8,7 +8,7 @@ use harness::{
     client::{Caller, FileAccess, Hosts, Launch},
     host::{ClaimRules, Settings},
     process::Redactor,
-    protocol::{Answer, PROTOCOL, Pong, Refused, Request},
+    protocol::{Answer, PROTOCOL, Pong, Refused, Request, Verb},
     shell::Cancel,
     store::Outside,
 };
@@ -16,19 +16,21 @@ use harness_core::{
     Holder, Task,
     command::Code,
     role::{Author, Operation, Role},
+    trust::Kind as ItemKind,
 };
 
 use crate::{
-    commands::{Invocation, init, mcp},
     config::Overrides,
     environment::Environment,
     failure::{Failure, Kind, Result},
     host::places,
     interrupt::Interrupt,
+    invocation::Invocation,
     render::visible,
     root::StateRoot,
     store::warn,
     trust::{self, Trust},
+    would_run::item,
 };
 
 const TIMEOUT: &str = "HARNESS_TIMEOUT";
@@ -39,6 +41,8 @@ pub(crate) type CommandClient<'a> = Client<CommandCaller<'a>>;
 pub(crate) struct CommandCaller<'a> {
     invocation: &'a Invocation,
     root: &'a StateRoot,
+    /// Called where a ledger was made.
+    made: fn(&Environment, &StateRoot),
 }
 
 impl Caller for CommandCaller<'_> {
@@ -77,7 +81,7 @@ impl Caller for CommandCaller<'_> {
     }
 
     fn made(&self) {
-        init::made(&self.invocation.env, self.root);
+        (self.made)(&self.invocation.env, self.root);
     }
 
     fn settings(&self) -> Result<Settings, Refused> {
@@ -86,14 +90,14 @@ impl Caller for CommandCaller<'_> {
     }
 
     fn may_check(&self, task: &Task) -> Result<(), Refused> {
-        trust::require(self.invocation, self.root)?;
-        let command = visible(task.check().unwrap_or_default());
-        _ = writeln!(io::stderr(), "checking {}: {command}", task.id);
+        let command = task.check().unwrap_or_default();
+        trust::require_item(self.invocation, self.root, &item(ItemKind::Check, command))?;
+        _ = writeln!(io::stderr(), "checking {}: {}", task.id, visible(command));
         Ok(())
     }
 
     fn trusts_filters(&self) -> Result<bool, Refused> {
-        Ok(Trust::of_user(&self.invocation.env)?.is_trusted(self.root)?)
+        Ok(Trust::of_user(&self.invocation.env)?.is_place_trusted(self.root)?)
     }
 
     fn interrupt(&self) -> io::Result<Cancel> {
@@ -104,7 +108,7 @@ impl Caller for CommandCaller<'_> {
 /// Where the rules of claims are kept.
 pub(crate) fn claim_rules(env: &Environment, root: &StateRoot) -> Result<ClaimRules> {
     let folder = Outside::of_root(root.path(), &env.state_home()?);
-    Ok(ClaimRules::in_folder(&folder.path().join("claims")))
+    Ok(ClaimRules::in_folder(&folder.claims()))
 }
 
 impl Invocation {
@@ -155,7 +159,27 @@ impl Invocation {
         options: ClientOptions,
         operation: impl FnOnce(&mut CommandClient<'_>) -> Result<T, ClientError>,
     ) -> Result<T> {
-        let caller = CommandCaller { invocation: self, root };
+        self.perform(CommandCaller { invocation: self, root, made: |_, _| {} }, options, operation)
+    }
+
+    /// The same for an operation that may make a ledger.
+    pub(crate) fn with_maker<T>(
+        &self,
+        root: &StateRoot,
+        made: fn(&Environment, &StateRoot),
+        operation: impl FnOnce(&mut CommandClient<'_>) -> Result<T, ClientError>,
+    ) -> Result<T> {
+        let caller = CommandCaller { invocation: self, root, made };
+        self.perform(caller, self.client_options(root)?, operation)
+    }
+
+    fn perform<'a, T>(
+        &self,
+        caller: CommandCaller<'a>,
+        options: ClientOptions,
+        operation: impl FnOnce(&mut CommandClient<'a>) -> Result<T, ClientError>,
+    ) -> Result<T> {
+        let root = caller.root;
         let mut client = Client::of(root.path(), options, caller)?;
         operation(&mut client).map_err(|why| match other_version(&mut client, &why) {
             Some(other) => Failure::error(format!("{why}: {other}"))
@@ -170,7 +194,7 @@ impl Invocation {
             ClientError::Forbidden { verb } => {
                 let of_a_run = self.env.get("HARNESS_RUN_ID").is_some();
                 let failure = Failure::error(ClientError::Forbidden { verb }.to_string());
-                match mcp::tool_for(verb).filter(|_| of_a_run) {
+                match tool_for(verb).filter(|_| of_a_run) {
                     Some(tool) => failure.hint(format!(
                         "call your tool `{tool}` (of the MCP server `harness`) instead"
                     )),
@@ -179,6 +203,42 @@ impl Invocation {
             }
             other => other.into(),
         }
+    }
+}
+
+/// The tool of `harness mcp` that asks people; the others that change something have the name of a verb.
+pub(crate) const ASK_TOOL: &str = "ask_user";
+
+/// The tool that an agent of a run calls where its sandbox forbids sockets.
+fn tool_for(verb: Verb) -> Option<&'static str> {
+    match verb {
+        Verb::Ask => Some(ASK_TOOL),
+        Verb::PlanImport
+        | Verb::TaskAdd
+        | Verb::TaskCheckpoint
+        | Verb::TaskClaim
+        | Verb::TaskComplete
+        | Verb::TaskFail => Some(verb.name()),
+        // A checkpoint renews the claim too.
+        Verb::TaskRenew => Some(Verb::TaskCheckpoint.name()),
+        Verb::Ping
+        | Verb::GetState
+        | Verb::Status
+        | Verb::PlanReset
+        | Verb::TaskEdit
+        | Verb::TaskRemove
+        | Verb::TaskRetry
+        | Verb::TaskRelease
+        | Verb::Questions
+        | Verb::Reply
+        | Verb::Send
+        | Verb::Ack
+        | Verb::Kick
+        | Verb::Abort
+        | Verb::Subscribe
+        | Verb::May
+        | Verb::Shutdown
+        | Verb::Yield => None,
     }
 }
 

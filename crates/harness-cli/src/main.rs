@@ -1,6 +1,5 @@
 //! The binary: arguments → library calls → words. It decides nothing by itself.
 
-mod args;
 mod client;
 mod commands;
 mod config;
@@ -9,9 +8,11 @@ mod exit;
 mod failure;
 mod host;
 mod interrupt;
+mod invocation;
 mod log_file;
 mod log_line;
 mod onward;
+mod paint;
 mod prompt;
 mod render;
 mod role;

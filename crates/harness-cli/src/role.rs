@@ -20,8 +20,8 @@ use harness_core::{
 };
 
 use crate::{
-    commands::Invocation, config::Overrides, environment::Environment, failure::Result,
-    interrupt::Interrupt, root::StateRoot,
+    config::Overrides, environment::Environment, failure::Result, interrupt::Interrupt,
+    invocation::Invocation, root::StateRoot,
 };
 
 /// A refusal is recorded if the lock can be had soon; the caller does not wait for it.

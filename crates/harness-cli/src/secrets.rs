@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use harness::process::{Redactor, name_secrets};
 
 use crate::{
-    commands::Invocation,
     config::{self, Config, Origin, Overrides},
+    invocation::Invocation,
     root::StateRoot,
     trust::Trust,
 };

@@ -14,8 +14,8 @@ use harness::{
 use harness_core::{Ledger, Refusal, TaskId, format::FormatError};
 
 use crate::{
-    commands::Invocation,
     failure::{Failure, Result},
+    invocation::Invocation,
     render::visible,
     root::StateRoot,
 };

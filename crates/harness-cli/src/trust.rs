@@ -18,10 +18,12 @@ use std::{
         fs::{DirBuilderExt, MetadataExt},
     },
     path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use harness::{
     clock::{Clock, SystemClock},
+    home::{FileStamp, Inode, trust_folder},
     workspace::glance,
 };
 use harness_core::{
@@ -33,9 +35,9 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::{
-    commands::Invocation,
     environment::Environment,
     failure::{Failure, Result},
+    invocation::Invocation,
     prompt::{Answer, Audience, confirm},
     render::visible,
     root::StateRoot,
@@ -73,13 +75,16 @@ impl Grant {
     }
 
     fn is_of_the_place(&self, other: &Self) -> bool {
-        (&self.path, self.device, self.inode) == (&other.path, other.device, other.inode)
+        (&self.path, self.inode()) == (&other.path, other.inode())
+    }
+
+    fn inode(&self) -> Inode {
+        Inode { device: self.device, number: self.inode }
     }
 
     /// Whether the directory of that time is still the one under that path.
     pub(crate) fn holds(&self) -> bool {
-        fs::metadata(&self.path)
-            .is_ok_and(|place| (place.dev(), place.ino()) == (self.device, self.inode))
+        fs::metadata(&self.path).is_ok_and(|place| Inode::of(&place) == self.inode())
     }
 }
 
@@ -97,11 +102,26 @@ pub(crate) enum Standing {
 #[derive(Debug)]
 pub(crate) struct Trust {
     directory: PathBuf,
+    /// The record that was read last. A daemon asks for each completion, and a record has as many
+    /// digests as the ledger has commands.
+    last: Mutex<Option<(FileStamp, Arc<Grant>)>>,
 }
 
 impl Trust {
     pub(crate) fn of_user(env: &Environment) -> Result<Self> {
-        Ok(Self { directory: env.state_home()?.join("harness/trust") })
+        let directory = trust_folder(&env.state_home()?);
+        Ok(Self { directory, last: Mutex::default() })
+    }
+
+    /// Whether this one item may run: it was agreed to, or git does not track the file that it comes
+    /// from. The other items of the root are neither read nor asked for.
+    pub(crate) fn covers(&self, root: &StateRoot, item: &Item) -> Result<bool> {
+        let Some(granted) = self.granted(root)? else { return Ok(false) };
+        if granted.items.contains(item) {
+            return Ok(true);
+        }
+        let sources = trust::sources(std::slice::from_ref(item));
+        Ok(tracked(root, &sources).is_empty())
     }
 
     /// What may run, and what has to be asked for. Git is only asked when something is new.
@@ -126,9 +146,23 @@ impl Trust {
     }
 
     /// The record, if it is of the directory that is there now.
-    fn granted(&self, root: &StateRoot) -> Result<Option<Grant>> {
-        let Some(granted) = read(&self.file(root))? else { return Ok(None) };
+    fn granted(&self, root: &StateRoot) -> Result<Option<Arc<Grant>>> {
+        let Some(granted) = self.read(&self.file(root))? else { return Ok(None) };
         Ok(granted.is_of_the_place(&Grant::of(root)?).then_some(granted))
+    }
+
+    fn read(&self, file: &Path) -> Result<Option<Arc<Grant>>> {
+        // A record is replaced and never edited, so its identity tells one from the next.
+        let found = fs::symlink_metadata(file).ok().map(|found| FileStamp::of(&found));
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let (Some(found), Some((of, grant))) = (found, &*last)
+            && found == *of
+        {
+            return Ok(Some(Arc::clone(grant)));
+        }
+        let grant = read(file)?.map(Arc::new);
+        *last = found.zip(grant.clone());
+        Ok(grant)
     }
 
     /// Trusts the place and these items from now on, beside those that were trusted before.
@@ -137,8 +171,10 @@ impl Trust {
         let file = self.file(root);
         let unwritable = |why: io::Error| Failure::file("write", &file, &why);
         let _turn = self.turn().map_err(unwritable)?;
-        let mut grant =
-            self.granted(root)?.map_or(grant.clone(), |old| Grant { items: old.items, ..grant });
+        let mut grant = match self.granted(root)? {
+            Some(old) => Grant { items: old.items.clone(), ..grant },
+            None => grant,
+        };
         grant.items.add(items);
         self.write(&file, &grant).map_err(unwritable)
     }
@@ -151,7 +187,8 @@ impl Trust {
         let file = self.file(root);
         let unwritable = |why: io::Error| Failure::file("write", &file, &why);
         let _turn = self.turn().map_err(unwritable)?;
-        let Some(mut grant) = self.granted(root)? else { return Ok(()) };
+        let Some(grant) = self.granted(root)? else { return Ok(()) };
+        let mut grant = Grant::clone(&grant);
         if grant.items.add(items) {
             self.write(&file, &grant).map_err(unwritable)?;
         }
@@ -276,9 +313,20 @@ pub(crate) fn require(invocation: &Invocation, root: &StateRoot) -> Result<()> {
     }
 }
 
+/// The same for the one item that is about to run.
+pub(crate) fn require_item(invocation: &Invocation, root: &StateRoot, item: &Item) -> Result<()> {
+    if Trust::of_user(&invocation.env)?.covers(root, item)? {
+        return Ok(());
+    }
+    require(invocation, root)
+}
+
 /// The same for a process that nobody sits at.
-pub(crate) fn require_silently(env: &Environment, root: &StateRoot) -> Result<()> {
-    match Trust::of_user(env)?.standing(root)? {
+pub(crate) fn require_silently(trust: &Trust, root: &StateRoot, item: &Item) -> Result<()> {
+    if trust.covers(root, item)? {
+        return Ok(());
+    }
+    match trust.standing(root)? {
         Standing::Trusted => Ok(()),
         Standing::Stranger => Err(refusal(root, &WouldRun::in_root(root)?)),
         Standing::Brought(would_run) => Err(news(root, &would_run)),

@@ -6,7 +6,10 @@
 
 use std::{collections::BTreeSet, ffi::OsStr, fs, io, io::Read, path::Path};
 
-use harness::{folder::Folder, workspace::glance};
+use harness::{
+    home::{Home, folder::Folder},
+    workspace::glance,
+};
 use harness_core::{
     command::Edit,
     plan::Plan,
@@ -56,7 +59,7 @@ impl WouldRun {
         let mut found = Self::in_ledger(&ledger);
         found.items.extend(Self::beside_the_ledger(root).items);
         let filters = glance::filters(root.path()).into_iter();
-        found.items.extend(filters.map(|filter| item(Kind::Filter, filter)));
+        found.items.extend(filters.map(|filter| item(Kind::Filter, &filter)));
         Ok(found)
     }
 
@@ -78,15 +81,15 @@ impl WouldRun {
     /// Script, settings and prompts: what can be there before the ledger is.
     pub(crate) fn beside_the_ledger(root: &StateRoot) -> Self {
         let mut items = Self::init_script(root).items;
-        items.extend(in_configuration(&root.path().join("harness.toml")));
-        items.extend(prompts(&root.path().join(".harness/prompts")));
+        items.extend(in_configuration(&root.home().config()));
+        items.extend(prompts(&root.home().prompts()));
         Self { items }
     }
 
     /// The script alone, if there is one.
     pub(crate) fn init_script(root: &StateRoot) -> Self {
-        let bytes = content(&root.path().join("harness-init.sh"));
-        let items = bytes.map(|bytes| file(Kind::InitScript, "harness-init.sh", &bytes));
+        let bytes = content(&root.home().init_script());
+        let items = bytes.map(|bytes| file(Kind::InitScript, Home::INIT_SCRIPT, &bytes));
         Self { items: items.into_iter().collect() }
     }
 
@@ -94,7 +97,7 @@ impl WouldRun {
         let (tasks, phases) = (list(&ledger["tasks"]), list(&ledger["phases"]));
         let commands = |kind, values: &mut dyn Iterator<Item = &Value>| {
             let texts = values.filter_map(Value::as_str).filter(|text| !text.is_empty());
-            texts.map(|text| item(kind, text.to_owned())).collect::<Vec<_>>()
+            texts.map(|text| item(kind, text)).collect::<Vec<_>>()
         };
         let mut items = Vec::new();
         items.extend(commands(
@@ -124,7 +127,7 @@ impl WouldRun {
             (Kind::Instructions, &edit.instructions),
         ];
         let texts = texts.into_iter().filter_map(|(kind, text)| Some((kind, text.as_deref()?)));
-        Self { items: texts.map(|(kind, text)| item(kind, text.to_owned())).collect() }
+        Self { items: texts.map(|(kind, text)| item(kind, text)).collect() }
     }
 
     /// What a plan brings in.
@@ -138,7 +141,7 @@ impl WouldRun {
                 (Kind::Instructions, task.instructions.as_ref()),
             ];
             let texts = texts.into_iter().filter_map(|(kind, text)| Some((kind, text?)));
-            items.extend(texts.map(|(kind, text)| item(kind, text.clone())));
+            items.extend(texts.map(|(kind, text)| item(kind, text)));
         }
         Self::distinct(items)
     }
@@ -206,11 +209,12 @@ fn title(kind: Kind, count: usize) -> String {
     }
 }
 
-fn item(kind: Kind, content: String) -> Item {
+/// A text that would run, for one purpose.
+pub(crate) fn item(kind: Kind, content: &str) -> Item {
     let digest = digest(kind, content.as_bytes());
     let shown = match kind {
-        Kind::Instructions => shortened(&content),
-        _ => content,
+        Kind::Instructions => shortened(content),
+        _ => content.to_owned(),
     };
     Item { kind, shown, digest }
 }
@@ -261,7 +265,7 @@ fn regular(path: &Path) -> io::Result<Option<Vec<u8>>> {
     let name = path.file_name().and_then(OsStr::to_str).ok_or_else(strange)?;
     let folder = path.parent().ok_or_else(strange)?;
     // Folders in `.harness` are ours, the root itself may be reached by a link.
-    let is_ours = folder.components().any(|part| part.as_os_str() == ".harness");
+    let is_ours = folder.components().any(|part| part.as_os_str() == Home::FOLDER);
     let folder = if is_ours { Folder::find(folder)? } else { Some(Folder::open(folder)?) };
     let Some(mut file) = folder.map(|folder| folder.open_to_read(name)).transpose()?.flatten()
     else {
@@ -283,7 +287,7 @@ fn in_configuration(path: &Path) -> Vec<Item> {
     let text = String::from_utf8_lossy(&bytes);
     let Ok(table) = text.parse::<toml::Table>() else { return Vec::new() };
     let mut found = Vec::new();
-    let setting = |text: String| item(Kind::Setting, text);
+    let setting = |text: String| item(Kind::Setting, &text);
     for (key, value) in table.iter().filter(|(key, _)| !HARMLESS.contains(&key.as_str())) {
         match value {
             toml::Value::Table(agents) if key == "agents" => {
@@ -311,7 +315,7 @@ fn prompts(folder: &Path) -> Vec<Item> {
     names.sort();
     let named = names.iter().filter(|name| name.ends_with(".md"));
     let read = named.filter_map(|name| Some((name, content(&folder.join(name))?)));
-    read.map(|(name, text)| file(Kind::Prompt, &format!(".harness/prompts/{name}"), &text))
+    read.map(|(name, text)| file(Kind::Prompt, &format!("{}/{name}", Home::PROMPTS), &text))
         .collect()
 }
 
@@ -362,8 +366,8 @@ mod tests {
 
     #[test]
     fn the_same_text_for_another_purpose_is_another_item() {
-        let check = item(Kind::Check, "make".to_owned());
-        assert_ne!(check.digest, item(Kind::Cleanup, "make".to_owned()).digest);
-        assert_eq!(check.digest, item(Kind::Check, "make".to_owned()).digest);
+        let check = item(Kind::Check, "make");
+        assert_ne!(check.digest, item(Kind::Cleanup, "make").digest);
+        assert_eq!(check.digest, item(Kind::Check, "make").digest);
     }
 }

@@ -159,6 +159,11 @@ impl Granted {
         self.0.len() > before
     }
 
+    /// Whether somebody has agreed to this one.
+    pub fn contains(&self, item: &Item) -> bool {
+        self.0.contains(&item.digest)
+    }
+
     /// Those items that nobody has agreed to.
     pub fn missing(&self, items: Vec<Item>) -> Vec<Item> {
         items.into_iter().filter(|item| !self.0.contains(&item.digest)).collect()

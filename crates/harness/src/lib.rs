@@ -85,7 +85,7 @@
 //! ```
 //!
 //! More of them are in `examples/`: `hello`, `plan_and_code`, `parallel_review`,
-//! `human_in_the_loop`, `custom_agent`.
+//! `human_in_the_loop`, `custom_agent`. `claim` is a worker that claims tasks from a ledger.
 //!
 //! # Where to look
 //!
@@ -98,6 +98,7 @@
 //!   [`Channel`], [`terminal`], [`progress_log`], [`recorder()`].
 //! - To talk with people: [`Session::wait_for_user`], [`Ask`], [`Hub::send`], [`Hub::reply`],
 //!   [`Hub::abort`].
+//! - To work on the tasks of a ledger from another program: [`Client`], [`protocol`].
 //!
 //! # Ports
 //!
@@ -143,13 +144,14 @@ mod drive;
 mod error;
 pub mod event;
 pub mod flows;
-pub mod folder;
 pub mod handoff;
+pub mod home;
 pub mod host;
 pub mod hub;
 pub mod process;
 pub mod prompts;
 pub mod protocol;
+mod queue;
 mod recorder;
 mod repeat;
 pub mod research;
@@ -180,8 +182,11 @@ pub use recorder::recorder;
 pub use conversation::{Ask, Session};
 pub use hub::Reply;
 // Decisions, and the loop that carries them out.
-pub use drive::{Commit, Committing, Ports, Told};
+pub use agent::Told;
+pub use drive::{Commit, Committing, Ports};
 pub use harness_core as core;
+// The files of a root, and how they are opened.
+pub use home::folder;
 // The processes it starts end with it.
 pub use process::guard;
 

@@ -28,6 +28,7 @@ use harness::{
         Answer, Request, StateView, TaskCheckpoint, TaskClaim, TaskComplete, TaskFail, TaskReason,
     },
     store::{Applied, FileStore, Locking, Store, StoreError, Writer, lock::Wait, look},
+    workspace::Filters,
 };
 use harness_core::{
     Command, Epoch, Holder, Ledger, Refusal, Reply, TaskId, Timestamp, WorkerId,
@@ -170,7 +171,8 @@ fn surroundings() -> Surroundings {
             let rules = Rules { clean: false, baseline: false, protected };
             Ok(Settings { rules, unchecked: Unchecked::Allowed })
         }),
-        may_run: Box::new(|| Ok(())),
+        may_run: Box::new(|_, _| Ok(())),
+        filters: Box::new(|| Filters::Run),
         made: Box::new(|| {}),
         warn: Box::new(|text| println!("{text}")),
         state_home: None,

@@ -150,11 +150,11 @@ impl Invocation {
 
     /// The same for the work tree that `directory` lies in.
     pub(crate) fn workspace_of(&self, root: &StateRoot, directory: &Path) -> Result<GitWorkspace> {
-        let trusted = Trust::of_user(&self.env)?.is_trusted(root)?;
+        let trusted = Trust::of_user(&self.env)?.is_place_trusted(root)?;
         let filters = if trusted { Filters::Run } else { Filters::Off };
         let git = GitWorkspace::discover(directory, root.path(), filters)?;
         let folder = Outside::of_root(root.path(), &self.env.state_home()?);
-        Ok(git.recording_in(folder.path().join("settings")))
+        Ok(git.recording_in(folder.settings()))
     }
 }
 

@@ -439,3 +439,16 @@ impl Workspace for SimGit {
         self.op("forget", |model| drop(model.bases.remove(task.as_str())))
     }
 }
+
+/// A repository with a commit, and with a file of the user's that no commit holds.
+pub(crate) fn repository() -> SimGit {
+    let git = SimGit::new(Arc::new(|_| Ok(())));
+    git.write("src/main.rs", b"fn main() {}");
+    git.write("README", b"read me");
+    git.stage("src/main.rs");
+    git.stage("README");
+    // A simulated commit of staged files has no way to fail.
+    let _ = git.commit_index("start");
+    git.write("notes.txt", b"the user's own");
+    git
+}

@@ -186,7 +186,7 @@ impl Stage {
             interrupted_at: None,
             interrupts: 0,
             stops_within: MOMENTS_OF_A_PROCESS,
-            git: crate::session::repository(),
+            git: crate::git::repository(),
             disk,
             clock,
             flaw,

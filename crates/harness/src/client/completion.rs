@@ -10,7 +10,7 @@ use std::{
 };
 
 use harness_core::{
-    Command, Holder, Reply, Task, TaskId,
+    Command, Holder, Ledger, Reply, Task, TaskId,
     command::Authority,
     machine::judge::{NotDone, Request, Standing},
 };
@@ -29,7 +29,7 @@ use crate::{
     process::Redactor,
     protocol::{Answer, CompletedTask},
     shell::{Cancel, SystemShell},
-    store::{FileStore, Store as _, StoreError, look},
+    store::{FileStore, Store as _, StoreError},
     workspace::Filters,
 };
 
@@ -40,16 +40,21 @@ impl<C: Caller> Client<C> {
         authority: Authority,
     ) -> Result<Answer, ClientError> {
         let root = self.root.clone();
-        let Settings { rules, unchecked } = self.settings(&holder)?;
+        let files = Arc::new(InFiles::new(self.store()?));
+        let Settings { rules, unchecked } = self.settings(&files, &holder)?;
         let lease_seconds = self.options.lease_seconds;
         let request = Request { holder, authority, unchecked, lease_seconds, rules };
-        let commit = Arc::new(InFiles::new(self.store()?));
         let worktree = self.worktree();
-        let clerk = FileClerk { root: &self.root, worktree: &worktree, caller: &self.caller };
+        let clerk = FileClerk {
+            files: &files,
+            root: &self.root,
+            worktree: &worktree,
+            caller: &self.caller,
+        };
         let completion = Completion {
             clerk: &clerk,
             ports: Ports {
-                commit: Arc::clone(&commit) as Arc<dyn Commit>,
+                commit: Arc::clone(&files) as Arc<dyn Commit>,
                 clock: Arc::new(SystemClock),
                 tick: Duration::from_secs(lease_seconds.max(1)),
             },
@@ -65,15 +70,16 @@ impl<C: Caller> Client<C> {
             let stop = readable(&stop)?;
             completion.run(request, cancelled(&stop)).await
         });
-        commit.warnings().drain(..).for_each(|warning| self.caller.warn(&warning));
+        files.warnings().drain(..).for_each(|warning| self.caller.warn(&warning));
         Ok(Answer::Completed(CompletedTask { task_id: completed?, requested: false }))
     }
 
     /// The rules of the claim, else those of now.
-    fn settings(&self, holder: &Holder) -> Result<Settings, ClientError> {
-        let ledger = look(&self.root)?;
-        let task = ledger.task(&holder.task).filter(|task| holder.holds(task));
-        let epoch = task.and_then(|task| task.epoch);
+    fn settings(&self, files: &InFiles, holder: &Holder) -> Result<Settings, ClientError> {
+        let epoch = files.look(|ledger| {
+            let task = ledger.task(&holder.task).filter(|task| holder.holds(task));
+            task.and_then(|task| task.epoch)
+        })?;
         let kept = epoch.zip(self.options.claims.as_ref());
         match kept.and_then(|(epoch, claims)| claims.of(&holder.task, epoch)) {
             Some(settings) => Ok(settings),
@@ -107,6 +113,7 @@ async fn cancelled(stop: &pipe::Receiver) {
 }
 
 struct FileClerk<'a, C> {
+    files: &'a InFiles,
     root: &'a Path,
     worktree: &'a Path,
     caller: &'a C,
@@ -114,12 +121,11 @@ struct FileClerk<'a, C> {
 
 impl<C: Caller> FileClerk<'_, C> {
     fn look(&self, task: &TaskId) -> Result<Standing, ClientError> {
-        let ledger = look(self.root)?;
-        Ok(Standing {
+        Ok(self.files.look(|ledger| Standing {
             task: ledger.task(task).cloned(),
             next_epoch: ledger.next_epoch(),
             session: ledger.head().session_count,
-        })
+        })?)
     }
 
     fn tree(&self, claimed: Option<&Path>) -> Result<Arc<dyn Site>, ClientError> {
@@ -151,7 +157,7 @@ impl<C: Caller> Clerk for FileClerk<'_, C> {
     }
 }
 
-/// One transaction under the lock for each command.
+/// Looks and decides, so that the ledger is parsed once. One transaction under the lock for each command.
 struct InFiles {
     store: Mutex<FileStore>,
     warnings: Mutex<Vec<String>>,
@@ -160,6 +166,11 @@ struct InFiles {
 impl InFiles {
     fn new(store: FileStore) -> Self {
         Self { store: Mutex::new(store), warnings: Mutex::default() }
+    }
+
+    fn look<T>(&self, look: impl FnOnce(&Ledger) -> T) -> Result<T, StoreError> {
+        let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(look(store.ledger()?))
     }
 
     fn warnings(&self) -> MutexGuard<'_, Vec<String>> {

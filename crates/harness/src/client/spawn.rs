@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::{ClientError, Connection};
 use crate::{
-    folder::Folder,
+    home::{Home, file_name, folder::Folder},
     host::{
         self,
         socket::{Places, SocketError},
@@ -101,7 +101,8 @@ pub(super) fn start(
 }
 
 fn open_log(root: &Path) -> io::Result<File> {
-    let log = Folder::ours(&root.join(".harness"))?.open_to_append("daemon.log")?;
+    let log =
+        Folder::ours(&Home::of(root).folder())?.open_to_append(file_name(Home::DAEMON_LOG))?;
     if log.metadata()?.len() > LOG_BYTES_MAX {
         log.set_len(0)?;
     }

@@ -12,7 +12,9 @@ use std::{
     time::Duration,
 };
 
-use harness_core::{Epoch, Fact, Holder, Task, TaskId, Timestamp, WorkerId, machine::judge::Rules};
+use harness_core::{
+    Epoch, Fact, Holder, Task, TaskId, Timestamp, WorkerId, machine::judge::Rules, trust::Kind,
+};
 use tokio::sync::{OwnedMutexGuard, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -23,7 +25,7 @@ use super::{
     vigil::Vigil,
 };
 use crate::{
-    clock::Clock, flows::completion::Trees, process::leftovers, protocol::Refused,
+    clock::Clock, flows::completion::Trees, home::Home, process::leftovers, protocol::Refused,
     store::lock::Wait, workspace::Filters,
 };
 
@@ -43,8 +45,10 @@ pub struct Settings {
 pub struct Surroundings {
     /// The configuration.
     pub settings: Box<dyn Fn() -> Result<Settings, Refused> + Send + Sync>,
-    /// Whether the commands of this ledger may run here.
-    pub may_run: Box<dyn Fn() -> Result<(), Refused> + Send + Sync>,
+    /// Whether this command of the ledger may run here.
+    pub may_run: Box<dyn Fn(Kind, &str) -> Result<(), Refused> + Send + Sync>,
+    /// Whether the content filters of git may run here.
+    pub filters: Box<dyn Fn() -> Filters + Send + Sync>,
     /// Where the rules of claims are kept; `None`: in memory only.
     pub claims: Option<ClaimRules>,
     /// A ledger was made where there was none.
@@ -186,11 +190,6 @@ impl Daemon {
         let kept = self.surroundings.claims.as_ref().and_then(|kept| kept.of(&holder.task, epoch));
         kept.map_or_else(|| (self.surroundings.settings)(), Ok)
     }
-
-    /// Content filters are programs that the repository names.
-    pub(super) fn filters(&self) -> Filters {
-        if (self.surroundings.may_run)().is_ok() { Filters::Run } else { Filters::Off }
-    }
 }
 
 /// Why a daemon ended.
@@ -213,7 +212,7 @@ pub async fn serve_alone(
     idle: Option<Duration>,
     asked: impl Future<Output = ()>,
 ) -> io::Result<Ended> {
-    let left = host.root.join(".harness/processes");
+    let left = Home::of(&host.root).processes();
     let every = Duration::from_secs((host.lease_seconds / 3).max(1));
     let server = serve(bound, host)?;
     let sweeping = tokio::spawn(leftovers::keep_sweeping(left, every));

@@ -8,10 +8,8 @@
 mod claim_rules;
 mod crowd;
 mod daemon;
-mod desk;
 mod frames;
 mod instance;
-pub(crate) mod pace;
 mod permit;
 pub mod prompts;
 mod refused;
@@ -21,9 +19,9 @@ mod told;
 mod verbs;
 mod vigil;
 
+pub use crate::agent::{AtWork, Desk};
 pub use claim_rules::ClaimRules;
 pub use daemon::{Daemon, Ended, Settings, Surroundings, serve_alone};
-pub use desk::{AtWork, Desk};
 pub use instance::wait_until_gone;
 pub use server::{Duty, Host, Server, serve};
 pub use told::tell_facts;

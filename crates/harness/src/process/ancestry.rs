@@ -20,7 +20,7 @@ use super::{
     guard::Label,
     table::{self, Entry},
 };
-use crate::store::lock::root_hash;
+use crate::home::root_hash;
 
 /// Set by an agent's own interactive session for what it starts.
 const OF_A_SESSION: [&str; 4] =

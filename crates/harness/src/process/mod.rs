@@ -14,9 +14,11 @@
 
 pub mod ancestry;
 mod environment;
+pub(crate) mod group;
 pub mod guard;
 mod job;
 pub mod leftovers;
+pub(crate) mod life;
 mod lines;
 mod pipes;
 mod redact;

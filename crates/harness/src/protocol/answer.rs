@@ -351,11 +351,3 @@ impl TryFrom<Reply> for Answer {
         })
     }
 }
-
-/// In a stream of events: some are missing here; how many, where that is known.
-pub fn lagged(missed: Option<u64>) -> Value {
-    match missed {
-        Some(missed) => json!({ "type": "lagged", "missed": missed }),
-        None => json!({ "type": "lagged" }),
-    }
-}

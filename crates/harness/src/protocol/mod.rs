@@ -17,7 +17,7 @@ mod verb;
 
 pub use answer::{
     Answer, ClaimedTask, CompletedTask, ExtendedLease, FailedTask, ImportedPlan, Pong,
-    QuestionAnswer, QuestionView, ResetPlan, StateView, StatusSummary, StatusView, lagged,
+    QuestionAnswer, QuestionView, ResetPlan, StateView, StatusSummary, StatusView,
 };
 pub use call::{Call, hide};
 pub use refused::Refused;

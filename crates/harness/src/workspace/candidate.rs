@@ -7,7 +7,6 @@
 use std::{
     collections::BTreeSet,
     fs,
-    os::unix::fs::MetadataExt,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -25,26 +24,16 @@ use super::{
     status::Look,
     untracked,
 };
+use crate::home::FileStamp;
 
 /// A candidate as it was last computed, so that a second look can be cheap.
 #[derive(Debug, Clone)]
 pub(super) struct Known {
     pub(super) tree: TreeId,
     pub(super) look: Look,
-    stamps: Vec<Option<Stamp>>,
+    stamps: Vec<Option<FileStamp>>,
     /// A file was so young that its stamp may stay the same when it changes.
     racy: bool,
-}
-
-/// What the file system tells of a file without reading it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp {
-    device: u64,
-    inode: u64,
-    size: u64,
-    mode: u32,
-    modified: (i64, i64),
-    changed: (i64, i64),
 }
 
 /// How coarse the clock of a file system may be.
@@ -59,11 +48,10 @@ impl Known {
         look: Look,
     ) -> Result<(Self, Listing), WorkspaceError> {
         let young = SystemTime::now().checked_sub(GRAIN).unwrap_or(UNIX_EPOCH);
-        let young = young.duration_since(UNIX_EPOCH).unwrap_or_default();
-        let young =
-            (i64::try_from(young.as_secs()).unwrap_or(i64::MAX), i64::from(young.subsec_nanos()));
+        let young = young.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+        let young = i128::try_from(young).unwrap_or(i128::MAX);
         let stamps = stamps(git, &look);
-        let racy = stamps.iter().flatten().any(|stamp| stamp.changed >= young);
+        let racy = stamps.iter().flatten().any(|stamp| stamp.changed_ns >= young);
         let recorded = untracked::recorded(git, base.untracked.as_ref())?;
         let tree = tree_to_commit(git, own, &recorded, &look)?;
         Ok((Self { tree, look, stamps, racy }, recorded))
@@ -75,19 +63,10 @@ impl Known {
     }
 }
 
-fn stamps(git: &Git, look: &Look) -> Vec<Option<Stamp>> {
+fn stamps(git: &Git, look: &Look) -> Vec<Option<FileStamp>> {
     let changed = look.changed.iter().map(|changed| &changed.path);
-    let stamp = |path: &RepoPath| {
-        let found = fs::symlink_metadata(path.under(&git.top_level)).ok()?;
-        Some(Stamp {
-            device: found.dev(),
-            inode: found.ino(),
-            size: found.size(),
-            mode: found.mode(),
-            modified: (found.mtime(), found.mtime_nsec()),
-            changed: (found.ctime(), found.ctime_nsec()),
-        })
-    };
+    // A change of the mode shows in the time of the last change.
+    let stamp = |path: &RepoPath| FileStamp::at(&path.under(&git.top_level));
     changed.chain(&look.untracked).map(stamp).collect()
 }
 

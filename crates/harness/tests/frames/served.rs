@@ -20,6 +20,7 @@ use harness::{
     },
     process::Redactor,
     store::{FileStore, Locking, Writer, lock::Wait},
+    workspace::Filters,
 };
 use harness_core::{
     Timestamp,
@@ -165,7 +166,8 @@ fn surroundings() -> Surroundings {
             let rules = Rules { clean: false, baseline: false, protected };
             Ok(Settings { rules, unchecked: Unchecked::Allowed })
         }),
-        may_run: Box::new(|| Ok(())),
+        may_run: Box::new(|_, _| Ok(())),
+        filters: Box::new(|| Filters::Run),
         made: Box::new(|| {}),
         warn: Box::new(|text| println!("{text}")),
         state_home: None,

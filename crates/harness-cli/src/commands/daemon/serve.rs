@@ -18,6 +18,7 @@ use harness::{
     },
     protocol::Refused,
     store::{FileStore, Locking, Redacted, Writer},
+    workspace::Filters,
 };
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -31,7 +32,8 @@ use crate::{
     failure::{Failure, Result},
     root::StateRoot,
     store::warn,
-    trust,
+    trust::{self, Trust},
+    would_run::item,
 };
 
 /// As many events as a subscriber that comes back can ask for.
@@ -136,7 +138,10 @@ fn asked_to_end() -> io::Result<impl Future<Output = ()>> {
 /// Configuration and trust as they are when they are asked for.
 fn surroundings(env: &Environment, root: &StateRoot) -> Surroundings {
     let of = || (env.clone(), root.clone());
-    let (settings, may_run, made) = (of(), of(), of());
+    let (settings, made) = (of(), of());
+    let trust = Arc::new(Trust::of_user(env));
+    let (granting, may_run) = (Arc::clone(&trust), root.clone());
+    let (filtering, filters) = (trust, root.clone());
     Surroundings {
         settings: Box::new(move || {
             let (env, root) = &settings;
@@ -144,9 +149,14 @@ fn surroundings(env: &Environment, root: &StateRoot) -> Surroundings {
             let config = loaded.map_err(Refused::from)?.config;
             Ok(Settings { rules: config.rules(root.path())?, unchecked: config.unchecked() })
         }),
-        may_run: Box::new(move || {
-            let (env, root) = &may_run;
-            Ok(trust::require_silently(env, root)?)
+        may_run: Box::new(move |kind, text| {
+            let trust = granting.as_ref().as_ref().map_err(Failure::clone)?;
+            Ok(trust::require_silently(trust, &may_run, &item(kind, text))?)
+        }),
+        filters: Box::new(move || {
+            let trust = filtering.as_ref().as_ref().map_err(Failure::clone);
+            let trusted = trust.and_then(|trust| trust.is_place_trusted(&filters));
+            if trusted.unwrap_or(false) { Filters::Run } else { Filters::Off }
         }),
         made: Box::new(move || init::made(&made.0, &made.1)),
         state_home: env.state_home().ok(),

@@ -8,8 +8,6 @@ mod tool;
 mod tools;
 mod wire;
 
-pub(crate) use tools::of_verb as tool_for;
-
 use super::Invocation;
 use crate::{exit::ExitCode, failure::Result};
 

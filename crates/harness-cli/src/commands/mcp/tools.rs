@@ -29,6 +29,7 @@ use super::{
     tool::{Answer, Call, Effect, Tool},
 };
 use crate::{
+    client::ASK_TOOL,
     failure::{Failure, Result},
     store::task_id,
     worker,
@@ -50,38 +51,6 @@ pub(super) fn all() -> Vec<Tool> {
         Tool::of::<FinalizeResearch>(),
         Tool::of::<AskUser>(),
     ]
-}
-
-/// The tool that does what a verb of the socket does, of those that change something.
-pub(crate) fn of_verb(verb: Verb) -> Option<&'static str> {
-    match verb {
-        Verb::Ask => Some(AskUser::NAME),
-        Verb::PlanImport => Some(PlanImport::NAME),
-        Verb::TaskAdd => Some(TaskAdd::NAME),
-        // A checkpoint renews the claim too.
-        Verb::TaskCheckpoint | Verb::TaskRenew => Some(TaskCheckpoint::NAME),
-        Verb::TaskClaim => Some(TaskClaim::NAME),
-        Verb::TaskComplete => Some(TaskComplete::NAME),
-        Verb::TaskFail => Some(TaskFail::NAME),
-        Verb::Ping
-        | Verb::GetState
-        | Verb::Status
-        | Verb::PlanReset
-        | Verb::TaskEdit
-        | Verb::TaskRemove
-        | Verb::TaskRetry
-        | Verb::TaskRelease
-        | Verb::Questions
-        | Verb::Reply
-        | Verb::Send
-        | Verb::Ack
-        | Verb::Kick
-        | Verb::Abort
-        | Verb::Subscribe
-        | Verb::May
-        | Verb::Shutdown
-        | Verb::Yield => None,
-    }
 }
 
 fn parsed(id: &str) -> Result<TaskId> {
@@ -396,7 +365,7 @@ struct AskUser {
 }
 
 impl Call for AskUser {
-    const NAME: &'static str = "ask_user";
+    const NAME: &'static str = ASK_TOOL;
     const EFFECT: Effect = Effect::Adds;
     const WAITS_FOR: Option<&'static str> = Some("waiting for a person to answer");
 

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{Invocation, source};
 use crate::{
-    commands::working_directory,
+    commands::{init, working_directory},
     exit::ExitCode,
     failure::Result,
     prompt::Audience,
@@ -97,7 +97,7 @@ pub(crate) fn import(
     };
     permit(invocation, &root, &Import { plan, mode, by: None })?;
     let text = PlanText { content: text.to_owned(), mode };
-    let imported = invocation.with_client(&root, |client| client.import_plan(text))?;
+    let imported = invocation.with_maker(&root, init::made, |client| client.import_plan(text))?;
     let ImportedPlan { goal, task_count, warnings, archive } = imported;
     Ok(json!({
         "goal": goal,

@@ -1,6 +1,6 @@
 //! Who asks for a task is given one, or waits for one.
 
-use std::{os::unix::fs::MetadataExt as _, path::Path, time::Duration};
+use std::{path::Path, time::Duration};
 
 use harness_core::{
     Command, Reply, Timestamp,
@@ -14,6 +14,7 @@ use super::{
     Handled, gate, state,
 };
 use crate::{
+    home::{FileStamp, Home},
     protocol::{Answer, Refused, TaskClaim},
     store::{StoreError, WriterError},
     workspace::glance,
@@ -87,7 +88,7 @@ async fn once(
 }
 
 /// Is ready when a lease has run out since it was asked, or somebody else has written the ledger.
-async fn time_passed(host: &Host, daemon: &Daemon, seen: Option<Version>, asked: Timestamp) {
+async fn time_passed(host: &Host, daemon: &Daemon, seen: Option<FileStamp>, asked: Timestamp) {
     let lease = state::seen(host, move |ledger| {
         let leases = ledger.selection().claimed().filter_map(|id| ledger.task(id));
         leases.filter_map(|task| task.lease_expires_at).find(|end| *end > asked)
@@ -104,9 +105,6 @@ async fn time_passed(host: &Host, daemon: &Daemon, seen: Option<Version>, asked:
     }
 }
 
-type Version = (u64, u64, i64, i64);
-
-fn version(root: &Path) -> Option<Version> {
-    let found = std::fs::symlink_metadata(root.join("harness-tasks.json")).ok()?;
-    Some((found.ino(), found.size(), found.mtime(), found.mtime_nsec()))
+fn version(root: &Path) -> Option<FileStamp> {
+    FileStamp::at(&Home::of(root).ledger()).map(FileStamp::of_content)
 }

@@ -6,6 +6,7 @@ use harness_core::{
     Command, Holder, Task, TaskId,
     command::{Authority, Complete, Proof, Unchecked},
     machine::judge::{self, Standing},
+    trust::Kind,
 };
 
 use super::{
@@ -100,13 +101,14 @@ impl Clerk for ByWriter<'_> {
         Ok(standing.await?)
     }
 
-    fn may_check(&self, _: &Task) -> Result<(), Refused> {
-        (self.daemon.surroundings.may_run)()
+    fn may_check(&self, task: &Task) -> Result<(), Refused> {
+        (self.daemon.surroundings.may_run)(Kind::Check, task.check().unwrap_or_default())
     }
 
     async fn site(&self, claimed: Option<&Path>) -> Result<Arc<dyn Site>, Refused> {
         let (own, root) = (self.daemon.worktree.clone(), self.root.to_owned());
-        let (filters, trees) = (self.daemon.filters(), Arc::clone(&self.daemon.trees));
+        let filters = (self.daemon.surroundings.filters)();
+        let trees = Arc::clone(&self.daemon.trees);
         let claimed = claimed.map(Path::to_owned);
         let found = tokio::task::spawn_blocking(move || {
             ClientTree::new(&own, claimed.as_deref(), &root, filters, trees)

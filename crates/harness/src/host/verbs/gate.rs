@@ -10,6 +10,7 @@ use harness_core::{
         gate::{Effect, Ended, Gate, Outcome},
     },
     task::Status,
+    trust::Kind,
     variables::Variables,
 };
 use tokio::time::Instant;
@@ -64,7 +65,9 @@ pub(super) async fn open(host: &Host) -> Result<bool, Refused> {
     if tried.as_ref().is_some_and(same) {
         return Ok(due(host).await?.is_none());
     }
-    (daemon.surroundings.may_run)()?;
+    if let Some(gate) = &phase.gate {
+        (daemon.surroundings.may_run)(Kind::Gate, &gate.command)?;
+    }
     *tried = Some(Tried { phase: phase.name.clone(), head, when: Instant::now(), asking: false });
     let mut gate = Gate::new(phase, None);
     match go(host, daemon, &mut gate, Input::Begin).await? {

@@ -10,8 +10,8 @@ use super::super::{
 };
 use crate::{
     event::Envelope,
-    hub::{EventStream, Filter, StreamItem},
-    protocol::{Subscribe, lagged},
+    hub::{EventStream, Filter, StreamItem, lagged},
+    protocol::Subscribe,
 };
 
 /// Until the client goes or the host ends. There is no line but events, and `lagged` where some are

@@ -4,8 +4,8 @@
 use std::ffi::OsStr;
 
 use crate::{
+    home::root_hash,
     process::{ROOT_VARIABLE, guard},
-    store::lock::root_hash,
 };
 
 /// Where there is no root or no attempt.
