@@ -1,7 +1,10 @@
 //! The client of a root, with what this program knows of its surroundings: the environment, the
 //! configuration, trust, secrets, and the role of this process.
 
-use std::io::{self, Write as _};
+use std::{
+    io::{self, Write as _},
+    path::PathBuf,
+};
 
 use harness::{
     Client, ClientError, ClientOptions,
@@ -86,7 +89,8 @@ impl Caller for CommandCaller<'_> {
 
     fn settings(&self) -> Result<Settings, Refused> {
         let config = self.invocation.config(self.root, Overrides::default())?;
-        Ok(Settings { rules: config.rules(self.root.path())?, unchecked: config.unchecked() })
+        let (rules, unchecked) = (config.rules(self.root.path())?, config.unchecked());
+        Ok(Settings { rules, unchecked, bring: config.validation.bring() })
     }
 
     fn may_check(&self, task: &Task) -> Result<(), Refused> {
@@ -111,6 +115,12 @@ pub(crate) fn claim_rules(env: &Environment, root: &StateRoot) -> Result<ClaimRu
     Ok(ClaimRules::in_folder(&folder.claims()))
 }
 
+/// Where git's settings at claims are recorded.
+pub(crate) fn settings_folder(env: &Environment, root: &StateRoot) -> Result<PathBuf> {
+    let folder = Outside::of_root(root.path(), &env.state_home()?);
+    Ok(folder.settings())
+}
+
 impl Invocation {
     pub(crate) fn client_options(&self, root: &StateRoot) -> Result<ClientOptions> {
         let mut options = ClientOptions::default();
@@ -128,6 +138,7 @@ impl Invocation {
         options.worktree = self.env.path("HARNESS_WORKTREE").map(Into::into);
         options.state_home = self.state_home();
         options.claims = claim_rules(&self.env, root).ok();
+        options.records = settings_folder(&self.env, root).ok();
         if self.env.get("HARNESS_RUN_ID").is_some() {
             options.files = FileAccess::OfARun;
         }

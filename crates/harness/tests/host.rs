@@ -28,7 +28,7 @@ use harness::{
         Answer, Request, StateView, TaskCheckpoint, TaskClaim, TaskComplete, TaskFail, TaskReason,
     },
     store::{Applied, FileStore, Locking, Store, StoreError, Writer, lock::Wait, look},
-    workspace::Filters,
+    workspace::{Bring, Filters},
 };
 use harness_core::{
     Command, Epoch, Holder, Ledger, Refusal, Reply, TaskId, Timestamp, WorkerId,
@@ -169,13 +169,14 @@ fn surroundings() -> Surroundings {
         settings: Box::new(|| {
             let protected = Protected::new(&[], OnTouch::Flag).map_err(|e| e.to_string())?;
             let rules = Rules { clean: false, baseline: false, protected };
-            Ok(Settings { rules, unchecked: Unchecked::Allowed })
+            Ok(Settings { rules, unchecked: Unchecked::Allowed, bring: Bring::default() })
         }),
         may_run: Box::new(|_, _| Ok(())),
         filters: Box::new(|| Filters::Run),
         made: Box::new(|| {}),
         warn: Box::new(|text| println!("{text}")),
         state_home: None,
+        records: None,
     }
 }
 

@@ -2,15 +2,13 @@
 
 use std::path::Path;
 
-use harness::{
-    store::Outside,
-    workspace::{Filters, GitWorkspace, Rescue, Workspace, WorkspaceError},
-};
+use harness::workspace::{Filters, GitWorkspace, Rescue, Workspace, WorkspaceError};
 use harness_core::TaskId;
 use serde_json::json;
 
 use super::Invocation;
 use crate::{
+    client::settings_folder,
     exit::ExitCode,
     failure::{Failure, Result},
     render::{Table, visible},
@@ -153,8 +151,7 @@ impl Invocation {
         let trusted = Trust::of_user(&self.env)?.is_place_trusted(root)?;
         let filters = if trusted { Filters::Run } else { Filters::Off };
         let git = GitWorkspace::discover(directory, root.path(), filters)?;
-        let folder = Outside::of_root(root.path(), &self.env.state_home()?);
-        Ok(git.recording_in(folder.settings()))
+        Ok(git.recording_in(settings_folder(&self.env, root)?))
     }
 }
 

@@ -299,6 +299,14 @@ impl Workspace for SimGit {
         self.remember_settings(task, epoch)
     }
 
+    fn changed_settings(
+        &self,
+        task: &TaskId,
+        epoch: Epoch,
+    ) -> Result<Vec<SettingChange>, WorkspaceError> {
+        Ok(self.differing_settings(task, epoch).map_or_else(Vec::new, |(changes, _)| changes))
+    }
+
     fn restore_settings(
         &self,
         task: &TaskId,
@@ -334,6 +342,10 @@ impl Workspace for SimGit {
 
     fn settle(&self, base: &Base, before: &TreeId) -> Result<Settled, WorkspaceError> {
         self.settled(base, before)
+    }
+
+    fn compare(&self, base: &Base, before: &TreeId) -> Result<Settled, WorkspaceError> {
+        self.compared(base, before)
     }
 
     fn put_back(&self, base: &Base, tree: &TreeId) -> Result<Vec<String>, WorkspaceError> {

@@ -267,9 +267,6 @@ impl State {
     /// The process is over, one way or the other.
     pub(super) fn end(&mut self) {
         self.hub = None;
-        if self.dead || self.interrupts > 1 {
-            self.forget_untold();
-        }
         if self.lies.forged.is_none() {
             self.observe();
         }

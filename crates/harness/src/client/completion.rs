@@ -11,7 +11,7 @@ use std::{
 
 use harness_core::{
     Command, Holder, Ledger, Reply, Task, TaskId,
-    command::Authority,
+    command::{Authority, Claimed},
     machine::judge::{NotDone, Request, Standing},
 };
 use tokio::net::unix::pipe;
@@ -20,9 +20,11 @@ use super::{Caller, Client, ClientError};
 use crate::{
     clock::{Clock as _, SystemClock},
     drive::{Commit, Committing, Ports},
+    error::Error,
     flows::{
         Site,
-        completion::{Clerk, ClientTree, Completion},
+        client_tree::{ClientTree, Repositories},
+        completion::{Clerk, Completion},
     },
     host::Settings,
     hub::Hub,
@@ -30,7 +32,7 @@ use crate::{
     protocol::{Answer, CompletedTask},
     shell::{Cancel, SystemShell},
     store::{FileStore, Store as _, StoreError},
-    workspace::Filters,
+    workspace::{Bring, Filters},
 };
 
 impl<C: Caller> Client<C> {
@@ -41,16 +43,12 @@ impl<C: Caller> Client<C> {
     ) -> Result<Answer, ClientError> {
         let root = self.root.clone();
         let files = Arc::new(InFiles::new(self.store()?));
-        let Settings { rules, unchecked } = self.settings(&files, &holder)?;
+        let Settings { rules, unchecked, bring } = self.settings(&files, &holder)?;
         let lease_seconds = self.options.lease_seconds;
         let request = Request { holder, authority, unchecked, lease_seconds, rules };
         let worktree = self.worktree();
-        let clerk = FileClerk {
-            files: &files,
-            root: &self.root,
-            worktree: &worktree,
-            caller: &self.caller,
-        };
+        let clerk =
+            FileClerk { files: &files, yard: self.yard(&worktree), caller: &self.caller, bring };
         let completion = Completion {
             clerk: &clerk,
             ports: Ports {
@@ -87,15 +85,57 @@ impl<C: Caller> Client<C> {
         }
     }
 
-    /// A claim was made in the files: it keeps the rules of now. A configuration that cannot be read is
-    /// reported when the task is completed.
-    pub(super) fn keep_rules(&self, task: &Task) {
+    /// A claim was made in the files: it keeps the rules and git's settings of now. One that was asked
+    /// for again keeps those that it was made with. A configuration that cannot be read is reported when
+    /// the task is completed.
+    pub(super) fn keep_rules(&self, claimed: &Claimed) {
+        let task = &claimed.task;
+        if claimed.is_retry {
+            return;
+        }
+        if let Err(why) = self.record_settings(task) {
+            let id = &task.id;
+            self.caller.warn(&format!("git's settings were not recorded for {id}: {why}"));
+        }
         let Some(claims) = &self.options.claims else { return };
         let Ok(settings) = self.caller.settings() else { return };
         if let Err(why) = claims.keep(&task.id, task.epoch.unwrap_or_default(), &settings) {
             let id = &task.id;
             self.caller.warn(&format!("the rules of the claim of {id} are not kept: {why}"));
         }
+    }
+}
+
+impl<C> Client<C> {
+    fn record_settings(&self, task: &Task) -> Result<(), ClientError> {
+        // Without a check nothing is judged, and without a commit nothing can be compared.
+        if task.check().is_none() || task.started_at_commit.is_none() {
+            return Ok(());
+        }
+        let directory = self.options.worktree.as_deref().unwrap_or(&self.root);
+        let tree = self.yard(directory).tree(None, Filters::Off)?;
+        tree.record_settings(task).map_err(|why| ClientError::Judge(Error::Workspace(why)))
+    }
+
+    fn yard<'a>(&'a self, worktree: &'a Path) -> Yard<'a> {
+        Yard { root: &self.root, worktree, records: self.options.records.as_deref() }
+    }
+}
+
+/// Where clients work.
+struct Yard<'a> {
+    root: &'a Path,
+    worktree: &'a Path,
+    /// Where git's settings at claims are recorded.
+    records: Option<&'a Path>,
+}
+
+impl Yard<'_> {
+    fn tree(&self, claimed: Option<&Path>, filters: Filters) -> Result<ClientTree, ClientError> {
+        let records = self.records.map(Path::to_owned);
+        let repositories = Arc::new(Repositories::recording_in(records));
+        let tree = ClientTree::new(self.worktree, claimed, self.root, filters, repositories);
+        Ok(tree.map_err(NotDone::from)?)
     }
 }
 
@@ -114,24 +154,20 @@ async fn cancelled(stop: &pipe::Receiver) {
 
 struct FileClerk<'a, C> {
     files: &'a InFiles,
-    root: &'a Path,
-    worktree: &'a Path,
+    yard: Yard<'a>,
     caller: &'a C,
+    /// What clean checkouts are given beside the commit.
+    bring: Bring,
 }
 
 impl<C: Caller> FileClerk<'_, C> {
     fn look(&self, task: &TaskId) -> Result<Standing, ClientError> {
-        Ok(self.files.look(|ledger| Standing {
-            task: ledger.task(task).cloned(),
-            next_epoch: ledger.next_epoch(),
-            session: ledger.head().session_count,
-        })?)
+        Ok(self.files.look(|ledger| Standing::of(ledger, task))?)
     }
 
     fn tree(&self, claimed: Option<&Path>) -> Result<Arc<dyn Site>, ClientError> {
         let filters = if self.caller.trusts_filters()? { Filters::Run } else { Filters::Off };
-        let tree = ClientTree::new(self.worktree, claimed, self.root, filters, Arc::default());
-        Ok(Arc::new(tree.map_err(NotDone::from)?))
+        Ok(Arc::new(self.yard.tree(claimed, filters)?.bringing(self.bring.clone())))
     }
 }
 

@@ -143,7 +143,7 @@ impl<C: Caller> Client<C> {
             };
             match self.apply(Command::Claim(claim))?.0 {
                 Reply::Claimed(claimed) => {
-                    self.keep_rules(&claimed.task);
+                    self.keep_rules(&claimed);
                     let claimed = ClaimedTask::from(&*claimed);
                     return Ok(Answer::Claimed(Some(Box::new(claimed))));
                 }

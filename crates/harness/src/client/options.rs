@@ -21,6 +21,7 @@ use crate::{
     protocol::{Refused, Request},
     shell::Cancel,
     store::lock::Wait,
+    workspace::Bring,
 };
 
 /// How long the lock of the files is waited for.
@@ -55,6 +56,8 @@ pub struct ClientOptions {
     pub state_home: Option<PathBuf>,
     /// Where the rules of claims are kept.
     pub claims: Option<ClaimRules>,
+    /// Where git's settings at claims are recorded.
+    pub records: Option<PathBuf>,
     /// Whether this process may change the files where no host can be reached.
     pub files: FileAccess,
 }
@@ -72,6 +75,7 @@ impl Default for ClientOptions {
             worktree: None,
             state_home: None,
             claims: None,
+            records: None,
             files: FileAccess::default(),
         }
     }
@@ -157,7 +161,7 @@ pub trait Caller: Sync {
     fn settings(&self) -> Result<Settings, Refused> {
         let protected = Protected::new(&[], OnTouch::Flag).map_err(|why| why.to_string())?;
         let rules = Rules { clean: false, baseline: false, protected };
-        Ok(Settings { rules, unchecked: Unchecked::Allowed })
+        Ok(Settings { rules, unchecked: Unchecked::Allowed, bring: Bring::default() })
     }
 
     /// Whether the check of this task may be run by this process, which is about to do so. A ledger may

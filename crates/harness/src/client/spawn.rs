@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use harness_core::command::Code;
+use harness_core::{command::Code, variables};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::Value;
 
@@ -21,6 +21,7 @@ use crate::{
         self,
         socket::{Places, SocketError},
     },
+    process::JOB_VARIABLE,
     protocol::{Call, Refused, Request},
 };
 
@@ -37,15 +38,15 @@ const YIELDS_WITHIN: Duration = Duration::from_secs(3);
 
 /// Of whoever starts it: they say what *it* works on.
 const NOT_INHERITED: [&str; 9] = [
-    "HARNESS_TASK_ID",
-    "HARNESS_EPOCH",
-    "HARNESS_ATTEMPT",
-    "HARNESS_SESSION",
-    "HARNESS_ITERATION",
-    "HARNESS_WORKER_ID",
+    variables::TASK,
+    variables::EPOCH,
+    variables::ATTEMPT,
+    variables::SESSION,
+    variables::ITERATION,
+    variables::WORKER,
     "HARNESS_PROMPT_FILE",
-    "HARNESS_RUN_ID",
-    "HARNESS_JOB",
+    variables::RUN,
+    JOB_VARIABLE,
 ];
 
 /// Why there is no daemon.

@@ -22,6 +22,7 @@ use harness::{
             gate::Waiting,
             iterate::{Brief, Effect, Ended, Iterate, Outcome, Turn},
         },
+        variables::OF_A_TASK,
     },
     home::Home,
     process::Limits,
@@ -276,8 +277,7 @@ impl Doing {
         let about = match &*self.errand {
             Errand::Task { task, holder, .. } => Some((&**task, holder)),
             Errand::Objective { .. } => {
-                let of_a_task = ["HARNESS_TASK_ID", "HARNESS_EPOCH", "HARNESS_ATTEMPT"];
-                environment.retain(|(name, _)| of_a_task.iter().all(|n| name != n));
+                environment.retain(|(name, _)| OF_A_TASK.iter().all(|n| name != n));
                 None
             }
         };

@@ -25,8 +25,13 @@ use super::{
     vigil::Vigil,
 };
 use crate::{
-    clock::Clock, flows::completion::Trees, home::Home, process::leftovers, protocol::Refused,
-    store::lock::Wait, workspace::Filters,
+    clock::Clock,
+    flows::client_tree::{ClientTree, ForeignTree, Repositories},
+    home::Home,
+    process::leftovers,
+    protocol::Refused,
+    store::lock::Wait,
+    workspace::{Bring, Filters},
 };
 
 /// How often it looks whether it can still be found: a host without a socket is of no use.
@@ -39,14 +44,19 @@ pub struct Settings {
     pub rules: Rules,
     /// Whether a task without a check can be completed on its worker's word.
     pub unchecked: harness_core::command::Unchecked,
+    /// What clean checkouts are given beside the commit.
+    pub bring: Bring,
 }
+
+/// Whether a command of this kind may run.
+pub type MayRun = dyn Fn(Kind, &str) -> Result<(), Refused> + Send + Sync;
 
 /// What the caller knows about the machine and its user; asked anew each time.
 pub struct Surroundings {
     /// The configuration.
     pub settings: Box<dyn Fn() -> Result<Settings, Refused> + Send + Sync>,
     /// Whether this command of the ledger may run here.
-    pub may_run: Box<dyn Fn(Kind, &str) -> Result<(), Refused> + Send + Sync>,
+    pub may_run: Box<MayRun>,
     /// Whether the content filters of git may run here.
     pub filters: Box<dyn Fn() -> Filters + Send + Sync>,
     /// Where the rules of claims are kept; `None`: in memory only.
@@ -57,6 +67,8 @@ pub struct Surroundings {
     pub warn: Box<dyn Fn(&str) + Send + Sync>,
     /// The user's state directory, where a store keeps what belongs beside no ledger.
     pub state_home: Option<PathBuf>,
+    /// Where git's settings at claims are recorded; `None`: nowhere.
+    pub records: Option<PathBuf>,
 }
 
 /// What a daemon has beyond the rest of a [`Host`].
@@ -70,7 +82,7 @@ pub struct Daemon {
     /// Nobody is given a task any more.
     closing: AtomicBool,
     changed: watch::Sender<()>,
-    pub(super) trees: Arc<Trees>,
+    repositories: Arc<Repositories>,
     /// The rules of the claims that this daemon made.
     claimed: Mutex<HashMap<TaskId, (Epoch, Settings)>>,
     checking: Mutex<HashMap<TaskId, Arc<tokio::sync::Mutex<()>>>>,
@@ -88,6 +100,7 @@ impl Daemon {
         clock: Arc<dyn Clock>,
         lock_wait: Wait,
     ) -> Self {
+        let repositories = Arc::new(Repositories::recording_in(surroundings.records.clone()));
         Self {
             worktree,
             surroundings,
@@ -96,7 +109,7 @@ impl Daemon {
             leaving: CancellationToken::new(),
             closing: AtomicBool::new(false),
             changed: watch::Sender::new(()),
-            trees: Arc::default(),
+            repositories,
             claimed: Mutex::default(),
             checking: Mutex::default(),
             vigil: Vigil::default(),
@@ -158,6 +171,30 @@ impl Daemon {
             Arc::clone(all.entry(task.clone()).or_default())
         };
         mine.lock_owned().await
+    }
+
+    /// Where a client works: in the work tree of the daemon, or in the one that its claim names.
+    /// Blocking.
+    pub(super) fn tree(
+        &self,
+        root: &Path,
+        claimed: Option<&Path>,
+        filters: Filters,
+    ) -> Result<ClientTree, ForeignTree> {
+        let repositories = Arc::clone(&self.repositories);
+        ClientTree::new(&self.worktree, claimed, root, filters, repositories)
+    }
+
+    /// A claim was made: git's settings are recorded for it before anybody works. Blocking.
+    pub(super) fn record_settings(&self, root: &Path, task: &Task) {
+        let recorded = match self.tree(root, None, Filters::Off) {
+            Ok(tree) => tree.record_settings(task).map_err(|why| why.to_string()),
+            Err(why) => Err(why.to_string()),
+        };
+        if let Err(why) = recorded {
+            let text = format!("git's settings were not recorded for {}: {why}", task.id);
+            (self.surroundings.warn)(&text);
+        }
     }
 
     /// A claim was made: it keeps the rules of now. A configuration that cannot be read is reported

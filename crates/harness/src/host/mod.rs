@@ -21,7 +21,7 @@ mod vigil;
 
 pub use crate::agent::{AtWork, Desk};
 pub use claim_rules::ClaimRules;
-pub use daemon::{Daemon, Ended, Settings, Surroundings, serve_alone};
+pub use daemon::{Daemon, Ended, MayRun, Settings, Surroundings, serve_alone};
 pub use instance::wait_until_gone;
 pub use server::{Duty, Host, Server, serve};
 pub use told::tell_facts;

@@ -9,7 +9,7 @@ use harness_core::{
 
 use crate::{
     error::Error,
-    flows::completion::ForeignTree,
+    flows::client_tree::ForeignTree,
     protocol::Refused,
     store::{StoreError, WriterError},
     workspace::WorkspaceError,

@@ -116,6 +116,32 @@ pub(super) fn settle(
     Ok((now, settled))
 }
 
+/// What became of `before` while a check ran, in a work tree that others use too: nothing is touched.
+pub(super) fn compare(
+    git: &Git,
+    own: &OwnFiles,
+    base: &Base,
+    before: &TreeId,
+    known: Option<&Known>,
+) -> Result<(Known, Settled), WorkspaceError> {
+    let look = Look::take(git, own)?;
+    let known = known.filter(|known| known.tree == *before);
+    if let Some(known) = known
+        && known.still_holds(git, &look)
+    {
+        let settled = Settled { tree: before.clone(), changed: Vec::new(), moved: false };
+        return Ok((known.clone(), settled));
+    }
+    let moved = known.is_some_and(|known| known.look.head != look.head);
+    let now = Known::take(git, own, base, look)?.0;
+    let mut changed = difference(git, own, before, &now.tree)?;
+    changed.retain(|change| change.before.is_some());
+    let changed: Vec<_> = changed.iter().map(|change| change.path.shown()).collect();
+    let moved = moved && !changed.is_empty();
+    let settled = Settled { tree: now.tree.clone(), changed, moved };
+    Ok((now, settled))
+}
+
 /// Makes the files that a commit would hold those of `tree`.
 pub(super) fn put_back(
     git: &Git,

@@ -16,7 +16,7 @@ use super::{
     git::{Access, Call, Git, failed},
     own::OwnFiles,
     preflight, rescue, restore, rollback,
-    settings::Records,
+    settings::{Records, Treatment},
     snapshot::Snapshot,
     status::{Look, Staged},
     sweep, untracked,
@@ -67,6 +67,12 @@ impl GitWorkspace {
     pub fn bringing(mut self, bring: Bring) -> Self {
         self.bring = bring;
         self
+    }
+
+    /// The same work tree for somebody else: nothing is known of its files yet.
+    #[must_use]
+    pub fn anew(&self, filters: Filters) -> Self {
+        Self { filters, known: Arc::default(), ..self.clone() }
     }
 
     /// Removes what killed processes left in the git directory and of checkouts; how many there were.
@@ -221,7 +227,18 @@ impl Workspace for GitWorkspace {
         epoch: Epoch,
     ) -> Result<Vec<SettingChange>, WorkspaceError> {
         match &self.records {
-            Some(records) => records.set_back(&self.git, task, epoch),
+            Some(records) => records.compare(&self.git, task, epoch, Treatment::SetBack),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    fn changed_settings(
+        &self,
+        task: &TaskId,
+        epoch: Epoch,
+    ) -> Result<Vec<SettingChange>, WorkspaceError> {
+        match &self.records {
+            Some(records) => records.compare(&self.git, task, epoch, Treatment::Named),
             None => Ok(Vec::new()),
         }
     }
@@ -259,6 +276,14 @@ impl Workspace for GitWorkspace {
         let last = self.known().clone();
         let git = self.git()?;
         let (known, settled) = candidate::settle(&git, &self.own, base, before, last.as_ref())?;
+        *self.known() = Some(known);
+        Ok(settled)
+    }
+
+    fn compare(&self, base: &Base, before: &TreeId) -> Result<Settled, WorkspaceError> {
+        let last = self.known().clone();
+        let git = self.git()?;
+        let (known, settled) = candidate::compare(&git, &self.own, base, before, last.as_ref())?;
         *self.known() = Some(known);
         Ok(settled)
     }

@@ -234,6 +234,14 @@ pub trait Workspace: Send + Sync {
     /// files in `info` and `hooks`.
     fn record_settings(&self, task: &TaskId, epoch: Epoch) -> Result<(), WorkspaceError>;
 
+    /// The settings that are not what was recorded; [`SettingChange::set_back`] tells which of them
+    /// [`Workspace::restore_settings`] would set back. Nothing is touched.
+    fn changed_settings(
+        &self,
+        task: &TaskId,
+        epoch: Epoch,
+    ) -> Result<Vec<SettingChange>, WorkspaceError>;
+
     /// Sets back the settings that are not what was recorded, and tells which. Called before
     /// anything is looked at, it makes every other method see what it saw at the claim. Without a
     /// record there is nothing to compare.
@@ -258,6 +266,10 @@ pub trait Workspace: Send + Sync {
     /// What became of `before`, a candidate, while a check ran. Files that are new since are
     /// removed; ignored ones stay.
     fn settle(&self, base: &Base, before: &TreeId) -> Result<Settled, WorkspaceError>;
+
+    /// What became of `before`, a candidate, in a work tree that others use too: nothing is removed,
+    /// and files that are new since do not count as changes.
+    fn compare(&self, base: &Base, before: &TreeId) -> Result<Settled, WorkspaceError>;
 
     /// Makes the files that would be committed those of `tree`. Returns the ones that differed,
     /// sorted.

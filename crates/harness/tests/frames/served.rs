@@ -20,7 +20,7 @@ use harness::{
     },
     process::Redactor,
     store::{FileStore, Locking, Writer, lock::Wait},
-    workspace::Filters,
+    workspace::{Bring, Filters},
 };
 use harness_core::{
     Timestamp,
@@ -164,12 +164,13 @@ fn surroundings() -> Surroundings {
         settings: Box::new(|| {
             let protected = Protected::new(&[], OnTouch::Flag).map_err(|e| e.to_string())?;
             let rules = Rules { clean: false, baseline: false, protected };
-            Ok(Settings { rules, unchecked: Unchecked::Allowed })
+            Ok(Settings { rules, unchecked: Unchecked::Allowed, bring: Bring::default() })
         }),
         may_run: Box::new(|_, _| Ok(())),
         filters: Box::new(|| Filters::Run),
         made: Box::new(|| {}),
         warn: Box::new(|text| println!("{text}")),
         state_home: None,
+        records: None,
     }
 }

@@ -1,9 +1,9 @@
 //! Who asks for a task is given one, or waits for one.
 
-use std::{path::Path, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use harness_core::{
-    Command, Reply, Timestamp,
+    Command, Reply, Task, Timestamp,
     command::{Claim, Claimed, Place},
     task::Via,
 };
@@ -25,7 +25,7 @@ const WAIT_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
 /// Edits by other processes send no word: while somebody waits, the file is looked at this often.
 const OUTSIDE: Duration = Duration::from_secs(1);
 
-pub(super) async fn claim(host: &Host, daemon: &Daemon, request: TaskClaim) -> Handled {
+pub(super) async fn claim(host: &Host, daemon: &Arc<Daemon>, request: TaskClaim) -> Handled {
     let TaskClaim { worker_id, role, wait_ms } = request;
     let wait = Duration::from_millis(wait_ms.unwrap_or(0)).min(WAIT_MAX);
     let claim = Claim {
@@ -60,7 +60,7 @@ pub(super) async fn claim(host: &Host, daemon: &Daemon, request: TaskClaim) -> H
 /// `None` where nothing is ready, or there is no ledger.
 async fn once(
     host: &Host,
-    daemon: &Daemon,
+    daemon: &Arc<Daemon>,
     claim: &Claim,
 ) -> Result<Option<Box<Claimed>>, Refused> {
     let mut claim = claim.clone();
@@ -75,8 +75,12 @@ async fn once(
     let worker = claim.worker.clone();
     match host.writer.apply_async(Command::Claim(claim)).await {
         Ok(Reply::Claimed(claimed)) => {
-            daemon.claimed(&claimed.task.id, claimed.epoch);
             let task = &claimed.task;
+            // Asked for again, a claim keeps what it was made with.
+            if !claimed.is_retry {
+                daemon.claimed(&task.id, claimed.epoch);
+                record_settings(host, daemon, task).await;
+            }
             daemon.gave(&host.root, &task.id, &worker, task.lease_expires_at);
             Ok(Some(claimed))
         }
@@ -85,6 +89,17 @@ async fn once(
         Err(WriterError::Store(why)) if matches!(*why, StoreError::NoLedger { .. }) => Ok(None),
         Err(why) => Err(why.into()),
     }
+}
+
+/// Of a task without a check, or without a repository, there is nothing to record.
+async fn record_settings(host: &Host, daemon: &Arc<Daemon>, task: &Task) {
+    if task.check().is_none() || task.started_at_commit.is_none() {
+        return;
+    }
+    let (daemon, root, task) = (Arc::clone(daemon), host.root.clone(), task.clone());
+    let recorded = tokio::task::spawn_blocking(move || daemon.record_settings(&root, &task));
+    // It ends in no error; only the end of the runtime cuts it off.
+    let _ = recorded.await;
 }
 
 /// Is ready when a lease has run out since it was asked, or somebody else has written the ledger.

@@ -11,6 +11,8 @@ mod state;
 mod subscribe;
 mod talk;
 
+use std::sync::Arc;
+
 use harness_core::Command;
 
 use super::{
@@ -76,7 +78,7 @@ fn ping() -> Answer {
 }
 
 /// For what a run does not do: it has the ledger for itself.
-fn daemon(host: &Host) -> Result<&Daemon, Refused> {
+fn daemon(host: &Host) -> Result<&Arc<Daemon>, Refused> {
     match &host.duty {
         Duty::Daemon(daemon) => Ok(daemon),
         Duty::Run => Err(busy()),
