@@ -14,10 +14,12 @@ use harness::{
     protocol::{Answer, PROTOCOL, Pong, Refused, Request, Verb},
     shell::Cancel,
     store::Outside,
+    workspace::glance,
 };
 use harness_core::{
     Holder, Task,
     command::Code,
+    protect::Protected,
     role::{Author, Operation, Role},
     trust::Kind as ItemKind,
 };
@@ -89,8 +91,7 @@ impl Caller for CommandCaller<'_> {
 
     fn settings(&self) -> Result<Settings, Refused> {
         let config = self.invocation.config(self.root, Overrides::default())?;
-        let (rules, unchecked) = (config.rules(self.root.path())?, config.unchecked());
-        Ok(Settings { rules, unchecked, bring: config.validation.bring() })
+        Ok(config.settings(self.root.path())?)
     }
 
     fn may_check(&self, task: &Task) -> Result<(), Refused> {
@@ -143,6 +144,26 @@ impl Invocation {
             options.files = FileAccess::OfARun;
         }
         Ok(options)
+    }
+
+    /// What the log should say where other files are protected than at the last claim.
+    pub(crate) fn compare_protected(
+        &self,
+        root: &StateRoot,
+        protected: &Protected,
+    ) -> Option<String> {
+        let compared = claim_rules(&self.env, root).and_then(|rules| Ok(rules.compare(protected)?));
+        compared.unwrap_or_else(|why| {
+            warn(&format!("a change of the protected files would not be noticed: {}", why.error));
+            None
+        })
+    }
+
+    /// Where checks run, unless a claim says otherwise.
+    pub(crate) fn worktree(&self, root: &StateRoot) -> PathBuf {
+        let named = self.env.path("HARNESS_WORKTREE").map(PathBuf::from);
+        let found = named.or_else(|| glance::top_level(root.path()));
+        found.unwrap_or_else(|| root.path().to_owned())
     }
 
     /// How a daemon is started that ends by itself.

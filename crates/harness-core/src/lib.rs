@@ -21,6 +21,7 @@ pub mod ledger;
 pub mod log;
 pub mod machine;
 pub mod plan;
+pub mod project;
 pub mod promise;
 pub mod protect;
 pub mod quote;

@@ -1,5 +1,7 @@
 //! Judges the work of a client, who commits by itself and may share its work tree with others.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 use harness_core::{
     Command, CommitId, Epoch, Flag, Holder, Receipt, Reply, Task, TaskId, Timestamp, TreeId,
     WorkerId,

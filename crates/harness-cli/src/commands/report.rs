@@ -207,7 +207,10 @@ fn landed(task: &Task, receipt: Option<&Receipt>, next: String) -> Landed {
     let check = receipt.and_then(|r| r.check.as_ref());
     let mut flags = Vec::new();
     match receipt {
-        None => flags.push("no receipt".to_owned()),
+        None => {
+            flags.push("no receipt".to_owned());
+            flags.extend(task.flags.iter().map(ToString::to_string));
+        }
         Some(receipt) => {
             if receipt.check.is_none() {
                 flags.push(format!("on the word of {}", receipt.worker));

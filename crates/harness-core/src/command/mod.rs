@@ -46,7 +46,7 @@ pub use renew::Renew;
 pub use retry::Retry;
 pub use run::{Anew, OfRun, RunChange, RunStep, RunView, Take};
 pub use session::{BeginSession, EndSession};
-pub use texts::Text;
+pub use texts::{GATE, Text};
 
 use crate::{
     Epoch, TaskId, Timestamp, WorkerId,

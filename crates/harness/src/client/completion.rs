@@ -11,7 +11,7 @@ use std::{
 
 use harness_core::{
     Command, Holder, Ledger, Reply, Task, TaskId,
-    command::{Authority, Claimed},
+    command::{Authority, Claimed, Note},
     machine::judge::{NotDone, Request, Standing},
 };
 use tokio::net::unix::pipe;
@@ -26,7 +26,7 @@ use crate::{
         client_tree::{ClientTree, Repositories},
         completion::{Clerk, Completion},
     },
-    host::Settings,
+    host::{ClaimRules, Settings},
     hub::Hub,
     process::Redactor,
     protocol::{Answer, CompletedTask},
@@ -81,7 +81,7 @@ impl<C: Caller> Client<C> {
         let kept = epoch.zip(self.options.claims.as_ref());
         match kept.and_then(|(epoch, claims)| claims.of(&holder.task, epoch)) {
             Some(settings) => Ok(settings),
-            None => Ok(self.caller.settings()?),
+            None => Ok(self.caller.settings()?.of_no_claim()),
         }
     }
 
@@ -99,6 +99,7 @@ impl<C: Caller> Client<C> {
         }
         let Some(claims) = &self.options.claims else { return };
         let Ok(settings) = self.caller.settings() else { return };
+        self.compare_protected(claims, &settings);
         if let Err(why) = claims.keep(&task.id, task.epoch.unwrap_or_default(), &settings) {
             let id = &task.id;
             self.caller.warn(&format!("the rules of the claim of {id} are not kept: {why}"));
@@ -106,7 +107,22 @@ impl<C: Caller> Client<C> {
     }
 }
 
-impl<C> Client<C> {
+impl<C: Caller> Client<C> {
+    /// Has the log say where other files are protected than at the last claim.
+    fn compare_protected(&self, claims: &ClaimRules, settings: &Settings) {
+        let noted = match claims.compare(&settings.rules.protected) {
+            Ok(None) => return,
+            Ok(Some(message)) => {
+                let note = Command::Note(Note::Warning { task: None, message });
+                self.apply(note).map(|_| ()).map_err(|why| why.to_string())
+            }
+            Err(why) => Err(format!("a change of the protected files would not be noticed: {why}")),
+        };
+        if let Err(why) = noted {
+            self.caller.warn(&why);
+        }
+    }
+
     fn record_settings(&self, task: &Task) -> Result<(), ClientError> {
         // Without a check nothing is judged, and without a commit nothing can be compared.
         if task.check().is_none() || task.started_at_commit.is_none() {

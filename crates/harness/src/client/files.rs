@@ -117,7 +117,7 @@ impl<C: Caller> Client<C> {
     }
 
     /// Makes one command true. Returns also where tasks are kept that it threw away.
-    fn apply(&self, command: Command) -> Result<(Reply, Option<PathBuf>), ClientError> {
+    pub(super) fn apply(&self, command: Command) -> Result<(Reply, Option<PathBuf>), ClientError> {
         let command = redacted(command, self.secrets())?;
         let mut applied = self.store()?.apply(SystemClock.now(), std::slice::from_ref(&command))?;
         let archive = applied.archived.pop().map(|(_, path)| self.root.join(path));

@@ -12,7 +12,7 @@ use harness::{
         command::{Note, Raise},
         machine::attempt::{Attempt, Effect, Ended, Entry, Outcome},
     },
-    workspace::{RolledBack, Undone, WorkspaceError},
+    workspace::{RolledBack, Undone, WorkspaceError, own_contents},
 };
 
 use super::{
@@ -33,13 +33,16 @@ pub async fn attempt<A>(
 where
     A: harness::Agent<Input = Prompt, Output = End>,
 {
+    let mut protected = tools.judging.rules.protected.clone();
     if entry == Entry::Fresh {
         record_settings(tools, &task).await?;
+        let root = tools.root.clone();
+        protected = protected.holding(tools.blocking(move || Ok(own_contents(&root))).await?);
     }
     let ended = task.clone();
     let machine = Attempt::new(task.clone(), holder.clone(), tools.lease_seconds, entry)
         .judged_by(tools.judging.rules.clone());
-    let judge = Judge::new(tools.clone(), task.clone(), holder.clone());
+    let judge = Judge::new(tools.clone(), task.clone(), holder.clone(), protected);
     let doing = Doing { tools: tools.clone(), task, holder, judge };
     let ports = with_tree::ports(&tools.ports, Arc::clone(&tools.workspace));
     let outcome = cx.drive(&ports, machine, |branch, effect| {

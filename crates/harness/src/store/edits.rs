@@ -230,7 +230,8 @@ pub(super) fn told(
     };
     let fact = Fact::Warned { task: None, message: format!("{who}: {}", describe(what)) };
     let raise = |task| {
-        let message = "completed by an edit of harness-tasks.json; there is no receipt".to_owned();
+        let message =
+            "unproven: completed by an edit of harness-tasks.json, there is no receipt".to_owned();
         Command::Raise(Raise { task: Some(task), flag: Flag::Unproven, message })
     };
     (vec![fact], unproven.into_iter().map(raise).collect())

@@ -32,10 +32,10 @@ pub use edits::Acknowledged;
 pub use file::{Created, FileStore, Locking};
 pub use look::{LockState, look, look_backup, look_bytes, look_lock, open_log};
 pub use receipts::{receipt, record};
-pub use redacted::{Redacted, redacted};
+pub use redacted::{Redacted, redacted, refused, secret_in};
 pub use restore::{Fresh, Restored};
 pub use runs::{
-    DATABASE, MemoryRuns, RunStore, RunStoreError, Runs, SteadyRuns, is_gone, this_process,
+    DATABASE, MemoryRuns, RunStore, RunStoreError, Runs, Spent, SteadyRuns, is_gone, this_process,
 };
 pub use stores::Stores;
 pub use witness::{Origin, Witness};

@@ -6,6 +6,7 @@
 mod candidate;
 mod checkout;
 mod commit;
+mod contents;
 mod discover;
 mod evidence;
 mod filter;
@@ -36,6 +37,7 @@ use std::{
 
 pub use self::{
     checkout::{Bring, Checkout},
+    contents::own_contents,
     discover::GitWorkspace,
     filter::Filters,
     mark::{Author, author, committer, names_task, undo_message, unmarked},

@@ -12,7 +12,7 @@ use harness::{
     Hub,
     clock::SystemClock,
     host::{
-        Daemon, Desk, Duty, Ended, Host, READY, Settings, Surroundings, serve_alone,
+        Daemon, Desk, Duty, Ended, Host, READY, Surroundings, serve_alone,
         socket::{self, Places},
         tell_facts,
     },
@@ -147,8 +147,7 @@ fn surroundings(env: &Environment, root: &StateRoot) -> Surroundings {
             let (env, root) = &settings;
             let loaded = config::load(env, Some(root.path()), Overrides::default());
             let config = loaded.map_err(Refused::from)?.config;
-            let (rules, unchecked) = (config.rules(root.path())?, config.unchecked());
-            Ok(Settings { rules, unchecked, bring: config.validation.bring() })
+            Ok(config.settings(root.path())?)
         }),
         may_run: Box::new(move |kind, text| {
             let trust = granting.as_ref().as_ref().map_err(Failure::clone)?;

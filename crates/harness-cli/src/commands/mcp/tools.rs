@@ -240,6 +240,7 @@ impl Call for TaskAdd {
             phase: self.phase,
             by: None,
         };
+        let fields = add::with_usual_check(invocation, &invocation.root()?, fields);
         let id = add::add(invocation, self.title, id, fields)?;
         Ok(Answer::Data(json!({ "task_id": id })))
     }
@@ -255,7 +256,7 @@ struct PlanImport {
     /// The text that holds the plan, in a fenced block
     content: String,
     /// What becomes of the tasks that are there. if_finished: refuse if any is unfinished; merge:
-    /// keep them, and add those whose ids are new; replace: archive them
+    /// keep them, and add those whose ids are new
     #[serde(default)]
     mode: Mode,
 }
@@ -266,6 +267,8 @@ enum Mode {
     #[default]
     IfFinished,
     Merge,
+    // Refused to every tool. It is still read, so that a caller of an earlier version gets the reason.
+    #[schemars(skip)]
     Replace,
 }
 

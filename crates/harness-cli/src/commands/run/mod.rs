@@ -157,6 +157,9 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
         true => invocation.look(&root)?,
         false => invocation.look_or_restore(&root)?,
     };
+    if let Some(refusal) = harness::store::secret_in(&ledger, &invocation.secrets(&root)) {
+        return Err(Failure::config(format!("harness-tasks.json: {refusal}")));
+    }
     if ledger.head().session_config.concurrency_mode == ConcurrencyMode::Concurrent {
         return Err(Failure::config("this ledger is for several workers, which is not there yet")
             .hint("set session_config.concurrency_mode to \"exclusive\" in harness-tasks.json"));
@@ -190,6 +193,8 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
         let what = "HEAD is on no branch: each completed commit is kept by a ref below";
         warnings.push(format!("{what} {}", harness::workspace::LANDED));
     }
+    let rules = config.rules(root.path())?;
+    warnings.extend(invocation.compare_protected(&root, &rules.protected));
     let most = args.max_tasks_per_session.map(i64::from);
     let view = Arc::new(if invocation.is_watched() { View::live() } else { View::Lines });
     let shown = Arc::clone(&view);
@@ -205,7 +210,7 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
         view,
         places: crate::host::places(&invocation.env),
         state_home: invocation.state_home(),
-        rules: config.rules(root.path())?,
+        rules,
         prompts,
         warnings,
         secrets,

@@ -98,14 +98,20 @@ impl Session<'_> {
         let runs = RunStore::open(root.path())?;
         row::close_stale(&runs, &harness::store::look(root.path())?, &row)?;
         // The agent can write into the database: what this process knows of a run stays true.
-        let runs: Arc<dyn Runs> = Arc::new(SteadyRuns::new(Arc::new(runs)));
+        let terms = terms::Kept::of_user(self.env, root)?;
+        let kept = terms.clone();
+        let runs = SteadyRuns::new(Arc::new(runs));
+        let runs = runs.telling(Box::new(move |id, usage| kept.spent(id, usage)));
+        let runs: Arc<dyn Runs> = Arc::new(runs);
         let owner = this_process();
         // One that is stored may have gone on since it was looked at, without the lock.
         let row = if self.args.resume { row::again(&*runs, &row)? } else { runs.open_run(&row)? };
         let afresh = row.status.is_over();
-        let terms = terms::Kept::of_user(self.env, root)?;
         if self.args.resume {
             terms.differences(&row).iter().for_each(|text| warn(text));
+            if let Some(used) = terms.used(&row.id) {
+                runs.at_least(&row.id, used)?;
+            }
         }
         let row = row::take(&*runs, &row, &owner, self.args)?;
         terms.keep(&row);

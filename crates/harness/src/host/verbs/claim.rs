@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use harness_core::{
     Command, Reply, Task, Timestamp,
-    command::{Claim, Claimed, Place},
+    command::{Claim, Claimed, Note, Place},
     task::Via,
 };
 use tokio::time::Instant;
@@ -77,11 +77,19 @@ async fn once(
         Ok(Reply::Claimed(claimed)) => {
             let task = &claimed.task;
             // Asked for again, a claim keeps what it was made with.
+            let mut changed = None;
             if !claimed.is_retry {
-                daemon.claimed(&task.id, claimed.epoch);
+                changed = daemon.claimed(&task.id, claimed.epoch);
                 record_settings(host, daemon, task).await;
             }
             daemon.gave(&host.root, &task.id, &worker, task.lease_expires_at);
+            if let Some(message) = changed {
+                let note = Command::Note(Note::Warning { task: None, message });
+                // The claim stands, whatever becomes of the line in the log.
+                if let Err(why) = host.writer.apply_async(note).await {
+                    (daemon.surroundings.warn)(&why.to_string());
+                }
+            }
             Ok(Some(claimed))
         }
         Ok(Reply::NothingToClaim) => Ok(None),

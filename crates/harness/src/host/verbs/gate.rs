@@ -9,7 +9,7 @@ use std::{
 };
 
 use harness_core::{
-    CommitId, ledger::Phase, machine::gate::Outcome, task::Status, trust::Kind,
+    CommitId, command::GATE, ledger::Phase, machine::gate::Outcome, task::Status, trust::Kind,
     variables::Variables,
 };
 use tokio::{sync::mpsc, time::Instant};
@@ -31,6 +31,7 @@ use crate::{
     process::Redactor,
     protocol::Refused,
     shell::SystemShell,
+    store::refused,
     workspace::glance,
 };
 
@@ -72,6 +73,9 @@ pub(super) async fn open(host: &Host) -> Result<bool, Refused> {
     }
     if let Some(gate) = &phase.gate {
         (daemon.surroundings.may_run)(Kind::Gate, &gate.command)?;
+        if let Some(refusal) = refused(GATE, &gate.command, &host.secrets) {
+            return Err(refusal.into());
+        }
     }
     let asking = Arc::new(AtomicBool::new(false));
     let (name, when) = (phase.name.clone(), Instant::now());

@@ -1,6 +1,6 @@
 //! Events as they come.
 
-use std::io;
+use std::{collections::BTreeMap, io};
 
 use serde_json::json;
 
@@ -23,22 +23,22 @@ pub(in super::super) async fn subscribe(
 ) -> io::Result<()> {
     let filter = filter.map_or_else(Filter::all, |kinds| Filter::from(&kinds[..]));
     let mut events = match since {
-        None => host.hub.events(),
+        None => host.hub.events_matching(filter),
         Some(last) => {
-            let (later, missed, events) = host.hub.events_since(last);
+            let (later, missed, events) = host.hub.events_since(last, filter);
             if missed != Some(0) {
-                client.line(&lagged(missed)).await?;
+                client.line(&lagged(missed, &BTreeMap::new())).await?;
             }
             for envelope in later {
-                tell(client, &filter, &envelope).await?;
+                tell(client, &envelope).await?;
             }
             events
         }
     };
-    stream(client, &filter, &mut events).await
+    stream(client, &mut events).await
 }
 
-async fn stream(client: &mut Client, filter: &Filter, events: &mut EventStream) -> io::Result<()> {
+async fn stream(client: &mut Client, events: &mut EventStream) -> io::Result<()> {
     loop {
         let item = tokio::select! {
             biased;
@@ -48,16 +48,15 @@ async fn stream(client: &mut Client, filter: &Filter, events: &mut EventStream) 
         };
         match item {
             None => return Ok(()),
-            Some(StreamItem::Lagged { missed }) => client.line(&lagged(Some(missed))).await?,
-            Some(StreamItem::Event(envelope)) => tell(client, filter, &envelope).await?,
+            Some(StreamItem::Lagged { missed, kinds }) => {
+                client.line(&lagged(Some(missed), &kinds)).await?;
+            }
+            Some(StreamItem::Event(envelope)) => tell(client, &envelope).await?,
         }
     }
 }
 
-async fn tell(client: &mut Client, filter: &Filter, envelope: &Envelope) -> io::Result<()> {
-    if !filter.matches(envelope.event.kind()) {
-        return Ok(());
-    }
+async fn tell(client: &mut Client, envelope: &Envelope) -> io::Result<()> {
     let mut line = json!(envelope);
     prompts::rename(&mut line);
     client.line(&line).await
