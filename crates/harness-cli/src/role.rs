@@ -87,7 +87,7 @@ impl Invocation {
         self.permit_where(root, Operation::Release, |_| {
             let ledger = self.look(root).ok();
             let claimed = ledger.as_ref().and_then(|ledger| ledger.task(task));
-            let end = claimed.and_then(|task| task.lease_expires_at);
+            let end = claimed.and_then(|task| task.lease_expires_at());
             let is_over = end.is_some_and(|end| end <= SystemClock.now());
             let lease = if is_over { Lease::Lapsed } else { Lease::Live };
             Circumstances { lease, ..Circumstances::default() }
@@ -113,7 +113,7 @@ impl Invocation {
         if peer.role == Role::Operator {
             return Ok(());
         }
-        let refusal = match may(peer.role, operation, given(&peer)) {
+        let refusal = match may(peer.role, operation, given(&peer)).map_err(Refusal::from) {
             Ok(()) => return Ok(()),
             Err(refusal) => refusal,
         };

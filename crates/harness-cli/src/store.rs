@@ -48,8 +48,10 @@ impl Invocation {
             FileStore::open_with(root.path(), Locking::Each(Wait::No), home.as_deref())?;
         match store.apply(SystemClock.now(), &[]) {
             Ok(applied) => applied.warnings.iter().for_each(|warning| warn(warning)),
-            // Who needs the lock next says so; a wrong shape shows at the look.
+            // Who needs the lock next says so; a wrong shape shows at the look. A ledger that only a
+            // newer harness may write can be read.
             Err(StoreError::Lock(_) | StoreError::LockLost | StoreError::Format(_)) => {}
+            Err(StoreError::Needs { .. }) => {}
             Err(other) => return Err(other.into()),
         }
         self.look(root)
@@ -101,6 +103,9 @@ impl From<StoreError> for Failure {
                 .hint("so does any command that changes something; `harness doctor` says more"),
             StoreError::Format(FormatError::Newer { .. }) => {
                 Self::config(text).hint("use the newer harness; nothing was changed")
+            }
+            StoreError::Needs { .. } => {
+                Self::config(text).hint("commands that only read still work with this version")
             }
             StoreError::Format(FormatError::Shape { .. }) => {
                 Self::config(text).hint("mend it by hand; nothing was changed")

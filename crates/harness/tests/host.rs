@@ -246,11 +246,11 @@ fn expected(ledger: &mut Ledger, now: Timestamp, command: &Command) -> Result<Va
     let mut command = command.clone();
     if let Command::Complete(complete) = &mut command
         && let Some(task) = ledger.task(&complete.holder.task)
-        && task.status != Status::Completed
+        && task.status() != Status::Completed
         && let Some(check) = task.check()
     {
-        let held = task.status == Status::InProgress
-            && task.claimed_by.as_ref() == Some(&complete.holder.worker)
+        let held = task.status() == Status::InProgress
+            && task.claimed_by() == Some(&complete.holder.worker)
             && complete.holder.epoch.is_none_or(|epoch| task.epoch == Some(epoch));
         if held || complete.authority == Authority::Force {
             if check == "false" {

@@ -12,7 +12,7 @@ impl Ledger {
     /// Every line that would be run for what is not completed yet, and what it is. A person may have
     /// typed it into the file.
     pub fn command_lines(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        let open = self.tasks().filter(|task| task.status != Status::Completed);
+        let open = self.tasks().filter(|task| task.status() != Status::Completed);
         let of_tasks = open.flat_map(|task| {
             let check = task.validation.command.as_deref().map(|line| (CHECK, line));
             let cleanup = task.cleanup.as_deref().map(|line| (CLEANUP, line));

@@ -101,7 +101,7 @@ impl Client<'_> {
         }
         let done = {
             let state = self.stage.state();
-            state.ledger.task(&task.id).is_some_and(|task| task.status == Status::Completed)
+            state.ledger.task(&task.id).is_some_and(|task| task.status() == Status::Completed)
         };
         if done {
             return Ok(());
@@ -168,7 +168,7 @@ impl Client<'_> {
         let bytes = state.disk.bytes(File::Ledger);
         let ledger = format::read_ledger(&bytes).map_err(broken)?;
         let row = ledger.task(&task.id).filter(|row| row.epoch == task.epoch);
-        let completed = row.is_some_and(|row| row.status == Status::Completed);
+        let completed = row.is_some_and(|row| row.status() == Status::Completed);
         let flagged = row.is_some_and(|row| row.flags.contains(&Flag::Config));
         let shared = ledger.selection().claimed().any(|other| *other != task.id);
         let stays = state.git.model().settings.config.contains_key(SETTING);

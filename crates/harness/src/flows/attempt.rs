@@ -10,7 +10,7 @@ use harness::{
         agent::End,
         check::{Found, Verdict},
         command::{Note, Raise},
-        machine::attempt::{Attempt, Effect, Ended, Entry, Outcome},
+        machine::attempt::{Attempt, AttemptEnd, Effect, Ended, Entry},
     },
     workspace::{RolledBack, Undone, WorkspaceError, own_contents},
 };
@@ -29,7 +29,7 @@ pub async fn attempt<A>(
     task: Task,
     holder: Holder,
     entry: Entry,
-) -> Result<Outcome>
+) -> Result<AttemptEnd>
 where
     A: harness::Agent<Input = Prompt, Output = End>,
 {
@@ -50,7 +50,7 @@ where
         async move { doing.perform(branch, effect).await }
     });
     let outcome = outcome.await?;
-    if matches!(outcome, Outcome::Completed { .. } | Outcome::Failed { .. }) {
+    if matches!(outcome, AttemptEnd::Completed { .. } | AttemptEnd::Failed { .. }) {
         let epoch = ended.epoch.unwrap_or_default();
         tools.git(move |git| git.forget_settings(&ended.id, epoch)).await??;
     }
@@ -157,7 +157,7 @@ impl Doing {
     async fn look(&self) -> Result<Ended> {
         let Some(base) = self.tools.base(&self.task) else { return self.look_without_base().await };
         let settings = set_settings_back(&self.tools, &self.task).await?;
-        let (id, claimed_at) = (self.task.id.clone(), self.task.claimed_at.unwrap_or_default());
+        let (id, claimed_at) = (self.task.id.clone(), self.task.claimed_at().unwrap_or_default());
         match self.tools.git(move |git| git.evidence(&id, &base, claimed_at)).await? {
             Ok(evidence) => Ok(Ended::Looked { changed: settings || !evidence.untouched }),
             Err(WorkspaceError::NoSuchCommit { .. }) => self.look_without_base().await,

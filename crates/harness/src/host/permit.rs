@@ -31,7 +31,7 @@ pub(super) async fn permit(
         Some(request) => circumstances(host, peer, request).await,
         None => Circumstances { adding: host.adding, ..Circumstances::default() },
     };
-    match may(peer.role, operation, given) {
+    match may(peer.role, operation, given).map_err(Refusal::from) {
         Ok(()) => Ok(()),
         Err(refusal) => {
             record(host, peer, operation, &refusal).await;
@@ -66,7 +66,7 @@ async fn circumstances(host: &Host, peer: &Peer, request: &Request) -> Circumsta
 async fn lease(host: &Host, task: TaskId) -> Lease {
     let now = now(host);
     let lapsed = host.writer.look_async(move |ledger| {
-        let end = ledger.task(&task).and_then(|task| task.lease_expires_at);
+        let end = ledger.task(&task).and_then(|task| task.lease_expires_at());
         end.is_some_and(|end| end <= now)
     });
     if lapsed.await.unwrap_or(false) { Lease::Lapsed } else { Lease::Live }

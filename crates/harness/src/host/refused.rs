@@ -49,9 +49,9 @@ impl From<WriterError> for Refused {
         let (code, fault) = match error {
             WriterError::Refused(refusal) => return refusal.into(),
             WriterError::Store(why) => match *why {
-                StoreError::Format(_) | StoreError::Unrecoverable { .. } => {
-                    (Code::Config, Fault::Config)
-                }
+                StoreError::Format(_)
+                | StoreError::Unrecoverable { .. }
+                | StoreError::Needs { .. } => (Code::Config, Fault::Config),
                 StoreError::NoLedger { .. } => (Code::NoLedger, Fault::Request),
                 _ => (Code::Failed, Fault::Request),
             },

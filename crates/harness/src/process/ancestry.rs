@@ -312,10 +312,10 @@ mod tests {
         assert_eq!(agent.at_most(Role::Worker).role, Role::Agent);
     }
 
-    type Listed = (u32, u32, &'static [(&'static str, &'static str)]);
-
     /// A system that shows these processes: number, parent, what it was started with.
-    struct Shown(&'static [Listed]);
+    struct Shown(&'static [(u32, u32, Variables)]);
+
+    type Variables = &'static [(&'static str, &'static str)];
 
     impl Processes for Shown {
         fn entry(&self, pid: u32) -> Option<Entry> {

@@ -122,8 +122,8 @@ impl From<&Ledger> for StatusView {
         let stats = Stats::of(ledger);
         let mut workers: Vec<_> = ledger
             .tasks()
-            .filter(|task| task.status == Status::InProgress)
-            .filter_map(|task| task.claimed_by.clone())
+            .filter(|task| task.status() == Status::InProgress)
+            .filter_map(|task| task.claimed_by().cloned())
             .collect();
         workers.sort();
         workers.dedup();

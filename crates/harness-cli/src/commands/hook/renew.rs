@@ -32,7 +32,7 @@ fn renew(
     // Looked at first: a hook brings no broken ledger back, and these words are promised.
     let ledger = project::look(root)?;
     let task = TaskId::parse(id).ok().and_then(|id| ledger.task(&id)).ok_or("task not found")?;
-    if task.status != Status::InProgress {
+    if task.status() != Status::InProgress {
         return Err("task not in_progress".to_owned());
     }
     if outlook::owner(task) != Some(worker) {

@@ -11,7 +11,7 @@ use harness::{
     agent::CodingAgent,
     clock::{Clock, SystemClock},
     core::{
-        Command, Run,
+        Command, Run, Stop,
         command::{Note, OfRun, RunStep},
         machine::{attempt::Rules, iterate, work},
         promise,
@@ -41,8 +41,8 @@ use harness::{
 use harness_core::WorkerId;
 
 use super::{
-    Args, agent::Agents, dirty::SetAside, ended::Ended, keep, money, notify, progress, row,
-    signals, terms, told::Told, view::View,
+    Args, agent::Agents, dirty::SetAside, keep, money, notify, progress, row, signals, terms,
+    told::Told, view::View,
 };
 use crate::{
     config::{Config, PromiseMatch},
@@ -76,7 +76,8 @@ pub(super) struct Session<'a> {
 
 /// What a run came to, and its row as it is stored then.
 pub(super) struct Ran {
-    pub(super) ended: Ended,
+    /// Why it stopped, or how its flow failed.
+    pub(super) stop: Result<Stop>,
     pub(super) run: Run,
 }
 
@@ -115,9 +116,9 @@ impl Session<'_> {
         }
         let row = row::take(&*runs, &row, &owner, self.args)?;
         terms.keep(&row);
-        let ended = self.work(root, agents, &row, afresh, acquired.guard, &runs, &owner);
-        let ended = ended.unwrap_or_else(Ended::broken);
-        Ok(Ran { run: close(&*runs, &row, owner, ended.reason)?, ended })
+        let stop = self.work(root, agents, &row, afresh, acquired.guard, &runs, &owner);
+        let reason = stop.as_ref().map_or(StopReason::Crashed, |stop| stop.reason);
+        Ok(Ran { run: close(&*runs, &row, owner, reason)?, stop })
     }
 
     /// Everything between the row's taking and its end.
@@ -131,7 +132,7 @@ impl Session<'_> {
         lock: StateLock,
         runs: &Arc<dyn Runs>,
         owner: &Owner,
-    ) -> Result<Ended> {
+    ) -> Result<Stop> {
         let over_ledger = row.objective.is_none();
         if over_ledger {
             // Hooks act only while there is a session.
@@ -187,11 +188,8 @@ impl Session<'_> {
         let session = over_ledger.then(|| self.session(row, owner));
         let flow = Harness::define("run").agents(team(agents)).state(|(): &()| ()).run(
             async move |cx: &mut Cx<'_, (), Team<CodingAgent>>| match session.clone() {
-                Some(session) => Ok(Ended::of_ledger(&work(cx, &tools, session).await?)),
-                None => {
-                    let errand = Errand::Objective { afresh };
-                    Ok(Ended::of_objective(ralph(cx, &tools, errand).await?))
-                }
+                Some(session) => work(cx, &tools, session).await,
+                None => ralph(cx, &tools, Errand::Objective { afresh }).await,
             },
         );
         let record = root.home().runs().join(format!("{}.jsonl", row.id));

@@ -27,7 +27,7 @@ pub(super) struct Args {
     role: Option<String>,
     /// Wait until a task is ready, or for this many seconds
     #[arg(long, value_name = "SECONDS", num_args = 0..=1)]
-    #[allow(clippy::option_option, reason = "clap's form for a flag with an optional value")]
+    #[expect(clippy::option_option, reason = "clap's form for a flag with an optional value")]
     wait: Option<Option<u64>>,
     #[command(flatten)]
     worker: worker::Choice,

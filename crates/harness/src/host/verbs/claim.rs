@@ -82,7 +82,7 @@ async fn once(
                 changed = daemon.claimed(&task.id, claimed.epoch);
                 record_settings(host, daemon, task).await;
             }
-            daemon.gave(&host.root, &task.id, &worker, task.lease_expires_at);
+            daemon.gave(&host.root, &task.id, &worker, task.lease_expires_at());
             if let Some(message) = changed {
                 let note = Command::Note(Note::Warning { task: None, message });
                 // The claim stands, whatever becomes of the line in the log.
@@ -114,7 +114,7 @@ async fn record_settings(host: &Host, daemon: &Arc<Daemon>, task: &Task) {
 async fn time_passed(host: &Host, daemon: &Daemon, seen: Option<FileStamp>, asked: Timestamp) {
     let lease = state::seen(host, move |ledger| {
         let leases = ledger.selection().claimed().filter_map(|id| ledger.task(id));
-        leases.filter_map(|task| task.lease_expires_at).find(|end| *end > asked)
+        leases.filter_map(|task| task.lease_expires_at()).find(|end| *end > asked)
     });
     let due = lease.await.ok().flatten().flatten();
     let now = daemon.clock.now();

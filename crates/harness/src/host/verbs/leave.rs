@@ -22,11 +22,12 @@ pub(super) async fn make_way(host: &Host, daemon: &Daemon) -> Handled {
     let seen = state::seen(host, move |ledger| {
         let claimed = ledger.selection().claimed().filter_map(|id| ledger.task(id));
         let mut live = claimed.filter(|task| {
-            task.status == Status::InProgress
+            task.status() == Status::InProgress
                 && task.claimed_via() == Via::Client
-                && (task.lease_expires_at.is_some_and(|end| end > now) || given.contains(&task.id))
+                && (task.lease_expires_at().is_some_and(|end| end > now)
+                    || given.contains(&task.id))
         });
-        live.next().map(|task| (task.id.clone(), task.claimed_by.clone()))
+        live.next().map(|task| (task.id.clone(), task.claimed_by().cloned()))
     });
     let refused = match seen.await {
         Ok(None | Some(None)) => {
