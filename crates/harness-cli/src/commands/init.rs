@@ -16,7 +16,7 @@ use std::{
 
 use harness::{
     clock::{Clock, SystemClock},
-    folder::Folder,
+    home::{Home, folder::Folder},
     store::Created,
     workspace::glance,
 };
@@ -141,7 +141,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         }
     }
     // All questions come first: whoever leaves at one of them leaves nothing half done.
-    let script = root.path().join("harness-init.sh");
+    let script = root.home().init_script();
     let absent = |path: &Path| fs::symlink_metadata(path).is_err();
     let (mut ignore, mut with_script) = (Ignore::Nothing, Answer::No);
     let existed: Vec<&str> =
@@ -167,7 +167,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     }
     let tree = invocation.worktree(&root);
     let is_new = absent(&root.ledger()) || args.fresh;
-    let offer = match is_new && !args.no_config && absent(&root.path().join("harness.toml")) {
+    let offer = match is_new && !args.no_config && absent(&root.home().config()) {
         true => project::offer(&tree, &args, audience)?,
         false => None,
     };
@@ -264,7 +264,7 @@ pub(crate) fn made(env: &Environment, root: &StateRoot) {
 }
 
 /// What a ledger begins with.
-const MADE: [&str; 3] = ["harness-tasks.json", "harness-progress.txt", ".harness-active"];
+const MADE: [&str; 3] = [Home::LEDGER, Home::LOG, Home::MARKER];
 
 fn made_words(existed: &[&str]) -> String {
     let made: Vec<&str> = MADE.into_iter().filter(|name| !existed.contains(name)).collect();

@@ -313,7 +313,9 @@ mod tests {
     }
 
     /// A system that shows these processes: number, parent, what it was started with.
-    struct Shown(&'static [(u32, u32, &'static [(&'static str, &'static str)])]);
+    struct Shown(&'static [(u32, u32, Variables)]);
+
+    type Variables = &'static [(&'static str, &'static str)];
 
     impl Processes for Shown {
         fn entry(&self, pid: u32) -> Option<Entry> {

@@ -19,7 +19,7 @@ use crate::{
     would_run::WouldRun,
 };
 
-const FILE: &str = "harness.toml";
+const FILE: &str = harness::home::Home::CONFIG;
 
 /// What became of an offer.
 pub(super) struct Settled {

@@ -144,10 +144,10 @@ fn another_list_of_protected_files_is_logged() {
         for title in ["one", "two", "three"] {
             env.run(["add", title, "--validate", "true"]).success();
         }
-        env.run(["task", "claim"]).success();
+        env.run(["task", "claim", "--worker", "one"]).success();
         env.write("harness.toml", "protected = []\n");
-        env.run(["task", "claim"]).success();
-        env.run(["task", "claim"]).success();
+        env.run(["task", "claim", "--worker", "two"]).success();
+        env.run(["task", "claim", "--worker", "three"]).success();
         let line = r#"WARN protected files changed by the configuration: "tests (refuse)" -> """#;
         let log = env.read("harness-progress.txt");
         assert_eq!(log.matches(line).count(), 1, "{log}");
