@@ -149,6 +149,7 @@ pub mod home;
 pub mod host;
 pub mod hub;
 pub mod process;
+pub mod project;
 pub mod prompts;
 pub mod protocol;
 mod queue;
@@ -185,7 +186,8 @@ pub use hub::Reply;
 pub use agent::Told;
 pub use drive::{Commit, Committing, Ports};
 pub use harness_core as core;
-// What watches a root.
+// A root, a process at work in it, and what watches.
+pub use project::{Engine, Project};
 pub use store::{Observer, Observers, Transaction};
 // The files of a root, and how they are opened.
 pub use home::folder;

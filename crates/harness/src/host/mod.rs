@@ -8,6 +8,7 @@
 mod claim_rules;
 mod crowd;
 mod daemon;
+mod engine;
 mod frames;
 mod instance;
 mod permit;
@@ -21,6 +22,7 @@ mod vigil;
 pub use crate::agent::{AtWork, Desk};
 pub use claim_rules::ClaimRules;
 pub use daemon::{Daemon, Ended, MayRun, Settings, Surroundings, serve_alone};
+pub use engine::Service;
 pub use instance::wait_until_gone;
 pub use server::{Duty, Host, Server, serve};
 

@@ -1,4 +1,4 @@
-//! The daemon itself: the library's parts, put together.
+//! The daemon itself: an engine that serves others.
 
 use std::{
     future::Future,
@@ -9,14 +9,15 @@ use std::{
 };
 
 use harness::{
-    Hub, Observer as _, Observers, Transaction,
+    Hub, Observers, Project, Transaction,
     clock::SystemClock,
     host::{
-        Daemon, Desk, Duty, Ended, Host, READY, Surroundings, serve_alone,
+        Daemon, Ended, READY, Service, Surroundings,
         socket::{self, Places},
     },
+    process::Redactor,
     protocol::Refused,
-    store::{FileStore, Locking, Redacted, Writer},
+    store::Locking,
     workspace::Filters,
 };
 use tokio::signal::unix::{SignalKind, signal};
@@ -54,50 +55,50 @@ pub(super) fn serve(
     crate::warnings::tell(secrets.clone(), warn);
     let places = Places { socket: Some(socket.to_owned()), runtime_dir: None };
     let bound = socket::bind(root.path(), &places)?;
+    let wait = invocation.lock_wait()?;
+    let surroundings = surroundings(&invocation.env, &root);
+    let daemon = Arc::new(Daemon::new(worktree, surroundings, Arc::new(SystemClock), wait));
     let hub = Hub::keeping("daemon", KEPT_EVENTS);
     hub.start_session();
-    let (wait, clock) = (invocation.lock_wait()?, Arc::new(SystemClock));
-    let surroundings = surroundings(&invocation.env, &root);
-    let daemon = Arc::new(Daemon::new(worktree, surroundings, clock.clone(), wait));
-    let state_home = invocation.state_home();
-    let store = FileStore::open_with(root.path(), Locking::Each(wait), state_home.as_deref())?;
-    let store = store.hosting();
-    let mut observers = Observers::default().with(hub.clone());
-    observers.add(daemon.clone());
-    observers = observers.with(|made: &Transaction<'_>| made.warnings.iter().for_each(|w| warn(w)));
-    if let Some(emitter) = Emitter::new(&invocation.env, &root, &secrets) {
-        observers.add(Arc::new(emitter));
-    }
-    let store = Redacted::new(store, secrets.clone());
-    let writer = Arc::new(Writer::start(store, clock, observers.clone())?);
-    let host = Host {
-        root: root.path().to_owned(),
-        writer: Arc::clone(&writer),
-        hub,
-        workspace: None,
-        desk: Desk::default(),
-        lease_seconds: invocation.lease_seconds()?,
-        duty: Duty::Daemon(Arc::clone(&daemon)),
-        secrets,
-        adding: config.adding(),
-    };
+    let engine = Project::open(root.path())?
+        .with_state_home(invocation.state_home())
+        .with_secrets(secrets.clone())
+        .engine(Locking::Each(wait), hub, observers(invocation, &root, &secrets, &daemon))?;
+    let service = Service { lease_seconds: invocation.lease_seconds()?, adding: config.adding() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let idle = args.idle_seconds.map(Duration::from_secs);
     let ended = runtime.block_on(async {
         let asked = asked_to_end()?;
         announce(args.detached, bound.path())?;
-        serve_alone(bound, host, &daemon, idle, asked).await
+        engine.serve(bound, service, &daemon, idle, asked).await
     })?;
-    // Ends when nobody can ask any more; what waits is written first.
+    // The engine ends when nobody can ask it any more.
     drop(runtime);
-    drop(writer);
-    observers.end();
+    if let Err(why) = engine.end() {
+        warn(&why.to_string());
+    }
     match ended {
         Ended::Asked => {}
         Ended::Idle => say("nobody needed it: ended"),
         Ended::Lost => say("its socket or its root was taken away: ended"),
     }
     Ok(ExitCode::Done)
+}
+
+/// Clients that wait for a task come first, then the terminal, then telemetry.
+fn observers(
+    invocation: &Invocation,
+    root: &StateRoot,
+    secrets: &Redactor,
+    daemon: &Arc<Daemon>,
+) -> Observers {
+    let mut observers = Observers::default();
+    observers.add(daemon.clone());
+    observers = observers.with(|made: &Transaction<'_>| made.warnings.iter().for_each(|w| warn(w)));
+    match Emitter::new(&invocation.env, root, secrets) {
+        Some(emitter) => observers.with(emitter),
+        None => observers,
+    }
 }
 
 pub(super) fn say(text: &str) {

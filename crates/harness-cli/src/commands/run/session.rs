@@ -1,4 +1,4 @@
-//! Puts the library's parts together and lets the flow run.
+//! A run: from what was chosen to an engine at work, and to the row that keeps how it ended.
 
 use std::{
     path::{Path, PathBuf},
@@ -7,7 +7,7 @@ use std::{
 };
 
 use harness::{
-    Cx, Envelope, Harness, Hub, Observer as _, Observers, Ports,
+    Hub, Observers, Project,
     agent::CodingAgent,
     clock::{Clock, SystemClock},
     core::{
@@ -17,22 +17,18 @@ use harness::{
         promise,
         run::{Owner, StopReason},
     },
-    flows::{
-        Judging, Looping, Team, Tools,
-        ralph::{Errand, ralph},
-        work::work,
-    },
+    flows::{Judging, Looping, Team},
     home::Home,
-    host::{Desk, Duty, Host, serve, socket},
+    host::{Service, socket},
     named,
     process::{Redactor, leftovers},
+    project::{Equipment, Pursuit},
     prompts::Prompts,
-    recorder,
     shell::SystemShell,
     store::{
-        FileStore, Locking, Redacted, RunStore, Runs, SteadyRuns, Stores, Writer,
+        Locking, RunStore, Runs, SteadyRuns, Writer,
         disk::{Disk, RealDisk},
-        lock::{StateLock, Wait},
+        lock::StateLock,
         this_process,
     },
     telemetry::Telemetry,
@@ -88,16 +84,35 @@ pub(super) enum Dirty {
     SetAside,
 }
 
+/// The row of a run that this process has taken.
+struct Taken {
+    row: Run,
+    pursuit: Pursuit,
+    runs: Arc<dyn Runs>,
+    owner: Owner,
+}
+
 impl Session<'_> {
     /// Holds the lock for its whole life, as the only writer.
     pub(super) fn run(self, root: &StateRoot, agents: Agents, row: Run) -> Result<Ran> {
         crate::host::make_way(root, &self.places)?;
-        let acquired =
-            StateLock::acquire(root.path(), Wait::No).map_err(harness::store::StoreError::Lock)?;
+        let project = Project::open(root.path())?
+            .with_state_home(self.state_home.clone())
+            .with_secrets(self.secrets.clone());
+        let acquired = project.hold()?;
         acquired.warnings.iter().for_each(|w| warn(&w.to_string()));
         end_leftovers(root.path())?;
+        let taken = self.take(root, &project, row)?;
+        let stop = self.work(root, &project, agents, &taken, acquired.guard);
+        let reason = stop.as_ref().map_or(StopReason::Crashed, |stop| stop.reason);
+        let Taken { row, runs, owner, .. } = taken;
+        Ok(Ran { run: close(&*runs, &row, owner, reason)?, stop })
+    }
+
+    /// Opens the row, or takes up again the one that is stored.
+    fn take(&self, root: &StateRoot, project: &Project, row: Run) -> Result<Taken> {
         let runs = RunStore::open(root.path())?;
-        row::close_stale(&runs, &harness::store::look(root.path())?, &row)?;
+        row::close_stale(&runs, &project.snapshot()?, &row)?;
         // The agent can write into the database: what this process knows of a run stays true.
         let terms = terms::Kept::of_user(self.env, root)?;
         let kept = terms.clone();
@@ -107,7 +122,7 @@ impl Session<'_> {
         let owner = this_process();
         // One that is stored may have gone on since it was looked at, without the lock.
         let row = if self.args.resume { row::again(&*runs, &row)? } else { runs.open_run(&row)? };
-        let afresh = row.status.is_over();
+        let pursuit = if row.status.is_over() { Pursuit::Afresh } else { Pursuit::Onward };
         if self.args.resume {
             terms.differences(&row).iter().for_each(|text| warn(text));
             if let Some(used) = terms.used(&row.id) {
@@ -116,98 +131,61 @@ impl Session<'_> {
         }
         let row = row::take(&*runs, &row, &owner, self.args)?;
         terms.keep(&row);
-        let stop = self.work(root, agents, &row, afresh, acquired.guard, &runs, &owner);
-        let reason = stop.as_ref().map_or(StopReason::Crashed, |stop| stop.reason);
-        Ok(Ran { run: close(&*runs, &row, owner, reason)?, stop })
+        Ok(Taken { row, pursuit, runs, owner })
     }
 
     /// Everything between the row's taking and its end.
-    #[allow(clippy::too_many_arguments, reason = "they are what was just made, and used once")]
     fn work(
         self,
         root: &StateRoot,
+        project: &Project,
         agents: Agents,
-        row: &Run,
-        afresh: bool,
+        taken: &Taken,
         lock: StateLock,
-        runs: &Arc<dyn Runs>,
-        owner: &Owner,
     ) -> Result<Stop> {
-        let over_ledger = row.objective.is_none();
+        let over_ledger = taken.row.objective.is_none();
         if over_ledger {
             // Hooks act only while there is a session.
             RealDisk::open(root.path())?.make_marker()?;
         }
         let bound = crate::host::bind(root, &self.places)?;
         if self.view.is_live()
-            && let Ok(ledger) = harness::store::look(root.path())
+            && let Ok(ledger) = project.snapshot()
         {
             self.view.refresh(&ledger);
         }
-        let hub = Hub::new(row.id.as_str());
+        let hub = Hub::new(taken.row.id.as_str());
         hub.start_session();
-        let state_home = self.state_home.as_deref();
-        let store = FileStore::open_with(root.path(), Locking::Held(lock), state_home)?;
-        let observers = self.observers(root, row, &agents, &hub)?;
-        let store = Redacted::new(store, self.secrets.clone());
-        let writer = Arc::new(Writer::start(store, Arc::new(SystemClock), observers.clone())?);
-        self.log_warnings(&writer)?;
-        let looping = self.looping(&agents, row, runs, owner);
-        let tools = Tools {
-            socket: Some(bound.path().to_owned()),
-            ..self.tools(root.path(), Arc::clone(&writer), row, looping)
-        };
-        let host = Host {
-            root: root.path().to_owned(),
-            writer: Arc::clone(&writer),
-            hub: hub.clone(),
-            workspace: Some(Arc::clone(&tools.workspace)),
-            desk: tools.desk.clone(),
-            lease_seconds: self.lease_seconds,
-            duty: Duty::Run,
-            secrets: self.secrets.clone(),
-            adding: self.config.adding(),
-        };
+        let observers = self.observers(root.path(), &taken.row, &agents)?;
+        let engine = project.engine(Locking::Held(lock), hub, observers)?;
+        self.log_warnings(engine.keeper())?;
+        let equipment = self.equipment(project, &agents, taken, bound.path());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let set_aside = match self.dirty {
             Dirty::SetAside if over_ledger => {
-                SetAside::take(&self.workspace, &harness::store::look(root.path())?)?
+                SetAside::take(&self.workspace, &project.snapshot()?)?
             }
             Dirty::SetAside | Dirty::Refuse => None,
         };
-        let kept = self.config.keep.clone();
-        let (processes, tick) = (processes(root.path()), tools.ports.tick);
-        let (workspace, secrets) = (self.workspace.clone(), self.secrets.clone());
-        let session = over_ledger.then(|| self.session(row, owner));
-        let flow = Harness::define("run").agents(team(agents)).state(|(): &()| ()).run(
-            async move |cx: &mut Cx<'_, (), Team<CodingAgent>>| match session.clone() {
-                Some(session) => work(cx, &tools, session).await,
-                None => ralph(cx, &tools, Errand::Objective { afresh }).await,
-            },
-        );
-        let record = root.home().runs().join(format!("{}.jsonl", row.id));
+        let service = Service { lease_seconds: self.lease_seconds, adding: self.config.adding() };
         let ended = runtime.block_on(async {
-            let seen = observers.clone();
-            let _watched = hub.subscribe("*", move |envelope: &Envelope| seen.event(envelope));
-            let _signals = signals::interrupt(&hub)?;
-            let server = serve(bound, host)?;
-            tokio::spawn(leftovers::keep_sweeping(processes, tick));
-            let run = flow.create_in(hub.clone(), ()).attach(recorder(&record, secrets));
-            let done = run.run().await;
+            let _signals = signals::interrupt(engine.hub())?;
+            let workspace = Arc::clone(&equipment.workspace);
+            let server = engine.serve_beside(bound, service, workspace)?;
+            let stop = match over_ledger {
+                true => engine.work(team(agents), equipment, self.session()).await,
+                false => engine.pursue(team(agents), equipment, taken.pursuit).await,
+            };
             server.end().await;
-            done.map(|done| done.result).map_err(|e| Failure::error(e.to_string()))
+            stop.map_err(|e| Failure::error(e.to_string()))
         });
-        // Ends when nobody can ask any more; what waits is written first.
+        // The engine ends when nobody can ask it any more.
         drop(runtime);
-        drop(flow);
-        // What the last agent made of the files is judged by the process that knows better.
-        if let Err(why) = writer.settle() {
+        if let Err(why) = engine.end() {
             warn(&why.to_string());
         }
-        drop(writer);
-        observers.end();
-        keep::prune(root.path(), &workspace, &kept);
-        // Whatever became of the session.
+        keep::prune(root.path(), &self.workspace, &self.config.keep);
+        // The user gets them back however the session ended.
         set_aside.map(SetAside::put_back).transpose()?;
         ended.map_err(|failure| without_git(root.path(), failure))
     }
@@ -221,18 +199,12 @@ impl Session<'_> {
         Ok(())
     }
 
-    fn observers(
-        &self,
-        root: &StateRoot,
-        row: &Run,
-        agents: &Agents,
-        hub: &Hub,
-    ) -> Result<Observers> {
+    fn observers(&self, root: &Path, row: &Run, agents: &Agents) -> Result<Observers> {
         let moneyless = money::to_be_seen(row, agents);
         let screen = Screen::new(Arc::clone(&self.view), row, moneyless);
-        let mut observers = Observers::default().with(hub.clone()).with(screen);
+        let mut observers = Observers::default().with(screen);
         if let Some(command) = &self.config.notify {
-            observers.add(Arc::new(Notifier::new(command, root.path())));
+            observers.add(Arc::new(Notifier::new(command, root)));
         }
         if let Some(telemetry) = self.telemetry()? {
             observers.add(Arc::new(telemetry));
@@ -251,8 +223,7 @@ impl Session<'_> {
         Ok(Some(Telemetry::start(self.config.telemetry.port, self.secrets.clone(), say)?))
     }
 
-    fn session(&self, row: &Run, owner: &Owner) -> work::Session {
-        let step = RunStep::Beat { lease_seconds: row::LEASE_SECONDS };
+    fn session(&self) -> work::Session {
         work::Session {
             worker: self.worker.clone(),
             pid: std::process::id(),
@@ -260,12 +231,12 @@ impl Session<'_> {
             max_tasks: self.max_tasks,
             max_sessions: self.max_sessions,
             runs: self.runs,
-            until: row.deadline,
-            heartbeat: Some(OfRun { run: row.id.clone(), by: Some(owner.clone()), step }),
+            until: None,
+            heartbeat: None,
         }
     }
 
-    fn looping(&self, agents: &Agents, row: &Run, runs: &Arc<dyn Runs>, owner: &Owner) -> Looping {
+    fn looping(&self, agents: &Agents, taken: &Taken) -> Looping {
         let rules = iterate::Rules {
             promise_match: match self.config.promise_match {
                 PromiseMatch::Token => promise::Match::Token,
@@ -281,9 +252,9 @@ impl Session<'_> {
             transcripts: String::new(),
         };
         Looping {
-            runs: Arc::clone(runs),
-            run: row.id.clone(),
-            by: Some(owner.clone()),
+            runs: Arc::clone(&taken.runs),
+            run: taken.row.id.clone(),
+            by: Some(taken.owner.clone()),
             new_id: Arc::new(row::new_id),
             rules,
             summarizer_price: agents.summarizer_price,
@@ -303,44 +274,32 @@ impl Session<'_> {
         (seconds > 0).then(|| Duration::from_secs(seconds))
     }
 
-    fn tools(&self, root: &Path, writer: Arc<Writer>, row: &Run, looping: Looping) -> Tools {
-        let names = &looping.rules.names;
-        let kept = root.to_owned();
-        let truth = Arc::clone(&writer);
-        let clock = Arc::new(SystemClock);
-        let runs = Arc::clone(&looping.runs);
-        let stalls = names.iter().map(|name| self.stall(name)).collect();
-        Tools {
-            ports: Ports {
-                commit: Arc::new(Stores { ledger: writer, runs, clock: clock.clone() }),
-                clock,
-                // A lease survives two heartbeats that do not get through, be it a task's or a run's.
-                tick: Duration::from_secs((self.lease_seconds.min(row::LEASE_SECONDS) / 3).max(1)),
-            },
+    fn equipment(
+        &self,
+        project: &Project,
+        agents: &Agents,
+        taken: &Taken,
+        socket: &Path,
+    ) -> Equipment {
+        let kept = project.root().to_owned();
+        Equipment {
             workspace: Arc::new(self.workspace.clone()),
             shell: Arc::new(SystemShell {
                 secrets: Some(self.secrets.clone()),
                 ..SystemShell::default()
             }),
-            // Not the file: what an agent made of that is for the writer to judge.
-            ledger: Arc::new(move || {
-                truth.look(Clone::clone).map_err(|why| harness::Error::from(why.to_string()))
-            }),
-            root: root.to_owned(),
             environment: std::env::vars_os().collect(),
-            redactor: self.secrets.clone(),
-            run_id: row.id.to_string(),
             lease_seconds: self.lease_seconds,
-            desk: Desk::default(),
+            stalls: agents.names.iter().map(|name| self.stall(name)).collect(),
             committer: self.committer(),
-            socket: None,
+            socket: Some(socket.to_owned()),
+            record: Some(project.home().runs().join(format!("{}.jsonl", taken.row.id))),
             judging: Judging {
                 rules: self.rules.clone(),
-                agent: Some(row.agent.clone()),
+                agent: Some(taken.row.agent.clone()),
                 record: Arc::new(move |receipt| Ok(harness::store::record(&kept, receipt)?)),
             },
-            looping,
-            stalls,
+            looping: self.looping(agents, taken),
         }
     }
 }
@@ -377,13 +336,9 @@ fn without_git(root: &Path, failure: Failure) -> Failure {
         .hint("the ledger is as harness knows it; put the repository back, then `harness run`")
 }
 
-fn processes(root: &Path) -> PathBuf {
-    Home::of(root).processes()
-}
-
 /// Processes of a harness that was killed could still write into the work tree.
 fn end_leftovers(root: &Path) -> Result<()> {
-    let swept = leftovers::sweep(&processes(root))?;
+    let swept = leftovers::sweep(&Home::of(root).processes())?;
     for ended in &swept.ended {
         warn(&format!("ended what a killed run left: pid={}", ended.pid));
     }

@@ -1,0 +1,209 @@
+//! A process at work in a root: what it consists of, and the order in which that begins and ends.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use harness_core::Ledger;
+
+use crate::{
+    agent::Desk,
+    clock::Clock,
+    error::{Error, Result},
+    event::Envelope,
+    hub::{Hub, Subscription},
+    process::Redactor,
+    store::{Commit, Observer as _, Observers, Runs, Stores, Writer},
+};
+
+/// The owner of a root's store, as an engine needs it: the real one is the [`Writer`].
+pub trait Keeper: Send + Sync + 'static {
+    /// Where decisions become true: those about tasks, and with `runs` those about runs.
+    fn commit(self: Arc<Self>, runs: Arc<dyn Runs>, clock: Arc<dyn Clock>) -> Arc<dyn Commit>;
+
+    /// The ledger as it knows it. Blocks.
+    fn snapshot(&self) -> Result<Ledger>;
+
+    /// Judges what others made of the files. Blocks.
+    fn settle(&self) -> Result<()>;
+}
+
+impl Keeper for Writer {
+    fn commit(self: Arc<Self>, runs: Arc<dyn Runs>, clock: Arc<dyn Clock>) -> Arc<dyn Commit> {
+        Arc::new(Stores { ledger: self, runs, clock })
+    }
+
+    fn snapshot(&self) -> Result<Ledger> {
+        self.look(Clone::clone).map_err(|why| Error::from(why.to_string()))
+    }
+
+    fn settle(&self) -> Result<()> {
+        Writer::settle(self).map_err(|why| Error::from(why.to_string()))
+    }
+}
+
+/// What an engine is made of.
+pub struct Parts<K> {
+    /// The state root.
+    pub root: PathBuf,
+    /// The owner of the store. Its observers are chosen where it is made.
+    pub keeper: Arc<K>,
+    /// Where a run reports what happens.
+    pub hub: Hub,
+    /// They get the events of the hub, and the end.
+    pub observers: Observers,
+    /// The time of decisions.
+    pub clock: Arc<dyn Clock>,
+    /// What must not get into any text.
+    pub secrets: Redactor,
+    /// Whether others may write too.
+    pub tenure: Tenure,
+}
+
+/// Whether a process has a root for itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tenure {
+    /// It holds the lock for its whole life.
+    Sole,
+    /// It takes the lock for each transaction.
+    Shared,
+}
+
+/// A process at work in a root, over real ports or over simulated ones.
+///
+/// [`Project::engine`](super::Project::engine) starts it. It [works](Engine::work) on the ledger,
+/// [pursues](Engine::pursue) an objective, or serves others. [`end`](Engine::end) has to be called when
+/// nobody can ask it any more, that is after the runtime on which it worked was dropped.
+pub struct Engine<K> {
+    pub(super) root: PathBuf,
+    pub(super) keeper: Arc<K>,
+    pub(super) hub: Hub,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) secrets: Redactor,
+    pub(super) desk: Desk,
+    observers: Observers,
+    watching: Subscription,
+    tenure: Tenure,
+}
+
+impl<K: Keeper> Engine<K> {
+    /// Puts the parts together.
+    pub fn of(parts: Parts<K>) -> Self {
+        let Parts { root, keeper, hub, observers, clock, secrets, tenure } = parts;
+        let seen = observers.clone();
+        let watching = hub.subscribe("*", move |envelope: &Envelope| seen.event(envelope));
+        let desk = Desk::default();
+        Self { root, keeper, hub, clock, secrets, desk, observers, watching, tenure }
+    }
+
+    /// The state root.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The owner of the store.
+    pub fn keeper(&self) -> &Arc<K> {
+        &self.keeper
+    }
+
+    /// Where it reports what happens.
+    pub fn hub(&self) -> &Hub {
+        &self.hub
+    }
+
+    /// The agents at work.
+    pub fn desk(&self) -> &Desk {
+        &self.desk
+    }
+
+    /// What is kept out of every text.
+    pub fn secrets(&self) -> &Redactor {
+        &self.secrets
+    }
+
+    /// Ends it: what waits is written, what others made of the files is judged if this process held
+    /// them alone, and only then do the observers end. The error is about that judgement.
+    pub fn end(self) -> Result<()> {
+        let Self { keeper, observers, watching, tenure, .. } = self;
+        let settled = match tenure {
+            Tenure::Sole => keeper.settle(),
+            Tenure::Shared => Ok(()),
+        };
+        drop(keeper);
+        drop(watching);
+        observers.end();
+        settled
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use std::sync::Mutex;
+
+    use harness_core::{Command, command::Note};
+
+    use super::*;
+    use crate::{
+        event::Event,
+        project::Project,
+        store::{Locking, Observer, Transaction, lock::Wait},
+    };
+
+    #[derive(Default)]
+    struct Diary(Mutex<Vec<String>>);
+
+    impl Diary {
+        fn note(&self, text: String) {
+            self.0.lock().unwrap().push(text);
+        }
+    }
+
+    impl Observer for Diary {
+        fn committed(&self, transaction: &Transaction<'_>) {
+            self.note(format!("committed {}", transaction.facts.len()));
+        }
+
+        fn event(&self, envelope: &Envelope) {
+            self.note(envelope.event.kind().to_owned());
+        }
+
+        fn end(&self) {
+            self.note("end".to_owned());
+        }
+    }
+
+    /// What is still in the queue of the writer when the engine ends is made true before the end.
+    #[tokio::test]
+    async fn what_waits_is_written_before_the_observers_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let project = Project::open(folder.path()).unwrap();
+        let mut store = project.file_store(Locking::Each(Wait::No)).unwrap();
+        _ = store.create(project.clock().now()).unwrap();
+        let diary = Arc::new(Diary::default());
+        let mut observers = Observers::default();
+        observers.add(diary.clone());
+        let lock = project.hold().unwrap().guard;
+        let engine = project.engine(Locking::Held(lock), Hub::new("test"), observers).unwrap();
+        engine.hub().emit(Event::HarnessStart { name: "one".to_owned() });
+        let note = Note::Warning { task: None, message: "two".to_owned() };
+        let keeper = Arc::clone(engine.keeper());
+        let mut asked = Box::pin(async move { keeper.apply_async(Command::Note(note)).await });
+        // The first poll puts it into the queue; nobody waits for the answer.
+        tokio::select! {
+            biased;
+            _ = &mut asked => {}
+            () = std::future::ready(()) => {}
+        }
+        drop(asked);
+        engine.end().unwrap();
+        let noted = diary.0.lock().unwrap().clone();
+        assert_eq!(noted.first().unwrap(), "harness:start", "{noted:?}");
+        assert!(noted.contains(&"committed 1".to_owned()), "{noted:?}");
+        assert_eq!(noted.last().unwrap(), "end", "{noted:?}");
+        let hash = crate::store::lock::root_hash(project.root());
+        _ = std::fs::remove_file(format!("/tmp/harness-{hash}.lock.guard"));
+    }
+}

@@ -1,0 +1,156 @@
+//! A state root and the one way to put its parts together: a [`Project`] is the root with what is known
+//! about it, an [`Engine`] is a process at work in it.
+
+mod engine;
+mod flow;
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use harness_core::Ledger;
+
+use crate::{
+    clock::{Clock, SystemClock},
+    home::Home,
+    hub::Hub,
+    process::Redactor,
+    store::{
+        FileStore, Locking, Observers, Redacted, StoreError, Writer,
+        lock::{Acquired, StateLock, Wait},
+        look,
+    },
+};
+
+pub use engine::{Engine, Keeper, Parts, Tenure};
+pub use flow::{Equipment, Pursuit};
+
+/// A state root: its files, its store and its clock.
+///
+/// ```
+/// use harness::{
+///     Hub, Observers, Project,
+///     core::{Command, TaskId, command::{Add, Edit}},
+///     store::{Locking, lock::Wait},
+/// };
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// let project = Project::open(folder.path())?;
+/// project.file_store(Locking::Each(Wait::No))?.create(project.clock().now())?;
+///
+/// let held = project.hold()?;
+/// let engine = project.engine(Locking::Held(held.guard), Hub::new("mine"), Observers::default())?;
+/// let id = TaskId::parse("parser")?;
+/// let fields = Edit::nothing(id.clone());
+/// engine.keeper().apply(Command::Add(Add { id: Some(id), title: "Parse".into(), fields }))?;
+/// engine.end()?;
+/// assert_eq!(project.snapshot()?.len(), 1);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Project {
+    root: PathBuf,
+    state_home: Option<PathBuf>,
+    secrets: Redactor,
+    clock: Arc<dyn Clock>,
+}
+
+impl Project {
+    /// The project whose state root is the folder `root`. There may be no ledger yet.
+    pub fn open(root: &Path) -> io::Result<Self> {
+        Ok(Self {
+            root: root.canonicalize()?,
+            state_home: None,
+            secrets: Redactor::default(),
+            clock: Arc::new(SystemClock),
+        })
+    }
+
+    /// With the user's state directory, in which a store keeps the key of its seal and, where there is
+    /// no git, the journal.
+    #[must_use]
+    pub fn with_state_home(self, state_home: Option<PathBuf>) -> Self {
+        Self { state_home, ..self }
+    }
+
+    /// With texts that must not be stored.
+    #[must_use]
+    pub fn with_secrets(self, secrets: Redactor) -> Self {
+        Self { secrets, ..self }
+    }
+
+    /// With another clock.
+    #[must_use]
+    pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
+        Self { clock, ..self }
+    }
+
+    /// The state root.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The files of the root.
+    pub fn home(&self) -> Home<'_> {
+        Home::of(&self.root)
+    }
+
+    /// The clock of its decisions.
+    pub fn clock(&self) -> &dyn Clock {
+        &*self.clock
+    }
+
+    /// The ledger as it stands, for a process that does not own its writer. It takes no lock and repairs
+    /// nothing.
+    pub fn snapshot(&self) -> Result<Ledger, StoreError> {
+        look(&self.root)
+    }
+
+    /// The lock, for a process that works here alone. It does not wait for another one.
+    pub fn hold(&self) -> Result<Acquired<StateLock>, StoreError> {
+        Ok(StateLock::acquire(&self.root, Wait::No)?)
+    }
+
+    /// The store without the gate that keeps secrets out.
+    pub fn file_store(&self, locking: Locking) -> Result<FileStore, StoreError> {
+        FileStore::open_with(&self.root, locking, self.state_home.as_deref())
+    }
+
+    /// Starts the writer of the root. What becomes true goes to `hub`, then to `observers` in their
+    /// order; they also get the events of the hub.
+    ///
+    /// A process that does not hold the lock for its whole life works for others: what those hold is
+    /// then protected against edits of the file.
+    pub fn engine(
+        &self,
+        locking: Locking,
+        hub: Hub,
+        observers: Observers,
+    ) -> Result<Engine<Writer>, StoreError> {
+        let tenure = match &locking {
+            Locking::Each(_) | Locking::Elsewhere => Tenure::Shared,
+            Locking::Held(_) | Locking::HeldElsewhere => Tenure::Sole,
+        };
+        let store = self.file_store(locking)?;
+        let store = match tenure {
+            Tenure::Shared => store.hosting(),
+            Tenure::Sole => store,
+        };
+        let store = Redacted::new(store, self.secrets.clone());
+        let all = Observers::default().with(hub.clone()).with(observers.clone());
+        let keeper = Arc::new(Writer::start(store, Arc::clone(&self.clock), all)?);
+        Ok(Engine::of(Parts {
+            root: self.root.clone(),
+            keeper,
+            hub,
+            observers,
+            clock: Arc::clone(&self.clock),
+            secrets: self.secrets.clone(),
+            tenure,
+        }))
+    }
+}
