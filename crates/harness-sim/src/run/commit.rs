@@ -9,10 +9,11 @@ use std::{
 
 use harness::{
     Commit, Committing,
-    clock::Clock as _,
-    store::{FileStore, Store as _, StoreError},
+    clock::Clock,
+    project::Keeper,
+    store::{FileStore, Runs, Store as _, StoreError, disk::File},
 };
-use harness_core::{Command, Ledger, Reply, command::OfRun};
+use harness_core::{Command, Ledger, Reply, command::OfRun, format, ledger::Head};
 
 use super::{
     Flaw,
@@ -28,12 +29,6 @@ pub(super) struct SimCommit {
 }
 
 impl SimCommit {
-    /// The ledger as this process knows it.
-    pub(super) fn look(&self) -> Result<Ledger, StoreError> {
-        let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
-        store.ledger().cloned()
-    }
-
     /// The store of a process that starts.
     pub(super) fn new(stage: Stage, root: &Path) -> Self {
         let (disk, liars) = {
@@ -114,6 +109,47 @@ impl Commit for SimCommit {
     fn commit(&self, command: Command) -> Pin<Box<dyn Future<Output = Committing> + Send + '_>> {
         Box::pin(std::future::ready(self.apply(command)))
     }
+}
+
+impl Keeper for SimCommit {
+    /// It keeps the rows of runs too.
+    fn commit(self: Arc<Self>, _: Arc<dyn Runs>, _: Arc<dyn Clock>) -> Arc<dyn Commit> {
+        self
+    }
+
+    /// As this process knows it where agents lie, else as the file has it.
+    fn snapshot(&self) -> harness::Result<Ledger> {
+        let (disk, flaw, liars) = {
+            let state = self.stage.state();
+            (state.disk.clone(), state.flaw, state.lies.on)
+        };
+        if liars {
+            let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+            let ledger = store.ledger()?.clone();
+            return Ok(if flaw == Flaw::ShrugsOff { without_alerts(ledger) } else { ledger });
+        }
+        let bytes = disk.bytes(File::Ledger);
+        let bytes = if flaw == Flaw::NoPhases { without_phases(&bytes) } else { bytes };
+        format::read_ledger(&bytes).map_err(|e| StoreError::Format(e).into())
+    }
+
+    /// The checkers judge the files as the process left them.
+    fn settle(&self) -> harness::Result<()> {
+        Ok(())
+    }
+}
+
+fn without_alerts(ledger: Ledger) -> Ledger {
+    let head = Head { alerts: Vec::new(), ..ledger.head().clone() };
+    Ledger::new(head, ledger.tasks().cloned().collect()).unwrap_or(ledger)
+}
+
+fn without_phases(bytes: &[u8]) -> Vec<u8> {
+    let Ok(mut ledger) = serde_json::from_slice::<serde_json::Value>(bytes) else {
+        return bytes.to_owned();
+    };
+    ledger.as_object_mut().map(|ledger| ledger.remove("phases"));
+    ledger.to_string().into_bytes()
 }
 
 fn dead(error: std::io::Error) -> Arc<StoreError> {

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use harness::{
     Hub,
+    project::Pursuit,
     store::{FileStore, Locking, Runs as _, disk::File},
 };
 use harness_core::{
@@ -109,7 +110,8 @@ impl ObjectiveWorld {
     ) -> Result<Option<Stop>, Violation> {
         let quiet = quiet.then_some(Character::Honest);
         let process = Process { stage: &self.stage, root: self.root.path(), number, quiet };
-        let life = Life::Objective { afresh: before.status.is_over() };
+        let pursuit = if before.status.is_over() { Pursuit::Afresh } else { Pursuit::Onward };
+        let life = Life::Objective(pursuit);
         process.run(life, |random| {
             let more = before.iteration_count + 1 + random.below(3) as u32;
             match random.below(4) {

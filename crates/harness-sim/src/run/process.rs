@@ -1,25 +1,20 @@
-//! One life of `harness run`: the library's parts put together as the binary does it, over
-//! simulated ports and with a time that is not ours.
+//! One life of `harness run`: the engine that the binary uses too, over simulated ports and with a time
+//! that is not ours.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
 use harness::{
-    Committing, Cx, Harness, Hub, Ports,
-    flows::{
-        Judging, Looping, Record, Team, Tools,
-        ralph::{Errand, ralph},
-        work::work,
-    },
+    Commit, Committing, Engine, Hub, Observers,
+    flows::{Judging, Looping, Record, Team},
     host::Desk,
     named,
+    project::{Equipment, Parts, Pursuit, Tenure},
     prompts::Prompts,
-    store::{Runs as _, StoreError, disk::File},
+    store::{Runs as _, StoreError},
 };
 use harness_core::{
-    Ledger, Receipt, Run, RunId, Stop, Timestamp,
+    Receipt, Run, RunId, Stop, Timestamp,
     command::{Anew, OfRun, RunStep, Take},
-    format,
-    ledger::Head,
     machine::{
         attempt::Rules,
         iterate,
@@ -39,7 +34,7 @@ use super::{
     shell::RunShell,
     stage::{Doom, Fate, Moment, Stage, gone},
 };
-use crate::{checkers::Violation, random::Random};
+use crate::{checkers::Violation, clock::SimClock, random::Random};
 
 const LEASE_SECONDS: u64 = 1800;
 
@@ -49,10 +44,7 @@ pub(super) enum Life {
     /// The tasks of the ledger.
     Ledger(Box<Session>),
     /// The objective of its run.
-    Objective {
-        /// It had stopped.
-        afresh: bool,
-    },
+    Objective(Pursuit),
 }
 
 /// One process, started after others and before more.
@@ -115,30 +107,35 @@ impl Process<'_> {
 /// Runs until it is over, or until the process is dead.
 fn live(stage: &Stage, root: &Path, hub: Hub, owner: &Owner, life: Life) -> harness::Result<Stop> {
     let runtime = runtime(stage)?;
-    let (tools, clock) = (tools(stage, root, owner), Arc::clone(&stage.state().clock));
-    let desk = tools.desk.clone();
-    let flow = Harness::define("run").agents(team(stage, &tools)).state(|(): &()| ()).run(
-        async move |cx: &mut Cx<'_, (), Team<RunAgent>>| match life.clone() {
-            Life::Ledger(session) => {
-                let until =
-                    tools.looping.runs.run(&tools.looping.run)?.and_then(|run| run.deadline);
-                let (run, by) = (tools.looping.run.clone(), tools.looping.by.clone());
-                let step = RunStep::Beat { lease_seconds: LEASE_SECONDS };
-                let heartbeat = Some(OfRun { run, by, step });
-                let session = Session { until, heartbeat, ..*session };
-                work(cx, &tools, session).await
-            }
-            Life::Objective { afresh } => ralph(cx, &tools, Errand::Objective { afresh }).await,
-        },
-    );
-    runtime.block_on(async {
+    let keeper = Arc::new(SimCommit::new(stage.clone(), root));
+    let team = team(stage, &keeper);
+    let equipment = equipment(stage, owner);
+    let clock = Arc::clone(&stage.state().clock);
+    let engine = Engine::of(Parts {
+        root: root.to_owned(),
+        keeper,
+        hub,
+        observers: Observers::default(),
+        clock: Arc::<SimClock>::clone(&clock),
+        secrets: harness::process::Redactor::default(),
+        tenure: Tenure::Sole,
+    });
+    let lived = runtime.block_on(async {
         let _following = clock.follow();
+        let work = async {
+            match life {
+                Life::Ledger(session) => engine.work(team, equipment, *session).await,
+                Life::Objective(pursuit) => engine.pursue(team, equipment, pursuit).await,
+            }
+        };
         tokio::select! {
             biased;
-            done = flow.create_in(hub, ()).run() => done.map(|done| done.result),
-            error = beside(stage, &desk) => Err(error),
+            done = work => done,
+            error = beside(stage, engine.desk()) => Err(error),
         }
-    })
+    });
+    drop(runtime);
+    lived.and_then(|stop| engine.end().map(|()| stop))
 }
 
 /// A runtime whose time is not ours.
@@ -169,9 +166,9 @@ pub(super) fn recorder(stage: &Stage) -> Arc<Record> {
     })
 }
 
-fn team(stage: &Stage, tools: &Tools) -> Team<RunAgent> {
+fn team(stage: &Stage, keeper: &Arc<SimCommit>) -> Team<RunAgent> {
     let agents = stage.state().books.prices.len();
-    let host = Arc::clone(&tools.ports.commit);
+    let host: Arc<dyn Commit> = keeper.clone();
     let agent = |number| RunAgent { stage: stage.clone(), number, host: Arc::clone(&host) };
     let worker = named("worker", agent(0));
     let others = (1..agents).map(|number| named("other", agent(number)));
@@ -256,39 +253,17 @@ pub(super) fn session(max_tasks: i64, pid: u32) -> harness::Result<Session> {
     })
 }
 
-fn tools(stage: &Stage, root: &Path, owner: &Owner) -> Tools {
-    let (disk, clock, flaw) = {
-        let state = stage.state();
-        (state.disk.clone(), Arc::clone(&state.clock), state.flaw)
-    };
-    let commit = Arc::new(SimCommit::new(stage.clone(), root));
-    let (liars, known) = (stage.state().lies.on, Arc::clone(&commit));
-    let ledger = move || {
-        if liars {
-            let mut ledger = known.look()?;
-            if flaw == Flaw::ShrugsOff {
-                ledger = without_alerts(ledger);
-            }
-            return Ok(ledger);
-        }
-        let bytes = disk.bytes(File::Ledger);
-        let bytes = if flaw == Flaw::NoPhases { without_phases(&bytes) } else { bytes };
-        format::read_ledger(&bytes).map_err(|e| StoreError::Format(e).into())
-    };
-    Tools {
-        ports: Ports { commit, clock, tick: Duration::from_secs(LEASE_SECONDS / 3) },
+fn equipment(stage: &Stage, owner: &Owner) -> Equipment {
+    let flaw = stage.state().flaw;
+    Equipment {
         workspace: Arc::new(FlawedGit { stage: stage.clone(), git: stage.git(), flaw }),
         shell: Arc::new(RunShell(stage.clone())),
-        ledger: Arc::new(ledger),
-        root: root.to_owned(),
         environment: Vec::new(),
-        redactor: harness::process::Redactor::default(),
-        run_id: "simulated".to_owned(),
         lease_seconds: LEASE_SECONDS,
         stalls: Vec::new(),
-        desk: Desk::default(),
         committer: Some("User".to_owned()),
         socket: None,
+        record: None,
         judging: Judging {
             rules: Rules::default(),
             agent: Some("simulated".to_owned()),
@@ -296,19 +271,6 @@ fn tools(stage: &Stage, root: &Path, owner: &Owner) -> Tools {
         },
         looping: looping(stage, owner),
     }
-}
-
-fn without_alerts(ledger: Ledger) -> Ledger {
-    let head = Head { alerts: Vec::new(), ..ledger.head().clone() };
-    Ledger::new(head, ledger.tasks().cloned().collect()).unwrap_or(ledger)
-}
-
-fn without_phases(bytes: &[u8]) -> Vec<u8> {
-    let Ok(mut ledger) = serde_json::from_slice::<serde_json::Value>(bytes) else {
-        return bytes.to_owned();
-    };
-    ledger.as_object_mut().map(|ledger| ledger.remove("phases"));
-    ledger.to_string().into_bytes()
 }
 
 /// The row that pays for everything, or that of an objective once it is given one.
