@@ -23,10 +23,10 @@ use harness::{
     },
     process::Redactor,
     shell::Shell,
-    workspace::{Base, Candidate, SettingChange, Settled, Workspace, WorkspaceError, own_contents},
+    workspace::{Candidate, SettingChange, Settled, Workspace, WorkspaceError, own_contents},
 };
 
-use super::{Tools, failure, tools::until_cancelled};
+use super::{Site, Tools, failure, site::Here, tools::until_cancelled};
 
 /// How much of a failing check's output goes into the next prompt.
 const FAILURE_BYTES: usize = 8 * 1024;
@@ -47,49 +47,6 @@ pub struct Judging {
     pub agent: Option<String>,
     /// Called before the completion is committed.
     pub record: Arc<super::Record>,
-}
-
-/// Where the judged work is. Blocking.
-pub trait Site: Send + Sync {
-    /// Where the check runs.
-    fn directory(&self) -> &Path;
-    /// `None` without a repository or a commit.
-    fn head(&self) -> Option<CommitId>;
-    /// The repository around the work.
-    fn workspace(&self) -> Result<Arc<dyn Workspace>, WorkspaceError>;
-    /// What the claim started from; `None` where it recorded nothing.
-    fn base(&self, task: &Task) -> Result<Option<Base>, WorkspaceError>;
-    /// What the tree that is judged is seen from; `None` where there is no tree.
-    fn judged_from(&self, task: &Task) -> Result<Option<Base>, WorkspaceError> {
-        self.base(task)
-    }
-    /// The tree of a commit, where there is one.
-    fn tree_of(&self, commit: &CommitId) -> Result<Option<TreeId>, WorkspaceError>;
-}
-
-/// The work tree of a run.
-struct Here(Arc<dyn Workspace>);
-
-impl Site for Here {
-    fn directory(&self) -> &Path {
-        self.0.top_level()
-    }
-
-    fn head(&self) -> Option<CommitId> {
-        self.0.head().ok()
-    }
-
-    fn workspace(&self) -> Result<Arc<dyn Workspace>, WorkspaceError> {
-        Ok(Arc::clone(&self.0))
-    }
-
-    fn base(&self, task: &Task) -> Result<Option<Base>, WorkspaceError> {
-        Ok(Base::of_claim(task, self.0.top_level()))
-    }
-
-    fn tree_of(&self, commit: &CommitId) -> Result<Option<TreeId>, WorkspaceError> {
-        self.0.tree_of(commit).map(Some)
-    }
 }
 
 /// How far judging may reach into the work tree and its repository.
@@ -124,7 +81,10 @@ pub struct Bench {
 impl Bench {
     /// HEAD of the work tree.
     pub async fn head(&self) -> Result<Ended> {
-        self.blocking(|bench| Ok(Ended::Head(bench.site.head()))).await
+        match self.site.head_at_once() {
+            Some(head) => Ok(Ended::Head(head)),
+            None => self.blocking(|bench| Ok(Ended::Head(bench.site.head()))).await,
+        }
     }
 
     /// The files that differ from the claim, seen with git's settings of the claim. Files that a glob
