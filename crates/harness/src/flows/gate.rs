@@ -29,6 +29,7 @@ pub async fn gate<A: Send + Sync>(
     waiting: Option<Waiting>,
     until: Option<Timestamp>,
 ) -> Result<Outcome> {
+    tools.workspace.disturbed();
     cx.drive(&tools.ports, Gate::new(phase, waiting), |branch, effect| {
         let tools = tools.clone();
         async move {

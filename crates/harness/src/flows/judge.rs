@@ -23,7 +23,7 @@ use harness::{
     },
     process::Redactor,
     shell::Shell,
-    workspace::{Base, Candidate, Workspace, WorkspaceError},
+    workspace::{Base, Candidate, Sight, Workspace, WorkspaceError},
 };
 
 use super::{Tools, failure, tools::until_cancelled};
@@ -112,6 +112,10 @@ impl Bench {
     /// The files that differ from the claim, after git's settings are set back. Files that a glob
     /// protects are read.
     pub async fn touched(&self, task: &Task, protected: &Protected) -> Result<Ended> {
+        self.touched_as(task, protected, Sight::Anew).await
+    }
+
+    async fn touched_as(&self, task: &Task, protected: &Protected, sight: Sight) -> Result<Ended> {
         let (task, protected) = (task.clone(), protected.clone());
         self.blocking(move |bench| {
             // Without a base nothing can be compared, and without a repository neither.
@@ -120,7 +124,7 @@ impl Bench {
             };
             let git = bench.site.workspace()?;
             let settings = restore_settings(&*git, &task)?;
-            let mut files = git.touched(&base)?;
+            let mut files = git.touched(&base, sight)?;
             if !protected.globs().is_empty() {
                 let among = |path: &str| !protected.among(&[path.to_owned()]).is_empty();
                 files.extend(git.differing(&base, &among)?);
@@ -209,7 +213,8 @@ impl Judge {
         match effect {
             Effect::Head => self.bench.head().await,
             Effect::Touched => {
-                self.bench.touched(&self.task, &self.tools.judging.rules.protected).await
+                let protected = &self.tools.judging.rules.protected;
+                self.bench.touched_as(&self.task, protected, Sight::Last).await
             }
             Effect::Check { commit } => self.check(branch, commit).await,
             Effect::Prepare => {
@@ -230,6 +235,7 @@ impl Judge {
         let clean = self.tools.judging.rules.clone().of(&self.task).clean;
         let base = self.task.started_at_commit.clone().filter(|_| clean);
         let check = self.command().await?;
+        self.tools.workspace.disturbed();
         let checked = self.bench.check(branch, &check, base).await?;
         Ok(attempt::Ended::Based(checked.verdict))
     }
@@ -244,6 +250,7 @@ impl Judge {
             },
             None => None,
         };
+        self.tools.workspace.disturbed();
         let checked = self.bench.check(branch, &check, commit).await?;
         if matches!(checked.verdict, Verdict::Red { .. } | Verdict::TimedOut) {
             let output = self.tools.output(&checked.ran, FAILURE_BYTES);
@@ -269,7 +276,7 @@ impl Judge {
         let (task, base) = (self.task.clone(), base.clone());
         let seen = self.tools.git(move |git| {
             let settings = restore_settings(git, &task)?;
-            Ok::<_, WorkspaceError>((settings, git.candidate(&base)?))
+            Ok::<_, WorkspaceError>((settings, git.candidate(&base, Sight::Last)?))
         });
         match seen.await? {
             Ok(seen) => Ok(Ok(seen)),
@@ -315,7 +322,7 @@ impl Judge {
                 let (base, task) = (base.clone(), self.task.clone());
                 let looked = self.tools.git(move |git| {
                     let settings = restore_settings(git, &task)?;
-                    let candidate = git.candidate(&base)?;
+                    let candidate = git.candidate(&base, Sight::Last)?;
                     Ok::<_, WorkspaceError>((candidate.tree, candidate.hidden, settings))
                 });
                 match looked.await? {
