@@ -83,11 +83,14 @@ fn scans(calls: &[String]) -> usize {
 fn an_attempt_takes_six_calls_of_git_and_looks_at_the_tree_twice() {
     let watched = Watched::new();
     watched.add_tasks(4);
-    fs::remove_file(&watched.log).unwrap();
     watched.env.run(["run", "--agent", "shell"]).success();
     let attempts = watched.between_agents();
     assert_eq!(attempts.len(), 3);
-    for calls in attempts {
+    for (number, mut calls) in attempts.into_iter().enumerate() {
+        if number == 0 {
+            // The tree of the commit that the session began with is not known yet.
+            calls.retain(|call| call != "rev-parse");
+        }
         let expected =
             ["status", "update-index", "write-tree", CHECK, "status", "commit-tree", "update-ref"];
         assert_eq!(calls, expected);
@@ -102,7 +105,6 @@ fn an_attempt_beside_untracked_files_looks_at_the_tree_three_times_at_most() {
     watched.env.write("mine/notes.txt", "mine").write("todo.txt", "mine");
     fs::create_dir(watched.env.root().join("empty")).unwrap();
     watched.add_tasks(4);
-    fs::remove_file(&watched.log).unwrap();
     watched.env.run(["run", "--agent", "shell"]).success();
     for calls in watched.between_agents() {
         assert!(scans(&calls) <= 3 && calls.len() <= 14, "{calls:?}");
