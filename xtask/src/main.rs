@@ -2,9 +2,11 @@
 
 mod bench;
 mod docs;
+mod layers;
 mod real_agents;
 mod run;
 mod sim;
+mod source;
 mod test;
 mod tidy;
 

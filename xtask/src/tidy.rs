@@ -2,7 +2,10 @@
 
 use std::{fs, path::PathBuf, process::Command};
 
-use crate::run::{Done, root};
+use crate::{
+    layers,
+    run::{Done, root},
+};
 
 const FILE_LINES: usize = 500;
 const TEST_FILE_LINES: usize = 900;
@@ -11,12 +14,17 @@ const MAIN_LINES: usize = 20;
 
 pub(crate) fn tidy() -> Done {
     let mut complaints = Vec::new();
+    let mut sources = Vec::new();
     for path in tracked_files()? {
         let Ok(text) = fs::read_to_string(root().join(&path)) else { continue };
         let name = path.to_string_lossy().into_owned();
         sizes(&name, &text, &mut complaints);
         contents(&name, &text, &mut complaints);
+        if name.ends_with(".rs") {
+            sources.push((name, text));
+        }
     }
+    complaints.extend(layers::complaints(&sources));
     if complaints.is_empty() {
         eprintln!("tidy: nothing to say");
         return Ok(());

@@ -10,7 +10,7 @@ use harness_core::{
 
 use crate::{
     exit::ExitCode,
-    render::{Paint, visible},
+    paint::{Paint, visible},
 };
 
 pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;

@@ -16,10 +16,10 @@ use harness_core::{Command, Reply, decide};
 use serde_json::{Value, json};
 
 use crate::{
-    commands::Invocation,
     environment::Environment,
     failure::{Failure, Kind, Result},
     interrupt::Interrupt,
+    invocation::Invocation,
     root::StateRoot,
     store::warn,
 };

@@ -4,15 +4,16 @@
 use std::{
     fs::File,
     io::{self, BufRead, BufReader, Read, Seek, SeekFrom},
-    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
+
+use harness::home::{Home, Inode};
 
 /// A line that is longer is given in pieces. Ours are far shorter.
 const LINE_BYTES_MAX: u64 = 1024 * 1024;
 const BLOCK_BYTES: u64 = 64 * 1024;
 
-pub(crate) const LOG: &str = "harness-progress.txt";
+pub(crate) const LOG: &str = Home::LOG;
 
 /// A place in the log of a root. A log that is not there yet is an empty one.
 pub(crate) struct LogFile {
@@ -74,8 +75,7 @@ impl LogFile {
         let same = match (&mut self.reader, &now) {
             (Some(old), Some(new)) => {
                 let (was, is) = (old.get_ref().metadata()?, new.get_ref().metadata()?);
-                (was.dev(), was.ino()) == (is.dev(), is.ino())
-                    && is.len() >= old.stream_position()?
+                Inode::of(&was) == Inode::of(&is) && is.len() >= old.stream_position()?
             }
             (None, None) => true,
             // Between two logs, the old one may still be written to.

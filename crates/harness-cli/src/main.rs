@@ -1,6 +1,5 @@
 //! The binary: arguments → library calls → words. It decides nothing by itself.
 
-mod args;
 mod commands;
 mod config;
 mod environment;
@@ -8,9 +7,11 @@ mod exit;
 mod failure;
 mod host;
 mod interrupt;
+mod invocation;
 mod log_file;
 mod log_line;
 mod onward;
+mod paint;
 mod prompt;
 mod render;
 mod role;

@@ -4,20 +4,19 @@
 
 use std::{
     borrow::Cow,
-    fmt::{self, Display},
+    fmt::Display,
     io::{self, BufWriter, IsTerminal, Stdout, Write},
 };
 
-use clap::{
-    ValueEnum,
-    builder::styling::{AnsiColor, Color, Style},
-};
+use clap::{ValueEnum, builder::styling::Style};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+pub(crate) use crate::paint::{Paint, coloured, one_line, visible};
 use crate::{
     environment::Environment,
     failure::{Failure, Kind, Result},
+    paint::visible_json,
 };
 
 /// `--color`.
@@ -28,13 +27,6 @@ pub(crate) enum ColorWhen {
     Auto,
     Always,
     Never,
-}
-
-/// Whether one stream gets colours. Small and copied around.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Paint {
-    Coloured,
-    Plain,
 }
 
 impl Paint {
@@ -49,51 +41,6 @@ impl Paint {
             }
         };
         if coloured { Self::Coloured } else { Self::Plain }
-    }
-
-    pub(crate) fn style<T: Display>(self, style: Style, text: T) -> Painted<T> {
-        match self {
-            Self::Coloured => Painted { style, text },
-            Self::Plain => Painted { style: Style::new(), text },
-        }
-    }
-
-    pub(crate) fn error<T: Display>(self, text: T) -> Painted<T> {
-        self.style(coloured(AnsiColor::Red).bold(), text)
-    }
-
-    pub(crate) fn hint<T: Display>(self, text: T) -> Painted<T> {
-        self.style(coloured(AnsiColor::Cyan).bold(), text)
-    }
-
-    pub(crate) fn heading<T: Display>(self, text: T) -> Painted<T> {
-        self.style(Style::new().bold(), text)
-    }
-
-    pub(crate) fn faint<T: Display>(self, text: T) -> Painted<T> {
-        self.style(Style::new().dimmed(), text)
-    }
-}
-
-pub(crate) const fn coloured(color: AnsiColor) -> Style {
-    Style::new().fg_color(Some(Color::Ansi(color)))
-}
-
-/// Text that carries its style; width and alignment apply to the text alone.
-pub(crate) struct Painted<T> {
-    style: Style,
-    text: T,
-}
-
-impl<T: Display> Display for Painted<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // To find out that there is nothing to write takes a style longer than most texts.
-        if self.style.is_plain() {
-            return self.text.fmt(f);
-        }
-        self.style.fmt(f)?;
-        self.text.fmt(f)?;
-        self.style.render_reset().fmt(f)
     }
 }
 
@@ -234,54 +181,6 @@ fn width(text: &str) -> usize {
     text.chars().count()
 }
 
-/// The text as one line on which nothing moves the cursor.
-pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
-    if text.bytes().all(|b| (b' '..0x7f).contains(&b)) {
-        return Cow::Borrowed(text);
-    }
-    Cow::Owned(visible(&harness_core::log::escape(text)))
-}
-
-/// JSON with what a terminal would act on escaped once more. Such characters stand in strings only,
-/// where the escape means the same.
-fn visible_json(json: &str) -> Cow<'_, str> {
-    let shown = |c: char| !hidden(c) || c == ' ' || c == '\n';
-    if json.chars().all(shown) {
-        return Cow::Borrowed(json);
-    }
-    let escaped = json.chars().fold(String::new(), |mut seen, c| {
-        if shown(c) {
-            seen.push(c);
-        } else {
-            seen += &format!("\\u{:04x}", u32::from(c));
-        }
-        seen
-    });
-    Cow::Owned(escaped)
-}
-
-/// What a person does not see but the terminal acts on, newlines aside.
-fn hidden(c: char) -> bool {
-    (c.is_control() && c != '\n')
-        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
-}
-
-/// The text with its control characters made visible, newlines aside: what a repository wrote must
-/// not be able to move the cursor, clear the line it stands on or reorder what a person reads.
-pub(crate) fn visible(text: &str) -> String {
-    if !text.contains(hidden) {
-        return text.to_owned();
-    }
-    text.chars().fold(String::new(), |mut seen, c| {
-        if hidden(c) {
-            seen.extend(c.escape_default())
-        } else {
-            seen.push(c)
-        }
-        seen
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -298,15 +197,6 @@ mod tests {
         table.row(["bc", ""]);
         let lines: Vec<_> = table.lines(Paint::Coloured).collect();
         assert_eq!(lines, ["\x1b[1ma\x1b[0m   x\\ny", "bc"]);
-    }
-
-    #[test]
-    fn nothing_that_moves_the_cursor_is_shown_as_it_is() {
-        assert_eq!(visible("rm\x1b[2K\rls\u{202e}"), "rm\\u{1b}[2K\\rls\\u{202e}");
-        assert_eq!(visible("two\nlines é"), "two\nlines é");
-        assert_eq!(one_line("two\nlines é\u{feff}"), "two\\nlines é\\u{feff}");
-        let json = "{\n  \"a\": \"\u{9b}2K\u{202e}\"\n}";
-        assert_eq!(visible_json(json), "{\n  \"a\": \"\\u009b2K\\u202e\"\n}");
     }
 
     #[test]

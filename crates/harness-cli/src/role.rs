@@ -16,13 +16,12 @@ use harness_core::{
     Command, Flag, Holder, Refusal, TaskId,
     command::Raise,
     role::{Adding, Author, Circumstances, Lease, Operation, Role, Whose, may},
-    task::Status,
 };
 use serde_json::json;
 
 use crate::{
-    commands::Invocation, config::Overrides, environment::Environment, failure::Result,
-    host::Asked, interrupt::Interrupt, root::StateRoot,
+    config::Overrides, environment::Environment, failure::Result, host::Asked,
+    interrupt::Interrupt, invocation::Invocation, root::StateRoot,
 };
 
 /// A refusal is recorded if the lock can be had soon; the caller does not wait for it.
@@ -66,13 +65,10 @@ impl Invocation {
     ) -> Result<()> {
         self.permit_where(root, operation, |peer| {
             let own = peer.attempt.as_ref();
-            let is_own = own.is_some_and(|own| {
-                own.task == holder.task && holder.epoch.is_none_or(|epoch| epoch == own.epoch)
-            });
             let whose = match peer.role {
-                Role::Agent if !is_own => Whose::Other,
+                Role::Agent => own.map_or(Whose::Other, |own| own.whose(holder)),
                 // The rules for holders decide.
-                Role::Agent | Role::Worker | Role::Operator => Whose::Own,
+                Role::Worker | Role::Operator => Whose::Own,
             };
             Circumstances { whose, ..Circumstances::default() }
         })
@@ -145,13 +141,10 @@ impl Invocation {
 
     fn record_in_files(&self, root: &StateRoot, peer: &Peer, refusal: &Refusal) -> Result<()> {
         let ledger = self.look(root)?;
-        let of_worker = || {
-            let mut tasks = ledger.tasks().filter(|task| task.status == Status::InProgress);
-            tasks.find(|task| peer.worker.is_some() && task.claimed_by == peer.worker)
-        };
+        let of_worker = || ledger.selection().held_by(peer.worker.as_ref()?).next().cloned();
         let task = match &peer.attempt {
             Some(attempt) => Some(attempt.task.clone()),
-            None => of_worker().map(|task| task.id.clone()),
+            None => of_worker(),
         };
         if is_recorded(root, task.as_ref(), peer.role, refusal) {
             return Ok(());

@@ -6,11 +6,8 @@ use std::{
 };
 
 use harness::{
-    folder::Folder,
-    store::{
-        Outside,
-        disk::{Disk as _, RealDisk},
-    },
+    home::{Home, Outside, folder::Folder},
+    store::disk::{Disk as _, RealDisk},
     workspace::glance,
 };
 
@@ -19,8 +16,7 @@ use crate::{
     failure::{Failure, Result},
 };
 
-pub(crate) const LEDGER: &str = "harness-tasks.json";
-const BACKUP: &str = "harness-tasks.json.bak";
+pub(crate) const LEDGER: &str = Home::LEDGER;
 pub(crate) const PIN: &str = "HARNESS_STATE_ROOT";
 
 /// How far above an agent's directory a hook looks for a ledger.
@@ -93,14 +89,19 @@ impl StateRoot {
     }
 
     pub(crate) fn ledger(&self) -> PathBuf {
-        self.0.join(LEDGER)
+        Home::of(&self.0).ledger()
+    }
+
+    /// Where its files are.
+    pub(crate) fn home(&self) -> Home<'_> {
+        Home::of(&self.0)
     }
 
     /// A directory of ours below `.harness`, made if it is not there. `.harness` brings its own
     /// `.gitignore`, so that nothing in it ever makes a work tree dirty.
     pub(crate) fn own_directory(&self, name: &str) -> Result<PathBuf> {
         RealDisk::open(&self.0)?.ensure_home()?;
-        let directory = self.0.join(".harness").join(name);
+        let directory = Home::of(&self.0).folder().join(name);
         Folder::ours(&directory)?;
         Ok(directory)
     }
@@ -122,14 +123,14 @@ fn pinned_root(pinned: &Path) -> Result<PathBuf> {
 /// A ledger that is a link or no file at all still marks the root: to look further up would work on
 /// another ledger, and whoever opens this one says what is wrong with it.
 fn holds_ledger(directory: &Path) -> bool {
-    fs::symlink_metadata(directory.join(LEDGER)).is_ok()
+    fs::symlink_metadata(Home::of(directory).ledger()).is_ok()
 }
 
 /// Whether there is a ledger, or what is left of one that is gone: its backup or its journal. To settle
 /// for a ledger further up would work on another one.
 fn is_root(env: &Environment, directory: &Path) -> bool {
     holds_ledger(directory)
-        || fs::symlink_metadata(directory.join(BACKUP)).is_ok()
+        || fs::symlink_metadata(Home::of(directory).backup()).is_ok()
         || Outside::of_journal(directory, env.state_home().ok().as_deref())
             .is_some_and(|folder| folder.has_journal())
 }

@@ -6,9 +6,9 @@ use harness::process::{Redactor, name_secrets};
 use harness_core::Command;
 
 use crate::{
-    commands::Invocation,
     config::{self, Config, Origin, Overrides},
     failure::Result,
+    invocation::Invocation,
     root::StateRoot,
     trust::Trust,
 };

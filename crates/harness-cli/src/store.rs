@@ -15,8 +15,8 @@ use harness_core::{
 };
 
 use crate::{
-    commands::Invocation,
     failure::{Failure, Kind, Result},
+    invocation::Invocation,
     render::visible,
     root::StateRoot,
 };

@@ -23,7 +23,7 @@ use std::{
 
 use harness::{
     clock::{Clock, SystemClock},
-    store::disk::Identity,
+    home::{FileStamp, Inode, trust_folder},
     workspace::glance,
 };
 use harness_core::{
@@ -35,9 +35,9 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::{
-    commands::Invocation,
     environment::Environment,
     failure::{Failure, Result},
+    invocation::Invocation,
     prompt::{Answer, Audience, confirm},
     render::visible,
     root::StateRoot,
@@ -75,13 +75,16 @@ impl Grant {
     }
 
     fn is_of_the_place(&self, other: &Self) -> bool {
-        (&self.path, self.device, self.inode) == (&other.path, other.device, other.inode)
+        (&self.path, self.inode()) == (&other.path, other.inode())
+    }
+
+    fn inode(&self) -> Inode {
+        Inode { device: self.device, number: self.inode }
     }
 
     /// Whether the directory of that time is still the one under that path.
     pub(crate) fn holds(&self) -> bool {
-        fs::metadata(&self.path)
-            .is_ok_and(|place| (place.dev(), place.ino()) == (self.device, self.inode))
+        fs::metadata(&self.path).is_ok_and(|place| Inode::of(&place) == self.inode())
     }
 }
 
@@ -101,12 +104,12 @@ pub(crate) struct Trust {
     directory: PathBuf,
     /// The record that was read last. A daemon asks for each completion, and a record has as many
     /// digests as the ledger has commands.
-    last: Mutex<Option<(Identity, Arc<Grant>)>>,
+    last: Mutex<Option<(FileStamp, Arc<Grant>)>>,
 }
 
 impl Trust {
     pub(crate) fn of_user(env: &Environment) -> Result<Self> {
-        let directory = env.state_home()?.join("harness/trust");
+        let directory = trust_folder(&env.state_home()?);
         Ok(Self { directory, last: Mutex::default() })
     }
 
@@ -150,7 +153,7 @@ impl Trust {
 
     fn read(&self, file: &Path) -> Result<Option<Arc<Grant>>> {
         // A record is replaced and never edited, so its identity tells one from the next.
-        let found = fs::symlink_metadata(file).ok().map(|found| Identity::of(&found));
+        let found = fs::symlink_metadata(file).ok().map(|found| FileStamp::of(&found));
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let (Some(found), Some((of, grant))) = (found, &*last)
             && found == *of

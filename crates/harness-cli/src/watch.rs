@@ -5,12 +5,11 @@
 //! does.
 
 use std::{
-    fs,
-    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
+use harness::home::FileStamp;
 use rustix::{
     event::{PollFd, PollFlags, Timespec},
     fd::OwnedFd,
@@ -28,16 +27,8 @@ const SETTLE: Duration = Duration::from_millis(20);
 
 pub(crate) struct Watch {
     files: Vec<PathBuf>,
-    seen: Vec<Option<Stamp>>,
+    seen: Vec<Option<FileStamp>>,
     notices: Option<OwnedFd>,
-}
-
-/// Tells one version of a file from another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp {
-    place: (u64, u64),
-    size: u64,
-    modified: (i64, i64),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,13 +97,9 @@ impl Watch {
     }
 }
 
-fn stamp(file: &Path) -> Option<Stamp> {
-    let found = fs::symlink_metadata(file).ok()?;
-    Some(Stamp {
-        place: (found.dev(), found.ino()),
-        size: found.size(),
-        modified: (found.mtime(), found.mtime_nsec()),
-    })
+/// The ledger gets a second name while it is written, which is no change.
+fn stamp(file: &Path) -> Option<FileStamp> {
+    FileStamp::at(file).map(FileStamp::of_content)
 }
 
 #[cfg(target_os = "linux")]
@@ -135,6 +122,8 @@ fn notices(_: &Path) -> Option<OwnedFd> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -6,7 +6,10 @@
 
 use std::{collections::BTreeSet, ffi::OsStr, fs, io, io::Read, path::Path};
 
-use harness::{folder::Folder, workspace::glance};
+use harness::{
+    home::{Home, folder::Folder},
+    workspace::glance,
+};
 use harness_core::{
     command::Edit,
     plan::Plan,
@@ -78,15 +81,15 @@ impl WouldRun {
     /// Script, settings and prompts: what can be there before the ledger is.
     pub(crate) fn beside_the_ledger(root: &StateRoot) -> Self {
         let mut items = Self::init_script(root).items;
-        items.extend(in_configuration(&root.path().join("harness.toml")));
-        items.extend(prompts(&root.path().join(".harness/prompts")));
+        items.extend(in_configuration(&root.home().config()));
+        items.extend(prompts(&root.home().prompts()));
         Self { items }
     }
 
     /// The script alone, if there is one.
     pub(crate) fn init_script(root: &StateRoot) -> Self {
-        let bytes = content(&root.path().join("harness-init.sh"));
-        let items = bytes.map(|bytes| file(Kind::InitScript, "harness-init.sh", &bytes));
+        let bytes = content(&root.home().init_script());
+        let items = bytes.map(|bytes| file(Kind::InitScript, Home::INIT_SCRIPT, &bytes));
         Self { items: items.into_iter().collect() }
     }
 
@@ -262,7 +265,7 @@ fn regular(path: &Path) -> io::Result<Option<Vec<u8>>> {
     let name = path.file_name().and_then(OsStr::to_str).ok_or_else(strange)?;
     let folder = path.parent().ok_or_else(strange)?;
     // Folders in `.harness` are ours, the root itself may be reached by a link.
-    let is_ours = folder.components().any(|part| part.as_os_str() == ".harness");
+    let is_ours = folder.components().any(|part| part.as_os_str() == Home::FOLDER);
     let folder = if is_ours { Folder::find(folder)? } else { Some(Folder::open(folder)?) };
     let Some(mut file) = folder.map(|folder| folder.open_to_read(name)).transpose()?.flatten()
     else {
@@ -312,7 +315,7 @@ fn prompts(folder: &Path) -> Vec<Item> {
     names.sort();
     let named = names.iter().filter(|name| name.ends_with(".md"));
     let read = named.filter_map(|name| Some((name, content(&folder.join(name))?)));
-    read.map(|(name, text)| file(Kind::Prompt, &format!(".harness/prompts/{name}"), &text))
+    read.map(|(name, text)| file(Kind::Prompt, &format!("{}/{name}", Home::PROMPTS), &text))
         .collect()
 }
 

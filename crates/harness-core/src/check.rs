@@ -77,6 +77,11 @@ impl Verdict {
     }
 }
 
+/// Of a check that might take so many seconds.
+pub fn took_too_long(seconds: u64) -> String {
+    format!("the check took longer than {} s", seconds.max(1))
+}
+
 /// What a check said before any work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -165,7 +165,8 @@ impl Fact {
         Value::Object(entry)
     }
 
-    fn event(&self) -> (&'static str, Value) {
+    /// The name and the fields of this fact, as the trajectory has them.
+    pub fn event(&self) -> (&'static str, Value) {
         match self {
             Self::Initialized { project } => ("init", json!({ "project": project })),
             Self::HealthCheck { passed } => ("health_check", json!({ "passed": passed })),

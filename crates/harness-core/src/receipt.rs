@@ -29,7 +29,7 @@ pub struct Receipt {
     pub base: Option<CommitId>,
     /// The commit that holds the work.
     pub commit: Option<CommitId>,
-    /// The tree of that commit.
+    /// The tree that was judged: of that commit, or of a client's work that is in no commit yet.
     pub tree: Option<TreeId>,
     /// The check that passed; `None` for a completion on the worker's word.
     pub check: Option<CheckRecord>,

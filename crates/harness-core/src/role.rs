@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::{Epoch, Refusal, TaskId};
+use crate::{Epoch, Holder, Refusal, TaskId};
 
 /// What a process is to a state root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -48,6 +48,15 @@ impl Attempt {
     pub fn parse(text: &str) -> Option<Self> {
         let (task, epoch) = text.rsplit_once('.')?;
         Some(Self { task: TaskId::parse(task).ok()?, epoch: Epoch(epoch.parse().ok()?) })
+    }
+}
+
+impl Attempt {
+    /// Whose claim `holder` speaks of, to a process of this attempt.
+    pub fn whose(&self, holder: &Holder) -> Whose {
+        let is_own =
+            self.task == holder.task && holder.epoch.is_none_or(|epoch| epoch == self.epoch);
+        if is_own { Whose::Own } else { Whose::Other }
     }
 }
 

@@ -57,6 +57,9 @@ fn said(next: &Next<Effect, Outcome>) -> String {
         Next::Start(Effect::Judge(judge::Effect::Keep { tree })) => {
             tree.as_ref().map_or_else(|| "keep".into(), |tree| format!("keep {tree}"))
         }
+        Next::Start(Effect::Judge(judge::Effect::Settle { before })) => {
+            format!("settle {}", before.tree)
+        }
         Next::Start(Effect::Judge(effect)) => format!("{effect:?}").to_lowercase(),
         Next::Start(effect) => format!("{effect:?}").to_lowercase(),
         Next::Wait => "wait".into(),
@@ -422,10 +425,10 @@ fn an_interrupt_finishes_nothing_new() {
             (checked(Verdict::Cancelled), "done Left(Interrupted)"),
         ],
     );
-    // Settings that were set back meanwhile are told all the same.
+    // Settings that stay as they are were reported by nobody else.
     let setting = judge::Setting { name: "x".into(), message: "x was changed".into(), sight: true };
-    let around = judge::Around { settings: vec![setting], tree: None };
-    let set_back = match checked(Verdict::Cancelled) {
+    let around = judge::Around { settings: vec![setting], before: None };
+    let stays = match checked(Verdict::Cancelled) {
         Input::Ended(Ended::Judged(judge::Ended::Checked { verdict, record, output, .. })) => {
             let around = Box::new(around);
             of_judge(judge::Ended::Checked { verdict, record, output, around })
@@ -439,7 +442,7 @@ fn an_interrupt_finishes_nothing_new() {
             (Input::Begin, "work"),
             (finished(), "check"),
             (Input::Interrupt, "cancel User"),
-            (set_back, "warn: x was changed"),
+            (stays, "warn: x was changed"),
             (ok(), "done Left(Interrupted)"),
         ],
     );

@@ -9,7 +9,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use harness::store::disk::{Disk, File, Identity};
+use harness::store::disk::{Disk, File, FileStamp};
 use harness_core::format;
 
 use crate::{platter::Platter, random::Random};
@@ -261,20 +261,24 @@ fn gone() -> io::Error {
 }
 
 impl Disk for SimDisk {
-    fn identity(&self, file: File) -> io::Result<Option<Identity>> {
+    fn identity(&self, file: File) -> io::Result<Option<FileStamp>> {
         let mut state = self.state();
         let turn = state.turn()?;
         state.done(turn)?;
         let identity = state.platter.identity(file);
         Ok(match state.quirk {
-            Quirk::StaleIdentity => {
-                identity.map(|i| Identity { inode: 1, size: 0, modified_ns: 0, changed_ns: 0, ..i })
-            }
+            Quirk::StaleIdentity => identity.map(|i| FileStamp {
+                inode: 1,
+                size: 0,
+                modified_ns: 0,
+                changed_ns: 0,
+                ..i
+            }),
             _ => identity,
         })
     }
 
-    fn read(&self, file: File) -> io::Result<Option<(Vec<u8>, Identity)>> {
+    fn read(&self, file: File) -> io::Result<Option<(Vec<u8>, FileStamp)>> {
         let Some(identity) = self.identity(file)? else { return Ok(None) };
         Ok(Some((self.bytes(file), identity)))
     }

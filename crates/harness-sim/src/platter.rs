@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use harness::store::disk::{File, Identity};
+use harness::store::disk::{File, FileStamp};
 
 use crate::random::Random;
 
@@ -77,12 +77,12 @@ impl Platter {
         self.file(file).map_or(&[], |inode| &inode.bytes)
     }
 
-    pub(crate) fn identity(&self, file: File) -> Option<Identity> {
+    pub(crate) fn identity(&self, file: File) -> Option<FileStamp> {
         let number = self.number(file)?;
         let inode = self.inodes.get(&number)?;
         let changed_ns = i128::from(inode.changed);
         let size = inode.bytes.len() as u64;
-        Some(Identity { device: 1, inode: number, size, modified_ns: changed_ns, changed_ns })
+        Some(FileStamp { device: 1, inode: number, size, modified_ns: changed_ns, changed_ns })
     }
 
     pub(crate) fn name(&mut self, file: File, number: Option<u64>) {

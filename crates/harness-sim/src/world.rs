@@ -1,6 +1,9 @@
 //! One simulated world: a disk, a clock, some workers, a person who edits the ledger and others
 //! who write to the log. Everything comes from the seed.
 
+mod outside;
+mod session;
+
 use std::{io, path::Path};
 
 use harness::store::{FileStore, Locking, Store, StoreError, disk::File};
@@ -12,7 +15,7 @@ use crate::{
         outside_fields_survive, same,
     },
     disk::{CrashKind, Quirk, SimDisk, Trouble},
-    git::SimGit,
+    git::{self, SimGit},
     history::History,
     random::Random,
     story::{Story, Tally},
@@ -65,7 +68,7 @@ impl World {
             make_store,
             // The last one is the session, which has a work tree.
             workers: (1..=workers + 1).map(Worker::new).collect(),
-            git: crate::session::repository(),
+            git: git::repository(),
             ids: Ids::default(),
             current: empty_ledger(now),
             history: History::default(),

@@ -77,6 +77,13 @@ fn line(envelope: &Envelope) -> Option<String> {
         Event::TaskStart { task_id } => format!("• {task_id}"),
         Event::TaskComplete { task_id, .. } => format!("✔ {task_id}"),
         Event::TaskFailed { task_id, error, .. } => format!("✘ {task_id}: {error}"),
+        Event::TaskCheckpoint { task_id, step, total, description } => {
+            format!("{task_id}: {step}/{total} {description}")
+        }
+        Event::RunIteration { iteration, max_iterations, .. } => {
+            format!("iteration {iteration} of {max_iterations}")
+        }
+        Event::RunWaiting { until, .. } => format!("waits for a usage limit until {until}"),
         Event::AgentStart { agent_name, run_id } => format!("{agent_name} ({run_id}) starts"),
         Event::AgentFailed { agent_name, run_id, error } => {
             format!("✘ {agent_name} ({run_id}): {error}")
@@ -99,6 +106,7 @@ fn line(envelope: &Envelope) -> Option<String> {
         | Event::AgentToolComplete { .. }
         | Event::AgentUsage { .. }
         | Event::SessionReply { .. }
+        | Event::Ledger(_)
         | Event::Custom(_) => return None,
     };
     let context = &envelope.context;

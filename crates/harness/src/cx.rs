@@ -8,9 +8,8 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    agent::{Agent, Execution, Named},
+    agent::{Agent, Execution, Named, Stop, Told},
     conversation::Session,
-    drive::{Stop, Told},
     error::{Error, Result},
     event::{AgentContext, Event, ExecutionId, PhaseContext, Scope},
     hub::Hub,

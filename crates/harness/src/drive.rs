@@ -8,58 +8,32 @@ use std::{
 };
 
 use harness_core::{
-    Command, Refusal, Reply,
-    agent::{AgentEvent, StoppedBy, Usage},
+    agent::{AgentEvent, Usage},
     machine::{Input, Machine, Next},
-    run::Price,
 };
 use tokio::{
     sync::mpsc,
     time::{Instant, MissedTickBehavior},
 };
 
+pub use crate::store::{Commit, Committing};
 use crate::{
+    agent::Told,
     clock::Clock,
     cx::Branch,
     error::{Error, Result},
     event::{Envelope, Event},
-    store::{StoreError, Writer, WriterError},
 };
 
 /// What [`Branch::drive`] reaches the world through.
 #[derive(Clone)]
 pub struct Ports {
-    /// Where decisions become durable, mostly a [`Writer`].
+    /// Where decisions become durable, mostly a [`Writer`](crate::store::Writer).
     pub commit: Arc<dyn Commit>,
     /// What the machine is told as `now`. (Ticks come by the runtime's time, not by this.)
     pub clock: Arc<dyn Clock>,
     /// How often a waiting machine is told that time passes.
     pub tick: Duration,
-}
-
-type Committed<'a> = Pin<Box<dyn Future<Output = Committing> + Send + 'a>>;
-/// What came of a commit: durable, refused, or neither because the store failed.
-pub type Committing = std::result::Result<std::result::Result<Reply, Refusal>, Arc<StoreError>>;
-
-/// Makes commands true.
-pub trait Commit: Send + Sync {
-    /// Is ready when `command` is durable, and not before.
-    fn commit(&self, command: Command) -> Committed<'_>;
-}
-
-impl Commit for Writer {
-    fn commit(&self, command: Command) -> Committed<'_> {
-        Box::pin(async move {
-            match self.apply_async(command).await {
-                Ok(reply) => Ok(Ok(reply)),
-                Err(WriterError::Refused(refusal)) => Ok(Err(refusal)),
-                Err(WriterError::Store(error)) => Err(error),
-                Err(WriterError::Ended) => {
-                    Err(Arc::new(StoreError::Io(std::io::Error::other("the writer has ended"))))
-                }
-            }
-        })
-    }
 }
 
 /// Events of the agent that a machine has not been told yet.
@@ -213,68 +187,6 @@ impl<A: Send + Sync> Branch<A> {
     }
 }
 
-/// Where an execution tells what decisions need to know, from [`Branch::told`]. What is told to a
-/// machine is told to the one around it as well.
-#[derive(Debug, Clone)]
-pub struct Told {
-    events: mpsc::Sender<AgentEvent>,
-    /// What was used and did not fit in: money is never lost, it is only told later.
-    overflow: Arc<Mutex<Usage>>,
-    around: Option<Arc<Told>>,
-    of: TellsOf,
-}
-
-/// Whose words they are.
-#[derive(Debug, Clone, Copy)]
-enum TellsOf {
-    TheAgent,
-    Helper(Option<Price>),
-}
-
-impl Told {
-    fn new(events: mpsc::Sender<AgentEvent>, around: Option<Told>) -> Self {
-        let around = around.map(Arc::new);
-        Self { events, overflow: Arc::default(), around, of: TellsOf::TheAgent }
-    }
-
-    /// For somebody who works for the agent: the machine hears what that one uses and nothing else.
-    /// Its session, its tools and its limits would be taken for the agent's.
-    pub(crate) fn of_helper(self, price: Option<Price>) -> Self {
-        Self { of: TellsOf::Helper(price), ..self }
-    }
-
-    /// Never waits: an agent is not held up by whoever decides. What is only for the eye is not
-    /// told here at all.
-    pub fn tell(&self, event: &AgentEvent) {
-        match (self.of, event) {
-            (TellsOf::TheAgent, event) => self.pass_on(event),
-            (TellsOf::Helper(price), AgentEvent::Usage(usage)) => {
-                let usage = price.map_or(*usage, |price| price.fill_in(*usage));
-                self.pass_on(&AgentEvent::Helped(usage));
-            }
-            (TellsOf::Helper(_), _) => {}
-        }
-    }
-
-    fn pass_on(&self, event: &AgentEvent) {
-        if matches!(event, AgentEvent::Text(_) | AgentEvent::Thinking(_)) {
-            return;
-        }
-        if let Some(around) = &self.around {
-            around.tell(event);
-        }
-        match (self.events.try_send(event.clone()), event) {
-            (Ok(()), _) => {}
-            (Err(_), AgentEvent::Usage(usage) | AgentEvent::Helped(usage)) => {
-                *self.overflow.lock().unwrap_or_else(PoisonError::into_inner) += *usage;
-            }
-            (Err(_), event) => {
-                tracing::warn!(?event, "the machine is behind: an event of its agent is lost");
-            }
-        }
-    }
-}
-
 struct Waiting {
     events: mpsc::Receiver<AgentEvent>,
     overflow: Arc<Mutex<Usage>>,
@@ -322,10 +234,4 @@ impl Waiting {
             }
         }
     }
-}
-
-/// Why an effect was asked to stop.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Stop {
-    pub(crate) cause: Arc<std::sync::OnceLock<StoppedBy>>,
 }

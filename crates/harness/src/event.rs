@@ -3,11 +3,20 @@
 //! The names on the wire are fixed: `type` and camel-case fields. A field that has nothing to say
 //! is absent, never null. An event of a type that we do not know passes through unchanged.
 
-use std::{fmt, sync::Arc};
+mod context;
+mod fact;
+mod id;
 
-use serde::{Deserialize, Serialize, Serializer};
+use std::sync::Arc;
+
+use harness_core::{RunId, TaskId, Timestamp};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use uuid::Uuid;
+
+pub use context::{AgentContext, Context, PhaseContext, Scope, TaskContext};
+pub use fact::LedgerEvent;
+pub use id::{ExecutionId, Moment, PromptId};
 
 /// An event with its identity, time and place: what listeners get and what is written down.
 #[derive(Debug, Clone, Serialize)]
@@ -97,6 +106,42 @@ pub enum Event {
         /// For programs in languages that have one; never set by this library.
         #[serde(skip_serializing_if = "Option::is_none")]
         stack: Option<String>,
+    },
+    /// `task:checkpoint`: an attempt reports how far it is.
+    #[serde(rename = "task:checkpoint")]
+    TaskCheckpoint {
+        /// As in the ledger.
+        task_id: TaskId,
+        /// The step that is done.
+        step: u32,
+        /// How many there are.
+        total: u32,
+        /// What the step was.
+        description: String,
+    },
+    /// `run:iteration`: the next context of a run begins.
+    #[serde(rename = "run:iteration")]
+    RunIteration {
+        /// The row of the run: of the whole run, or of the attempt at a task.
+        row_id: RunId,
+        /// The task, where the run is an attempt at one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        task_id: Option<TaskId>,
+        /// Its number; the first context is 0.
+        iteration: u32,
+        /// The number of the last one that may begin.
+        max_iterations: u32,
+    },
+    /// `run:waiting`: a usage limit is waited out.
+    #[serde(rename = "run:waiting")]
+    RunWaiting {
+        /// As in `run:iteration`.
+        row_id: RunId,
+        /// As in `run:iteration`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        task_id: Option<TaskId>,
+        /// When the run goes on.
+        until: Timestamp,
     },
     /// `agent:start`: an execution begins. Its inbox is open already.
     #[serde(rename = "agent:start")]
@@ -243,6 +288,9 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none")]
         importance: Option<String>,
     },
+    /// `ledger:*`: something became true in the ledger that has no event of its own above.
+    #[serde(untagged, skip_deserializing)]
+    Ledger(LedgerEvent),
     /// Anything else that somebody emits, made with [`Event::custom`].
     #[serde(untagged)]
     Custom(CustomEvent),
@@ -282,6 +330,9 @@ impl Event {
             Self::TaskStart { .. } => "task:start",
             Self::TaskComplete { .. } => "task:complete",
             Self::TaskFailed { .. } => "task:failed",
+            Self::TaskCheckpoint { .. } => "task:checkpoint",
+            Self::RunIteration { .. } => "run:iteration",
+            Self::RunWaiting { .. } => "run:waiting",
             Self::AgentStart { .. } => "agent:start",
             Self::AgentComplete { .. } => "agent:complete",
             Self::AgentFailed { .. } => "agent:failed",
@@ -295,160 +346,9 @@ impl Event {
             Self::SessionAbort { .. } => "session:abort",
             Self::SessionMessage { .. } => "session:message",
             Self::Narrative { .. } => "narrative",
+            Self::Ledger(ledger) => ledger.kind(),
             Self::Custom(custom) => &custom.kind,
         }
-    }
-}
-
-/// Where in a run something happened.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Context {
-    /// The same in all events of a hub.
-    pub session_id: String,
-    /// The innermost phase around it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub phase: Option<PhaseContext>,
-    /// The innermost task around it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub task: Option<TaskContext>,
-    /// The agent that tells it; set only on what is emitted inside an execution.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub agent: Option<AgentContext>,
-}
-
-/// A phase, as events inside of it name it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PhaseContext {
-    /// As given to [`Cx::phase`](crate::Cx::phase).
-    pub name: String,
-    /// Where the flow gave one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub number: Option<u32>,
-}
-
-/// A task, as events inside of it name it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TaskContext {
-    /// As given to [`Cx::task`](crate::Cx::task).
-    pub id: String,
-}
-
-/// An agent, as the events of its executions name it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AgentContext {
-    /// As given to [`named`](crate::named).
-    pub name: String,
-    /// `type` on the wire: see [`Agent::kind`](crate::Agent::kind).
-    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
-    pub kind: Option<String>,
-}
-
-/// What a scope sets. `None` is inherited from the scope around it, so a scope can replace a phase
-/// but not leave one.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Scope {
-    /// See [`Context::phase`].
-    pub phase: Option<PhaseContext>,
-    /// See [`Context::task`].
-    pub task: Option<TaskContext>,
-    /// See [`Context::agent`].
-    pub agent: Option<AgentContext>,
-}
-
-impl Scope {
-    /// In a phase without a number.
-    pub fn phase(name: impl Into<String>) -> Self {
-        let phase = PhaseContext { name: name.into(), number: None };
-        Self { phase: Some(phase), ..Self::default() }
-    }
-
-    /// In a task.
-    pub fn task(id: impl Into<String>) -> Self {
-        Self { task: Some(TaskContext { id: id.into() }), ..Self::default() }
-    }
-
-    /// In an agent without a kind.
-    pub fn agent(name: impl Into<String>) -> Self {
-        Self { agent: Some(AgentContext { name: name.into(), kind: None }), ..Self::default() }
-    }
-
-    pub(crate) fn over(self, inherited: &Context) -> Context {
-        Context {
-            session_id: inherited.session_id.clone(),
-            phase: self.phase.or_else(|| inherited.phase.clone()),
-            task: self.task.or_else(|| inherited.task.clone()),
-            agent: self.agent.or_else(|| inherited.agent.clone()),
-        }
-    }
-}
-
-/// One call of an agent: `run-0`, `run-1`, … in the order in which they were started.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ExecutionId(pub u64);
-
-/// One question: `prompt-0`, `prompt-1`, …
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PromptId(pub u64);
-
-macro_rules! counted_id {
-    ($name:ident, $prefix:literal) => {
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, concat!($prefix, "-{}"), self.0)
-            }
-        }
-
-        impl $name {
-            /// From its one spelling, as [`Display`](fmt::Display) writes it.
-            pub fn parse(text: &str) -> Option<Self> {
-                let digits = text.strip_prefix(concat!($prefix, "-"))?;
-                let id = Self(digits.parse().ok()?);
-                // One name each: `run-007` is nobody's.
-                (id.to_string() == text).then_some(id)
-            }
-        }
-
-        impl Serialize for $name {
-            fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-                s.collect_str(self)
-            }
-        }
-
-        impl<'de> Deserialize<'de> for $name {
-            fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-                let text = String::deserialize(d)?;
-                Self::parse(&text)
-                    .ok_or_else(|| serde::de::Error::custom(format!("bad id {text:?}")))
-            }
-        }
-    };
-}
-counted_id!(ExecutionId, "run");
-counted_id!(PromptId, "prompt");
-
-/// Milliseconds since 1970, UTC. Within one hub it never runs backwards.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Moment(pub i64);
-
-impl Moment {
-    /// By the wall clock; 1970 if that stands before it.
-    pub fn now() -> Self {
-        let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        Self(since_1970.map_or(0, |d| i64::try_from(d.as_millis()).unwrap_or(i64::MAX)))
-    }
-}
-
-impl fmt::Display for Moment {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let time = jiff::Timestamp::from_millisecond(self.0).unwrap_or_default();
-        write!(f, "{time:.3}")
-    }
-}
-
-impl Serialize for Moment {
-    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        s.collect_str(self)
     }
 }
 
@@ -480,20 +380,6 @@ mod tests {
             assert_eq!(written, wire);
             assert_eq!(written["type"], event.kind());
             assert_eq!(serde_json::from_value::<Event>(wire).unwrap(), event);
-        }
-    }
-
-    #[test]
-    fn moments_are_written_with_milliseconds() {
-        assert_eq!(Moment(1_751_364_000_007).to_string(), "2025-07-01T10:00:00.007Z");
-        assert_eq!(Moment(0).to_string(), "1970-01-01T00:00:00.000Z");
-    }
-
-    #[test]
-    fn an_id_has_one_spelling() {
-        assert_eq!(ExecutionId::parse("run-7"), Some(ExecutionId(7)));
-        for bad in ["run-07", "run-", "run", "prompt-7", "run--1", "run-+1"] {
-            assert_eq!(ExecutionId::parse(bad), None, "{bad}");
         }
     }
 }

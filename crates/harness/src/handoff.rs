@@ -5,7 +5,7 @@ use std::{io, path::Path};
 use harness_core::handoff::{self, Handoff, PATH};
 use serde_json::Value;
 
-use crate::folder::Folder;
+use crate::home::folder::Folder;
 
 /// What became of it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -142,12 +142,13 @@ mod drive;
 mod error;
 pub mod event;
 pub mod flows;
-pub mod folder;
 pub mod handoff;
+pub mod home;
 pub mod host;
 pub mod hub;
 pub mod process;
 pub mod prompts;
+mod queue;
 mod recorder;
 mod repeat;
 pub mod research;
@@ -176,8 +177,11 @@ pub use recorder::recorder;
 pub use conversation::{Ask, Session};
 pub use hub::Reply;
 // Decisions, and the loop that carries them out.
-pub use drive::{Commit, Committing, Ports, Told};
+pub use agent::Told;
+pub use drive::{Commit, Committing, Ports};
 pub use harness_core as core;
+// The files of a root, and how they are opened.
+pub use home::folder;
 // The processes it starts end with it.
 pub use process::guard;
 

@@ -15,10 +15,10 @@ use std::{
 use crate::{
     define::{Cleanup, cleanup},
     event::{Envelope, Event},
-    folder::Folder,
-    host::wire,
-    hub::Hub,
+    home::folder::Folder,
+    hub::{self, Hub},
     process::Redactor,
+    queue::BoundedQueue,
 };
 
 /// How many events wait for the disk before the oldest are given up.
@@ -100,11 +100,15 @@ struct Queue {
     changed: Condvar,
 }
 
-#[derive(Default)]
 struct Waiting {
-    events: VecDeque<Envelope>,
-    missed: u64,
+    events: BoundedQueue<Envelope>,
     ended: bool,
+}
+
+impl Default for Waiting {
+    fn default() -> Self {
+        Self { events: BoundedQueue::new(WAITING_MAX), ended: false }
+    }
 }
 
 impl Queue {
@@ -118,11 +122,7 @@ impl Queue {
         if waiting.ended {
             return;
         }
-        if waiting.events.len() == WAITING_MAX {
-            waiting.events.pop_front();
-            waiting.missed += 1;
-        }
-        waiting.events.push_back(envelope);
+        waiting.events.push(envelope);
         drop(waiting);
         self.changed.notify_one();
     }
@@ -141,7 +141,7 @@ impl Queue {
         if waiting.events.is_empty() {
             return None;
         }
-        Some((std::mem::take(&mut waiting.missed), std::mem::take(&mut waiting.events)))
+        Some((waiting.events.take_lost(), waiting.events.take()))
     }
 }
 
@@ -177,7 +177,7 @@ impl Record {
     fn append(&mut self, missed: u64, events: &VecDeque<Envelope>) -> io::Result<()> {
         let mut lines = String::new();
         if missed > 0 {
-            lines += &format!("{}\n", wire::lagged(Some(missed)));
+            lines += &format!("{}\n", hub::lagged(Some(missed)));
         }
         for envelope in events {
             let line = serde_json::to_string(envelope)?;

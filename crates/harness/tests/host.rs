@@ -26,6 +26,7 @@ use harness::{
     },
     process::Redactor,
     store::{Applied, FileStore, Locking, Store, StoreError, Writer, lock::Wait, look},
+    workspace::{Bring, Filters},
 };
 use harness_core::{
     Command, Epoch, Holder, Ledger, Refusal, Reply, TaskId, Timestamp, WorkerId,
@@ -166,12 +167,14 @@ fn surroundings() -> Surroundings {
         settings: Box::new(|| {
             let protected = Protected::new(&[], OnTouch::Flag).map_err(|e| e.to_string())?;
             let rules = Rules { clean: false, baseline: false, protected };
-            Ok(Settings { rules, unchecked: Unchecked::Allowed })
+            Ok(Settings { rules, unchecked: Unchecked::Allowed, bring: Bring::default() })
         }),
-        may_run: Box::new(|| Ok(())),
+        may_run: Box::new(|_, _| Ok(())),
+        filters: Box::new(|| Filters::Run),
         made: Box::new(|| {}),
         warn: Box::new(|text| println!("{text}")),
         state_home: None,
+        records: None,
     }
 }
 

@@ -2,8 +2,8 @@
 
 use clap_complete::Shell;
 
-use super::Invocation;
-use crate::{args, exit::ExitCode, failure::Result};
+use super::{Invocation, args};
+use crate::{exit::ExitCode, failure::Result};
 
 /// Print the completion script of a shell
 #[derive(Debug, clap::Args)]

@@ -2,9 +2,8 @@
 
 use std::{fs, path::PathBuf};
 
-use super::Invocation;
+use super::{Invocation, args};
 use crate::{
-    args,
     exit::ExitCode,
     failure::{Failure, Result},
 };

@@ -8,9 +8,10 @@ use std::{
 };
 
 use harness::{
+    home::Home,
     store::{
         Outside, StoreError, git_directory,
-        lock::{StateLock, Wait, root_hash},
+        lock::{StateLock, Wait},
     },
     workspace::{OWN_FILES, OWN_FOLDER},
 };
@@ -61,6 +62,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let root = invocation.root().or_else(|_| StateRoot::for_init(&invocation.env, &here))?;
     invocation.permit(&root, Operation::Purge)?;
     let path = root.path().to_owned();
+    let home = Home::of(&path);
     let others = other_roots(&path);
     let refs = if others == 0 { refs(&path)? } else { Vec::new() };
     ask(&args, &root, refs.len())?;
@@ -81,18 +83,18 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         }
     }
     // Only if nothing else is in it.
-    _ = fs::remove_dir(path.join("state"));
+    _ = fs::remove_dir(home.state());
     if let Some(folder) = Outside::of_journal(&path, None) {
         removed.extend(folder.remove()?.then(|| shown(&folder)));
         _ = folder.path().parent().map(fs::remove_dir);
     }
-    if let Some(home) = invocation.state_home() {
-        let folder = Outside::of_root(&path, &home);
+    if let Some(state_home) = invocation.state_home() {
+        let folder = Outside::of_root(&path, &state_home);
         removed.extend(folder.remove()?.then(|| shown(&folder)));
         Trust::of_user(&invocation.env)?.revoke(&root)?;
     }
     drop(acquired);
-    _ = fs::remove_file(format!("/tmp/harness-{}.lock.guard", root_hash(&path)));
+    _ = fs::remove_file(home.lock_guard());
     report(invocation, &args, &path, &removed)
 }
 

@@ -2,14 +2,11 @@
 
 use std::path::Path;
 
-use harness::{
-    store::Outside,
-    workspace::{Filters, GitWorkspace, Rescue, Workspace, WorkspaceError},
-};
+use harness::workspace::{Filters, GitWorkspace, Rescue, Workspace, WorkspaceError};
 use harness_core::TaskId;
 use serde_json::json;
 
-use super::Invocation;
+use super::{Invocation, task::by_files::settings_folder};
 use crate::{
     exit::ExitCode,
     failure::{Failure, Result},
@@ -153,8 +150,7 @@ impl Invocation {
         let trusted = Trust::of_user(&self.env)?.is_place_trusted(root)?;
         let filters = if trusted { Filters::Run } else { Filters::Off };
         let git = GitWorkspace::discover(directory, root.path(), filters)?;
-        let folder = Outside::of_root(root.path(), &self.env.state_home()?);
-        Ok(git.recording_in(folder.path().join("settings")))
+        Ok(git.recording_in(settings_folder(&self.env, root)?))
     }
 }
 

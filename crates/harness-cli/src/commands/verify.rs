@@ -9,7 +9,10 @@ use harness::{
     workspace::{GitWorkspace, WorkspaceError},
 };
 use harness_core::{
-    Ledger, Receipt, Task, TaskId, check::Verdict, task::Status, variables::Variables,
+    Ledger, Receipt, Task, TaskId,
+    check::{Verdict, took_too_long},
+    task::Status,
+    variables::Variables,
 };
 use serde::Serialize;
 use serde_json::json;
@@ -182,10 +185,7 @@ fn verify(
             let why = format!("{} ({why})", visible(&record.command));
             answer.because("red", &why)
         }
-        Verdict::TimedOut => {
-            let why = format!("the check took longer than {} s", record.timeout_seconds);
-            answer.because("timeout", &why)
-        }
+        Verdict::TimedOut => answer.because("timeout", &took_too_long(record.timeout_seconds)),
         Verdict::Missing => answer
             .because("missing", "the check or harness-init.sh can not be run in a clean checkout"),
         Verdict::Cancelled => answer.because("stopped", "the check was stopped"),

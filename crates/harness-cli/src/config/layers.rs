@@ -9,6 +9,8 @@ use serde::Deserialize;
 use toml::{Table, Value};
 
 use super::{file, key, origin::Origin, schema::Config, text};
+use harness::home::{Home, user_config};
+
 use crate::{
     environment::Environment,
     failure::{Failure, Result},
@@ -46,11 +48,11 @@ pub(crate) fn files(env: &Environment, root: Option<&Path>) -> Vec<PathBuf> {
 }
 
 fn user_file(env: &Environment) -> Option<PathBuf> {
-    env.config_home().map(|home| home.join("harness/config.toml"))
+    env.config_home().map(|home| user_config(&home))
 }
 
 fn project_file(root: &Path) -> PathBuf {
-    root.join("harness.toml")
+    Home::of(root).config()
 }
 
 pub(crate) fn load(env: &Environment, root: Option<&Path>, flags: Overrides) -> Result<Loaded> {

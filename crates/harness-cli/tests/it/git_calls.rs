@@ -116,7 +116,8 @@ fn an_attempt_beside_untracked_files_looks_at_the_tree_three_times_at_most() {
 fn an_iteration_of_an_objective_takes_one_call_of_git() {
     let watched = Watched::new();
     let agent = watched.env.home().join("agent");
-    let script = format!("#!/bin/sh\ncat > /dev/null\n{}\necho x >> out\necho more", watched.say(AGENT));
+    let script =
+        format!("#!/bin/sh\ncat > /dev/null\n{}\necho x >> out\necho more", watched.say(AGENT));
     fs::write(&agent, script).unwrap();
     fs::set_permissions(&agent, fs::Permissions::from_mode(0o755)).unwrap();
     let agent = agent.display().to_string();

@@ -14,20 +14,24 @@
 //! but the one completion: rolling back and counting attempts belong to the attempt.
 
 mod client;
+mod effect;
 mod finding;
+mod settings;
 mod tree;
 
 pub use client::{Request, Standing};
+pub use effect::{Effect, Ended};
 pub use finding::{Fault, Finding, NotDone};
-pub use tree::{Around, JudgedTree, Setting};
+pub use settings::Setting;
+pub use tree::{Around, Before, JudgedTree};
 
-use tree::Then;
+use tree::{Settling, Then};
 
 use super::{Input, Machine, Next};
 use crate::{
     Command, CommitId, Epoch, Holder, Receipt, Refusal, Task, Timestamp, TreeId,
     agent::StoppedBy,
-    check::{Baseline, Verdict},
+    check::Baseline,
     command::{Authority, Complete, Proof, Raise, Renew, Unchecked},
     flag::Flag,
     protect::Protected,
@@ -57,90 +61,6 @@ impl Rules {
     }
 }
 
-/// What a judge asks for.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Effect {
-    /// HEAD of the work tree is looked up. Asked for the work of clients, who commit themselves.
-    Head,
-    /// The files that differ from the claim are listed.
-    Touched,
-    /// The task's check is run.
-    Check {
-        /// In a clean checkout of this commit; `None`: in the work tree.
-        commit: Option<CommitId>,
-    },
-    /// The init script is run once more, since the environment lacks the check.
-    Prepare,
-    /// The work is committed.
-    Keep {
-        /// Exactly this tree; `None`: everything that the agent left.
-        tree: Option<TreeId>,
-    },
-    /// The files that would be committed are made those of this tree again.
-    PutBack {
-        /// What the check began with.
-        tree: TreeId,
-    },
-    /// The receipt is made durable. Its tree and what a run knows about its agent are filled in.
-    Record(Box<Receipt>),
-    /// The task is read again, for the epoch that a completion by force was given.
-    Look,
-}
-
-/// What came of an effect.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Ended {
-    /// Of `Head`; `None` without a repository or a commit.
-    Head(Option<CommitId>),
-    /// Of `Touched`.
-    Touched {
-        /// From the top of the work tree.
-        files: Vec<String>,
-        /// Settings of git that the attempt changed, and that were set back first.
-        settings: Vec<Setting>,
-    },
-    /// Of `Check`.
-    Checked {
-        /// What its end means.
-        verdict: Verdict,
-        /// For the receipt.
-        record: Box<CheckRecord>,
-        /// The end of its output, for people.
-        output: String,
-        /// What was seen before and after it.
-        around: Box<Around>,
-    },
-    /// Whether that helped is for the next check to say.
-    Prepared,
-    /// The work is committed.
-    Kept {
-        /// Where HEAD is now.
-        commit: CommitId,
-        /// Work that no commit can hold, if that was looked for.
-        hidden: Vec<String>,
-        /// Settings of git that the attempt changed, and that were set back first.
-        settings: Vec<Setting>,
-    },
-    /// Somebody committed since the tree was computed: it was not committed.
-    Moved,
-    /// The files are what the check began with; these were not.
-    PutBack(Vec<String>),
-    /// The commits that are there cannot be the work of this attempt.
-    NotKept {
-        /// For the error log of the task.
-        why: String,
-    },
-    /// Somebody else's git was at work for too long.
-    Blocked {
-        /// In words.
-        why: String,
-    },
-    /// The receipt is durable.
-    Recorded,
-    /// Of `Look`.
-    Looked(Box<Standing>),
-}
-
 /// What a judge comes to.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
@@ -164,6 +84,8 @@ enum State {
     Checking,
     Preparing,
     Keeping { then: AfterKeep },
+    Settling(Box<Settling>),
+    SettingBack { looked: Box<State>, found: Option<Finding> },
     PuttingBack { tree: TreeId },
     Recording,
     Completing,
@@ -226,7 +148,13 @@ pub struct Judge {
     hidden: Vec<String>,
     /// Flags that are not in the ledger yet.
     pending: Vec<Raise>,
-    /// The tree that was committed, if it is known.
+    /// The changed settings that were flagged.
+    reported: Vec<String>,
+    /// How often settings were set back.
+    set_backs: u32,
+    /// Settings that count as protected files, until the files themselves were looked at.
+    sights: Vec<String>,
+    /// The tree that was judged, if it is known.
     tree: Option<TreeId>,
     /// For the receipt; the performer adds those that were raised elsewhere.
     flags: Vec<Flag>,
@@ -261,6 +189,9 @@ impl Judge {
             moves: 0,
             hidden: Vec::new(),
             pending: Vec::new(),
+            reported: Vec::new(),
+            set_backs: 0,
+            sights: Vec::new(),
             tree: None,
             flags: task.flags.clone(),
             rules,
@@ -389,8 +320,14 @@ impl Judge {
             return Next::Done(Outcome::Refused(refusal));
         }
         let state = self.state.clone();
-        let may_stop =
-            matches!(state, State::Heading | State::Touching | State::Checking | State::Preparing);
+        let may_stop = matches!(
+            state,
+            State::Heading
+                | State::Touching
+                | State::Checking
+                | State::Preparing
+                | State::Settling(_)
+        );
         if self.interrupts > 0 && may_stop {
             return self.stopped(&ended);
         }
@@ -404,6 +341,11 @@ impl Judge {
             }
             (State::Checking, Ended::Checked { verdict, record, output, around }) => {
                 self.checked(verdict, *record, output, *around)
+            }
+            (state, Ended::Changed(settings)) => self.changed(state, &settings),
+            (State::SettingBack { looked, found }, Ended::SetBack) => self.set_back(*looked, found),
+            (State::Settling(settling), Ended::Settled { tree, settings }) => {
+                self.settled(*tree, settling.output, &settings)
             }
             (State::PuttingBack { tree }, Ended::PutBack(files)) => self.put_back(tree, &files),
             (State::Preparing, Ended::Prepared) => self.check(),

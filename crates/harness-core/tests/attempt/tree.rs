@@ -17,25 +17,33 @@ fn tree(digit: &str) -> TreeId {
     TreeId::parse(&digit.repeat(40)).unwrap()
 }
 
-/// A check that passed, and what it made of the tree that it began with.
-fn passed(before: &str, changed: &[&str], more: impl FnOnce(&mut judge::Around)) -> Input<Ended> {
+/// A check that passed on this tree.
+fn passed(before: &str) -> Input<Ended> {
     let Input::Ended(Ended::Judged(judge::Ended::Checked { verdict, record, output, .. })) =
         checked(Verdict::Passed)
     else {
         unreachable!()
     };
-    let mut around = judge::Around {
-        settings: Vec::new(),
-        tree: Some(judge::JudgedTree {
-            before: tree(before),
-            after: tree(if changed.is_empty() { before } else { "f" }),
-            changed: changed.iter().map(ToString::to_string).collect(),
-            moved: false,
-            hidden: Vec::new(),
-        }),
+    let before = judge::Before { tree: tree(before), hidden: Vec::new() };
+    let around = Box::new(judge::Around { settings: Vec::new(), before: Some(before) });
+    of_judge(judge::Ended::Checked { verdict, record, output, around })
+}
+
+/// What it made of that tree.
+fn left(before: &str, changed: &[&str], more: impl FnOnce(&mut judge::JudgedTree)) -> Input<Ended> {
+    let mut tree = judge::JudgedTree {
+        before: tree(before),
+        after: tree(if changed.is_empty() { before } else { "f" }),
+        changed: changed.iter().map(ToString::to_string).collect(),
+        moved: false,
+        hidden: Vec::new(),
     };
-    more(&mut around);
-    of_judge(judge::Ended::Checked { verdict, record, output, around: Box::new(around) })
+    more(&mut tree);
+    of_judge(judge::Ended::Settled { tree: Box::new(tree), settings: Vec::new() })
+}
+
+fn settle(before: &str) -> String {
+    format!("settle {}", tree(before))
 }
 
 fn protecting_tests(on_touch: OnTouch) -> Rules {
@@ -52,7 +60,8 @@ fn the_tree_that_a_passing_check_began_with_is_committed() {
         &[
             (Input::Begin, "work"),
             (finished(), "check"),
-            (passed("1", &[], |_| ()), &keep),
+            (passed("1"), &settle("1")),
+            (left("1", &[], |_| ()), &keep),
             (kept(), "record"),
         ],
     );
@@ -61,13 +70,19 @@ fn the_tree_that_a_passing_check_began_with_is_committed() {
 #[test]
 fn a_check_that_changed_the_tree_is_run_once_more() {
     let keep = format!("keep {}", tree("2"));
-    let begin =
-        [(Input::Begin, "work"), (finished(), "check"), (passed("1", &["a"], |_| ()), "check")];
-    let stable = [(passed("2", &[], |_| ()), keep.as_str()), (kept(), "record")];
+    let (first, second) = (settle("1"), settle("2"));
+    let begin = [
+        (Input::Begin, "work"),
+        (finished(), "check"),
+        (passed("1"), first.as_str()),
+        (left("1", &["a"], |_| ()), "check"),
+        (passed("2"), second.as_str()),
+    ];
+    let stable = [(left("2", &[], |_| ()), keep.as_str()), (kept(), "record")];
     check(task(), Entry::Fresh, &[&begin[..], &stable].concat());
     let put_back = format!("putback {{ tree: {} }}", tree("2"));
     let unstable = [
-        (passed("2", &["a"], |_| ()), put_back.as_str()),
+        (left("2", &["a"], |_| ()), put_back.as_str()),
         (
             of_judge(judge::Ended::PutBack(vec!["a".into()])),
             "warn: the check changes files each time it runs: a",
@@ -81,8 +96,14 @@ fn a_check_that_changed_the_tree_is_run_once_more() {
 #[test]
 fn protected_files_that_a_check_changes_are_not_committed_unseen() {
     let untouched = of_judge(judge::Ended::Touched { files: Vec::new(), settings: Vec::new() });
-    let begin = [(Input::Begin, "work"), (finished(), "touched"), (untouched, "check")];
-    let once = passed("1", &["tests/t"], |_| ());
+    let (first, second) = (settle("1"), settle("2"));
+    let begin = [
+        (Input::Begin, "work"),
+        (finished(), "touched"),
+        (untouched, "check"),
+        (passed("1"), first.as_str()),
+    ];
+    let once = left("1", &["tests/t"], |_| ());
     let refused = [(once.clone(), "intend TASK_EXEC: touched protected files: tests/t")];
     let rules = protecting_tests(OnTouch::Refuse);
     check_by(rules, task(), Entry::Fresh, &[&begin[..], &refused].concat());
@@ -91,7 +112,8 @@ fn protected_files_that_a_check_changes_are_not_committed_unseen() {
     let flagged = [
         (once, "warn: touched protected files: tests/t"),
         (Input::Committed(Reply::Noted), "check"),
-        (passed("2", &["tests/t"], |_| ()), failed),
+        (passed("2"), second.as_str()),
+        (left("2", &["tests/t"], |_| ()), failed),
     ];
     let rules = protecting_tests(OnTouch::Flag);
     check_by(rules, task(), Entry::Fresh, &[&begin[..], &flagged].concat());
@@ -99,7 +121,7 @@ fn protected_files_that_a_check_changes_are_not_committed_unseen() {
 
 #[test]
 fn commits_of_others_during_the_check_mean_another_check() {
-    let moved = || passed("1", &["a"], |around| around.tree.as_mut().unwrap().moved = true);
+    let moved = || left("1", &["a"], |tree| tree.moved = true);
     let restless =
         "done Left(Config(\"each time the check ran, somebody committed on the branch\"))";
     let keep = format!("keep {}", tree("1"));
@@ -109,9 +131,12 @@ fn commits_of_others_during_the_check_mean_another_check() {
         &[
             (Input::Begin, "work"),
             (finished(), "check"),
+            (passed("1"), &settle("1")),
             (moved(), "check"),
-            (passed("1", &[], |_| ()), &keep),
+            (passed("1"), &settle("1")),
+            (left("1", &[], |_| ()), &keep),
             (of_judge(judge::Ended::Moved), "check"),
+            (passed("1"), &settle("1")),
             (moved(), restless),
         ],
     );
@@ -143,13 +168,19 @@ fn changed_settings_are_flagged_and_may_count_as_protected_files() {
     ];
     check_by(rules, task(), Entry::Fresh, &[&begin[..], &refused].concat());
     let keep = format!("keep {}", tree("1"));
-    let after = passed("1", &[], |around| around.settings.push(setting(false)));
+    let after = match left("1", &[], |_| ()) {
+        Input::Ended(Ended::Judged(judge::Ended::Settled { tree, .. })) => {
+            of_judge(judge::Ended::Settled { tree, settings: vec![setting(false)] })
+        }
+        other => other,
+    };
     check(
         task(),
         Entry::Fresh,
         &[
             (Input::Begin, "work"),
             (finished(), "check"),
+            (passed("1"), &settle("1")),
             (after, "warn: git settings were changed"),
             (Input::Committed(Reply::Noted), &keep),
         ],
@@ -157,19 +188,86 @@ fn changed_settings_are_flagged_and_may_count_as_protected_files() {
 }
 
 #[test]
+fn changed_settings_are_set_back_only_when_their_flags_are_durable() {
+    let setting = |sight| judge::Setting {
+        name: "git: core.ignorestat".into(),
+        message: "git settings were changed".into(),
+        sight,
+    };
+    let changed = |sight| of_judge(judge::Ended::Changed(vec![setting(sight)]));
+    let set_back = || of_judge(judge::Ended::SetBack);
+    let untouched = || of_judge(judge::Ended::Touched { files: vec![], settings: vec![] });
+    let keep = format!("keep {}", tree("1"));
+    let flagged = "warn: git settings were changed";
+    check_by(
+        protecting_tests(OnTouch::Refuse),
+        task(),
+        Entry::Fresh,
+        &[
+            (Input::Begin, "work"),
+            (finished(), "touched"),
+            (changed(false), flagged),
+            (ok(), "setback"),
+            (set_back(), "touched"),
+            (untouched(), "check"),
+            (changed(false), flagged),
+            (ok(), "setback"),
+            (set_back(), "check"),
+            (passed("1"), &settle("1")),
+            (changed(false), flagged),
+            (ok(), "setback"),
+            (set_back(), &settle("1")),
+            (left("1", &[], |_| ()), &keep),
+        ],
+    );
+    // They are set back before the work is refused for them.
+    check_by(
+        protecting_tests(OnTouch::Refuse),
+        task(),
+        Entry::Fresh,
+        &[
+            (Input::Begin, "work"),
+            (finished(), "touched"),
+            (changed(true), flagged),
+            (ok(), "setback"),
+            (set_back(), "touched"),
+            (untouched(), "intend TASK_EXEC: touched protected files: git: core.ignorestat"),
+        ],
+    );
+}
+
+#[test]
+fn settings_that_change_all_the_time_end_the_judging() {
+    let changed = || {
+        let (name, message) = ("git: a.b".to_owned(), "a.b was changed".to_owned());
+        of_judge(judge::Ended::Changed(vec![judge::Setting { name, message, sight: false }]))
+    };
+    let mut steps = vec![(Input::Begin, "work"), (finished(), "check")];
+    for _ in 0..5 {
+        steps.push((changed(), "warn: a.b was changed"));
+        steps.push((ok(), "setback"));
+        steps.push((of_judge(judge::Ended::SetBack), "check"));
+    }
+    steps.push((changed(), "warn: a.b was changed"));
+    steps.push((ok(), "setback"));
+    let why = "intend TASK_EXEC: git's settings change again and again while the work is judged";
+    steps.push((of_judge(judge::Ended::SetBack), why));
+    check(task(), Entry::Fresh, &steps);
+}
+
+#[test]
 fn a_commit_that_does_not_hold_the_work_is_flagged() {
     let mut unchanged = task();
     unchanged.started_at_commit = Some(commit());
     let keep = format!("keep {}", tree("1"));
-    let hidden = passed("1", &[], |around| {
-        around.tree.as_mut().unwrap().hidden = vec!["nested/".into()];
-    });
+    let hidden = left("1", &[], |tree| tree.hidden = vec!["nested/".into()]);
     check(
         unchanged,
         Entry::Fresh,
         &[
             (Input::Begin, "work"),
             (finished(), "check"),
+            (passed("1"), &settle("1")),
             (hidden, &keep),
             (kept(), "warn: completed without a change: the commit is the one it began with"),
             (Input::Committed(Reply::Noted), "warn: work that the commit does not hold: nested/"),

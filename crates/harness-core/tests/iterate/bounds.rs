@@ -32,9 +32,7 @@ fn max_iterations_bounds_restarts_so_that_there_is_one_context_more() {
 #[test]
 fn the_third_failed_end_in_a_row_is_a_crash() {
     let fails = |story: Loop, number: u32| {
-        story
-            .ends(failed(FailureKind::Network), "network: boom")
-            .goes_on(number, "failed: boom")
+        story.ends(failed(FailureKind::Network), "network: boom").goes_on(number, "failed: boom")
     };
     let twice = |brief| fails(fails(Loop::at_work(brief), 1), 2);
     twice(brief())

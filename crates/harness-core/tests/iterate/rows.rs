@@ -33,9 +33,7 @@ fn only_a_whole_token_in_a_proper_end_is_a_promise() {
         .tell(ok(), "stop complete");
     // What it said before it failed is no final text.
     let crash = End::Failed { kind: FailureKind::Crashed, detail: "DONE".into() };
-    Loop::at_work(brief())
-        .ends(crash, "crashed: DONE")
-        .goes_on(1, "failed: DONE");
+    Loop::at_work(brief()).ends(crash, "crashed: DONE").goes_on(1, "failed: DONE");
 }
 
 #[test]
@@ -139,9 +137,8 @@ fn each_cause_of_a_restart_is_told_to_the_next_context() {
 
 #[test]
 fn the_next_context_hears_the_end_of_what_the_last_one_said() {
-    let mut at_work = Loop::at_work(brief())
-        .ends(finished("half of it"), "finished")
-        .tell(ok(), "begin 1");
+    let mut at_work =
+        Loop::at_work(brief()).ends(finished("half of it"), "finished").tell(ok(), "begin 1");
     let next = at_work.next(ok());
     let harness_core::machine::Next::Start(harness_core::machine::iterate::Effect::Work(turn)) =
         next

@@ -40,6 +40,18 @@ impl SimGit {
         Ok(Settled { tree, changed, moved })
     }
 
+    pub(super) fn compared(&self, base: &Base, before: &TreeId) -> Result<Settled, WorkspaceError> {
+        let head = self.model().head_commit()?;
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let moved = known.is_some_and(|(tree, at)| tree == *before && at != head);
+        let tree = self.know(base, &self.view(Sight::Anew))?;
+        let (old, now) = (self.files_in(before), self.files_in(&tree));
+        let mut changed = differing(&old, &now);
+        changed.retain(|path| old.contains_key(path));
+        let moved = moved && !changed.is_empty();
+        Ok(Settled { tree, changed, moved })
+    }
+
     pub(super) fn make(&self, base: &Base, tree: &TreeId) -> Result<Vec<String>, WorkspaceError> {
         let now = self.know(base, &self.view(Sight::Anew))?;
         let (wanted, now) = (self.files_in(tree), self.files_in(&now));

@@ -327,6 +327,14 @@ impl Workspace for SimGit {
         self.remember_settings(task, epoch)
     }
 
+    fn changed_settings(
+        &self,
+        task: &TaskId,
+        epoch: Epoch,
+    ) -> Result<Vec<SettingChange>, WorkspaceError> {
+        Ok(self.differing_settings(task, epoch).map_or_else(Vec::new, |(changes, _)| changes))
+    }
+
     fn restore_settings(
         &self,
         task: &TaskId,
@@ -367,6 +375,10 @@ impl Workspace for SimGit {
 
     fn settle(&self, base: &Base, before: &TreeId) -> Result<Settled, WorkspaceError> {
         self.settled(base, before)
+    }
+
+    fn compare(&self, base: &Base, before: &TreeId) -> Result<Settled, WorkspaceError> {
+        self.compared(base, before)
     }
 
     fn put_back(&self, base: &Base, tree: &TreeId) -> Result<Vec<String>, WorkspaceError> {
@@ -481,4 +493,17 @@ impl Workspace for SimGit {
     fn forget(&self, task: &TaskId) -> Result<(), WorkspaceError> {
         self.op("forget", |model| drop(model.bases.remove(task.as_str())))
     }
+}
+
+/// A repository with a commit, and with a file of the user's that no commit holds.
+pub(crate) fn repository() -> SimGit {
+    let git = SimGit::new(Arc::new(|_| Ok(())));
+    git.write("src/main.rs", b"fn main() {}");
+    git.write("README", b"read me");
+    git.stage("src/main.rs");
+    git.stage("README");
+    // A simulated commit of staged files has no way to fail.
+    let _ = git.commit_index("start");
+    git.write("notes.txt", b"the user's own");
+    git
 }

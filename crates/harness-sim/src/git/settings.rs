@@ -23,20 +23,26 @@ impl SimGit {
         })
     }
 
-    pub(super) fn set_settings_back(
+    /// What differs from the record, and the record; `None` without one.
+    pub(super) fn differing_settings(
         &self,
         task: &TaskId,
         epoch: Epoch,
-    ) -> Result<Vec<SettingChange>, WorkspaceError> {
+    ) -> Option<(Vec<SettingChange>, Settings)> {
         let (recorded, now) = {
             let model = self.model();
-            (model.recorded.get(&key(task, epoch)).cloned(), model.settings.clone())
+            (model.recorded.get(&key(task, epoch)).cloned()?, model.settings.clone())
         };
-        let Some(recorded) = recorded else { return Ok(Vec::new()) };
-        let mut changes = self.config_back(&recorded, &now)?;
+        let keys: BTreeSet<_> = recorded.config.keys().chain(now.config.keys()).collect();
+        let mut changes = Vec::new();
+        for key in keys.into_iter().filter(|key| is_ours(key)) {
+            let text = |settings: &Settings| settings.config.get(key).cloned();
+            let (old, new) = (text(&recorded), text(&now));
+            if old != new {
+                changes.push(change(key, &old.unwrap_or_default(), &new.unwrap_or_default()));
+            }
+        }
         if recorded.exclude != now.exclude {
-            let old = recorded.exclude.clone();
-            self.op("set back info", |model| model.settings.exclude = old)?;
             changes.push(change(".git/info/exclude", &recorded.exclude, &now.exclude));
         }
         let set: Vec<_> = now.assumed.difference(&recorded.assumed).cloned().collect();
@@ -47,6 +53,33 @@ impl SimGit {
                 changes.push(change(&name, old, new));
             }
         }
+        Some((changes, recorded))
+    }
+
+    pub(super) fn set_settings_back(
+        &self,
+        task: &TaskId,
+        epoch: Epoch,
+    ) -> Result<Vec<SettingChange>, WorkspaceError> {
+        let Some((changes, recorded)) = self.differing_settings(task, epoch) else {
+            return Ok(Vec::new());
+        };
+        let now = self.model().settings.clone();
+        let keys: BTreeSet<_> = recorded.config.keys().chain(now.config.keys()).collect();
+        for key in keys.into_iter().filter(|key| is_ours(key)) {
+            let old = recorded.config.get(key);
+            if old == now.config.get(key) {
+                continue;
+            }
+            self.op("set back config", |model| match old {
+                Some(old) => drop(model.settings.config.insert(key.clone(), old.clone())),
+                None => drop(model.settings.config.remove(key)),
+            })?;
+        }
+        if recorded.exclude != now.exclude {
+            let old = recorded.exclude.clone();
+            self.op("set back info", |model| model.settings.exclude = old)?;
+        }
         if recorded.assumed != now.assumed {
             self.op("set back flags", |model| {
                 // A flag can only be given to what the index has.
@@ -54,28 +87,6 @@ impl SimGit {
                 let assumed = recorded.assumed.iter().filter(tracked).cloned().collect();
                 model.settings.assumed = assumed;
             })?;
-        }
-        Ok(changes)
-    }
-
-    fn config_back(
-        &self,
-        recorded: &Settings,
-        now: &Settings,
-    ) -> Result<Vec<SettingChange>, WorkspaceError> {
-        let keys: BTreeSet<_> = recorded.config.keys().chain(now.config.keys()).collect();
-        let mut changes = Vec::new();
-        for key in keys {
-            let (old, new) = (recorded.config.get(key), now.config.get(key));
-            if old == new || key.starts_with("user.") || key.starts_with("branch.") {
-                continue;
-            }
-            self.op("set back config", |model| match old {
-                Some(old) => drop(model.settings.config.insert(key.clone(), old.clone())),
-                None => drop(model.settings.config.remove(key)),
-            })?;
-            let text = |value: Option<&String>| value.cloned().unwrap_or_default();
-            changes.push(change(key, &text(old), &text(new)));
         }
         Ok(changes)
     }
@@ -89,6 +100,11 @@ impl SimGit {
         };
         model.settings.assumed.iter().filter(same).cloned().collect()
     }
+}
+
+/// Whether a changed key is set back.
+fn is_ours(key: &str) -> bool {
+    !key.starts_with("user.") && !key.starts_with("branch.")
 }
 
 fn change(what: &str, old: &str, new: &str) -> SettingChange {

@@ -217,11 +217,8 @@ impl Clerk for SimClerk {
     fn standing(&self, task: &TaskId) -> impl Future<Output = Result<Standing, Turned>> + Send {
         let bytes = self.stage.state().disk.bytes(File::Ledger);
         let ledger = format::read_ledger(&bytes).map_err(harness::Error::other);
-        std::future::ready(ledger.map_err(Turned::from).map(|ledger| Standing {
-            task: ledger.task(task).cloned(),
-            next_epoch: ledger.next_epoch(),
-            session: ledger.head().session_count,
-        }))
+        let standing = ledger.map(|ledger| Standing::of(&ledger, task));
+        std::future::ready(standing.map_err(Turned::from))
     }
 
     fn may_check(&self, _: &Task) -> Result<(), Turned> {

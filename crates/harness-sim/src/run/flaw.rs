@@ -6,8 +6,8 @@ use harness::{
     clock::Clock as _,
     store::{RunStoreError, Runs},
     workspace::{
-        Base, Candidate, Checkout, Evidence, Rescue, RolledBack, SettingChange, Settled, Sight, Status,
-        Undone, Workspace, WorkspaceError,
+        Base, Candidate, Checkout, Evidence, Rescue, RolledBack, SettingChange, Settled, Sight,
+        Status, Undone, Workspace, WorkspaceError,
     },
 };
 use harness_core::{
@@ -211,6 +211,18 @@ impl Workspace for FlawedGit {
         self.git.record_settings(task, epoch)
     }
 
+    fn changed_settings(
+        &self,
+        task: &TaskId,
+        epoch: Epoch,
+    ) -> Result<Vec<SettingChange>, WorkspaceError> {
+        self.stage.in_turn();
+        if self.flaw == Flaw::KeepsSettings {
+            return Ok(Vec::new());
+        }
+        self.git.changed_settings(task, epoch)
+    }
+
     fn restore_settings(
         &self,
         task: &TaskId,
@@ -292,6 +304,11 @@ impl Workspace for FlawedGit {
     fn settle(&self, base: &Base, before: &TreeId) -> Result<Settled, WorkspaceError> {
         self.stage.in_turn();
         self.git.settle(base, before)
+    }
+
+    fn compare(&self, base: &Base, before: &TreeId) -> Result<Settled, WorkspaceError> {
+        self.stage.in_turn();
+        self.git.compare(base, before)
     }
 
     fn put_back(&self, base: &Base, tree: &TreeId) -> Result<Vec<String>, WorkspaceError> {

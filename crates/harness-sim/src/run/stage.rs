@@ -186,7 +186,7 @@ impl Stage {
             interrupted_at: None,
             interrupts: 0,
             stops_within: MOMENTS_OF_A_PROCESS,
-            git: crate::session::repository(),
+            git: crate::git::repository(),
             disk,
             clock,
             flaw,
@@ -267,9 +267,6 @@ impl State {
     /// The process is over, one way or the other.
     pub(super) fn end(&mut self) {
         self.hub = None;
-        if self.dead || self.interrupts > 1 {
-            self.forget_untold();
-        }
         if self.lies.forged.is_none() {
             self.observe();
         }

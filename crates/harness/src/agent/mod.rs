@@ -8,8 +8,11 @@ mod claude;
 mod codex;
 mod coding;
 mod command;
+mod desk;
+mod pace;
 mod prompt;
 mod reason;
+mod relay;
 mod shell;
 mod supervise;
 mod tool_server;
@@ -20,7 +23,6 @@ use harness_core::agent::{AgentEvent, StoppedBy};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    drive::{Stop, Told},
     error::Result,
     event::{Event, ExecutionId},
     hub::{Hub, Inbox},
@@ -31,7 +33,10 @@ pub use claude::{ClaudeAgent, ClaudeSettings};
 pub use codex::CodexAgent;
 pub use coding::CodingAgent;
 pub use command::{BadCommand, CommandAgent};
+pub use desk::{AtWork, Desk};
 pub use prompt::Prompt;
+pub(crate) use relay::Stop;
+pub use relay::Told;
 pub use shell::ShellAgent;
 pub use tool_server::ToolServer;
 

@@ -5,7 +5,7 @@ use std::{ffi::OsString, fs::File, io, io::Write as _, path::PathBuf};
 use harness_core::agent::KeptContext;
 use tempfile::TempPath;
 
-use crate::{folder::Folder, process::Limits};
+use crate::{home::folder::Folder, process::Limits};
 
 /// One prompt in one context, fresh or kept.
 #[derive(Debug, Clone)]

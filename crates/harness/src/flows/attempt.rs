@@ -17,7 +17,7 @@ use harness::{
 
 use super::{
     Team, Tools,
-    judge::{Judge, restore_settings},
+    judge::{Judge, setting},
     ralph::{Errand, ralph},
     with_tree,
 };
@@ -68,17 +68,21 @@ async fn record_settings(tools: &Tools, task: &Task) -> Result<()> {
     }
 }
 
-/// Sets git's settings back and flags the attempt, outside of its judging.
+/// Flags the attempt for settings of git that differ from its claim, and sets them back when the
+/// flags are durable. Returns whether there were any.
 pub(super) async fn set_settings_back(tools: &Tools, task: &Task) -> Result<bool> {
-    let about = task.clone();
-    let settings = tools.git(move |git| restore_settings(git, &about)).await??;
-    for setting in &settings {
-        let (task, flag) = (Some(task.id.clone()), Flag::Config);
-        tools
-            .commit(Command::Raise(Raise { task, flag, message: setting.message.clone() }))
-            .await?;
+    let Some(epoch) = task.epoch else { return Ok(false) };
+    let id = task.id.clone();
+    let changes = tools.git(move |git| git.changed_settings(&id, epoch)).await??;
+    for change in &changes {
+        let (task, message) = (Some(task.id.clone()), setting(change).message);
+        tools.commit(Command::Raise(Raise { task, flag: Flag::Config, message })).await?;
     }
-    Ok(!settings.is_empty())
+    if changes.iter().any(|change| change.set_back) {
+        let id = task.id.clone();
+        tools.git(move |git| git.restore_settings(&id, epoch)).await??;
+    }
+    Ok(!changes.is_empty())
 }
 
 #[derive(Clone)]

@@ -12,19 +12,19 @@ use harness::{
     Branch, Error, Hub, Ports, Result,
     check::Check,
     core::{
-        CommitId, Receipt, Refusal, Task, TaskId, TreeId, flag, lease,
-        machine::judge::{
-            Around, Effect, Ended, Fault, Judge, NotDone, Outcome, Request, Standing,
-        },
+        Receipt, Refusal, Task, TaskId, flag, lease,
+        machine::judge::{Effect, Ended, Judge, NotDone, Outcome, Request, Standing},
         protect::Protected,
         variables::Variables,
     },
     process::Redactor,
     shell::Shell,
-    workspace::{Base, Filters, GitWorkspace, Workspace, WorkspaceError, glance},
 };
 
-use super::{Record, Site, judge::Bench};
+use super::{
+    Record, Site,
+    judge::{Bench, Reach},
+};
 
 /// Ticks are not closer together than this, however short a lease is.
 const SHORTEST_TICK: Duration = Duration::from_millis(300);
@@ -80,12 +80,14 @@ impl<C: Clerk> Completion<'_, C> {
             self.clerk.may_check(&task)?;
         }
         let claimed = task.worktree.as_ref().map(Path::new).filter(|_| judge.looks_at_work());
+        let reach = if standing.shared { Reach::Nothing } else { Reach::Settings };
         let bench = Bench {
             site: self.clerk.site(claimed).await?,
             root: self.root.clone(),
             shell: Arc::clone(&self.shell),
             redactor: self.redactor.clone(),
             record: Arc::clone(&self.record),
+            reach,
         };
         let variables = Variables::of_root(self.root.display()).session(standing.session);
         let check = Check::of(&task, variables.task(&task, &request.holder).list());
@@ -95,7 +97,10 @@ impl<C: Clerk> Completion<'_, C> {
         let hub = self.hub.clone();
         let doing = Doing { clerk: self.clerk, hub, bench, task, check, protected };
         match doing.drive(Ports { tick, ..self.ports.clone() }, judge, stop).await? {
-            Outcome::Completed { .. } => Ok(id),
+            Outcome::Completed { .. } => {
+                doing.forget().await;
+                Ok(id)
+            }
             Outcome::Found(finding) => Err(finding.for_worker(&id).into()),
             Outcome::Refused(refusal) => Err(refusal.into()),
         }
@@ -136,9 +141,15 @@ impl<C: Clerk> Doing<'_, C> {
             Effect::Head => self.bench.head().await,
             Effect::Touched => self.bench.touched(&self.task, &self.protected).await,
             Effect::Check { commit } => {
+                let around = match self.bench.before(&self.task, commit.as_ref()).await? {
+                    Ok(around) => around,
+                    Err(ended) => return Ok(ended),
+                };
                 let checked = self.bench.check(&branch, &self.check, commit).await?;
-                Ok(self.bench.checked(&self.check, checked, Around::default()))
+                Ok(self.bench.checked(&self.check, checked, around))
             }
+            Effect::Settle { before } => self.bench.settle(&self.task, before).await,
+            Effect::SetBack => self.bench.set_back(&self.task).await,
             Effect::Record(receipt) => self.record(*receipt).await,
             Effect::Look => match self.clerk.standing(&self.task.id).await {
                 Ok(standing) => Ok(Ended::Looked(Box::new(standing))),
@@ -159,91 +170,17 @@ impl<C: Clerk> Doing<'_, C> {
         receipt.flags = flag::together(receipt.flags, raised.unwrap_or_default());
         self.bench.record(receipt).await
     }
-}
 
-/// The work tree of a client: found by git when that is needed, and not before.
-pub struct ClientTree {
-    directory: PathBuf,
-    root: PathBuf,
-    filters: Filters,
-    trees: Arc<Trees>,
-}
-
-/// Many completions rest on one commit: its tree is asked for once.
-#[derive(Debug, Default)]
-pub struct Trees(std::sync::Mutex<Option<(CommitId, TreeId)>>);
-
-impl ClientTree {
-    /// `own` is the work tree of the judging process. A claim may name another one of the same
-    /// repository, and nothing else: the ledger is a file that its worker can edit.
-    pub fn new(
-        own: &Path,
-        claimed: Option<&Path>,
-        root: &Path,
-        filters: Filters,
-        trees: Arc<Trees>,
-    ) -> Result<Self, ForeignTree> {
-        let directory = match claimed {
-            Some(claimed) if !glance::is_work_tree_of(own, claimed) => {
-                return Err(ForeignTree { claimed: claimed.to_owned(), own: own.to_owned() });
-            }
-            Some(claimed) => claimed,
-            None => own,
-        };
-        Ok(Self { directory: directory.to_owned(), root: root.to_owned(), filters, trees })
-    }
-}
-
-/// A claim names a folder that is no work tree of this repository.
-#[derive(Debug, thiserror::Error)]
-#[error("the claim names {}, which is no work tree of the repository in {}", claimed.display(), own.display())]
-pub struct ForeignTree {
-    /// By the ledger.
-    pub claimed: PathBuf,
-    /// Of the judging process.
-    pub own: PathBuf,
-}
-
-impl From<ForeignTree> for NotDone {
-    fn from(why: ForeignTree) -> Self {
-        let hint =
-            "`harness task release` gives the claim up; claim the task again to judge it here";
-        Self { fault: Fault::Config, message: why.to_string(), hints: vec![hint.to_owned()] }
-    }
-}
-
-impl Site for ClientTree {
-    fn directory(&self) -> &Path {
-        &self.directory
-    }
-
-    fn head(&self) -> Option<CommitId> {
-        glance::head(&self.directory)
-    }
-
-    fn workspace(&self) -> Result<Arc<dyn Workspace>, WorkspaceError> {
-        Ok(Arc::new(GitWorkspace::discover(&self.directory, &self.root, self.filters)?))
-    }
-
-    fn base(&self, task: &Task) -> Result<Option<Base>, WorkspaceError> {
-        if task.started_at_commit.is_none() {
-            return Ok(None);
+    /// The claim has ended, so nobody compares with its settings any more.
+    async fn forget(&self) {
+        let Some(epoch) = self.task.epoch.filter(|_| self.task.check().is_some()) else { return };
+        let (site, task) = (Arc::clone(&self.bench.site), self.task.clone());
+        let forgotten = tokio::task::spawn_blocking(move || match site.base(&task)? {
+            Some(_) => site.workspace()?.forget_settings(&task.id, epoch),
+            None => Ok(()),
+        });
+        if let Ok(Err(why)) = forgotten.await {
+            tracing::warn!(%why, "the settings of a completed claim were not removed");
         }
-        let top_level = self.workspace()?.top_level().to_owned();
-        let base = Base::of_claim(task, &top_level);
-        // Clients are not asked to stay on a branch.
-        Ok(base.map(|base| Base { branch: None, worktree: top_level, ..base }))
-    }
-
-    fn tree_of(&self, commit: &CommitId) -> Result<Option<TreeId>, WorkspaceError> {
-        let mut last = self.trees.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if let Some((_, tree)) = last.as_ref().filter(|(of, _)| of == commit) {
-            return Ok(Some(tree.clone()));
-        }
-        let found = self.workspace().and_then(|workspace| workspace.tree_of(commit)).ok();
-        if let Some(tree) = &found {
-            *last = Some((commit.clone(), tree.clone()));
-        }
-        Ok(found)
     }
 }

@@ -2,9 +2,11 @@
 
 use std::{io, path::Path};
 
-use harness::{core::TaskId, folder::Folder};
+use harness::{
+    core::TaskId,
+    home::{Home, folder::Folder},
+};
 
-const FOLDER: &str = ".harness/failures";
 /// Ours are far smaller.
 const BYTES_MAX: u64 = 1024 * 1024;
 
@@ -14,12 +16,12 @@ fn name(task: &TaskId) -> String {
 
 /// `None` where there is none.
 pub(super) fn of(root: &Path, task: &TaskId) -> io::Result<Option<String>> {
-    let Some(folder) = Folder::find(&root.join(FOLDER))? else { return Ok(None) };
+    let Some(folder) = Folder::find(&Home::of(root).failures())? else { return Ok(None) };
     let bytes = folder.read_small(&name(task), BYTES_MAX)?;
     Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
 }
 
 /// Replaced as a whole, so that no attempt reads half of it.
 pub(super) fn keep(root: &Path, task: &TaskId, output: &str) -> io::Result<()> {
-    Folder::ours(&root.join(FOLDER))?.put(&name(task), output.as_bytes())
+    Folder::ours(&Home::of(root).failures())?.put(&name(task), output.as_bytes())
 }

@@ -1,9 +1,9 @@
 //! Performs the gate of a phase. What to do and in which order is the machine's.
 
-use std::time::Duration;
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use harness::{
-    Ask, Branch, Result,
+    Ask, Branch, Ports, Result, Session,
     check::Check,
     core::{
         Timestamp,
@@ -11,17 +11,19 @@ use harness::{
         ledger::{self, Phase},
         machine::gate::{Effect, Ended, Gate, Outcome, Waiting},
     },
+    process::Redactor,
+    shell::Shell,
 };
 
 use super::{Tools, tools::until_cancelled};
 
 /// Where the ledger does not say how long a gate may take.
 const GATE_SECONDS: u64 = 600;
-/// What of its output is told.
+/// How much of its output is reported.
 const OUTPUT_BYTES: usize = 8 * 1024;
 const YES: &str = "approve";
 
-/// Tries the gate of `phase`. What has said nothing by `until` says nothing.
+/// Tries the gate of `phase` for a run. What has not ended by `until` counts as not tried.
 pub async fn gate<A: Send + Sync>(
     cx: &Branch<A>,
     tools: &Tools,
@@ -30,66 +32,106 @@ pub async fn gate<A: Send + Sync>(
     until: Option<Timestamp>,
 ) -> Result<Outcome> {
     tools.workspace.disturbed();
-    cx.drive(&tools.ports, Gate::new(phase, waiting), |branch, effect| {
-        let tools = tools.clone();
-        async move {
-            match effect {
-                Effect::Check(gate) => check(&branch, &tools, gate, until).await,
-                Effect::Approve { phase } => approve(&branch, &tools, phase, until).await,
+    let gatehouse = Gatehouse {
+        ports: tools.ports.clone(),
+        shell: Arc::clone(&tools.shell),
+        directory: tools.workspace.top_level().to_owned(),
+        environment: tools.variables(None, tools.iteration().await?),
+        redactor: tools.redactor.clone(),
+        session: cx.session(),
+        asking: Arc::new(|| ()),
+        until,
+    };
+    gatehouse.pass(cx, phase, waiting).await
+}
+
+/// What a gate works with, in a run and in a daemon.
+#[derive(Clone)]
+pub struct Gatehouse {
+    /// Where decisions become durable, and what time it is.
+    pub ports: Ports,
+    /// Runs the check.
+    pub shell: Arc<dyn Shell>,
+    /// Where the check runs.
+    pub directory: PathBuf,
+    /// Added to the inherited environment of the check.
+    pub environment: Vec<(String, String)>,
+    /// Hides secrets from what people are shown.
+    pub redactor: Redactor,
+    /// Where people are asked; `None`: nobody can be.
+    pub session: Option<Session>,
+    /// Called when the check is over and a person is asked.
+    pub asking: Arc<dyn Fn() + Send + Sync>,
+    /// What has not ended by then counts as not tried.
+    pub until: Option<Timestamp>,
+}
+
+impl Gatehouse {
+    /// Tries the gate of `phase`.
+    pub async fn pass<A: Send + Sync>(
+        &self,
+        cx: &Branch<A>,
+        phase: Phase,
+        waiting: Option<Waiting>,
+    ) -> Result<Outcome> {
+        cx.drive(&self.ports, Gate::new(phase, waiting), |branch, effect| {
+            let gatehouse = self.clone();
+            async move {
+                match effect {
+                    Effect::Check(gate) => gatehouse.check(&branch, gate).await,
+                    Effect::Approve { phase } => gatehouse.approve(&branch, phase).await,
+                }
             }
-        }
-    })
-    .await
-}
+        })
+        .await
+    }
 
-async fn check<A>(
-    branch: &Branch<A>,
-    tools: &Tools,
-    gate: ledger::Gate,
-    until: Option<Timestamp>,
-) -> Result<Ended> {
-    let environment = tools.variables(None, tools.iteration().await?);
-    let timeout_seconds = gate.timeout_seconds.unwrap_or(GATE_SECONDS);
-    let timeout_seconds = timeout_seconds.min(tools.seconds_until(until));
-    let check = Check { command: gate.command, timeout_seconds, environment };
-    let shared = tools.clone();
-    let checked = until_cancelled(branch, move |cancel| {
-        Ok(check.run_in(&*shared.shell, shared.workspace.top_level(), cancel)?)
-    });
-    let checked = checked.await?;
-    let output = tools.output(&checked.ran, OUTPUT_BYTES);
-    let out_of_time = until.is_some_and(|until| until <= tools.ports.clock.now());
-    let verdict = match checked.verdict {
-        // By the run's time, not by its own.
-        Verdict::TimedOut if out_of_time => Verdict::Cancelled,
-        verdict => verdict,
-    };
-    Ok(Ended::Checked { verdict, output })
-}
+    /// What is left, at least a second; without an end, more than anything may take.
+    fn seconds_left(&self) -> u64 {
+        self.until.map_or(u64::MAX, |end| end.since(self.ports.clock.now()).max(1))
+    }
 
-/// Somebody at another terminal answers: `harness questions`, `harness reply`.
-async fn approve<A>(
-    branch: &Branch<A>,
-    tools: &Tools,
-    phase: String,
-    until: Option<Timestamp>,
-) -> Result<Ended> {
-    let Some(session) = branch.session() else { return Ok(Ended::Unanswered) };
-    let question = format!("May the work go on after phase {phase}?");
-    let ask = Ask::choices([YES, "reject"]).or_text();
-    let out_of_time = async {
-        match until {
-            Some(_) => tokio::time::sleep(Duration::from_secs(tools.seconds_until(until))).await,
-            None => std::future::pending().await,
-        }
-    };
-    let answer = tokio::select! {
-        answer = session.wait_for_user(question, ask) => answer,
-        () = branch.cancelled().cancelled() => return Ok(Ended::Unanswered),
-        () = out_of_time => return Ok(Ended::Unanswered),
-    };
-    // Taken back: the run is aborted.
-    let Ok(reply) = answer else { return Ok(Ended::Unanswered) };
-    let approved = reply.choice.as_deref() == Some(YES) || reply.content.trim() == YES;
-    Ok(Ended::Answered { approved, words: reply.content, by: reply.by })
+    async fn check<A>(self, branch: &Branch<A>, gate: ledger::Gate) -> Result<Ended> {
+        let timeout_seconds = gate.timeout_seconds.unwrap_or(GATE_SECONDS).min(self.seconds_left());
+        let environment = self.environment.clone();
+        let check = Check { command: gate.command, timeout_seconds, environment };
+        let (shell, directory) = (Arc::clone(&self.shell), self.directory.clone());
+        let checked =
+            until_cancelled(branch, move |cancel| Ok(check.run_in(&*shell, &directory, cancel)?));
+        let checked = checked.await?;
+        // As a whole: a secret that was cut in two would not be recognised any more.
+        let shown = self.redactor.bytes(&checked.ran.tail);
+        let from = shown.len().saturating_sub(OUTPUT_BYTES);
+        let output = String::from_utf8_lossy(&shown[from..]).into_owned();
+        let out_of_time = self.until.is_some_and(|until| until <= self.ports.clock.now());
+        let verdict = match checked.verdict {
+            // By the run's time, not by its own.
+            Verdict::TimedOut if out_of_time => Verdict::Cancelled,
+            verdict => verdict,
+        };
+        Ok(Ended::Checked { verdict, output })
+    }
+
+    /// Somebody at another terminal answers: `harness questions`, `harness reply`.
+    async fn approve<A>(self, branch: &Branch<A>, phase: String) -> Result<Ended> {
+        let Some(session) = &self.session else { return Ok(Ended::Unanswered) };
+        (self.asking)();
+        let question = format!("May the work go on after phase {phase}?");
+        let ask = Ask::choices([YES, "reject"]).or_text();
+        let out_of_time = async {
+            match self.until {
+                Some(_) => tokio::time::sleep(Duration::from_secs(self.seconds_left())).await,
+                None => std::future::pending().await,
+            }
+        };
+        let answer = tokio::select! {
+            answer = session.wait_for_user(question, ask) => answer,
+            () = branch.cancelled().cancelled() => return Ok(Ended::Unanswered),
+            () = out_of_time => return Ok(Ended::Unanswered),
+        };
+        // Taken back: the run is aborted.
+        let Ok(reply) = answer else { return Ok(Ended::Unanswered) };
+        let approved = reply.choice.as_deref() == Some(YES) || reply.content.trim() == YES;
+        Ok(Ended::Answered { approved, words: reply.content, by: reply.by })
+    }
 }

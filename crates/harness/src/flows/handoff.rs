@@ -11,14 +11,14 @@ use harness::{
         TaskId,
         handoff::{self, BYTES_MAX, Handoff},
     },
-    folder::Folder,
+    home::{Home, file_name, folder::Folder},
     process::Redactor,
     store::Runs,
 };
 use sha2::{Digest, Sha256};
 
-const FOLDER: &str = "state";
-const NAME: &str = "handoff.json";
+const FOLDER: &str = Home::STATE;
+const NAME: &str = file_name(Home::HANDOFF);
 /// A longer one is not put away.
 const KEPT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// More of them than this are a loop somewhere.
@@ -74,7 +74,7 @@ pub(super) fn hand_over(
     }
     let of = last.map_or_else(|| "before".to_owned(), |task| task.to_string());
     hide(&folder, secrets)?;
-    let archive = Folder::ours(&root.join(".harness/archive"))?;
+    let archive = Folder::ours(&Home::of(root).archive())?;
     // Nothing is written over: the first free number.
     for number in 1..=NAMES_MAX {
         if folder.move_to(NAME, &archive, &format!("handoff-{of}-{number}.json"))? {

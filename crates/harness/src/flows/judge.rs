@@ -17,13 +17,13 @@ use harness::{
         flag,
         machine::{
             attempt,
-            judge::{Around, Effect, Ended, JudgedTree, Rules, Setting},
+            judge::{Around, Before, Effect, Ended, JudgedTree, Rules, Setting},
         },
         protect::Protected,
     },
     process::Redactor,
     shell::Shell,
-    workspace::{Base, Candidate, Sight, Workspace, WorkspaceError},
+    workspace::{Base, Candidate, SettingChange, Settled, Sight, Workspace, WorkspaceError},
 };
 
 use super::{Tools, failure, tools::until_cancelled};
@@ -59,6 +59,10 @@ pub trait Site: Send + Sync {
     fn workspace(&self) -> Result<Arc<dyn Workspace>, WorkspaceError>;
     /// What the claim started from; `None` where it recorded nothing.
     fn base(&self, task: &Task) -> Result<Option<Base>, WorkspaceError>;
+    /// What the tree that is judged is seen from; `None` where there is no tree.
+    fn judged_from(&self, task: &Task) -> Result<Option<Base>, WorkspaceError> {
+        self.base(task)
+    }
     /// The tree of a commit, where there is one.
     fn tree_of(&self, commit: &CommitId) -> Result<Option<TreeId>, WorkspaceError>;
 }
@@ -88,6 +92,18 @@ impl Site for Here {
     }
 }
 
+/// How far judging may reach into the work tree and its repository.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// The work tree is the run's. Settings of git are set back, and what only a check made is
+    /// removed.
+    Everything,
+    /// Files are left alone, since others may be at work on them. Settings of git are set back.
+    Settings,
+    /// Other attempts share the repository. Nothing is touched; changed settings are reported.
+    Nothing,
+}
+
 /// What judging works with.
 #[derive(Clone)]
 pub struct Bench {
@@ -101,6 +117,8 @@ pub struct Bench {
     pub redactor: Redactor,
     /// Called before the completion is committed.
     pub record: Arc<Record>,
+    /// What judging may change.
+    pub reach: Reach,
 }
 
 impl Bench {
@@ -109,13 +127,9 @@ impl Bench {
         self.blocking(|bench| Ok(Ended::Head(bench.site.head()))).await
     }
 
-    /// The files that differ from the claim, after git's settings are set back. Files that a glob
+    /// The files that differ from the claim, seen with git's settings of the claim. Files that a glob
     /// protects are read.
     pub async fn touched(&self, task: &Task, protected: &Protected) -> Result<Ended> {
-        self.touched_as(task, protected, Sight::Anew).await
-    }
-
-    async fn touched_as(&self, task: &Task, protected: &Protected, sight: Sight) -> Result<Ended> {
         let (task, protected) = (task.clone(), protected.clone());
         self.blocking(move |bench| {
             // Without a base nothing can be compared, and without a repository neither.
@@ -123,8 +137,11 @@ impl Bench {
                 return Ok(Ended::Touched { files: Vec::new(), settings: Vec::new() });
             };
             let git = bench.site.workspace()?;
-            let settings = restore_settings(&*git, &task)?;
-            let mut files = git.touched(&base, sight)?;
+            let settings = match bench.settings(&*git, &task)? {
+                Settings::ToSetBack(settings) => return Ok(Ended::Changed(settings)),
+                Settings::Stay(settings) => settings,
+            };
+            let mut files = git.touched(&base, bench.sight())?;
             if !protected.globs().is_empty() {
                 let among = |path: &str| !protected.among(&[path.to_owned()]).is_empty();
                 files.extend(git.differing(&base, &among)?);
@@ -134,6 +151,101 @@ impl Bench {
             Ok(Ended::Touched { files, settings })
         })
         .await
+    }
+
+    /// What there is before a check: in the work tree, or in a clean checkout of `commit`. If the work
+    /// cannot be checked as it stands, that is what the check comes to.
+    pub async fn before(
+        &self,
+        task: &Task,
+        commit: Option<&CommitId>,
+    ) -> Result<Result<Around, Ended>> {
+        let (task, in_work_tree) = (task.clone(), commit.is_none());
+        self.blocking(move |bench| {
+            let Some(base) = bench.site.judged_from(&task)? else {
+                return Ok(Ok(Around::default()));
+            };
+            let git = bench.site.workspace()?;
+            let settings = match bench.settings(&*git, &task)? {
+                Settings::ToSetBack(settings) => return Ok(Err(Ended::Changed(settings))),
+                Settings::Stay(settings) => settings,
+            };
+            if !in_work_tree {
+                return Ok(Ok(Around { settings, before: None }));
+            }
+            match git.candidate(&base, bench.sight()) {
+                Ok(Candidate { tree, hidden }) => {
+                    // A client's claim records no files, so what is hidden may be from before it.
+                    let hidden = match bench.reach {
+                        Reach::Everything => hidden,
+                        Reach::Settings | Reach::Nothing => Vec::new(),
+                    };
+                    Ok(Ok(Around { settings, before: Some(Before { tree, hidden }) }))
+                }
+                Err(why) if is_about_the_work(&why) => {
+                    Ok(Err(Ended::NotKept { why: why.to_string() }))
+                }
+                Err(other) => Err(other.into()),
+            }
+        })
+        .await
+    }
+
+    /// What a check that passed made of the tree that it began with.
+    pub async fn settle(&self, task: &Task, before: Before) -> Result<Ended> {
+        let task = task.clone();
+        self.blocking(move |bench| {
+            let Some(base) = bench.site.judged_from(&task)? else {
+                return Err(Error::message("the commit that the work started from is gone"));
+            };
+            let git = bench.site.workspace()?;
+            let settings = match bench.settings(&*git, &task)? {
+                Settings::ToSetBack(settings) => return Ok(Ended::Changed(settings)),
+                Settings::Stay(settings) => settings,
+            };
+            let Before { tree: before, hidden } = before;
+            let settled = match bench.reach {
+                Reach::Everything => git.settle(&base, &before)?,
+                Reach::Settings | Reach::Nothing => git.compare(&base, &before)?,
+            };
+            let Settled { tree: after, changed, moved } = settled;
+            let tree = Box::new(JudgedTree { before, after, changed, moved, hidden });
+            Ok(Ended::Settled { tree, settings })
+        })
+        .await
+    }
+
+    /// Makes git's settings what they were at the claim.
+    pub async fn set_back(&self, task: &Task) -> Result<Ended> {
+        let (id, epoch) = (task.id.clone(), task.epoch);
+        self.blocking(move |bench| {
+            if let Some(epoch) = epoch {
+                bench.site.workspace()?.restore_settings(&id, epoch)?;
+            }
+            Ok(Ended::SetBack)
+        })
+        .await
+    }
+
+    /// A run knows when something has run in its work tree. Where others are at work, nobody does.
+    fn sight(&self) -> Sight {
+        match self.reach {
+            Reach::Everything => Sight::Last,
+            Reach::Settings | Reach::Nothing => Sight::Anew,
+        }
+    }
+
+    fn settings(&self, git: &dyn Workspace, task: &Task) -> Result<Settings, WorkspaceError> {
+        let mut changes = match task.epoch {
+            Some(epoch) => git.changed_settings(&task.id, epoch)?,
+            None => Vec::new(),
+        };
+        if self.reach == Reach::Nothing {
+            changes.iter_mut().for_each(|change| change.set_back = false);
+        }
+        let must = changes.iter().any(|change| change.set_back);
+        let settings = changes.iter().map(setting).collect();
+        Ok(if must { Settings::ToSetBack(settings) } else { Settings::Stay(settings) })
     }
 
     /// In the work tree, or in a clean checkout of a commit.
@@ -205,6 +317,7 @@ impl Judge {
             shell: Arc::clone(&tools.shell),
             redactor: tools.redactor.clone(),
             record: Arc::clone(&tools.judging.record),
+            reach: Reach::Everything,
         };
         Self { tools, task, holder, bench }
     }
@@ -213,8 +326,7 @@ impl Judge {
         match effect {
             Effect::Head => self.bench.head().await,
             Effect::Touched => {
-                let protected = &self.tools.judging.rules.protected;
-                self.bench.touched_as(&self.task, protected, Sight::Last).await
+                self.bench.touched(&self.task, &self.tools.judging.rules.protected).await
             }
             Effect::Check { commit } => self.check(branch, commit).await,
             Effect::Prepare => {
@@ -223,6 +335,8 @@ impl Judge {
                 Ok(Ended::Prepared)
             }
             Effect::Keep { tree } => self.keep(tree).await,
+            Effect::Settle { before } => self.bench.settle(&self.task, before).await,
+            Effect::SetBack => self.bench.set_back(&self.task).await,
             Effect::PutBack { tree } => self.put_back(tree).await,
             Effect::Record(receipt) => self.record(*receipt).await,
             Effect::Look => Err(Error::message("an attempt of a run is not completed by force")),
@@ -242,13 +356,9 @@ impl Judge {
 
     async fn check<A>(&self, branch: &Branch<A>, commit: Option<CommitId>) -> Result<Ended> {
         let check = self.command().await?;
-        let base = self.tools.base(&self.task).filter(|_| commit.is_none());
-        let before = match &base {
-            Some(base) => match self.before(base).await? {
-                Ok(before) => Some(before),
-                Err(why) => return Ok(Ended::NotKept { why }),
-            },
-            None => None,
+        let around = match self.bench.before(&self.task, commit.as_ref()).await? {
+            Ok(around) => around,
+            Err(ended) => return Ok(ended),
         };
         self.tools.workspace.disturbed();
         let checked = self.bench.check(branch, &check, commit).await?;
@@ -257,49 +367,7 @@ impl Judge {
             let (root, task) = (self.tools.root.clone(), self.task.id.clone());
             self.tools.blocking(move || Ok(failure::keep(&root, &task, &output)?)).await?;
         }
-        let around = match (before, base) {
-            (Some((mut settings, candidate)), Some(base)) if checked.verdict == Verdict::Passed => {
-                let (tree, later) = self.after(&base, candidate).await?;
-                settings.extend(later);
-                Around { settings, tree: Some(tree) }
-            }
-            (before, _) => {
-                let settings = before.map(|(settings, _)| settings).unwrap_or_default();
-                Around { settings, tree: None }
-            }
-        };
         Ok(self.bench.checked(&check, checked, around))
-    }
-
-    /// What would be committed, seen with the settings of the claim.
-    async fn before(&self, base: &Base) -> Result<Result<(Vec<Setting>, Candidate), String>> {
-        let (task, base) = (self.task.clone(), base.clone());
-        let seen = self.tools.git(move |git| {
-            let settings = restore_settings(git, &task)?;
-            Ok::<_, WorkspaceError>((settings, git.candidate(&base, Sight::Last)?))
-        });
-        match seen.await? {
-            Ok(seen) => Ok(Ok(seen)),
-            Err(why) if is_about_the_work(&why) => Ok(Err(why.to_string())),
-            Err(other) => Err(other.into()),
-        }
-    }
-
-    async fn after(&self, base: &Base, before: Candidate) -> Result<(JudgedTree, Vec<Setting>)> {
-        let (task, base) = (self.task.clone(), base.clone());
-        let seen = self.tools.git(move |git| {
-            let settings = restore_settings(git, &task)?;
-            let settled = git.settle(&base, &before.tree)?;
-            let tree = JudgedTree {
-                before: before.tree,
-                after: settled.tree,
-                changed: settled.changed,
-                moved: settled.moved,
-                hidden: before.hidden,
-            };
-            Ok::<_, WorkspaceError>((tree, settings))
-        });
-        Ok(seen.await??)
     }
 
     async fn command(&self) -> Result<Check> {
@@ -313,26 +381,18 @@ impl Judge {
 
     async fn keep(&self, tree: Option<TreeId>) -> Result<Ended> {
         let Some(base) = self.tools.base(&self.task) else {
-            return Ok(Ended::NotKept { why: "The claim recorded no base commit".into() });
+            return Ok(no_base());
         };
         let message = format!("{}: {}", self.task.id, self.task.title);
         let (tree, hidden, settings) = match tree {
             Some(tree) => (tree, Vec::new(), Vec::new()),
-            None => {
-                let (base, task) = (base.clone(), self.task.clone());
-                let looked = self.tools.git(move |git| {
-                    let settings = restore_settings(git, &task)?;
-                    let candidate = git.candidate(&base, Sight::Last)?;
-                    Ok::<_, WorkspaceError>((candidate.tree, candidate.hidden, settings))
-                });
-                match looked.await? {
-                    Ok(found) => found,
-                    Err(why) if is_about_the_work(&why) => {
-                        return Ok(Ended::NotKept { why: why.to_string() });
-                    }
-                    Err(other) => return Err(other.into()),
+            None => match self.bench.before(&self.task, None).await? {
+                Ok(Around { before: Some(Before { tree, hidden }), settings }) => {
+                    (tree, hidden, settings)
                 }
-            }
+                Ok(Around { before: None, .. }) => return Ok(no_base()),
+                Err(ended) => return Ok(ended),
+            },
         };
         let mut pause = FIRST_PAUSE;
         let mut waited = Duration::ZERO;
@@ -406,17 +466,23 @@ fn is_about_the_work(why: &WorkspaceError) -> bool {
     matches!(why, WorkspaceError::NotDescendant { .. } | WorkspaceError::Unsafe { .. })
 }
 
-/// Sets git's settings back to what they were at the claim, and tells what was changed.
-pub(super) fn restore_settings(
-    git: &dyn Workspace,
-    task: &Task,
-) -> Result<Vec<Setting>, WorkspaceError> {
-    let Some(epoch) = task.epoch else { return Ok(Vec::new()) };
-    let changes = git.restore_settings(&task.id, epoch)?;
-    let settings = changes.into_iter().map(|change| Setting {
+fn no_base() -> Ended {
+    Ended::NotKept { why: "The claim recorded no base commit".into() }
+}
+
+/// Settings of git that differ from the claim.
+enum Settings {
+    /// Some of them have to be set back before anything is looked at.
+    ToSetBack(Vec<Setting>),
+    /// They are only reported.
+    Stay(Vec<Setting>),
+}
+
+/// A changed setting, for the machine.
+pub(super) fn setting(change: &SettingChange) -> Setting {
+    Setting {
         message: change.message(),
         name: format!("git: {}", change.what),
         sight: change.sight,
-    });
-    Ok(settings.collect())
+    }
 }

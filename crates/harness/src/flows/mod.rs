@@ -2,6 +2,7 @@
 //! they are ordinary users of this library: a test compiles them from outside.
 
 pub mod attempt;
+pub mod client_tree;
 pub mod completion;
 mod failure;
 pub mod gate;

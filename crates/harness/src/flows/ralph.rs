@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use super::{Team, Tools, gate::gate, handoff, looping::purse, tools::until_cancelled, words};
 use harness::{
     Branch, Event, Result,
     agent::Prompt,
@@ -21,13 +22,12 @@ use harness::{
             gate::Waiting,
             iterate::{Brief, Effect, Ended, Iterate, Outcome, Turn},
         },
+        variables::OF_A_TASK,
     },
+    home::Home,
     process::Limits,
     workspace::Sight,
 };
-use serde_json::json;
-
-use super::{Team, Tools, gate::gate, handoff, looping::purse, tools::until_cancelled, words};
 
 /// How long the run's own check may take.
 const VERIFY_SECONDS: u64 = 3600;
@@ -91,7 +91,7 @@ async fn brief(tools: &Tools, errand: &Errand) -> Result<Brief> {
             (run, afresh, Vec::new())
         }
     };
-    rules.transcripts = format!(".harness/transcripts/{}", name(&run));
+    rules.transcripts = format!("{}/{}", Home::TRANSCRIPTS, name(&run));
     let by = run.task.is_none().then(|| looping.by.clone()).flatten();
     let payer = match &run.parent {
         Some(parent) => tools.run_row(parent).await?,
@@ -199,11 +199,12 @@ impl Doing {
             }
             _ => None,
         };
-        branch.emit(Event::custom(
-            "run:iteration",
-            json!({ "rowId": self.run.id, "taskId": self.run.task, "iteration": turn.number,
-                "maxIterations": self.run.limits.max_iterations }),
-        ));
+        branch.emit(Event::RunIteration {
+            row_id: self.run.id.clone(),
+            task_id: self.run.task.clone(),
+            iteration: turn.number,
+            max_iterations: self.run.limits.max_iterations,
+        });
         self.tools.workspace.disturbed();
         let agent = turn.agent;
         let prompt = self.prompt(branch, &turn).await?;
@@ -243,7 +244,7 @@ impl Doing {
             kept: turn.kept.clone(),
             run_id: self.tools.run_id.clone(),
             name: self.free_name(turn.number),
-            folder: self.tools.root.join(".harness"),
+            folder: Home::of(&self.tools.root).folder(),
         })
     }
 
@@ -275,8 +276,7 @@ impl Doing {
         let about = match &*self.errand {
             Errand::Task { task, holder, .. } => Some((&**task, holder)),
             Errand::Objective { .. } => {
-                let of_a_task = ["HARNESS_TASK_ID", "HARNESS_EPOCH", "HARNESS_ATTEMPT"];
-                environment.retain(|(name, _)| of_a_task.iter().all(|n| name != n));
+                environment.retain(|(name, _)| OF_A_TASK.iter().all(|n| name != n));
                 None
             }
         };
@@ -321,8 +321,8 @@ impl Doing {
     async fn sleep<A>(&self, branch: &Branch<A>, until: Timestamp) -> Result<Ended> {
         // A pause between two contexts is nothing to tell.
         if self.tools.run_row(&self.run.id).await?.wake_at.is_some() {
-            let fields = json!({ "rowId": self.run.id, "taskId": self.run.task, "until": until });
-            branch.emit(Event::custom("run:waiting", fields));
+            let (row_id, task_id) = (self.run.id.clone(), self.run.task.clone());
+            branch.emit(Event::RunWaiting { row_id, task_id, until });
         }
         let now = self.tools.ports.clock.now();
         let nap = Duration::from_secs(until.since(now));

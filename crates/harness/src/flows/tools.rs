@@ -9,13 +9,13 @@ use std::{
 
 use harness::{
     Branch, Error, Ports, Result,
+    agent::Desk,
     core::{
         Command, Holder, Ledger, Run, RunId, Task, Timestamp,
         check::{Found, Verdict},
         variables::Variables,
     },
-    folder::Folder,
-    host::Desk,
+    home::{Home, folder::Folder},
     process::Redactor,
     shell::{Cancel, Ran, Script, Shell},
     workspace::{self, Base, Workspace},
@@ -88,7 +88,7 @@ pub(super) async fn until_cancelled<A, T: Send + 'static>(
 impl Tools {
     /// What is there and is no file is an error: a link could run anything, a pipe would hang.
     pub(super) fn has_init_script(&self) -> Result<bool> {
-        Ok(Folder::open(&self.root)?.has("harness-init.sh")?)
+        Ok(Folder::open(&self.root)?.has(Home::INIT_SCRIPT)?)
     }
 
     /// Runs the init script in the state root; `None` where there is none.

@@ -16,7 +16,7 @@ use harness::{
         machine::iterate::{Cause, Turn},
         quote,
     },
-    folder::Folder,
+    home::{Home, folder::Folder},
     process::Limits,
     prompts::{About, Again, Means, TaskBrief, Why, artifacts},
 };
@@ -161,7 +161,7 @@ where
         kept: None,
         run_id: doing.tools.run_id.clone(),
         name: format!("{}.{}.summary", doing.run.id, turn.number),
-        folder: doing.tools.root.join(".harness"),
+        folder: Home::of(&doing.tools.root).folder(),
     };
     let helper = branch.helper(doing.tools.looping.summarizer_price);
     match helper.execute(|team| team.summarizer.as_ref().unwrap_or(&team.worker), prompt).await {

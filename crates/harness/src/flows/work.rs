@@ -17,6 +17,7 @@ use harness::{
         },
         task::{Status, Via},
     },
+    home::Home,
     workspace::Sight,
 };
 
@@ -69,7 +70,7 @@ where
             Ok(Ended::Attempted(outcome))
         }
         Effect::Close => {
-            match fs::remove_file(tools.root.join(".harness-active")) {
+            match fs::remove_file(Home::of(&tools.root).marker()) {
                 Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e.into()),
                 _ => {}
             }

@@ -17,6 +17,7 @@ use harness_core::{
 use serde::{Deserialize, Serialize};
 
 use super::Settings;
+use crate::workspace::Bring;
 
 /// A folder with one small file for each claimed task, outside of the work tree.
 #[derive(Debug, Clone)]
@@ -34,6 +35,10 @@ struct Kept {
     #[serde(default)]
     always: Vec<String>,
     refuse: bool,
+    #[serde(default)]
+    link: Vec<PathBuf>,
+    #[serde(default)]
+    copy: Vec<PathBuf>,
 }
 
 impl ClaimRules {
@@ -53,6 +58,8 @@ impl ClaimRules {
             protected: protected.globs().to_vec(),
             always: protected.paths().to_vec(),
             refuse: protected.on_touch() == OnTouch::Refuse,
+            link: settings.bring.link.clone(),
+            copy: settings.bring.copy.clone(),
         };
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
         let mut made = tempfile::NamedTempFile::new_in(&self.folder)?;
@@ -72,7 +79,8 @@ impl ClaimRules {
         let unchecked =
             if kept.require_validation { Unchecked::Forbidden } else { Unchecked::Allowed };
         let rules = Rules { clean: kept.clean, baseline: kept.baseline, protected };
-        Some(Settings { rules, unchecked })
+        let bring = Bring { link: kept.link, copy: kept.copy };
+        Some(Settings { rules, unchecked, bring })
     }
 
     fn file(&self, task: &TaskId) -> PathBuf {
@@ -94,12 +102,14 @@ mod tests {
         let settings = Settings {
             rules: Rules { clean: true, baseline: false, protected },
             unchecked: Unchecked::Forbidden,
+            bring: Bring { link: vec!["vendor".into()], copy: vec![".env".into()] },
         };
         let task = TaskId::numbered(1);
         rules.keep(&task, Epoch(3), &settings).unwrap();
         let kept = rules.of(&task, Epoch(3)).unwrap();
         assert!(kept.rules.clean && !kept.rules.baseline);
         assert_eq!(kept.unchecked, Unchecked::Forbidden);
+        assert_eq!(kept.bring, settings.bring);
         assert_eq!(kept.rules.protected.on_touch(), OnTouch::Refuse);
         assert_eq!(kept.rules.protected.among(&["tests/a".to_owned()]), ["tests/a"]);
         assert!(rules.of(&task, Epoch(4)).is_none());

@@ -26,8 +26,12 @@ use super::{
     wire::Refused,
 };
 use crate::{
-    clock::Clock, flows::completion::Trees, process::leftovers, store::lock::Wait,
-    workspace::Filters,
+    clock::Clock,
+    flows::client_tree::{ClientTree, ForeignTree, Repositories},
+    home::Home,
+    process::leftovers,
+    store::lock::Wait,
+    workspace::{Bring, Filters},
 };
 
 /// How often it looks whether it can still be found: a host without a socket is of no use.
@@ -40,6 +44,8 @@ pub struct Settings {
     pub rules: Rules,
     /// Whether a task without a check can be completed on its worker's word.
     pub unchecked: harness_core::command::Unchecked,
+    /// What clean checkouts are given beside the commit.
+    pub bring: Bring,
 }
 
 /// What the caller knows about the machine and its user; asked anew each time.
@@ -58,6 +64,8 @@ pub struct Surroundings {
     pub warn: Box<dyn Fn(&str) + Send + Sync>,
     /// The user's state directory, where a store keeps what belongs beside no ledger.
     pub state_home: Option<PathBuf>,
+    /// Where git's settings at claims are recorded; `None`: nowhere.
+    pub records: Option<PathBuf>,
 }
 
 /// What a daemon has beyond the rest of a [`Host`].
@@ -71,7 +79,7 @@ pub struct Daemon {
     /// Nobody is given a task any more.
     closing: AtomicBool,
     changed: watch::Sender<()>,
-    pub(super) trees: Arc<Trees>,
+    repositories: Arc<Repositories>,
     /// The rules of the claims that this daemon made.
     claimed: Mutex<HashMap<TaskId, (Epoch, Settings)>>,
     checking: Mutex<HashMap<TaskId, Arc<tokio::sync::Mutex<()>>>>,
@@ -89,6 +97,7 @@ impl Daemon {
         clock: Arc<dyn Clock>,
         lock_wait: Wait,
     ) -> Self {
+        let repositories = Arc::new(Repositories::recording_in(surroundings.records.clone()));
         Self {
             worktree,
             surroundings,
@@ -97,7 +106,7 @@ impl Daemon {
             leaving: CancellationToken::new(),
             closing: AtomicBool::new(false),
             changed: watch::Sender::new(()),
-            trees: Arc::default(),
+            repositories,
             claimed: Mutex::default(),
             checking: Mutex::default(),
             vigil: Vigil::default(),
@@ -161,6 +170,30 @@ impl Daemon {
         mine.lock_owned().await
     }
 
+    /// Where a client works: in the work tree of the daemon, or in the one that its claim names.
+    /// Blocking.
+    pub(super) fn tree(
+        &self,
+        root: &Path,
+        claimed: Option<&Path>,
+        filters: Filters,
+    ) -> Result<ClientTree, ForeignTree> {
+        let repositories = Arc::clone(&self.repositories);
+        ClientTree::new(&self.worktree, claimed, root, filters, repositories)
+    }
+
+    /// A claim was made: git's settings are recorded for it before anybody works. Blocking.
+    pub(super) fn record_settings(&self, root: &Path, task: &Task) {
+        let recorded = match self.tree(root, None, Filters::Off) {
+            Ok(tree) => tree.record_settings(task).map_err(|why| why.to_string()),
+            Err(why) => Err(why.to_string()),
+        };
+        if let Err(why) = recorded {
+            let text = format!("git's settings were not recorded for {}: {why}", task.id);
+            (self.surroundings.warn)(&text);
+        }
+    }
+
     /// A claim was made: it keeps the rules of now. A configuration that cannot be read is reported
     /// when the task is completed.
     pub(super) fn claimed(&self, task: &TaskId, epoch: Epoch) {
@@ -213,7 +246,7 @@ pub async fn serve_alone(
     idle: Option<Duration>,
     asked: impl Future<Output = ()>,
 ) -> io::Result<Ended> {
-    let left = host.root.join(".harness/processes");
+    let left = Home::of(&host.root).processes();
     let every = Duration::from_secs((host.lease_seconds / 3).max(1));
     let server = serve(bound, host)?;
     let sweeping = tokio::spawn(leftovers::keep_sweeping(left, every));

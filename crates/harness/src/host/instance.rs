@@ -5,13 +5,15 @@ use std::{
     ffi::{OsStr, OsString},
     fs::{self, File, TryLockError},
     io::{self, Read as _, Seek as _, Write as _},
-    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
 use super::socket::{SocketError, io_error};
-use crate::{folder::Folder, store::lock::lock_until};
+use crate::{
+    home::{Home, Inode, folder::Folder},
+    store::lock::lock_until,
+};
 
 /// How often a file may be taken away between its opening and its locking.
 const TRIES: usize = 100;
@@ -27,7 +29,7 @@ pub(super) struct Instance {
 
 /// In the root: its content is the pid of whoever holds it.
 fn of_root(root: &Path) -> PathBuf {
-    root.join(".harness/daemon.lock")
+    Home::of(root).daemon_lock()
 }
 
 fn beside(socket: &Path) -> PathBuf {
@@ -72,7 +74,7 @@ fn place(path: &Path) -> io::Result<(Folder, &str)> {
     let parts = path.parent().zip(path.file_name().and_then(OsStr::to_str));
     let (folder, name) = parts.ok_or_else(|| io::Error::other("it is not the path of a file"))?;
     // That of the socket is the user's, and was looked at.
-    let is_ours = folder.file_name().is_some_and(|folder| folder == ".harness");
+    let is_ours = folder.file_name().is_some_and(|folder| folder == Home::FOLDER);
     let folder = if is_ours { Folder::ours(folder)? } else { Folder::open_private(folder)? };
     Ok((folder, name))
 }
@@ -104,9 +106,7 @@ fn take(path: &Path) -> Result<File, SocketError> {
 }
 
 fn is_at(file: &File, path: &Path) -> bool {
-    let inode = |found: fs::Metadata| (found.dev(), found.ino());
-    let there = fs::symlink_metadata(path).map(inode);
-    there.is_ok_and(|there| file.metadata().map(inode).is_ok_and(|ours| ours == there))
+    file.metadata().is_ok_and(|ours| Inode::at(path) == Some(Inode::of(&ours)))
 }
 
 fn sign(file: &mut File) -> io::Result<()> {

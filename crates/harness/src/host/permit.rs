@@ -2,11 +2,10 @@
 //! what was refused is recorded.
 
 use harness_core::{
-    Command, Flag, Holder, Refusal, TaskId, Timestamp,
+    Command, Flag, Refusal, TaskId, Timestamp,
     command::{Import, ImportMode, Raise},
     plan::Plan,
-    role::{Attempt, Circumstances, Lease, Merge, Operation, Role, Whose, may},
-    task::Status,
+    role::{Circumstances, Lease, Merge, Operation, Role, Whose, may},
 };
 
 use super::{
@@ -87,7 +86,9 @@ async fn circumstances(
     }
     match operation {
         O::Checkpoint | O::Renew | O::Complete | O::Fail if peer.role == Role::Agent => {
-            given.whose = whose(peer.attempt.as_ref(), &request.holder()?);
+            let own = peer.attempt.as_ref();
+            let holder = request.holder()?;
+            given.whose = own.map_or(Whose::Other, |own| own.whose(&holder));
         }
         O::Release => given.lease = lease(host, request.task()?).await,
         O::MergePlan => given.merge = merge(host, request).await,
@@ -97,13 +98,6 @@ async fn circumstances(
 }
 
 /// An agent works on one attempt, and speaks for no other.
-fn whose(own: Option<&Attempt>, holder: &Holder) -> Whose {
-    let is_own = own.is_some_and(|own| {
-        own.task == holder.task && holder.epoch.is_none_or(|epoch| epoch == own.epoch)
-    });
-    if is_own { Whose::Own } else { Whose::Other }
-}
-
 async fn lease(host: &Host, task: TaskId) -> Lease {
     let now = now(host);
     let lapsed = host.writer.look_async(move |ledger| {
@@ -152,9 +146,7 @@ async fn record(host: &Host, peer: &Peer, operation: Operation, refusal: &Refusa
 /// What a worker works on.
 async fn held(host: &Host, peer: &Peer) -> Option<TaskId> {
     let worker = peer.worker.clone()?;
-    let held = host.writer.look_async(move |ledger| {
-        let mut tasks = ledger.tasks().filter(|task| task.status == Status::InProgress);
-        tasks.find(|task| task.claimed_by.as_ref() == Some(&worker)).map(|task| task.id.clone())
-    });
+    let held =
+        host.writer.look_async(move |ledger| ledger.selection().held_by(&worker).next().cloned());
     held.await.ok().flatten()
 }

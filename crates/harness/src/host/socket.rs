@@ -17,17 +17,11 @@ use rustix::{
 
 use super::instance::Instance;
 use crate::{
-    folder::Folder,
-    store::{
-        disk::{Disk as _, RealDisk},
-        lock::root_hash,
-    },
+    home::{self, Home, Inode, folder::Folder, socket_folder},
+    store::disk::{Disk as _, RealDisk},
 };
 
-/// Below `.harness`: where the socket is.
-const NAMED: &str = "socket";
-/// Where the socket is when another user has taken the usual place.
-const OWN: &str = ".harness/daemon.sock";
+const NAMED: &str = home::file_name(Home::SOCKET_NAME);
 
 /// What a socket address holds, without its last byte.
 pub const PATH_BYTES_MAX: usize = 107;
@@ -94,16 +88,8 @@ pub(super) fn io_error(doing: &'static str, path: &Path, source: io::Error) -> S
     SocketError::Io { doing, path: path.to_owned(), source }
 }
 
-fn fallback() -> PathBuf {
-    PathBuf::from(format!("/tmp/harness-{}", rustix::process::getuid().as_raw()))
-}
-
 fn runtime_dir(places: &Places) -> Option<&Path> {
     places.runtime_dir.as_deref().filter(|d| d.is_absolute() && d.is_dir())
-}
-
-fn file_name(root: &Path) -> String {
-    format!("harness-{}.sock", root_hash(root))
 }
 
 /// Where the host of `root` listens, whether there is one or not. `root` is canonical.
@@ -112,11 +98,11 @@ pub fn path(root: &Path, places: &Places) -> io::Result<PathBuf> {
         return std::path::absolute(chosen);
     }
     if let Some(directory) = runtime_dir(places) {
-        return Ok(directory.join(file_name(root)));
+        return Ok(directory.join(Home::of(root).socket_file()));
     }
-    let usual = fallback().join(file_name(root));
-    let own = root.join(OWN);
-    let is_squatted = check_private(&fallback()).is_err_and(|why| !is_absent(&why));
+    let usual = socket_folder().join(Home::of(root).socket_file());
+    let own = Home::of(root).daemon_socket();
+    let is_squatted = check_private(&socket_folder()).is_err_and(|why| !is_absent(&why));
     Ok(if is_squatted && own.as_os_str().len() <= PATH_BYTES_MAX { own } else { usual })
 }
 
@@ -141,7 +127,7 @@ pub fn candidates(root: &Path, places: &Places) -> Vec<PathBuf> {
     }
     let mut all: Vec<PathBuf> = named(root).into_iter().collect();
     all.extend(path(root, places));
-    all.push(fallback().join(file_name(root)));
+    all.push(socket_folder().join(Home::of(root).socket_file()));
     all.dedup();
     all
 }
@@ -149,7 +135,7 @@ pub fn candidates(root: &Path, places: &Places) -> Vec<PathBuf> {
 /// The path in `.harness/socket`. Its file may have come with a repository: no link is followed, and
 /// whoever connects looks who answers.
 fn named(root: &Path) -> Option<PathBuf> {
-    let folder = Folder::find(&root.join(".harness")).ok()??;
+    let folder = Folder::find(&Home::of(root).folder()).ok()??;
     let text = String::from_utf8(folder.read_small(NAMED, 4096).ok()??).ok()?;
     let path = Path::new(text.trim_end_matches('\n'));
     path.is_absolute().then(|| path.to_owned())
@@ -161,7 +147,7 @@ pub struct Bound {
     listener: UnixListener,
     path: PathBuf,
     root: PathBuf,
-    inode: (u64, u64),
+    inode: Inode,
     // Dropped last: the next host finds no socket of ours.
     instance: Instance,
 }
@@ -176,7 +162,7 @@ pub fn bind(root: &Path, places: &Places) -> Result<Bound, SocketError> {
     }
     RealDisk::open(root)
         .and_then(|disk| disk.ensure_home())
-        .map_err(|e| io_error("make", &root.join(".harness"), e))?;
+        .map_err(|e| io_error("make", &Home::of(root).folder(), e))?;
     make_folder(path.parent().unwrap_or(Path::new("/")))?;
     refuse_others(&path)?;
     let instance = Instance::take(root, &path)?;
@@ -186,9 +172,9 @@ pub fn bind(root: &Path, places: &Places) -> Result<Bound, SocketError> {
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600))
         .map_err(|e| io_error("protect", &path, e))?;
     let made = fs::symlink_metadata(&path).map_err(|e| io_error("look at", &path, e))?;
-    let inode = (made.dev(), made.ino());
+    let inode = Inode::of(&made);
     let bound = Bound { listener, path, root: root.to_owned(), inode, instance };
-    bound.name().map_err(|e| io_error("write", &root.join(".harness/socket"), e))?;
+    bound.name().map_err(|e| io_error("write", &Home::of(root).socket_name(), e))?;
     Ok(bound)
 }
 
@@ -220,7 +206,7 @@ fn make_room(path: &Path) -> Result<(), SocketError> {
 /// The folder of a socket, also of one that the user named. In `/tmp` anybody may have put something in its place;
 /// elsewhere it is the user's choice, as long as nobody else can take the socket away.
 fn make_folder(directory: &Path) -> Result<(), SocketError> {
-    let is_fallback = directory == fallback();
+    let is_fallback = directory == socket_folder();
     match fs::DirBuilder::new().recursive(!is_fallback).mode(0o700).create(directory) {
         Err(why) if why.kind() != io::ErrorKind::AlreadyExists => {
             return Err(io_error("make", directory, why));
@@ -275,8 +261,7 @@ impl Bound {
     }
 
     fn is_there(&self) -> bool {
-        let ours = |found: fs::Metadata| (found.dev(), found.ino()) == self.inode;
-        fs::symlink_metadata(&self.path).is_ok_and(ours)
+        Inode::at(&self.path) == Some(self.inode)
     }
 
     /// Makes room for the next host before this one has ended.
@@ -291,7 +276,7 @@ impl Bound {
             _ = fs::remove_file(&self.path);
         }
         if named(&self.root).as_ref() == Some(&self.path) {
-            _ = Folder::find(&self.root.join(".harness"))
+            _ = Folder::find(&Home::of(&self.root).folder())
                 .map(|home| home.map(|home| home.remove(NAMED)));
         }
     }
@@ -306,7 +291,7 @@ impl Bound {
     fn name(&self) -> io::Result<()> {
         let mut line = self.path.as_os_str().as_bytes().to_vec();
         line.push(b'\n');
-        Folder::ours(&self.root.join(".harness"))?.put(NAMED, &line)
+        Folder::ours(&Home::of(&self.root).folder())?.put(NAMED, &line)
     }
 }
 
@@ -370,11 +355,11 @@ mod tests {
     fn the_place_is_the_chosen_one_else_the_runtime_directory_else_in_tmp() {
         let (_dir, root, chosen) = place();
         assert_eq!(path(&root, &chosen).unwrap(), root.join("s"));
-        let name = file_name(&root);
+        let name = Home::of(&root).socket_file();
         let places = Places { socket: None, runtime_dir: Some(root.clone()) };
         assert_eq!(path(&root, &places).unwrap(), root.join(&name));
         let gone = Places { socket: None, runtime_dir: Some(root.join("gone")) };
-        assert_eq!(path(&root, &gone).unwrap(), fallback().join(&name));
-        assert_eq!(path(&root, &Places::default()).unwrap(), fallback().join(&name));
+        assert_eq!(path(&root, &gone).unwrap(), socket_folder().join(&name));
+        assert_eq!(path(&root, &Places::default()).unwrap(), socket_folder().join(&name));
     }
 }

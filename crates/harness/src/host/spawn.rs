@@ -10,6 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use harness_core::variables;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::json;
 
@@ -19,7 +20,10 @@ use super::{
     socket::Places,
     wire::{self, Refused},
 };
-use crate::folder::Folder;
+use crate::{
+    home::{Home, file_name, folder::Folder},
+    process::JOB_VARIABLE,
+};
 
 /// What a daemon writes to standard output when it listens.
 pub const READY: &str = "ready";
@@ -36,15 +40,15 @@ const YIELDS_WITHIN: Duration = Duration::from_secs(3);
 
 /// Of whoever starts it: they say what *it* works on.
 const NOT_INHERITED: [&str; 9] = [
-    "HARNESS_TASK_ID",
-    "HARNESS_EPOCH",
-    "HARNESS_ATTEMPT",
-    "HARNESS_SESSION",
-    "HARNESS_ITERATION",
-    "HARNESS_WORKER_ID",
+    variables::TASK,
+    variables::EPOCH,
+    variables::ATTEMPT,
+    variables::SESSION,
+    variables::ITERATION,
+    variables::WORKER,
     "HARNESS_PROMPT_FILE",
-    "HARNESS_RUN_ID",
-    "HARNESS_JOB",
+    variables::RUN,
+    JOB_VARIABLE,
 ];
 
 /// Why there is no daemon.
@@ -100,7 +104,8 @@ pub fn start(
 }
 
 fn open_log(root: &Path) -> io::Result<File> {
-    let log = Folder::ours(&root.join(".harness"))?.open_to_append("daemon.log")?;
+    let log =
+        Folder::ours(&Home::of(root).folder())?.open_to_append(file_name(Home::DAEMON_LOG))?;
     if log.metadata()?.len() > LOG_BYTES_MAX {
         log.set_len(0)?;
     }

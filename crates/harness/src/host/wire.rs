@@ -11,9 +11,10 @@ use harness_core::{
 };
 use serde_json::{Map, Value, json};
 
+pub use crate::hub::lagged;
 use crate::{
     error::Error,
-    flows::completion::ForeignTree,
+    flows::client_tree::ForeignTree,
     process::Redactor,
     store::{StoreError, WriterError},
     workspace::WorkspaceError,
@@ -272,14 +273,6 @@ impl From<WorkspaceError> for Refused {
 impl From<io::Error> for Refused {
     fn from(error: io::Error) -> Self {
         Self::new(Code::Failed, error.to_string())
-    }
-}
-
-/// In a subscription: events are missing here; how many, where that is known.
-pub fn lagged(missed: Option<u64>) -> Value {
-    match missed {
-        Some(missed) => json!({ "type": "lagged", "missed": missed }),
-        None => json!({ "type": "lagged" }),
     }
 }
 

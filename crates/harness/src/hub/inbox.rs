@@ -1,7 +1,6 @@
 //! What somebody says to one execution while it runs.
 
 use std::{
-    collections::VecDeque,
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll},
@@ -10,7 +9,7 @@ use std::{
 use futures_core::Stream;
 use tokio::sync::Notify;
 
-use crate::event::Moment;
+use crate::{event::Moment, queue::BoundedQueue};
 
 /// Messages that an execution has not read yet; the oldest go when there are more.
 const CAPACITY: usize = 4096;
@@ -38,10 +37,16 @@ pub(crate) struct Mailbox {
     changed: Notify,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Waiting {
-    messages: VecDeque<Message>,
+    messages: BoundedQueue<Message>,
     closed: bool,
+}
+
+impl Default for Waiting {
+    fn default() -> Self {
+        Self { messages: BoundedQueue::new(CAPACITY), closed: false }
+    }
 }
 
 impl Mailbox {
@@ -57,12 +62,11 @@ impl Mailbox {
 
     pub(crate) fn put(&self, message: Message) {
         let mut waiting = self.lock();
-        if waiting.messages.len() == CAPACITY {
-            tracing::warn!("an inbox is full: its oldest message is dropped");
-            waiting.messages.pop_front();
-        }
-        waiting.messages.push_back(message);
+        let dropped = waiting.messages.push(message);
         drop(waiting);
+        if dropped.is_some() {
+            tracing::warn!("an inbox is full: its oldest message is dropped");
+        }
         self.changed.notify_waiters();
     }
 
@@ -83,7 +87,7 @@ impl Inbox {
             changed.as_mut().enable();
             {
                 let mut waiting = self.mailbox.lock();
-                if let Some(message) = waiting.messages.pop_front() {
+                if let Some(message) = waiting.messages.pop() {
                     return Some(message);
                 }
                 if waiting.closed {
@@ -96,7 +100,7 @@ impl Inbox {
 
     /// All that is there now, oldest first; does not wait.
     pub fn drain(&mut self) -> Vec<Message> {
-        self.mailbox.lock().messages.drain(..).collect()
+        self.mailbox.lock().messages.take().into()
     }
 
     /// The messages as a stream, which ends as [`pop`](Inbox::pop) does.

@@ -27,7 +27,7 @@ pub(crate) use self::talk::{Question, Validate, Wait};
 pub use self::{
     filter::Filter,
     inbox::{Inbox, Message, Messages},
-    stream::{EventStream, StreamItem},
+    stream::{EventStream, StreamItem, lagged},
     talk::{Answered, HubStatus, OpenQuestion, Reply, UserMessage},
 };
 use self::{record::Record, talk::Talk, turn::Turn};

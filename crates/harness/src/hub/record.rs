@@ -1,7 +1,6 @@
 //! The events of a run in order: their identities, the last of them, and who reads along.
 
 use std::{
-    collections::VecDeque,
     hash::{BuildHasher, RandomState},
     sync::Arc,
 };
@@ -9,15 +8,16 @@ use std::{
 use uuid::Uuid;
 
 use super::stream::{EventStream, Shared};
-use crate::event::{Context, Envelope, Event, Moment};
+use crate::{
+    event::{Context, Envelope, Event, Moment},
+    queue::BoundedQueue,
+};
 
 /// How many events the result of a run holds.
 pub(super) const KEPT_EVENTS: usize = 10_000;
 
 pub(super) struct Record {
-    kept: VecDeque<Arc<Envelope>>,
-    keep: usize,
-    dropped: u64,
+    kept: BoundedQueue<Arc<Envelope>>,
     streams: Vec<Arc<Shared>>,
     ended: bool,
     last: Moment,
@@ -30,9 +30,7 @@ impl Record {
         // all the rest of telling it.
         let random = RandomState::new().hash_one(std::process::id());
         Self {
-            kept: VecDeque::new(),
-            keep,
-            dropped: 0,
+            kept: BoundedQueue::new(keep),
             streams: Vec::new(),
             ended: false,
             last: Moment::default(),
@@ -50,15 +48,7 @@ impl Record {
         for stream in &self.streams {
             stream.push(&envelope);
         }
-        if self.keep > 0 {
-            if self.kept.len() == self.keep {
-                self.kept.pop_front();
-                self.dropped += 1;
-            }
-            self.kept.push_back(Arc::clone(&envelope));
-        } else {
-            self.dropped += 1;
-        }
+        self.kept.push(Arc::clone(&envelope));
         envelope
     }
 
@@ -109,6 +99,6 @@ impl Record {
     }
 
     pub(super) fn kept(&self) -> (Vec<Arc<Envelope>>, u64) {
-        (self.kept.iter().cloned().collect(), self.dropped)
+        (self.kept.iter().cloned().collect(), self.kept.lost())
     }
 }

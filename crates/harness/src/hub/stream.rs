@@ -2,15 +2,15 @@
 //! slows whoever emits.
 
 use std::{
-    collections::VecDeque,
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, Waker},
 };
 
 use futures_core::Stream;
+use serde_json::{Value, json};
 
-use crate::event::Envelope;
+use crate::{event::Envelope, queue::BoundedQueue};
 
 /// How many events a stream holds for a reader that is busy.
 pub(super) const CAPACITY: usize = 4096;
@@ -38,12 +38,17 @@ pub struct EventStream {
 #[derive(Debug, Default)]
 pub(super) struct Shared(Mutex<Waiting>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Waiting {
-    events: VecDeque<Arc<Envelope>>,
-    missed: u64,
+    events: BoundedQueue<Arc<Envelope>>,
     ended: bool,
     reader: Option<Waker>,
+}
+
+impl Default for Waiting {
+    fn default() -> Self {
+        Self { events: BoundedQueue::new(CAPACITY), ended: false, reader: None }
+    }
 }
 
 impl EventStream {
@@ -65,11 +70,7 @@ impl Shared {
 
     pub(super) fn push(&self, envelope: &Arc<Envelope>) {
         let mut waiting = self.lock();
-        if waiting.events.len() == CAPACITY {
-            waiting.events.pop_front();
-            waiting.missed += 1;
-        }
-        waiting.events.push_back(Arc::clone(envelope));
+        waiting.events.push(Arc::clone(envelope));
         let reader = waiting.reader.take();
         drop(waiting);
         if let Some(reader) = reader {
@@ -93,11 +94,11 @@ impl Stream for EventStream {
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<StreamItem>> {
         let mut waiting = self.shared.lock();
-        if waiting.missed > 0 {
-            let missed = std::mem::take(&mut waiting.missed);
+        let missed = waiting.events.take_lost();
+        if missed > 0 {
             return Poll::Ready(Some(StreamItem::Lagged { missed }));
         }
-        if let Some(envelope) = waiting.events.pop_front() {
+        if let Some(envelope) = waiting.events.pop() {
             return Poll::Ready(Some(StreamItem::Event(envelope)));
         }
         if waiting.ended {
@@ -105,5 +106,13 @@ impl Stream for EventStream {
         }
         waiting.reader = Some(cx.waker().clone());
         Poll::Pending
+    }
+}
+
+/// In a subscription: events are missing here; how many, where that is known.
+pub fn lagged(missed: Option<u64>) -> Value {
+    match missed {
+        Some(missed) => json!({ "type": "lagged", "missed": missed }),
+        None => json!({ "type": "lagged" }),
     }
 }

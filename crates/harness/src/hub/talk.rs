@@ -1,12 +1,15 @@
 //! What people and a run say to each other: messages, questions, inboxes, the end of a session.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
 use super::inbox::{Inbox, Mailbox, Message};
-use crate::event::{Event, ExecutionId, Moment, PromptId};
+use crate::{
+    event::{Event, ExecutionId, Moment, PromptId},
+    queue::BoundedQueue,
+};
 
 /// Messages to the run that it has not read; the oldest go when there are more.
 const KEPT_MESSAGES: usize = 4096;
@@ -115,13 +118,22 @@ struct Execution {
     mailbox: Arc<Mailbox>,
 }
 
+/// What was said and not read yet.
+struct Messages(BoundedQueue<UserMessage>);
+
+impl Default for Messages {
+    fn default() -> Self {
+        Self(BoundedQueue::new(KEPT_MESSAGES))
+    }
+}
+
 #[derive(Default)]
 pub(super) struct Talk {
     status: HubStatus,
     session: bool,
     /// The run has ended, well or not.
     over: bool,
-    messages: VecDeque<UserMessage>,
+    messages: Messages,
     next_prompt: u64,
     open: BTreeMap<PromptId, Open>,
     next_execution: u64,
@@ -154,15 +166,14 @@ impl Talk {
     /// Whether there is a session that hears it.
     pub(super) fn keep_message(&mut self, content: &str, agent: Option<&str>) -> bool {
         if self.session {
-            if self.messages.len() == KEPT_MESSAGES {
-                tracing::warn!("too many unread messages: the oldest is dropped");
-                self.messages.pop_front();
-            }
-            self.messages.push_back(UserMessage {
+            let dropped = self.messages.0.push(UserMessage {
                 content: content.to_owned(),
                 agent: agent.map(str::to_owned),
                 timestamp: Moment::now(),
             });
+            if dropped.is_some() {
+                tracing::warn!("too many unread messages: the oldest is dropped");
+            }
         }
         self.session
     }
@@ -186,11 +197,11 @@ impl Talk {
     }
 
     pub(super) fn has_messages(&self) -> bool {
-        !self.messages.is_empty()
+        !self.messages.0.is_empty()
     }
 
     pub(super) fn read_messages(&mut self) -> Vec<UserMessage> {
-        self.messages.drain(..).collect()
+        self.messages.0.take().into()
     }
 
     pub(super) fn ask(&mut self, question: Question) -> (Event, Wait) {

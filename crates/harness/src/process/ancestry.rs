@@ -11,6 +11,7 @@ use std::{
 use harness_core::{
     Epoch, TaskId, WorkerId,
     role::{Attempt, Author, Role},
+    variables,
 };
 
 use sha2::{Digest as _, Sha256};
@@ -20,7 +21,7 @@ use super::{
     guard::Label,
     table::{self, Entry},
 };
-use crate::store::lock::root_hash;
+use crate::home::root_hash;
 
 /// Set by an agent's own interactive session for what it starts.
 const OF_A_SESSION: [&str; 4] =
@@ -44,24 +45,25 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// The process with this number, which may have ended.
+    /// The process with this number, which may have ended. One that cannot be attributed is a
+    /// worker: its number is gone, it is another namespace's, or processes cannot be listed here.
     #[must_use]
     pub fn of(pid: u32, root: &Path) -> Peer {
-        if cfg!(not(target_os = "linux")) {
-            // Other systems do not show the processes of others; there the client says what it is.
-            return Peer::operator(pid);
-        }
+        Peer::listed(&Proc, pid, root)
+    }
+
+    fn listed(processes: &impl Processes, pid: u32, root: &Path) -> Peer {
         let hash = root_hash(root);
-        match above(pid, &hash) {
+        match above(processes, pid, &hash) {
             Above::Guard(label) => Peer::below(pid, &label),
-            Above::Nobody => match environment(pid) {
+            Above::Nobody => match processes.environment(pid) {
                 Some(environment) => {
                     let peer = Peer::by_environment(pid, root, &hash, |name| {
                         environment.iter().find(|(other, _)| other == name).map(|(_, v)| v.clone())
                     });
                     match peer.role {
-                        Role::Operator if !is_in_our_namespace(pid) => Peer::worker(pid),
-                        _ => peer,
+                        Role::Operator if !processes.is_in_our_namespace(pid) => Peer::worker(pid),
+                        Role::Operator | Role::Worker | Role::Agent => peer,
                     }
                 }
                 None => Peer::worker(pid),
@@ -74,7 +76,7 @@ impl Peer {
     #[must_use]
     pub fn myself(root: &Path, variable: impl Fn(&str) -> Option<OsString>) -> Peer {
         let (pid, hash) = (std::process::id(), root_hash(root));
-        match above(listed_as().unwrap_or(pid), &hash) {
+        match above(&Proc, listed_as().unwrap_or(pid), &hash) {
             Above::Guard(label) => Peer::below(pid, &label),
             // Where processes cannot be listed the environment is all there is.
             Above::Nobody | Above::Unknown => Peer::by_environment(pid, root, &hash, variable),
@@ -93,8 +95,8 @@ impl Peer {
             is_job_of(&job, pinned.as_deref(), root, hash)
         });
         if is_ours {
-            let task = text("HARNESS_TASK_ID").and_then(|task| TaskId::parse(&task).ok());
-            let epoch = text("HARNESS_EPOCH").and_then(|epoch| epoch.parse().ok());
+            let task = text(variables::TASK).and_then(|task| TaskId::parse(&task).ok());
+            let epoch = text(variables::EPOCH).and_then(|epoch| epoch.parse().ok());
             let attempt = task.zip(epoch);
             return Peer::agent(pid, attempt.map(|(task, n)| Attempt { task, epoch: Epoch(n) }));
         }
@@ -103,7 +105,7 @@ impl Peer {
             Some(_) => Peer::worker(pid),
             None => Peer::operator(pid),
         };
-        let named = text("HARNESS_WORKER_ID").filter(|id| !id.is_empty());
+        let named = text(variables::WORKER).filter(|id| !id.is_empty());
         let session = || text("CODEX_THREAD_ID").or_else(|| text("CLAUDE_CODE_SESSION_ID"));
         let worker = named.or_else(|| session().map(|session| worker_of(&session)));
         Peer { worker: worker.and_then(|id| WorkerId::parse(&id).ok()), ..peer }
@@ -173,10 +175,48 @@ enum Above {
     Unknown,
 }
 
-fn above(pid: u32, hash: &str) -> Above {
+/// What the system shows of its processes. Where it shows nothing, every answer is `None`.
+trait Processes {
+    fn entry(&self, pid: u32) -> Option<Entry>;
+    fn command_line(&self, pid: u32) -> Option<Vec<u8>>;
+    /// What it was started with.
+    fn environment(&self, pid: u32) -> Option<Vec<(OsString, OsString)>>;
+    fn is_in_our_namespace(&self, pid: u32) -> bool;
+}
+
+/// Those of this machine.
+struct Proc;
+
+impl Processes for Proc {
+    fn entry(&self, pid: u32) -> Option<Entry> {
+        table::entry(pid)
+    }
+
+    fn command_line(&self, pid: u32) -> Option<Vec<u8>> {
+        fs::read(format!("/proc/{pid}/cmdline")).ok()
+    }
+
+    fn environment(&self, pid: u32) -> Option<Vec<(OsString, OsString)>> {
+        let bytes = fs::read(format!("/proc/{pid}/environ")).ok()?;
+        let pairs = bytes.split(|byte| *byte == 0).filter_map(|pair| {
+            let at = pair.iter().position(|byte| *byte == b'=')?;
+            let text = |bytes: &[u8]| OsStr::from_bytes(bytes).to_owned();
+            Some((text(&pair[..at]), text(&pair[at + 1..])))
+        });
+        Some(pairs.collect())
+    }
+
+    fn is_in_our_namespace(&self, pid: u32) -> bool {
+        let theirs = fs::read_link(format!("/proc/{pid}/ns/pid"));
+        let ours = || fs::read_link("/proc/self/ns/pid");
+        theirs.is_ok_and(|theirs| ours().is_ok_and(|ours| ours == theirs))
+    }
+}
+
+fn above(processes: &impl Processes, pid: u32, hash: &str) -> Above {
     for _ in 0..WALKS_MAX {
-        let Some(peer) = table::entry(pid) else { return Above::Unknown };
-        if let Some(found) = walk(peer, hash) {
+        let Some(peer) = processes.entry(pid) else { return Above::Unknown };
+        if let Some(found) = walk(processes, peer, hash) {
             return found;
         }
     }
@@ -184,23 +224,23 @@ fn above(pid: u32, hash: &str) -> Above {
 }
 
 /// From a process upward; `None` if a link vanished meanwhile.
-fn walk(peer: Entry, hash: &str) -> Option<Above> {
+fn walk(processes: &impl Processes, peer: Entry, hash: &str) -> Option<Above> {
     let mut child = peer;
     for _ in 0..DEPTH_MAX {
         // The kernel and what it starts have no parent.
         if child.parent == 0 {
             return Some(Above::Nobody);
         }
-        let Some(parent) = table::entry(child.parent) else {
+        let Some(parent) = processes.entry(child.parent) else {
             // A parent that ends hands its children on. One that stays and is not shown to us is
             // another user's; guards are ours.
-            return (table::entry(child.pid)? == child).then_some(Above::Nobody);
+            return (processes.entry(child.pid)? == child).then_some(Above::Nobody);
         };
-        let command_line = fs::read(format!("/proc/{}/cmdline", parent.pid)).unwrap_or_default();
+        let command_line = processes.command_line(parent.pid).unwrap_or_default();
         // It is the parent only if it was there first, and is there still.
         if parent.start_ticks > child.start_ticks
-            || table::entry(child.pid)? != child
-            || table::entry(parent.pid)?.start_ticks != parent.start_ticks
+            || processes.entry(child.pid)? != child
+            || processes.entry(parent.pid)?.start_ticks != parent.start_ticks
         {
             return None;
         }
@@ -216,22 +256,6 @@ fn walk(peer: Entry, hash: &str) -> Option<Above> {
 /// namespace.
 fn listed_as() -> Option<u32> {
     fs::read_link("/proc/self").ok()?.to_str()?.parse().ok()
-}
-
-/// What it was started with; `None` where the system does not show it.
-fn environment(pid: u32) -> Option<Vec<(OsString, OsString)>> {
-    let bytes = fs::read(format!("/proc/{pid}/environ")).ok()?;
-    let pairs = bytes.split(|byte| *byte == 0).filter_map(|pair| {
-        let at = pair.iter().position(|byte| *byte == b'=')?;
-        let text = |bytes: &[u8]| OsStr::from_bytes(bytes).to_owned();
-        Some((text(&pair[..at]), text(&pair[at + 1..])))
-    });
-    Some(pairs.collect())
-}
-
-fn is_in_our_namespace(pid: u32) -> bool {
-    let theirs = fs::read_link(format!("/proc/{pid}/ns/pid"));
-    theirs.is_ok_and(|theirs| fs::read_link("/proc/self/ns/pid").is_ok_and(|ours| ours == theirs))
 }
 
 #[cfg(test)]
@@ -286,6 +310,47 @@ mod tests {
         assert_eq!(worker.clone().at_most(Role::Operator).role, Role::Worker);
         assert_eq!(worker.at_most(Role::Agent).role, Role::Agent);
         assert_eq!(agent.at_most(Role::Worker).role, Role::Agent);
+    }
+
+    /// A system that shows these processes: number, parent, what it was started with.
+    struct Shown(&'static [(u32, u32, &'static [(&'static str, &'static str)])]);
+
+    impl Processes for Shown {
+        fn entry(&self, pid: u32) -> Option<Entry> {
+            let (pid, parent, _) = self.0.iter().find(|(of, _, _)| *of == pid)?;
+            Some(Entry { pid: *pid, parent: *parent, start_ticks: u64::from(*pid) })
+        }
+
+        fn command_line(&self, _: u32) -> Option<Vec<u8>> {
+            None
+        }
+
+        fn environment(&self, pid: u32) -> Option<Vec<(OsString, OsString)>> {
+            let (_, _, pairs) = self.0.iter().find(|(of, _, _)| *of == pid)?;
+            Some(pairs.iter().map(|(name, value)| (name.into(), value.into())).collect())
+        }
+
+        fn is_in_our_namespace(&self, _: u32) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn where_processes_cannot_be_listed_every_peer_is_a_worker() {
+        let role = |shown: &Shown, pid| Peer::listed(shown, pid, Path::new(ROOT)).role;
+        let shown = Shown(&[(1, 0, &[]), (7, 1, &[]), (8, 7, &[("CLAUDECODE", "1")])]);
+        assert_eq!(role(&shown, 7), Role::Operator);
+        assert_eq!(role(&shown, 8), Role::Worker);
+        assert_eq!(role(&shown, 9), Role::Worker, "it is gone");
+        assert_eq!(role(&Shown(&[]), 7), Role::Worker, "nothing is listed");
+        // Of a command that works on the files its own environment tells.
+        let ours = format!("{HASH}.x");
+        for (mark, expected) in [(None, Role::Operator), (Some(ours), Role::Agent)] {
+            let peer = Peer::by_environment(7, Path::new(ROOT), HASH, |name| {
+                mark.as_ref().filter(|_| name == JOB_VARIABLE).map(Into::into)
+            });
+            assert_eq!(peer.role, expected);
+        }
     }
 
     #[cfg(target_os = "linux")]

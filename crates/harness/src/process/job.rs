@@ -33,10 +33,11 @@ use super::{
     },
     leftovers::{self, Process, Record},
     pipes::{Pipes, Ready},
-    spawner::{self, GuardProcess},
+    spawner::{self, GuardProcess, Started},
 };
 
-/// How long a guard may take, beyond the grace, to end a tree and say so. Then it is killed too.
+/// How long a guard may take to report a start, or, beyond the grace, the end of a tree. Then it is
+/// killed too.
 const GUARD_SLACK: Duration = Duration::from_secs(10);
 
 /// Whether silence means anything.
@@ -85,13 +86,18 @@ enum Happened {
 }
 
 impl Job {
-    /// Returns when the program runs. Given up before that, nothing is left of it.
+    /// Returns when the program runs, or when its guard did not report that in time: the agent may
+    /// have stopped it. Then the job ends, and the agent with it. Given up before, nothing is left.
     pub async fn start(spec: Spec) -> Result<Job, StartError> {
         let label = Label::of(spec.environment.iter().map(|(name, value)| (name, value)));
         let id = label.new_job();
+        let started = spawner::start(label).await.map_err(StartError::Guard)?;
+        Job::under(started, id, spec).await
+    }
+
+    async fn under(started: Started, id: String, spec: Spec) -> Result<Job, StartError> {
         let launch = spec.launch(&id);
         let (pipes, theirs) = Pipes::open(spec.stdin).map_err(StartError::Io)?;
-        let started = spawner::start(label).await.map_err(StartError::Guard)?;
         started.control.set_nonblocking(true).map_err(StartError::Io)?;
         let control = UnixStream::from_std(started.control).map_err(StartError::Io)?;
         let mut record = Record::new(&id, &spec.label, spec.limits.grace);
@@ -118,7 +124,13 @@ impl Job {
             sweep: None,
             left: None,
         };
-        let pid = job.launch(&launch, theirs).await?;
+        let within = job.limits.timeout.map_or(GUARD_SLACK, |limit| limit.min(GUARD_SLACK));
+        let Ok(launched) = tokio::time::timeout(within, job.launch(&launch, theirs)).await else {
+            job.stopped_by = Some(StoppedBy::Timeout).filter(|_| within < GUARD_SLACK);
+            job.replace_guard();
+            return Ok(job);
+        };
+        let pid = launched?;
         job.state = State::Running { pid, since: SystemTime::now() };
         if let Some(folder) = spec.records.as_deref() {
             record.agent = Some(Process::of(pid));
@@ -429,5 +441,37 @@ async fn swept(sweep: Option<&mut JoinHandle<leftovers::Ended>>) -> leftovers::E
         // It fails only when the runtime ends, and we with it.
         Some(sweep) => sweep.await.unwrap_or_default(),
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    /// As if the agent had stopped its guard at once: the order is never answered.
+    #[tokio::test]
+    async fn a_guard_that_never_reports_a_start_does_not_hang_the_job() {
+        let (control, silent) = std::os::unix::net::UnixStream::pair().unwrap();
+        let started = Started { control, guard: None, is_first_unguarded: false };
+        let timeout = Some(Duration::from_millis(50));
+        let spec = Spec {
+            program: "true".into(),
+            args: Vec::new(),
+            directory: "/".into(),
+            environment: Vec::new(),
+            stdin: Stdin::Null,
+            limits: Limits { timeout, ..Limits::default() },
+            label: "test".to_owned(),
+            records: None,
+        };
+        let mut job = Job::under(started, "a-job-of-nobody".to_owned(), spec).await.unwrap();
+        assert_eq!(*job.state(), State::Pending);
+        let finished = job.wait_for_end().await.unwrap();
+        assert_eq!(finished.exit, Exit::Unknown);
+        assert_eq!(finished.stopped_by, Some(StoppedBy::Timeout));
+        assert_eq!(finished.left, [0; 0]);
+        drop(silent);
     }
 }

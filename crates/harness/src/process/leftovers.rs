@@ -16,11 +16,12 @@ use rustix::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{JOB_VARIABLE, table};
-use crate::{
-    folder::{Folder, Found},
-    store::lock::process::{Life, here, life},
+use super::{
+    JOB_VARIABLE,
+    life::{Life, here, life},
+    table,
 };
+use crate::home::folder::{Folder, Found};
 
 /// How often we look while killed ones end.
 const POLL: Duration = Duration::from_millis(10);

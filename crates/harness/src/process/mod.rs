@@ -14,9 +14,11 @@
 
 pub mod ancestry;
 mod environment;
+pub(crate) mod group;
 pub mod guard;
 mod job;
 pub mod leftovers;
+pub(crate) mod life;
 mod lines;
 mod pipes;
 mod redact;
@@ -39,6 +41,6 @@ pub use transcript::{Transcript, Written};
 /// with the hash of the state root that the job was started for.
 pub const JOB_VARIABLE: &str = "HARNESS_JOB";
 /// Names the run that a job belongs to, the same for all of its jobs.
-pub const RUN_VARIABLE: &str = "HARNESS_RUN_ID";
+pub const RUN_VARIABLE: &str = harness_core::variables::RUN;
 /// In the environment of a job: the state root that it is started for.
-pub const ROOT_VARIABLE: &str = "HARNESS_STATE_ROOT";
+pub const ROOT_VARIABLE: &str = harness_core::variables::ROOT;

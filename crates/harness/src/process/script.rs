@@ -51,12 +51,13 @@ pub(crate) enum Heard {
 }
 
 impl Script {
-    /// Runs `sh -c command` with these streams and all of this environment.
+    /// Runs `sh -c command` with these streams and all of this environment. Returns when it runs, or
+    /// after the shorter of `timeout` and [`ANSWER_WITHIN`]: the script may have stopped its guard.
     pub(crate) fn start(
         command: &str,
         directory: &Path,
         environment: Vec<(OsString, OsString)>,
-        grace: Duration,
+        [timeout, grace]: [Duration; 2],
         streams: [OwnedFd; 3],
     ) -> io::Result<Script> {
         let label = Label::of(environment.iter().map(|(name, value)| (name, value)));
@@ -75,15 +76,23 @@ impl Script {
         let (control, guard) = spawner::start_blocking(label)?;
         let reports = LineBuffer::default();
         let mut script = Script { job, control, reports, guard, is_over: false };
-        script.launch(&launch, &streams)?;
+        script.launch(&launch, &streams, timeout.min(ANSWER_WITHIN))?;
         Ok(script)
     }
 
-    fn launch(&mut self, launch: &Launch, streams: &[OwnedFd; 3]) -> io::Result<()> {
+    fn launch(
+        &mut self,
+        launch: &Launch,
+        streams: &[OwnedFd; 3],
+        within: Duration,
+    ) -> io::Result<()> {
         let line = wire::line(launch)?;
+        // Zero would mean no limit.
+        let within = Some(within.max(Duration::from_millis(1)));
+        self.control.set_write_timeout(within)?;
+        self.control.set_read_timeout(within)?;
         let sent = wire::send_with_streams(&self.control, &line, streams)?;
         self.control.write_all(&line[sent..])?;
-        self.control.set_read_timeout(Some(ANSWER_WITHIN))?;
         loop {
             match self.reports.pop()? {
                 Some(Report::Started { .. }) => break,

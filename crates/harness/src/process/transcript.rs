@@ -11,7 +11,7 @@ use super::{
     pipes::{Chunk, Source},
     redact::{Redactor, Stream},
 };
-use crate::folder::Folder;
+use crate::home::folder::Folder;
 
 /// Standard output in `<name>.log` and, if there is any, standard error in `<name>.err.log`: mixed,
 /// neither would be what the agent wrote. Only the owner can read them. Writes go to the page cache

@@ -2,7 +2,9 @@
 
 use std::{cmp::Reverse, fs, path::Path, time::SystemTime};
 
-use harness_core::{TaskId, handoff, research};
+use harness_core::{TaskId, research};
+
+use crate::home::Home;
 
 /// More folders of tasks than this are not looked through for one line of a prompt.
 const FOLDERS_MAX: usize = 10_000;
@@ -11,7 +13,7 @@ const FOLDERS_MAX: usize = 10_000;
 /// research, as far as they are there. Links are not, wherever they lead.
 pub fn artifacts(directory: &Path) -> Vec<String> {
     let there = |path: &str| is_file(&directory.join(path));
-    let named = [handoff::PATH, "harness-progress.txt"].into_iter().filter(|path| there(path));
+    let named = [Home::HANDOFF, Home::LOG].into_iter().filter(|path| there(path));
     named.map(str::to_owned).chain(newest_overview(directory)).collect()
 }
 

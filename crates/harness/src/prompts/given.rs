@@ -6,15 +6,18 @@ use harness_core::promise::Match;
 use minijinja::Value;
 
 use super::{About, Again, Kind, Means, Prompts, TaskBrief, Why, render};
-use crate::store::disk::RealDisk;
+use crate::{
+    home::{Home, file_name},
+    store::disk::RealDisk,
+};
 
-const FOLDER: &str = "prompts";
+const FOLDER: &str = Home::PROMPTS;
 const TEMPLATE_BYTES_MAX: u64 = 256 * 1024;
 
 /// What a file holds; `None` if there is none.
 pub(super) fn read(root: &Path, kind: Kind) -> Result<Option<String>, String> {
     let disk = RealDisk::open(root).map_err(|why| why.to_string())?;
-    let bytes = disk.kept(FOLDER, kind.file(), TEMPLATE_BYTES_MAX + 1);
+    let bytes = disk.kept(file_name(FOLDER), kind.file(), TEMPLATE_BYTES_MAX + 1);
     let Some(bytes) = bytes.map_err(|why| why.to_string())? else { return Ok(None) };
     if bytes.len() as u64 > TEMPLATE_BYTES_MAX {
         return Err(format!("it has more than {TEMPLATE_BYTES_MAX} bytes"));
@@ -24,7 +27,7 @@ pub(super) fn read(root: &Path, kind: Kind) -> Result<Option<String>, String> {
 
 pub(super) fn refused(kind: Kind, why: &str) -> String {
     let file = kind.file();
-    format!(".harness/{FOLDER}/{file} can not be used, so the built-in prompt is: {why}")
+    format!("{FOLDER}/{file} can not be used, so the built-in prompt is: {why}")
 }
 
 impl Prompts {
@@ -40,7 +43,7 @@ impl Prompts {
             Ok(text) if text.contains(PROMISE) => None,
             // It is the project's own choice, but an agent can not keep what it was not told.
             Ok(_) => Some(format!(
-                ".harness/{FOLDER}/{} does not name the promise: use {{{{ promise_line }}}} there",
+                "{FOLDER}/{} does not name the promise: use {{{{ promise_line }}}} there",
                 kind.file()
             )),
             Err(why) => {

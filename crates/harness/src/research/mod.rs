@@ -14,9 +14,9 @@ use harness_core::{
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use crate::{
+use crate::home::{
+    FileStamp,
     folder::{Folder, Found},
-    store::disk::Identity,
 };
 
 /// A larger answer is not read.
@@ -90,7 +90,7 @@ pub struct Stayed {
 /// An answer with something in it.
 struct Answer {
     name: String,
-    identity: Identity,
+    identity: FileStamp,
     sha256: String,
     entries: Vec<Entry>,
 }

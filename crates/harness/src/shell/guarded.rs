@@ -25,7 +25,8 @@ pub(super) fn run(script: &Script, given: Given, cancel: Option<&Cancel>) -> io:
     let (reader, writer) = io::pipe()?;
     let mut output = Output::from(reader, &secrets)?;
     let streams = [stdin.into(), writer.try_clone()?.into(), writer.into()];
-    let guarded = Guarded::start(&script.command, &script.directory, environment, grace, streams)?;
+    let limits = [script.timeout, grace];
+    let guarded = Guarded::start(&script.command, &script.directory, environment, limits, streams)?;
     let mut watch = Watch {
         guarded,
         grace,

@@ -1,7 +1,6 @@
 //! The shell port: checks, the init script, cleanup commands.
 
 mod cancel;
-pub(crate) mod group;
 mod guarded;
 mod output;
 mod plain;

@@ -10,10 +10,10 @@ use std::{
 
 use super::{
     Cancel, Exit, Ran, Script,
-    group::Group,
     output::{Output, Woken, wait},
     system::Given,
 };
+use crate::process::group::Group;
 
 /// How often leftovers are looked at: nothing tells us when the last of a group ends.
 const LEFTOVER_POLL: Duration = Duration::from_millis(5);

@@ -8,13 +8,13 @@ use std::{
     time::Duration,
 };
 
+use harness_core::variables::OF_A_TASK;
+
 use super::{Cancel, Exit, Ran, Script, Shell, guarded, plain};
 use crate::process::{Redactor, guard};
 
 /// How long `command -v` may take; it looks into a few directories.
 const LOOK_UP: Duration = Duration::from_secs(10);
-/// A harness may be started by the agent of another one: whose task that is, is not the script's.
-const OF_A_TASK: [&str; 3] = ["HARNESS_TASK_ID", "HARNESS_EPOCH", "HARNESS_ATTEMPT"];
 
 /// Runs commands with `sh`, under a guard where the program has called
 /// [`guard::init`](crate::guard::init): then nothing that they start outlives them, whatever it does.
@@ -103,6 +103,7 @@ fn null() -> io::Result<File> {
 /// All of it: what is inherited, and what the script adds.
 fn environment(script: &Script) -> Vec<(OsString, OsString)> {
     let added = |name: &OsString| script.environment.iter().any(|(other, _)| **other == **name);
+    // A harness may be started by the agent of another one, whose task is not the script's.
     let is_of_a_task = |name: &OsString| OF_A_TASK.iter().any(|other| name == other);
     std::env::vars_os()
         .filter(|(name, _)| !is_of_a_task(name) && !added(name))

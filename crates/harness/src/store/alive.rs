@@ -17,9 +17,8 @@ use harness_core::{Ledger, Timestamp, WorkerId, task::Via};
 use sha2::{Digest as _, Sha256};
 
 use super::lock::lock_until;
-use crate::folder::Folder;
+use crate::home::{Home, folder::Folder};
 
-const FOLDER: &str = ".harness/workers";
 /// A process that looks at the lock holds it for a moment.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -46,7 +45,7 @@ fn name(worker: &WorkerId) -> String {
 
 /// `None` if somebody else vouches for it already.
 pub(crate) fn vouch(root: &Path, worker: &WorkerId) -> io::Result<Option<Alive>> {
-    let (folder, name) = (Folder::ours(&root.join(FOLDER))?, name(worker));
+    let (folder, name) = (Folder::ours(&Home::of(root).workers())?, name(worker));
     let locked = lock_until(folder.open_to_lock(&name)?, Instant::now() + LOOK)?;
     Ok(locked.map(|locked| Alive { folder, name, _locked: locked }))
 }
@@ -54,7 +53,7 @@ pub(crate) fn vouch(root: &Path, worker: &WorkerId) -> io::Result<Option<Alive>>
 /// Whether anybody does. What cannot be seen counts as no.
 fn is_vouched_for(root: &Path, worker: &WorkerId) -> bool {
     let find = || -> io::Result<Option<fs::File>> {
-        match Folder::find(&root.join(FOLDER))? {
+        match Folder::find(&Home::of(root).workers())? {
             Some(folder) => folder.open_to_read(&name(worker)),
             None => Ok(None),
         }
@@ -85,6 +84,6 @@ mod tests {
         assert!(vouch(root, &worker).unwrap().is_none());
         drop(alive);
         assert!(!is_vouched_for(root, &worker));
-        assert_eq!(fs::read_dir(root.join(FOLDER)).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(Home::of(root).workers()).unwrap().count(), 0);
     }
 }

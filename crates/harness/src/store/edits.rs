@@ -25,6 +25,7 @@ use super::{
     file::stamp,
     version::{Freshness, Known},
 };
+use crate::home::Home;
 
 /// What to do with what was changed while a killed run held the ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -190,8 +191,9 @@ impl FileStore {
         let name = format!("harness-tasks.{}.foreign", stamp(now));
         let kept = self.disk.archive(&name, bytes)?;
         let message = format!(
-            "harness-tasks.json was changed from outside and written back ({what}); the foreign \
-             file is .harness/archive/{kept}"
+            "{} was changed from outside and written back ({what}); the foreign file is {}/{kept}",
+            Home::LEDGER,
+            Home::ARCHIVE
         );
         Ok(Freshness::Refused { message })
     }

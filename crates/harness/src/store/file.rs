@@ -23,9 +23,9 @@ use super::{
     journal::{self, Journal, Made},
     lock::{Acquired, LockError, StateLock, Wait},
     log_tail,
-    outside::{self, Outside},
     version::{Backup, Freshness, Known, Lost},
 };
+use crate::home::{Home, Outside, outside};
 
 /// The ledger in `harness-tasks.json`, its log beside it.
 ///
@@ -226,10 +226,15 @@ impl FileStore {
         // Whoever put it there may have died before the name was durable. Nothing is answered, and
         // no log line written, on the strength of a version that a power loss would take back.
         self.disk.sync_root()?;
-        match format::read(&bytes) {
-            Ok((ledger, document)) => {
-                self.vet(now, Known::new(ledger, document, Some(identity)), &bytes)
-            }
+        // A command that looked before it decides has parsed this version already.
+        let looked = self.looked.take().filter(|looked| looked.identity == Some(identity));
+        let found = match looked {
+            Some(found) => Ok(found),
+            None => format::read(&bytes)
+                .map(|(ledger, document)| Known::new(ledger, document, Some(identity))),
+        };
+        match found {
+            Ok(found) => self.vet(now, found, &bytes),
             Err(FormatError::Corrupt(why)) => self.restore(now, Lost::Broken { bytes, why }),
             Err(other) if self.is_held() && self.known.is_some() => {
                 if let Some(known) = &mut self.known {
@@ -298,7 +303,7 @@ impl FileStore {
             let name = format!("harness-tasks.{}.json", stamp(now));
             let text = known.document.render(&known.ledger);
             let kept = self.disk.archive(&name, text.as_bytes())?;
-            archived = Some(Path::new(".harness/archive").join(kept));
+            archived = Some(Path::new(Home::ARCHIVE).join(kept));
         }
         known.ledger.put_in(change);
         known.document.put_in(change);

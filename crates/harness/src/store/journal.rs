@@ -15,14 +15,15 @@ use harness_core::{
 };
 
 use super::{
-    disk::{Disk, File, Identity},
+    disk::{Disk, File},
     receipts,
 };
+use crate::home::FileStamp;
 
 /// Where the journal stood when this process last wrote it.
 #[derive(Debug, Default)]
 pub(super) struct Journal {
-    at: Option<(Identity, Ending)>,
+    at: Option<(FileStamp, Ending)>,
     warned: bool,
 }
 

@@ -2,6 +2,7 @@
 //! durable.
 
 pub(crate) mod alive;
+mod commit;
 #[doc(hidden)]
 pub mod disk;
 mod edits;
@@ -10,7 +11,6 @@ mod journal;
 pub mod lock;
 mod log_tail;
 mod look;
-mod outside;
 mod receipts;
 mod redacted;
 mod restore;
@@ -26,10 +26,11 @@ use harness_core::{
     Command, Fact, Ledger, Refusal, Reply, Timestamp, fact::Source, format::FormatError,
 };
 
+pub use crate::home::{Outside, git_directory};
+pub use commit::{Commit, Committing};
 pub use edits::Acknowledged;
 pub use file::{Created, FileStore, Locking};
 pub use look::{LockState, look, look_backup, look_bytes, look_lock, open_log};
-pub use outside::{Outside, git_directory};
 pub use receipts::{receipt, record};
 pub use redacted::{Redacted, redacted};
 pub use restore::{Fresh, Restored};
@@ -115,7 +116,7 @@ pub enum StoreError {
 
 fn source_name(from: Source) -> &'static str {
     match from {
-        Source::Backup => "harness-tasks.json.bak",
+        Source::Backup => crate::home::Home::BACKUP,
         Source::Journal => "the journal",
         Source::Memory => "this process",
     }

@@ -5,8 +5,9 @@ use std::{io, path::Path};
 use harness_core::{Epoch, Receipt, TaskId};
 
 use super::disk::RealDisk;
+use crate::home::{Home, file_name};
 
-pub(super) const FOLDER: &str = "receipts";
+pub(super) const FOLDER: &str = file_name(Home::RECEIPTS);
 /// A receipt is bounded; what is larger is none of ours.
 pub(super) const MAX_BYTES: u64 = 1024 * 1024;
 
@@ -30,7 +31,7 @@ pub fn receipt(root: &Path, task: &TaskId, epoch: Epoch) -> io::Result<Option<Re
     let read = serde_json::from_slice(&bytes);
     let named = |e| {
         let name = name(task, epoch);
-        io::Error::new(io::ErrorKind::InvalidData, format!(".harness/{FOLDER}/{name}: {e}"))
+        io::Error::new(io::ErrorKind::InvalidData, format!("{}/{name}: {e}", Home::RECEIPTS))
     };
     Ok(Some(read.map_err(named)?))
 }

@@ -24,6 +24,7 @@ use super::{
     log_tail, receipts,
     version::{Backup, Freshness, Known, Lost},
 };
+use crate::home::Home;
 
 /// A version of the ledger that could be put back.
 pub(super) struct Candidate {
@@ -281,7 +282,7 @@ impl FileStore {
             self.disk.sync(File::Log)?;
             // They are among those; where they begin is not the same any more.
             known.ledger.set_log_tail(Vec::new(), 0);
-            what.push("harness-progress.txt".to_owned());
+            what.push(Home::LOG.to_owned());
         }
         // So that nobody has to look again where there are none.
         self.disk.make_receipts()?;
@@ -319,7 +320,7 @@ impl FileStore {
                     self.disk.ensure_home()?;
                     let name = format!("harness-tasks.{}.replaced", stamp(now));
                     archived =
-                        Some(format!(".harness/archive/{}", self.disk.archive(&name, bytes)?));
+                        Some(format!("{}/{}", Home::ARCHIVE, self.disk.archive(&name, bytes)?));
                 }
                 self.disk.make_marker()?;
                 (Known::new(ledger, document, None), Some(from))
@@ -421,7 +422,7 @@ impl FileStore {
             };
             if let Some((bytes, _)) = found {
                 let name = format!("{name}.{}.old", stamp(now));
-                archived.push(format!(".harness/archive/{}", self.disk.archive(&name, &bytes)?));
+                archived.push(format!("{}/{}", Home::ARCHIVE, self.disk.archive(&name, &bytes)?));
             }
         }
         self.known = None;

@@ -4,11 +4,8 @@ use std::{pin::Pin, sync::Arc};
 
 use harness_core::Command;
 
-use super::{Runs, StoreError, Writer};
-use crate::{
-    clock::Clock,
-    drive::{Commit, Committing},
-};
+use super::{Commit, Committing, Runs, StoreError, Writer};
+use crate::clock::Clock;
 
 /// Sends each command to where it is decided.
 #[derive(Clone)]

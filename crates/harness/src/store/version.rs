@@ -7,20 +7,20 @@ use harness_core::{
     format::{Document, State},
 };
 
-use super::disk::Identity;
+use crate::home::FileStamp;
 
 /// The ledger as we know it, and the file it was read from or written to.
 pub(super) struct Known {
     pub(super) ledger: Ledger,
     pub(super) document: Document,
     /// `None`: of no file that is there.
-    pub(super) identity: Option<Identity>,
+    pub(super) identity: Option<FileStamp>,
     /// The digest, where somebody has made it since the last change.
     pub(super) state: Option<State>,
 }
 
 impl Known {
-    pub(super) fn new(ledger: Ledger, document: Document, identity: Option<Identity>) -> Self {
+    pub(super) fn new(ledger: Ledger, document: Document, identity: Option<FileStamp>) -> Self {
         Self { ledger, document, identity, state: None }
     }
 

@@ -10,9 +10,9 @@ use harness_core::{
 
 use super::{
     disk::{Disk as _, File, RealDisk},
-    outside::Outside,
     receipts,
 };
+use crate::home::Outside;
 
 /// What the journal of a root knows.
 #[derive(Debug)]

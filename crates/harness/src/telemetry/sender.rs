@@ -17,7 +17,7 @@ use harness_core::{Fact, TaskId, WorkerId};
 use serde_json::{Value, json};
 
 use super::listener::Listener;
-use crate::process::Redactor;
+use crate::{process::Redactor, queue::BoundedQueue};
 
 /// Facts that may wait; beyond that the oldest go.
 pub const QUEUE: usize = 4096;
@@ -44,26 +44,20 @@ struct Shared {
     ended: Condvar,
 }
 
-#[derive(Default)]
 struct Queue {
-    waiting: VecDeque<Told>,
+    waiting: BoundedQueue<Told>,
     /// The sender sleeps: a call to the system that is saved where it does not.
     sleeps: bool,
-    /// The oldest had to go; said once.
-    overflowed: bool,
     closing: bool,
     /// Nobody listens: nothing is kept any more.
     off: bool,
     ended: bool,
 }
 
-impl Queue {
-    fn push(&mut self, told: Told) {
-        if self.waiting.len() == QUEUE {
-            self.waiting.pop_front();
-            self.overflowed = true;
-        }
-        self.waiting.push_back(told);
+impl Default for Queue {
+    fn default() -> Self {
+        let waiting = BoundedQueue::new(QUEUE);
+        Self { waiting, sleeps: false, closing: false, off: false, ended: false }
     }
 }
 
@@ -155,7 +149,7 @@ impl Telemetry {
         if queue.off || queue.closing {
             return;
         }
-        queue.push(told);
+        queue.waiting.push(told);
         if queue.sleeps {
             queue.sleeps = false;
             drop(queue);
@@ -217,7 +211,7 @@ impl Shared {
                 // For good: there is no second try.
                 let mut queue = self.lock();
                 queue.off = true;
-                queue.waiting = VecDeque::new();
+                drop(queue.waiting.take());
                 break;
             }
         }
@@ -236,8 +230,8 @@ impl Shared {
             queue = self.wake.wait(queue).unwrap_or_else(PoisonError::into_inner);
         }
         queue.sleeps = false;
-        let waiting = std::mem::take(&mut queue.waiting);
-        let overflowed = queue.overflowed;
+        let waiting = queue.waiting.take();
+        let overflowed = queue.waiting.lost() > 0;
         drop(queue);
         if overflowed && !*warned {
             *warned = true;
@@ -403,7 +397,7 @@ mod tests {
                 .unwrap();
         // Nobody takes anything away while it is locked, so that it overflows for certain.
         let mut queue = telemetry.shared.lock();
-        (0..3 * QUEUE).for_each(|n| queue.push(Told::of(&claimed(n)).unwrap()));
+        (0..3 * QUEUE).for_each(|n| drop(queue.waiting.push(Told::of(&claimed(n)).unwrap())));
         assert_eq!(queue.waiting.len(), QUEUE);
         drop(queue);
         telemetry.emit(&claimed(4 * QUEUE));

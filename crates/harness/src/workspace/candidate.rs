@@ -18,10 +18,10 @@ use super::{
     object::{Change, GITLINK, Listing, absent, diff_trees, list_tree},
     own::OwnFiles,
     path::{RepoPath, nul_separated},
-    stamp::Stamp,
     status::Look,
     untracked,
 };
+use crate::home::FileStamp;
 
 /// A candidate as it was last computed, so that a second look can be cheap.
 #[derive(Debug, Clone)]
@@ -32,7 +32,7 @@ pub(super) struct Known {
     pub(super) index: Option<Arc<PrivateIndex>>,
     /// Files that stay untracked when the tree is committed; `None` if that is not simply told.
     stay: Option<Vec<RepoPath>>,
-    stamps: Vec<Option<Stamp>>,
+    stamps: Vec<Option<FileStamp>>,
     /// Files so young that their stamps may stay the same when they change, with what is in them.
     young: Vec<(RepoPath, Print)>,
 }
@@ -60,9 +60,8 @@ impl Known {
 
     /// Whether a new look at the same work tree would give the same tree.
     fn still_holds(&self, git: &Git, look: &Look) -> bool {
-        let same = |(path, known): &(RepoPath, Print)| {
-            print(git, path).is_ok_and(|print| print == *known)
-        };
+        let same =
+            |(path, known): &(RepoPath, Print)| print(git, path).is_ok_and(|print| print == *known);
         self.look == *look && self.stamps == stamps(git, look) && self.young.iter().all(same)
     }
 
@@ -78,8 +77,8 @@ fn paths(look: &Look) -> impl Iterator<Item = &RepoPath> {
     look.changed.iter().map(|changed| &changed.path).chain(&look.untracked)
 }
 
-fn stamps(git: &Git, look: &Look) -> Vec<Option<Stamp>> {
-    paths(look).map(|path| Stamp::at(&path.under(&git.top_level))).collect()
+fn stamps(git: &Git, look: &Look) -> Vec<Option<FileStamp>> {
+    paths(look).map(|path| FileStamp::at(&path.under(&git.top_level))).collect()
 }
 
 pub(super) fn candidate(
@@ -124,6 +123,32 @@ pub(super) fn settle(
     }
     let changed = changed.iter().map(|change| change.path.shown()).collect();
     let moved = moved && now.tree != *before;
+    let settled = Settled { tree: now.tree.clone(), changed, moved };
+    Ok((now, settled))
+}
+
+/// What became of `before` while a check ran, in a work tree that others use too: nothing is touched.
+pub(super) fn compare(
+    git: &Git,
+    own: &OwnFiles,
+    base: &Base,
+    before: &TreeId,
+    known: Option<&Known>,
+) -> Result<(Known, Settled), WorkspaceError> {
+    let look = Look::take(git, own)?;
+    let known = known.filter(|known| known.tree == *before);
+    if let Some(known) = known
+        && known.still_holds(git, &look)
+    {
+        let settled = Settled { tree: before.clone(), changed: Vec::new(), moved: false };
+        return Ok((known.clone(), settled));
+    }
+    let moved = known.is_some_and(|known| known.look.head != look.head);
+    let now = Known::take(git, own, base, look)?.0;
+    let mut changed = difference(git, own, before, &now.tree)?;
+    changed.retain(|change| change.before.is_some());
+    let changed: Vec<_> = changed.iter().map(|change| change.path.shown()).collect();
+    let moved = moved && !changed.is_empty();
     let settled = Settled { tree: now.tree.clone(), changed, moved };
     Ok((now, settled))
 }

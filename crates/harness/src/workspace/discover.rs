@@ -13,10 +13,12 @@ use super::{
     candidate::{self, Known},
     checkout, commit, evidence,
     filter::{self, Filters},
+    fingerprint,
     git::{Access, Call, Git, failed},
+    memory::Memory,
     own::OwnFiles,
-    fingerprint, memory::Memory, preflight, rescue, restore, rollback,
-    settings::Records,
+    preflight, rescue, restore, rollback,
+    settings::{Records, Treatment},
     sight::{Seen, Sight},
     snapshot::Snapshot,
     status::{Look, Staged},
@@ -72,6 +74,12 @@ impl GitWorkspace {
     pub fn bringing(mut self, bring: Bring) -> Self {
         self.bring = bring;
         self
+    }
+
+    /// The same work tree for somebody else: nothing is known of its files yet.
+    #[must_use]
+    pub fn anew(&self, filters: Filters) -> Self {
+        Self { filters, known: Arc::default(), seen: Arc::default(), ..self.clone() }
     }
 
     /// Removes what killed processes left in the git directory and of checkouts; how many there were.
@@ -256,7 +264,7 @@ impl Workspace for GitWorkspace {
         epoch: Epoch,
     ) -> Result<Vec<SettingChange>, WorkspaceError> {
         let changes = match &self.records {
-            Some(records) => records.set_back(&self.git, task, epoch)?,
+            Some(records) => records.compare(&self.git, task, epoch, Treatment::SetBack)?,
             None => Vec::new(),
         };
         if !changes.is_empty() {
@@ -264,6 +272,17 @@ impl Workspace for GitWorkspace {
             self.disturbed();
         }
         Ok(changes)
+    }
+
+    fn changed_settings(
+        &self,
+        task: &TaskId,
+        epoch: Epoch,
+    ) -> Result<Vec<SettingChange>, WorkspaceError> {
+        match &self.records {
+            Some(records) => records.compare(&self.git, task, epoch, Treatment::Named),
+            None => Ok(Vec::new()),
+        }
     }
 
     fn forget_settings(&self, task: &TaskId, epoch: Epoch) -> Result<(), WorkspaceError> {
@@ -308,6 +327,14 @@ impl Workspace for GitWorkspace {
             self.disturbed();
         }
         let (known, settled) = settled?;
+        *self.known() = Some(known);
+        Ok(settled)
+    }
+
+    fn compare(&self, base: &Base, before: &TreeId) -> Result<Settled, WorkspaceError> {
+        let last = self.known().clone();
+        let git = self.git()?;
+        let (known, settled) = candidate::compare(&git, &self.own, base, before, last.as_ref())?;
         *self.known() = Some(known);
         Ok(settled)
     }

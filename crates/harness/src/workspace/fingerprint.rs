@@ -19,9 +19,9 @@ use super::{
     glance,
     object::{absent, behind_link},
     path::RepoPath,
-    stamp::Stamp,
     status::Look,
 };
+use crate::home::FileStamp;
 
 /// Equal prints are equal files: kind, mode as git knows it, contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +49,8 @@ pub(super) fn print(git: &Git, path: &RepoPath) -> io::Result<Print> {
         let executable = found.permissions().mode() & 0o100 != 0;
         hash.update(if executable { b"program ".as_slice() } else { b"file " });
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
-        let mut opened = OpenOptions::new().read(true).custom_flags(flags.cast_signed()).open(&file)?;
+        let mut opened =
+            OpenOptions::new().read(true).custom_flags(flags.cast_signed()).open(&file)?;
         let mut chunk = vec![0; CHUNK];
         loop {
             match opened.read(&mut chunk)? {
@@ -70,15 +71,17 @@ pub(super) fn of_work(git: &Git, look: &Look) -> io::Result<String> {
     let paths: BTreeSet<_> = changed.chain(&look.untracked).collect();
     let (mut hash, mut prints) = (Sha256::new(), BTreeMap::new());
     for path in paths {
-        let stamp = Stamp::at(&path.under(&git.top_level));
+        let file = path.under(&git.top_level);
+        let stamp = FileStamp::at(&file);
         let now = SystemTime::now();
         let known = git.memory.prints().get(path).copied();
         let print = match known.filter(|(at, _)| Some(*at) == stamp) {
             Some((_, print)) => print,
             None => print(git, path)?,
         };
-        let is_file = stamp.filter(|stamp| stamp.is_file() && !stamp.is_young(now));
-        if let Some(stamp) = is_file {
+        // What a repository of its own has checked out does not show in its folder.
+        let keeps = file.is_file() && !file.is_symlink();
+        if let Some(stamp) = stamp.filter(|stamp| keeps && !stamp.is_young(now)) {
             prints.insert(path.clone(), (stamp, print));
         }
         hash.update(path.bytes());

@@ -109,10 +109,7 @@ fn holds_no_empty_one(folder: &Path) -> bool {
     look(folder, &mut MOST.clone()).unwrap_or(false)
 }
 
-fn without_ignored(
-    git: &Git,
-    mut folders: Vec<RepoPath>,
-) -> Result<Vec<RepoPath>, WorkspaceError> {
+fn without_ignored(git: &Git, mut folders: Vec<RepoPath>) -> Result<Vec<RepoPath>, WorkspaceError> {
     if folders.is_empty() {
         return Ok(folders);
     }

@@ -15,8 +15,8 @@ use super::{
     object::{Listing, tree_id},
     own::OwnFiles,
     path::{RepoPath, nul_separated},
-    stamp::Stamp,
 };
+use crate::home::FileStamp;
 
 /// How such folders are called; what a killed process left of them is swept by that name.
 pub(super) const SCRATCH: &str = "harness-tmp-";
@@ -27,7 +27,7 @@ pub(super) struct PrivateIndex {
     folder: tempfile::TempDir,
     file: PathBuf,
     /// The user's index when it was copied.
-    users: Option<Stamp>,
+    users: Option<FileStamp>,
 }
 
 impl PrivateIndex {
@@ -52,7 +52,7 @@ impl PrivateIndex {
         io::copy(&mut users, &mut copy)?;
         let found = users.metadata()?;
         copy.set_modified(found.modified()?)?;
-        index.users = Some(Stamp::of(&found));
+        index.users = Some(FileStamp::of(&found));
         Ok(index)
     }
 
@@ -142,7 +142,7 @@ impl PrivateIndex {
         if self.users.is_none() || fs::hard_link(&self.file, &lock).is_err() {
             return false;
         }
-        if Stamp::at(&index) == self.users && fs::rename(&lock, &index).is_ok() {
+        if FileStamp::at(&index) == self.users && fs::rename(&lock, &index).is_ok() {
             return true;
         }
         let _ = fs::remove_file(&lock);

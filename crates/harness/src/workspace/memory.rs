@@ -19,8 +19,8 @@ use super::{
     own::OwnFiles,
     path::RepoPath,
     settings::flags::Flags,
-    stamp::Stamp,
 };
+use crate::home::FileStamp;
 
 /// How many commits are remembered with their trees.
 const COMMITS: usize = 8;
@@ -36,10 +36,10 @@ pub(super) struct Tracked {
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     own: OnceLock<OwnFiles>,
-    tracked: Mutex<Option<(Stamp, Arc<Tracked>)>>,
+    tracked: Mutex<Option<(FileStamp, Arc<Tracked>)>>,
     trees: Mutex<VecDeque<(CommitId, TreeId)>>,
     listing: Mutex<Option<(TreeId, Arc<Listing>)>>,
-    prints: Mutex<BTreeMap<RepoPath, (Stamp, Print)>>,
+    prints: Mutex<BTreeMap<RepoPath, (FileStamp, Print)>>,
 }
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -62,7 +62,7 @@ impl Memory {
         *lock(&self.listing) = Some((tree.clone(), listing));
     }
 
-    pub(super) fn prints(&self) -> MutexGuard<'_, BTreeMap<RepoPath, (Stamp, Print)>> {
+    pub(super) fn prints(&self) -> MutexGuard<'_, BTreeMap<RepoPath, (FileStamp, Print)>> {
         lock(&self.prints)
     }
 }
@@ -93,7 +93,7 @@ impl Git {
 
     /// `None` if the index is of a kind that only git understands.
     pub(super) fn tracked(&self) -> Result<Option<Arc<Tracked>>, WorkspaceError> {
-        let (now, stamp) = (SystemTime::now(), Stamp::at(&self.git_dir.join("index")));
+        let (now, stamp) = (SystemTime::now(), FileStamp::at(&self.git_dir.join("index")));
         let known = lock(&self.memory.tracked).clone();
         if let Some((_, tracked)) = known.filter(|(at, _)| Some(*at) == stamp) {
             return Ok(Some(tracked));

@@ -29,7 +29,6 @@ mod rollback;
 mod settings;
 mod sight;
 mod snapshot;
-mod stamp;
 mod status;
 mod sweep;
 mod undo;
@@ -248,6 +247,14 @@ pub trait Workspace: Send + Sync {
     /// files in `info` and `hooks`.
     fn record_settings(&self, task: &TaskId, epoch: Epoch) -> Result<(), WorkspaceError>;
 
+    /// The settings that are not what was recorded; [`SettingChange::set_back`] tells which of them
+    /// [`Workspace::restore_settings`] would set back. Nothing is touched.
+    fn changed_settings(
+        &self,
+        task: &TaskId,
+        epoch: Epoch,
+    ) -> Result<Vec<SettingChange>, WorkspaceError>;
+
     /// Sets back the settings that are not what was recorded, and tells which. Called before
     /// anything is looked at, it makes every other method see what it saw at the claim. Without a
     /// record there is nothing to compare.
@@ -272,6 +279,10 @@ pub trait Workspace: Send + Sync {
     /// What became of `before`, a candidate, while a check ran: the work tree is looked at. Files that are new since are
     /// removed; ignored ones stay.
     fn settle(&self, base: &Base, before: &TreeId) -> Result<Settled, WorkspaceError>;
+
+    /// What became of `before`, a candidate, in a work tree that others use too: nothing is removed,
+    /// and files that are new since do not count as changes.
+    fn compare(&self, base: &Base, before: &TreeId) -> Result<Settled, WorkspaceError>;
 
     /// Makes the files that would be committed those of `tree`. Returns the ones that differed,
     /// sorted.

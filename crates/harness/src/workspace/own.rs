@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use crate::home::Home;
+
 /// Which paths of a work tree are ours.
 ///
 /// All are relative to the state root, which may be a folder below the top level. In a worker's
@@ -14,18 +16,9 @@ pub struct OwnFiles {
 }
 
 /// The files of harness in a state root, besides those in its folder.
-pub const OWN_FILES: [&str; 8] = [
-    "harness-tasks.json",
-    "harness-tasks.json.bak",
-    "harness-tasks.json.tmp",
-    "harness-progress.txt",
-    ".harness-active",
-    ".harness-reflect",
-    ".harness-stop-counter",
-    "state/handoff.json",
-];
+pub const OWN_FILES: [&str; 8] = Home::OWN_FILES;
 /// The folder of harness in a state root.
-pub const OWN_FOLDER: &str = ".harness";
+pub const OWN_FOLDER: &str = Home::FOLDER;
 
 impl OwnFiles {
     /// Both paths canonical.
@@ -51,7 +44,7 @@ impl OwnFiles {
     /// The templates of prompts, as a literal pathspec.
     pub(super) fn prompts(&self) -> std::ffi::OsString {
         use std::os::unix::ffi::OsStringExt;
-        let path = [self.prefix.as_slice(), OWN_FOLDER.as_bytes(), b"/prompts"].concat();
+        let path = [self.prefix.as_slice(), Home::PROMPTS.as_bytes()].concat();
         std::ffi::OsString::from_vec(path)
     }
 

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::{WorkspaceError, git::Git, own::OwnFiles, stamp::Stamp, status::Look};
+use super::{WorkspaceError, git::Git, own::OwnFiles, status::Look};
+use crate::home::FileStamp;
 
 /// How fresh an answer has to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,8 +20,8 @@ pub enum Sight {
 #[derive(Debug, Clone)]
 pub(super) struct Seen {
     pub(super) look: Look,
-    index: Option<Stamp>,
-    head: Option<Stamp>,
+    index: Option<FileStamp>,
+    head: Option<FileStamp>,
     at: Instant,
 }
 
@@ -44,6 +45,6 @@ impl Seen {
     }
 }
 
-fn stamps(git: &Git) -> [Option<Stamp>; 2] {
-    ["index", "HEAD"].map(|name| Stamp::at(&git.git_dir.join(name)))
+fn stamps(git: &Git) -> [Option<FileStamp>; 2] {
+    ["index", "HEAD"].map(|name| FileStamp::at(&git.git_dir.join(name)))
 }

@@ -19,9 +19,7 @@ use super::{
     WorkspaceError, folders,
     git::Git,
     index::PrivateIndex,
-    object::{
-        Contents, EXECUTABLE, Entry, GITLINK, Hashing, LINK, Listing, absent, hash_files,
-    },
+    object::{Contents, EXECUTABLE, Entry, GITLINK, Hashing, LINK, Listing, absent, hash_files},
     own::OwnFiles,
     path::{RepoPath, records},
     settings::flags::Flags,
@@ -198,7 +196,10 @@ pub(super) fn prune_empty_folders(
 }
 
 /// The outermost folders without a tracked file.
-pub(super) fn untracked_folders(git: &Git, own: &OwnFiles) -> Result<Vec<RepoPath>, WorkspaceError> {
+pub(super) fn untracked_folders(
+    git: &Git,
+    own: &OwnFiles,
+) -> Result<Vec<RepoPath>, WorkspaceError> {
     let call = git.read("ls-files").args(["--others", "--directory", "--exclude-standard", "-z"]);
     let output = call.output()?;
     let folders = records(&output).filter_map(|record| record.strip_suffix(b"/"));

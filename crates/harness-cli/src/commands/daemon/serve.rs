@@ -24,7 +24,10 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::{Args, Invocation, emitter::Emitter};
 use crate::{
-    commands::{init, task::by_files::claim_rules},
+    commands::{
+        init,
+        task::by_files::{claim_rules, settings_folder},
+    },
     config::{self, Overrides},
     environment::Environment,
     exit::ExitCode,
@@ -146,7 +149,8 @@ fn surroundings(env: &Environment, root: &StateRoot) -> Surroundings {
             let (env, root) = &settings;
             let loaded = config::load(env, Some(root.path()), Overrides::default());
             let config = loaded.map_err(Refused::from)?.config;
-            Ok(Settings { rules: config.rules(root.path())?, unchecked: config.unchecked() })
+            let (rules, unchecked) = (config.rules(root.path())?, config.unchecked());
+            Ok(Settings { rules, unchecked, bring: config.validation.bring() })
         }),
         may_run: Box::new(move |kind, text| {
             let trust = granting.as_ref().as_ref().map_err(Failure::clone)?;
@@ -160,6 +164,7 @@ fn surroundings(env: &Environment, root: &StateRoot) -> Surroundings {
         made: Box::new(move || init::made(&made.0, &made.1)),
         state_home: env.state_home().ok(),
         claims: claim_rules(env, root).ok(),
+        records: settings_folder(env, root).ok(),
         warn: Box::new(warn),
     }
 }

@@ -7,7 +7,7 @@ use harness::{
     shell::{Script, Shell, SystemShell},
     store::{
         FileStore, Locking, Store,
-        disk::{Disk, File, Identity, RealDisk},
+        disk::{Disk, File, FileStamp, RealDisk},
         lock::Wait,
     },
 };
@@ -104,11 +104,11 @@ impl Disk for Deadly {
         self.disk.append(file, bytes)
     }
 
-    fn identity(&self, file: File) -> io::Result<Option<Identity>> {
+    fn identity(&self, file: File) -> io::Result<Option<FileStamp>> {
         self.disk.identity(file)
     }
 
-    fn read(&self, file: File) -> io::Result<Option<(Vec<u8>, Identity)>> {
+    fn read(&self, file: File) -> io::Result<Option<(Vec<u8>, FileStamp)>> {
         self.disk.read(file)
     }
 

@@ -16,6 +16,7 @@ use crate::{
     failure::{Failure, Result},
     render::{Out, visible},
 };
+use harness::home::Home;
 
 /// Whether somebody reads along.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -225,7 +226,7 @@ impl<'a> Stage<'a> {
     /// that are completed were said to be so once.
     pub(super) fn wrong(&self, expected: impl Fn(&str) -> Status) -> Result<Option<String>> {
         let ledger = harness::store::look(&self.repository())?;
-        let log = fs::read_to_string(self.repository().join("harness-progress.txt"))?;
+        let log = fs::read_to_string(Home::of(&self.repository()).log())?;
         for task in ledger.tasks() {
             let expected = expected(task.id.as_str());
             if task.status != expected {
@@ -243,7 +244,7 @@ impl<'a> Stage<'a> {
     pub(super) fn lock(&self) -> String {
         let root = self.repository();
         let root = root.canonicalize().unwrap_or(root);
-        format!("/tmp/harness-{}.lock", harness::store::lock::root_hash(&root))
+        Home::of(&root).lock_directory().display().to_string()
     }
 
     /// Takes the stage down, or says where it stays.

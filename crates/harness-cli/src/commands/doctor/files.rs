@@ -5,7 +5,10 @@ use std::{
     os::unix::fs::FileTypeExt,
 };
 
-use harness::store::{StoreError, look_backup, look_bytes};
+use harness::{
+    home::Home,
+    store::{StoreError, look_backup, look_bytes},
+};
 use harness_core::{
     Stats,
     format::{self, FormatError},
@@ -16,14 +19,14 @@ use crate::root::StateRoot;
 
 /// Every name of ours that must be a regular file, and `.harness`, which must be a directory.
 const NAMES: &[&str] = &[
-    "harness-tasks.json",
-    "harness-tasks.json.bak",
-    "harness-tasks.json.tmp",
-    "harness-progress.txt",
-    "harness-init.sh",
-    "harness.toml",
-    ".harness-active",
-    ".harness",
+    Home::LEDGER,
+    Home::BACKUP,
+    Home::TMP,
+    Home::LOG,
+    Home::INIT_SCRIPT,
+    Home::CONFIG,
+    Home::MARKER,
+    Home::FOLDER,
 ];
 
 pub(super) fn check(root: &StateRoot) -> Vec<Finding> {
@@ -82,8 +85,7 @@ fn backup(root: &StateRoot) -> Finding {
         Ok(Some(bytes)) => match format::read_ledger(&bytes) {
             Ok(ledger) => Finding::ok(CHECK, format!("readable, {} tasks", ledger.len())),
             Err(why) => {
-                let error =
-                    why.to_string().replacen("harness-tasks.json", "harness-tasks.json.bak", 1);
+                let error = why.to_string().replacen(Home::LEDGER, Home::BACKUP, 1);
                 Finding::warn(CHECK, error, mend)
             }
         },
@@ -98,7 +100,7 @@ fn strangers(root: &StateRoot) -> Vec<Finding> {
     for name in NAMES {
         let Ok(found) = fs::symlink_metadata(root.path().join(name)) else { continue };
         let kind = found.file_type();
-        let good = if *name == ".harness" { kind.is_dir() } else { kind.is_file() };
+        let good = if *name == Home::FOLDER { kind.is_dir() } else { kind.is_file() };
         if good {
             continue;
         }

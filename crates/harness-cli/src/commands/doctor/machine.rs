@@ -6,7 +6,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use harness::store::{LockState, lock::root_hash, look_lock};
+use harness::{
+    home::socket_folder,
+    store::{LockState, look_lock},
+};
 use rustix::fs::{Access, access, statvfs};
 
 use super::finding::Finding;
@@ -80,16 +83,16 @@ impl std::fmt::Display for Size {
 /// Where a daemon would listen.
 pub(super) fn socket(env: &Environment, root: Option<&StateRoot>) -> Finding {
     const CHECK: &str = "socket";
-    let user = rustix::process::getuid().as_raw();
     let (directory, made_by_us) = match env.path("XDG_RUNTIME_DIR").filter(|d| d.is_absolute()) {
         Some(directory) => (directory.to_owned(), false),
-        None => (PathBuf::from(format!("/tmp/harness-{user}")), true),
+        None => (socket_folder(), true),
     };
-    let name = root.map_or("0".repeat(16), |root| root_hash(root.path()));
+    // Without a root, a name of the same length.
+    let name = root.map_or_else(|| format!("harness-{:016}.sock", 0), |r| r.home().socket_file());
     let chosen = env.path("HARNESS_SOCKET");
     let path = match chosen {
         Some(path) => path.to_owned(),
-        None => directory.join(format!("harness-{name}.sock")),
+        None => directory.join(name),
     };
     let length = path.as_os_str().len();
     if length > SOCKET_BYTES_MAX {
@@ -105,7 +108,7 @@ pub(super) fn socket(env: &Environment, root: Option<&StateRoot>) -> Finding {
         Ok(found) if !found.is_dir() => {
             Finding::fail(CHECK, format!("{shown} is not a directory"), "remove it")
         }
-        Ok(found) if chosen.is_none() && found.uid() != user => {
+        Ok(found) if chosen.is_none() && found.uid() != rustix::process::getuid().as_raw() => {
             let mend = "set XDG_RUNTIME_DIR to a directory of yours, or remove it";
             Finding::fail(CHECK, format!("{shown} belongs to another user"), mend)
         }

@@ -106,7 +106,7 @@ fn by_files(invocation: &Invocation, root: &StateRoot, mut claim: Claim) -> Resu
     let applied = invocation.apply_archiving(root, Command::Claim(claim));
     match applied.map_err(|failure| failure.error)?.0 {
         Reply::Claimed(claimed) => {
-            invocation.keep_rules(root, &claimed.task);
+            invocation.keep_rules(root, &claimed);
             Ok(wire::task(&claimed.task))
         }
         Reply::NothingToClaim => Ok(Value::Null),

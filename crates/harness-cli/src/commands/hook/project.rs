@@ -6,16 +6,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use harness::folder::Folder;
+use harness::home::{Home, file_name, folder::Folder};
 use harness_core::{Ledger, log::escape};
 
 use crate::root::StateRoot;
 
-pub(super) const ACTIVE: &str = ".harness-active";
-pub(super) const REFLECT: &str = ".harness-reflect";
-pub(super) const COUNTER: &str = ".harness-stop-counter";
-/// Below `.harness`.
-const HOME: &str = "hooks";
+pub(super) const ACTIVE: &str = Home::MARKER;
+pub(super) const REFLECT: &str = Home::REFLECT;
+pub(super) const COUNTER: &str = Home::STOP_COUNTER;
 
 const MARKER_BYTES_MAX: u64 = 1024 * 1024;
 /// How much of the end of the log is looked at.
@@ -80,7 +78,7 @@ impl<'a> Project<'a> {
 
     /// The content of a file in the hooks' own directory.
     pub(super) fn read_own(&self, name: &str) -> Option<String> {
-        text_in(&Folder::find(&self.path().join(".harness").join(HOME)).ok()??, name)
+        text_in(&Folder::find(&self.root.home().hooks()).ok()??, name)
     }
 
     pub(super) fn write_own(&self, name: &str, text: &str) -> Result<(), String> {
@@ -89,7 +87,7 @@ impl<'a> Project<'a> {
     }
 
     pub(super) fn remove_own(&self, name: &str) {
-        let found = Folder::find(&self.path().join(".harness").join(HOME));
+        let found = Folder::find(&self.root.home().hooks());
         _ = found.map(|home| home.map(|home| home.remove(name)));
     }
 
@@ -98,7 +96,7 @@ impl<'a> Project<'a> {
     }
 
     fn home(&self) -> io::Result<Folder> {
-        let made = self.root.own_directory(HOME);
+        let made = self.root.own_directory(file_name(Home::HOOKS));
         Folder::ours(&made.map_err(|failure| io::Error::other(failure.error))?)
     }
 

@@ -1,6 +1,8 @@
 //! What the files say to run.
 
-use std::{fs, os::unix::fs::MetadataExt, path::Path};
+use std::{fs, path::Path};
+
+use harness::home::Inode;
 
 use super::Scope;
 use crate::{
@@ -28,7 +30,7 @@ pub(super) fn choose(env: &Environment, scope: Scope, told: Option<String>) -> R
         .map_err(|why| Failure::error(format!("can not tell which program this is: {why}")))?;
     let plain = |warning| Ok(Program { name: "harness".to_owned(), warning });
     let found = find_program(env, "harness");
-    let place = |path: &Path| fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));
+    let place = |path: &Path| fs::metadata(path).ok().map(|file| Inode::of(&file));
     if found.as_deref().and_then(place) == place(&this) {
         return plain(None);
     }

@@ -159,7 +159,7 @@ fn the_page_fits_a_page_and_names_commands_that_exist() {
     let page = page::of(Reader::Claude);
     assert!(page.lines().count() <= 80 && page.len() < 6000, "{} bytes", page.len());
     assert!(page.contains("$ARGUMENTS") && page.starts_with("---\n"));
-    let all = crate::args::command();
+    let all = crate::commands::args::command();
     let mut named = 0;
     for code in page.split('`').skip(1).step_by(2) {
         let Some(words) = code.strip_prefix("harness ") else { continue };

@@ -2,15 +2,15 @@
 
 use std::process::{Command, Stdio};
 
-use harness::folder::Folder;
+use harness::home::{Home, file_name, folder::Folder};
 
 use crate::{failure::Result, root::StateRoot};
 
 /// Starts the same command once more, its words in `.harness/run.log`, and gives its pid. The child
 /// leaves the session of the terminal by itself ([`leave_terminal`]).
 pub(super) fn start_again(root: &StateRoot) -> Result<u32> {
-    root.own_directory("runs")?;
-    let file = Folder::ours(&root.path().join(".harness"))?.open_to_append("run.log")?;
+    root.own_directory(file_name(Home::RUNS))?;
+    let file = Folder::ours(&root.home().folder())?.open_to_append(file_name(Home::RUN_LOG))?;
     let arguments = std::env::args_os().skip(1).map(|argument| match argument.to_str() {
         Some("--detach") => "--detached".into(),
         Some(_) | None => argument,

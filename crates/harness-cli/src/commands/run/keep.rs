@@ -8,7 +8,7 @@ use std::{
 
 use harness::{
     clock::{Clock, SystemClock},
-    folder::Folder,
+    home::{Home, folder::Folder},
     workspace::{GitWorkspace, Workspace},
 };
 
@@ -21,7 +21,7 @@ pub(super) fn prune(root: &Path, workspace: &GitWorkspace, keep: &Keep) {
     if let Err(failure) = rescues(workspace, keep.rescue_days) {
         warn(&format!("old rescues stay: {}", failure.error));
     }
-    if let Err(why) = transcripts(&root.join(".harness/transcripts"), keep) {
+    if let Err(why) = transcripts(&Home::of(root).transcripts(), keep) {
         warn(&format!("old transcripts stay: {why}"));
     }
 }

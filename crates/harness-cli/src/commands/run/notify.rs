@@ -48,9 +48,7 @@ pub(super) fn watch(hub: &Hub, command: Option<&str>, root: &Path) -> Option<Sub
             Event::SessionPrompt { prompt_id, prompt, .. } => {
                 json!({ "event": "asking", "prompt_id": prompts::name(*prompt_id), "question": prompt })
             }
-            Event::Custom(custom) => {
-                json!({ "event": "limit", "until": custom.fields.get("until") })
-            }
+            Event::RunWaiting { until, .. } => json!({ "event": "limit", "until": until }),
             _ => return,
         };
         let (command, root) = (command.clone(), root.clone());

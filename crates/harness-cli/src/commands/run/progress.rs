@@ -5,15 +5,12 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use super::view::View;
 use harness::{
     Envelope, Event, Hub,
     core::{Run, agent::Usage},
-    event::CustomEvent,
     hub::Subscription,
 };
-use serde_json::Value;
-
-use super::view::View;
 
 /// Follows the agents of a run until both are dropped. `moneyless`: what to say of an agent that tells
 /// of tokens and no money, by its name.
@@ -51,11 +48,10 @@ pub(super) fn follow(
     let view = Arc::clone(view);
     let of_objective = row.objective.is_some();
     let contexts = hub.subscribe("run:iteration", move |envelope: &Envelope| {
-        let Event::Custom(CustomEvent { fields, .. }) = &envelope.event else { return };
-        let number = |name: &str| fields.get(name).and_then(Value::as_u64).unwrap_or_default();
+        let Event::RunIteration { iteration, max_iterations, .. } = envelope.event else { return };
         // Of a task, the log says what happens.
         if of_objective {
-            view.context(number("iteration"), number("maxIterations"));
+            view.context(iteration.into(), max_iterations.into());
         }
     });
     [usage, contexts]

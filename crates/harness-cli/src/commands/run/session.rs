@@ -22,6 +22,7 @@ use harness::{
         ralph::{Errand, ralph},
         work::work,
     },
+    home::Home,
     host::{Desk, Duty, Host, serve, socket, tell_facts},
     named,
     process::{Redactor, leftovers},
@@ -187,7 +188,7 @@ impl Session<'_> {
                 }
             },
         );
-        let record = root.path().join(format!(".harness/runs/{}.jsonl", row.id));
+        let record = root.home().runs().join(format!("{}.jsonl", row.id));
         let ended = runtime.block_on(async {
             let _followed = progress::follow(&hub, &view, row, moneyless);
             let _notified = notify::watch(&hub, notified_by.as_deref(), root.path());
@@ -364,7 +365,7 @@ fn without_git(root: &Path, failure: Failure) -> Failure {
 }
 
 fn processes(root: &Path) -> PathBuf {
-    root.join(".harness/processes")
+    Home::of(root).processes()
 }
 
 /// Processes of a harness that was killed could still write into the work tree.

@@ -54,7 +54,7 @@ pub(super) struct Kept {
 impl Kept {
     pub(super) fn of_user(env: &Environment, root: &StateRoot) -> Result<Self> {
         let folder = Outside::of_root(root.path(), &env.state_home()?);
-        Ok(Self { folder: folder.path().join("terms") })
+        Ok(Self { folder: folder.terms() })
     }
 
     /// What the row says otherwise than the terms that were kept when it was last taken up.

@@ -7,6 +7,8 @@ use std::{
 };
 
 use super::view::View;
+use harness::home::Home;
+
 use crate::{
     failure::{Failure, Result},
     render::visible,
@@ -21,7 +23,7 @@ pub(super) struct Told {
 impl Told {
     /// What is in the log already was told to somebody else.
     pub(super) fn from_here_on(root: &Path, view: Arc<View>) -> Result<Self> {
-        let log = root.join("harness-progress.txt");
+        let log = Home::of(root).log();
         let shown = match log.symlink_metadata() {
             Ok(found) => found.len(),
             Err(why) if why.kind() == io::ErrorKind::NotFound => 0,

@@ -15,17 +15,18 @@ use harness::{
     clock::{Clock as _, SystemClock},
     flows::{
         Site,
-        completion::{Clerk, ClientTree, Completion},
+        client_tree::{ClientTree, Repositories},
+        completion::{Clerk, Completion},
     },
     host::{ClaimRules, Settings},
     process::Redactor,
     shell::{Cancel, SystemShell},
     store::{FileStore, Outside, Store as _, StoreError},
-    workspace::{Filters, glance},
+    workspace::{Bring, Filters, glance},
 };
 use harness_core::{
-    Command, Holder, Reply, Task, TaskId,
-    command::Authority,
+    Command, Holder, Ledger, Reply, Task, TaskId,
+    command::{Authority, Claimed},
     machine::judge::{NotDone, Request, Standing},
     trust::Kind,
 };
@@ -45,21 +46,32 @@ use crate::{
 
 /// Judges and records in the files, under the lock.
 pub(super) struct ByFiles<'a> {
-    pub(super) invocation: &'a Invocation,
-    pub(super) root: &'a StateRoot,
+    invocation: &'a Invocation,
+    root: &'a StateRoot,
+    /// Looks and decides, so that the ledger is parsed once.
+    store: Arc<Mutex<FileStore>>,
 }
 
-impl ByFiles<'_> {
+impl<'a> ByFiles<'a> {
+    pub(super) fn new(invocation: &'a Invocation, root: &'a StateRoot) -> Result<Self> {
+        let store = Arc::new(Mutex::new(invocation.store(root)?));
+        Ok(Self { invocation, root, store })
+    }
+
+    fn seen<T>(&self, see: impl FnOnce(&Ledger) -> T) -> Result<T> {
+        let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(see(store.ledger()?))
+    }
+
     pub(super) fn complete(&self, holder: Holder, authority: Authority) -> Result<TaskId> {
         let (invocation, root) = (self.invocation, self.root.path().to_owned());
-        let Settings { rules, unchecked } = self.settings(&holder)?;
+        let Settings { rules, unchecked, bring } = self.settings(&holder)?;
         let lease_seconds = invocation.lease_seconds()?;
         let request = Request { holder, authority, unchecked, lease_seconds, rules };
-        let store = Mutex::new(invocation.store(self.root)?);
         let completion = Completion {
-            clerk: self,
+            clerk: &Inspection { files: self, bring },
             ports: Ports {
-                commit: Arc::new(InFiles { store }),
+                commit: Arc::new(InFiles { store: Arc::clone(&self.store) }),
                 clock: Arc::new(SystemClock),
                 tick: Duration::from_secs(lease_seconds.max(1)),
             },
@@ -80,15 +92,23 @@ impl ByFiles<'_> {
     /// The rules of the claim, else those of now.
     fn settings(&self, holder: &Holder) -> Result<Settings> {
         let (env, root) = (&self.invocation.env, self.root);
-        let ledger = self.invocation.look(root)?;
-        let task = ledger.task(&holder.task).filter(|task| holder.holds(task));
-        if let Some(epoch) = task.and_then(|task| task.epoch)
+        let epoch = self.seen(|ledger| {
+            let task = ledger.task(&holder.task).filter(|task| holder.holds(task));
+            task.and_then(|task| task.epoch)
+        })?;
+        if let Some(epoch) = epoch
             && let Some(settings) = claim_rules(env, root)?.of(&holder.task, epoch)
         {
             return Ok(settings);
         }
         self.invocation.settings(root)
     }
+}
+
+/// One completion: who asks for it, and what its clean checkouts are given.
+struct Inspection<'a> {
+    files: &'a ByFiles<'a>,
+    bring: Bring,
 }
 
 /// The end of a pipe that hangs up when somebody asks for the stop.
@@ -108,19 +128,29 @@ async fn cancelled(stop: &pipe::Receiver) {
 /// Where the rules of claims are kept.
 pub(crate) fn claim_rules(env: &Environment, root: &StateRoot) -> Result<ClaimRules> {
     let folder = Outside::of_root(root.path(), &env.state_home()?);
-    Ok(ClaimRules::in_folder(&folder.path().join("claims")))
+    Ok(ClaimRules::in_folder(&folder.claims()))
 }
 
 impl Invocation {
     /// How strictly work is judged, by the configuration as it stands.
     fn settings(&self, root: &StateRoot) -> Result<Settings> {
         let config = self.config(root, Overrides::default())?;
-        Ok(Settings { rules: config.rules(root.path())?, unchecked: config.unchecked() })
+        let (rules, unchecked) = (config.rules(root.path())?, config.unchecked());
+        Ok(Settings { rules, unchecked, bring: config.validation.bring() })
     }
 
-    /// A claim was made in the files: it keeps the rules of now. A configuration that cannot be read
-    /// is reported when the task is completed.
-    pub(crate) fn keep_rules(&self, root: &StateRoot, task: &Task) {
+    /// A claim was made in the files: it keeps the rules and git's settings of now. One that was
+    /// asked for again keeps those that it was made with. A configuration that cannot be read is
+    /// reported when the task is completed.
+    pub(crate) fn keep_rules(&self, root: &StateRoot, claimed: &Claimed) {
+        let task = &claimed.task;
+        if claimed.is_retry {
+            return;
+        }
+        if let Err(why) = self.record_settings(root, task) {
+            let why = why.error;
+            warn(&format!("git's settings were not recorded for {}: {why}", task.id));
+        }
         let Ok(settings) = self.settings(root) else { return };
         let epoch = task.epoch.unwrap_or_default();
         let kept = claim_rules(&self.env, root)
@@ -128,6 +158,31 @@ impl Invocation {
         if let Err(why) = kept {
             warn(&format!("the rules of the claim of {} are not kept: {}", task.id, why.error));
         }
+    }
+
+    fn record_settings(&self, root: &StateRoot, task: &Task) -> Result<()> {
+        // Without a check nothing is judged, and without a commit nothing can be compared.
+        if task.check().is_none() || task.started_at_commit.is_none() {
+            return Ok(());
+        }
+        let named = self.env.path("HARNESS_WORKTREE").map(PathBuf::from);
+        let directory = named.unwrap_or_else(|| root.path().to_owned());
+        let tree = self.tree(root, &directory, None, Filters::Off)?;
+        Ok(tree.record_settings(task)?)
+    }
+
+    /// A work tree in which clients work.
+    fn tree(
+        &self,
+        root: &StateRoot,
+        own: &Path,
+        claimed: Option<&Path>,
+        filters: Filters,
+    ) -> Result<ClientTree> {
+        let records = settings_folder(&self.env, root)?;
+        let repositories = Arc::new(Repositories::recording_in(Some(records)));
+        let tree = ClientTree::new(own, claimed, root.path(), filters, repositories);
+        Ok(tree.map_err(NotDone::from)?)
     }
 
     /// Where checks run, unless a claim says otherwise.
@@ -138,33 +193,35 @@ impl Invocation {
     }
 }
 
-impl Clerk for ByFiles<'_> {
+/// Where git's settings at claims are recorded.
+pub(crate) fn settings_folder(env: &Environment, root: &StateRoot) -> Result<PathBuf> {
+    let folder = Outside::of_root(root.path(), &env.state_home()?);
+    Ok(folder.settings())
+}
+
+impl Clerk for Inspection<'_> {
     type Error = Failure;
 
     fn standing(&self, task: &TaskId) -> impl Future<Output = Result<Standing>> + Send {
-        let ledger = self.invocation.look(self.root);
-        std::future::ready(ledger.map(|ledger| Standing {
-            task: ledger.task(task).cloned(),
-            next_epoch: ledger.next_epoch(),
-            session: ledger.head().session_count,
-        }))
+        std::future::ready(self.files.seen(|ledger| Standing::of(ledger, task)))
     }
 
     fn may_check(&self, task: &Task) -> Result<()> {
         let command = task.check().unwrap_or_default();
-        trust::require_item(self.invocation, self.root, &item(Kind::Check, command))?;
+        let ByFiles { invocation, root, .. } = self.files;
+        trust::require_item(invocation, root, &item(Kind::Check, command))?;
         _ = writeln!(std::io::stderr(), "checking {}: {}", task.id, visible(command));
         Ok(())
     }
 
     fn site(&self, claimed: Option<&Path>) -> impl Future<Output = Result<Arc<dyn Site>>> + Send {
         let found = || -> Result<Arc<dyn Site>> {
-            let own = self.invocation.worktree(self.root);
-            let trusted = Trust::of_user(&self.invocation.env)?.is_place_trusted(self.root)?;
+            let ByFiles { invocation, root, .. } = self.files;
+            let own = invocation.worktree(root);
+            let trusted = Trust::of_user(&invocation.env)?.is_place_trusted(root)?;
             let filters = if trusted { Filters::Run } else { Filters::Off };
-            let root = self.root.path();
-            let tree = ClientTree::new(&own, claimed, root, filters, Arc::default());
-            Ok(Arc::new(tree.map_err(NotDone::from)?))
+            let tree = invocation.tree(root, &own, claimed, filters)?;
+            Ok(Arc::new(tree.bringing(self.bring.clone())))
         };
         std::future::ready(found())
     }
@@ -172,7 +229,7 @@ impl Clerk for ByFiles<'_> {
 
 /// One transaction under the lock for each command.
 struct InFiles {
-    store: Mutex<FileStore>,
+    store: Arc<Mutex<FileStore>>,
 }
 
 impl InFiles {

@@ -110,7 +110,7 @@ fn by_files(
         let (reply, _) = invocation.apply_archiving(root, Command::Claim(claim.clone()))?;
         match reply {
             Reply::Claimed(claimed) => {
-                invocation.keep_rules(root, &claimed.task);
+                invocation.keep_rules(root, &claimed);
                 return Ok(wire::claimed(Some(&claimed)));
             }
             Reply::NothingToClaim => {}

@@ -59,7 +59,7 @@ pub(crate) fn complete(
     if let Some(data) = by_host(invocation, &root, &holder, authority)? {
         return Ok(data);
     }
-    let task = ByFiles { invocation, root: &root }.complete(holder, authority)?;
+    let task = ByFiles::new(invocation, &root)?.complete(holder, authority)?;
     Ok(json!({ "task_id": task }))
 }
 

@@ -1,6 +1,9 @@
 //! Who acts, on which task: the arguments of every command that needs a claim.
 
-use harness_core::{Epoch, Holder, TaskId};
+use harness_core::{
+    Epoch, Holder, TaskId,
+    variables::{EPOCH, TASK},
+};
 
 use super::Invocation;
 use crate::{
@@ -10,8 +13,6 @@ use crate::{
     store::task_id,
     worker,
 };
-
-const TASK: &str = "HARNESS_TASK_ID";
 
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Claimed {
@@ -46,9 +47,9 @@ impl Claimed {
     pub(super) fn holder(&self, invocation: &Invocation, root: &StateRoot) -> Result<Holder> {
         let env = &invocation.env;
         let task = self.task(env)?;
-        let epoch = match (self.epoch, env.text("HARNESS_EPOCH")?) {
+        let epoch = match (self.epoch, env.text(EPOCH)?) {
             (Some(epoch), _) => Some(epoch),
-            // The variable is about the task of the variable.
+            // `HARNESS_EPOCH` applies only to the task in `HARNESS_TASK_ID`.
             (None, Some(text)) if env.text(TASK)? == Some(task.as_str()) => {
                 let bad = || Failure::config(format!("HARNESS_EPOCH: {text:?} is not a number"));
                 Some(text.parse().map_err(|_| bad())?)

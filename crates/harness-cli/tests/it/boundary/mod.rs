@@ -2,6 +2,7 @@
 //! work.
 
 mod budgets;
+mod clients;
 mod commits;
 mod edits;
 mod floods;

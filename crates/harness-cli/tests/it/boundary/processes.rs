@@ -87,3 +87,18 @@ fn x_h4_a_check_ends_with_the_harness_that_is_killed() {
         std::thread::yield_now();
     }
 }
+
+#[test]
+fn x_h4_one_that_stops_its_guard_hangs_nobody() {
+    let env = world();
+    let stops = "kill -STOP $PPID; exit 0";
+    let of_agent = ["add", "one", "--validate", "true", "--instructions", stops];
+    env.run(of_agent.iter().chain(&["--attempt-timeout", "1", "--max-attempts", "1"])).success();
+    env.run(["run", "--agent", "shell"]).code(4);
+    assert_eq!(env.task(0)["status"], "failed");
+    // The check of a client.
+    env.run(["add", "two", "--validate", stops, "--timeout", "1"]).success();
+    env.run(["task", "claim"]).success();
+    env.run(["task", "complete", "--id", "task-002"]).code(1);
+    assert_eq!(env.task(1)["status"], "in_progress");
+}

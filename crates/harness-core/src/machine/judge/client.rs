@@ -2,7 +2,7 @@
 
 use super::{Effect, Judge, Keeper, Rules, State, Step};
 use crate::{
-    Epoch, Holder, Task,
+    Epoch, Holder, Ledger, Task, TaskId,
     command::{Authority, Unchecked},
     task::Status,
 };
@@ -16,6 +16,20 @@ pub struct Standing {
     pub next_epoch: Epoch,
     /// N of `SESSION-N`.
     pub session: u64,
+    /// Other tasks of the ledger are claimed too.
+    pub shared: bool,
+}
+
+impl Standing {
+    /// Of one task, as the ledger has it.
+    pub fn of(ledger: &Ledger, task: &TaskId) -> Self {
+        Self {
+            task: ledger.task(task).cloned(),
+            next_epoch: ledger.next_epoch(),
+            session: ledger.head().session_count,
+            shared: ledger.selection().claimed().any(|other| other != task),
+        }
+    }
 }
 
 /// A worker says that its task is done.

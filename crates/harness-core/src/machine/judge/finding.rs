@@ -1,6 +1,6 @@
 //! Why a task is not completed, in words for its log and for its worker.
 
-use crate::{Category, TaskId, protect};
+use crate::{Category, TaskId, check::took_too_long, protect};
 
 /// How many lines of a check's output its worker is shown; the end is where checks say what is wrong.
 const SHOWN_LINES: usize = 20;
@@ -99,9 +99,7 @@ impl Finding {
     pub fn sentence(&self) -> String {
         match self {
             Self::CheckFailed { why, .. } => format!("the check failed ({why})"),
-            Self::CheckTimedOut { seconds, .. } => {
-                format!("the check took longer than {} s", (*seconds).max(1))
-            }
+            Self::CheckTimedOut { seconds, .. } => took_too_long(*seconds),
             Self::CheckMissing { command, .. } => {
                 format!("the check cannot be run here: {command}")
             }

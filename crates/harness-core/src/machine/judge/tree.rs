@@ -1,7 +1,7 @@
 //! What is judged is what is kept: the tree that a passing check began with is the one that is
 //! committed, and what a person should look at is flagged on the way.
 
-use super::{AfterKeep, Effect, Ended, Finding, Judge, Keeper, State, Step};
+use super::{AfterKeep, Effect, Finding, Judge, Keeper, Setting, State, Step};
 use crate::{
     Command, CommitId, TreeId,
     check::Verdict,
@@ -14,24 +14,22 @@ use crate::{
 /// How often somebody may commit on the branch while the check runs.
 const MOST_MOVES: u32 = 3;
 
-/// A setting of git that the attempt changed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Setting {
-    /// What counts as a protected file.
-    pub name: String,
-    /// For the log: old, new, and the command that makes the change again.
-    pub message: String,
-    /// It changes what git sees.
-    pub sight: bool,
-}
-
-/// What was seen of the work tree around a check.
+/// What was seen of the work tree before a check.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Around {
-    /// Settings that were changed, and set back.
+    /// Settings of git that differ from the claim and stay as they are.
     pub settings: Vec<Setting>,
-    /// `None` where the check ran in a clean checkout, or where nothing is committed.
-    pub tree: Option<JudgedTree>,
+    /// `None` where the check ran in a clean checkout, or where there is no tree.
+    pub before: Option<Before>,
+}
+
+/// The tree that a check began with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Before {
+    /// What would be committed.
+    pub tree: TreeId,
+    /// Work that no commit can hold.
+    pub hidden: Vec<String>,
 }
 
 /// The tree that would be committed, before and after a check that passed.
@@ -39,9 +37,9 @@ pub struct Around {
 pub struct JudgedTree {
     /// What the check began with.
     pub before: TreeId,
-    /// What it left, without the files that only the check made.
+    /// What it left.
     pub after: TreeId,
-    /// The files in which they differ.
+    /// The files of the first that the second has in another form, or not at all.
     pub changed: Vec<String>,
     /// Somebody committed meanwhile.
     pub moved: bool,
@@ -54,10 +52,25 @@ pub struct JudgedTree {
 pub(super) enum Then {
     Check,
     CheckAgain,
+    Settle(Settling),
+    /// HEAD is another, so its files are looked at again before the next check.
+    LookAgain,
+    SetBack {
+        looked: Box<State>,
+        found: Option<Finding>,
+    },
     Keep(Option<TreeId>),
     PutBack(TreeId),
     Record,
     Found(Finding),
+}
+
+/// A check that passed on a tree that may have changed meanwhile.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Settling {
+    pub(super) before: Before,
+    /// The end of the check's output, for a finding.
+    pub(super) output: String,
 }
 
 impl Judge {
@@ -76,6 +89,14 @@ impl Judge {
         match then {
             Then::Check => self.before_check(),
             Then::CheckAgain => self.check(),
+            Then::LookAgain => self.start(State::Heading, Effect::Head),
+            Then::Settle(settling) => {
+                let effect = Effect::Settle { before: settling.before.clone() };
+                self.start(State::Settling(Box::new(settling)), effect)
+            }
+            Then::SetBack { looked, found } => {
+                self.start(State::SettingBack { looked, found }, Effect::SetBack)
+            }
             Then::Keep(tree) => {
                 self.tree.clone_from(&tree);
                 self.start(State::Keeping { then: AfterKeep::Record }, Effect::Keep { tree })
@@ -88,26 +109,8 @@ impl Judge {
         }
     }
 
-    /// Somebody stops it. Settings that were set back are flagged, since nobody else tells of them.
-    pub(super) fn stopped(&mut self, ended: &Ended) -> Step {
-        match ended {
-            Ended::Checked { around, .. } => drop(self.settings(&around.settings)),
-            Ended::Touched { settings, .. } => drop(self.settings(settings)),
-            _ => {}
-        }
-        self.go(Then::Found(Finding::Stopped))
-    }
-
-    /// Flags changed settings. Returns those that count as protected files.
-    fn settings(&mut self, settings: &[Setting]) -> Vec<String> {
-        for setting in settings {
-            self.flag(Flag::Config, setting.message.clone());
-        }
-        settings.iter().filter(|set| set.sight).map(|set| set.name.clone()).collect()
-    }
-
     /// Flags protected files that were touched, or says why the work is refused for them.
-    fn protect(&mut self, files: Vec<String>) -> Option<Finding> {
+    pub(super) fn protect(&mut self, files: Vec<String>) -> Option<Finding> {
         if files.is_empty() {
             return None;
         }
@@ -127,6 +130,7 @@ impl Judge {
     pub(super) fn touched(&mut self, files: &[String], settings: &[Setting]) -> Step {
         self.touched.get_or_insert_default();
         let mut protected = self.rules.protected.among(files);
+        protected.append(&mut self.sights);
         protected.extend(self.settings(settings));
         let then = self.protect(protected).map_or(Then::Check, Then::Found);
         self.go(then)
@@ -148,10 +152,12 @@ impl Judge {
         let found = match verdict {
             Verdict::Passed => {
                 self.check = Some(check);
-                let then = match self.keeper {
-                    Keeper::Harness if !self.rules.clean => self.settled(around.tree, output),
+                let then = match (around.before, self.keeper) {
                     // What was judged is the commit itself, whatever the work tree holds by now.
-                    Keeper::Harness | Keeper::Worker => self.before_record(),
+                    _ if self.rules.clean => self.before_record(),
+                    (Some(before), _) => Then::Settle(Settling { before, output }),
+                    (None, Keeper::Harness) => Then::Keep(None),
+                    (None, Keeper::Worker) => self.before_record(),
                 };
                 return self.go(then);
             }
@@ -174,24 +180,53 @@ impl Judge {
     }
 
     /// The check passed: was it about what is there now?
-    fn settled(&mut self, tree: Option<JudgedTree>, output: String) -> Then {
-        let Some(tree) = tree else { return Then::Keep(None) };
-        self.hidden = tree.hidden;
-        if tree.moved {
-            return self.moved();
+    pub(super) fn settled(
+        &mut self,
+        tree: JudgedTree,
+        output: String,
+        settings: &[Setting],
+    ) -> Step {
+        let protected = self.settings(settings);
+        if let Some(finding) = self.protect(protected) {
+            return self.go(Then::Found(finding));
         }
-        if tree.changed.is_empty() {
-            return Then::Keep(Some(tree.before));
-        }
-        let protected = self.rules.protected.among(&tree.changed);
-        if std::mem::replace(&mut self.changed_once, true) {
-            if !protected.is_empty() {
-                let why = format!("it changes protected files: {}", protected.join(", "));
-                return Then::Found(Finding::CheckFailed { why, output, clean: false });
+        let then = match self.keeper {
+            Keeper::Harness if tree.moved => {
+                self.hidden = tree.hidden;
+                self.moved()
             }
-            return Then::PutBack(tree.before);
+            Keeper::Harness | Keeper::Worker => self.compared(tree, output),
+        };
+        self.go(then)
+    }
+
+    fn compared(&mut self, tree: JudgedTree, output: String) -> Then {
+        let JudgedTree { before, changed, moved, hidden, .. } = tree;
+        self.hidden = hidden;
+        let is_stable = changed.is_empty() && !moved;
+        let protected = self.rules.protected.among(&changed);
+        if !is_stable && !std::mem::replace(&mut self.changed_once, true) {
+            let again = if moved { Then::LookAgain } else { Then::CheckAgain };
+            return self.protect(protected).map_or(again, Then::Found);
         }
-        self.protect(protected).map_or(Then::CheckAgain, Then::Found)
+        if !protected.is_empty() {
+            let why = format!("it changes protected files: {}", protected.join(", "));
+            return Then::Found(Finding::CheckFailed { why, output, clean: false });
+        }
+        match self.keeper {
+            Keeper::Harness if is_stable => Then::Keep(Some(before)),
+            Keeper::Harness => Then::PutBack(before),
+            Keeper::Worker => {
+                // Somebody else may be at work in this tree: nothing in it is put back.
+                if !is_stable {
+                    let files = protect::named(&changed);
+                    let message = format!("files change each time the check runs: {files}");
+                    self.flag(Flag::Unstable, message);
+                }
+                self.tree = Some(before);
+                self.before_record()
+            }
+        }
     }
 
     /// Commits of others are not the check's doing: what is there now is judged.

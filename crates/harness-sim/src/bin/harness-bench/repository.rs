@@ -102,8 +102,7 @@ impl Place {
         for number in 0..TASKS {
             let mark = marks.join(format!("{number}"));
             let name = SystemTime::UNIX_EPOCH.elapsed()?.as_nanos();
-            let work =
-                format!(": > {}; echo AGENT >> {log}; echo x > {name}.txt", mark.display());
+            let work = format!(": > {}; echo AGENT >> {log}; echo x > {name}.txt", mark.display());
             let check = format!("test -f {name}.txt");
             let arguments = ["add", "x", "--instructions", &work, "--validate", &check];
             done(self.command(&self.harness).args(arguments))?;

@@ -69,17 +69,6 @@ impl State {
         self.lies.receipts.insert(of, receipt.clone());
     }
 
-    /// What was set back in a process that was stopped before it could say so is told by nobody.
-    pub(in crate::run) fn forget_untold(&mut self) {
-        let model = self.git.model();
-        for ((task, epoch), flags) in &mut self.lies.flags {
-            let recorded = model.recorded.get(&format!("{task}.{epoch}"));
-            if recorded.is_some_and(|recorded| *recorded == model.settings) {
-                flags.remove(&Flag::Config);
-            }
-        }
-    }
-
     /// The journal is gone or cut, and what is left is some changes behind: those are lost.
     pub(in crate::run) fn rewind(&mut self) {
         let Ok(ledger) = format::read_ledger(&self.disk.bytes(File::Ledger)) else { return };

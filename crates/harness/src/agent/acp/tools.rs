@@ -1,6 +1,6 @@
 //! The calls of tools, put together from the pieces in which they are told.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use harness_core::agent::AgentEvent;
 use serde_json::{Value, json};
@@ -9,17 +9,23 @@ use super::{
     permission::Claim,
     update::{Status, ToolCall},
 };
-use crate::agent::supervise::Voice;
+use crate::{agent::supervise::Voice, queue::BoundedQueue};
 
 /// More calls at once are no work.
 const OPEN_MAX: usize = 1024;
 /// How many that have ended are remembered: more may be told of them.
 const ENDED_MAX: usize = 256;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Tools {
     open: BTreeMap<String, Call>,
-    ended: VecDeque<String>,
+    ended: BoundedQueue<String>,
+}
+
+impl Default for Tools {
+    fn default() -> Self {
+        Self { open: BTreeMap::new(), ended: BoundedQueue::new(ENDED_MAX) }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -43,7 +49,7 @@ impl Tools {
     }
 
     pub(super) fn take(&mut self, piece: ToolCall, voice: &Voice<'_>) {
-        if self.ended.contains(&piece.id) {
+        if self.ended.iter().any(|ended| *ended == piece.id) {
             return;
         }
         let known = self.open.contains_key(&piece.id);
@@ -62,10 +68,7 @@ impl Tools {
         }
         if is_over && let Some(call) = self.open.remove(&id) {
             call.tell_end(status == Some(Status::Failed), voice);
-            self.ended.push_back(id);
-            if self.ended.len() > ENDED_MAX {
-                self.ended.pop_front();
-            }
+            self.ended.push(id);
         }
     }
 }

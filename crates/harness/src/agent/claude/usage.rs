@@ -4,9 +4,9 @@
 //! each message counts once, and the result tells what is missing. Whoever is killed before that has
 //! at least the messages.
 
-use std::collections::VecDeque;
-
 use harness_core::agent::Usage;
+
+use crate::queue::BoundedQueue;
 
 /// Messages whose blocks may still come: those of a few helpers side by side.
 const MESSAGES_MAX: usize = 256;
@@ -21,10 +21,10 @@ pub(super) enum Costs {
     Priced,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Account {
     costs: Costs,
-    messages: VecDeque<(String, Usage)>,
+    messages: BoundedQueue<(String, Usage)>,
     /// Since the last result.
     told: Usage,
     /// Of the whole execution.
@@ -33,7 +33,8 @@ pub(super) struct Account {
 
 impl Account {
     pub(super) fn new(costs: Costs) -> Account {
-        Account { costs, ..Account::default() }
+        let messages = BoundedQueue::new(MESSAGES_MAX);
+        Account { costs, messages, told: Usage::default(), all: Usage::default() }
     }
 
     /// Of one block of a message: what is new.
@@ -47,10 +48,7 @@ impl Account {
                 new
             }
             None => {
-                if self.messages.len() == MESSAGES_MAX {
-                    self.messages.pop_front();
-                }
-                self.messages.push_back((id.to_owned(), usage));
+                self.messages.push((id.to_owned(), usage));
                 usage
             }
         };
@@ -130,7 +128,7 @@ mod tests {
 
     #[test]
     fn what_is_remembered_is_bounded() {
-        let mut account = Account::default();
+        let mut account = Account::new(Costs::default());
         for n in 0..10_000 {
             account.message(&n.to_string(), usage(1, 0));
         }

@@ -11,9 +11,12 @@ use tempfile::TempPath;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 use crate::{
-    agent::{Execution, Prompt, supervise::Wake},
+    agent::{
+        Execution, Prompt,
+        pace::{CHECKPOINTS_PER_SECOND, Pace},
+        supervise::Wake,
+    },
     error::Result,
-    host::pace::{CHECKPOINTS_PER_SECOND, Pace},
     process::{Line, Lines, Redactor},
 };
 

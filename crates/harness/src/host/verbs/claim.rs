@@ -1,9 +1,9 @@
 //! Who asks for a task is given one, or waits for one.
 
-use std::{os::unix::fs::MetadataExt as _, path::Path, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use harness_core::{
-    Command, Reply, Timestamp,
+    Command, Reply, Task, Timestamp,
     command::{Claim, Claimed, Place},
     task::Via,
 };
@@ -19,6 +19,7 @@ use super::{
     gate, state,
 };
 use crate::{
+    home::{FileStamp, Home},
     store::{StoreError, WriterError},
     workspace::glance,
 };
@@ -28,7 +29,7 @@ const WAIT_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
 /// Edits by other processes send no word: while somebody waits, the file is looked at this often.
 const OUTSIDE: Duration = Duration::from_secs(1);
 
-pub(super) async fn claim(host: &Host, daemon: &Daemon, request: &Request) -> Answer {
+pub(super) async fn claim(host: &Host, daemon: &Arc<Daemon>, request: &Request) -> Answer {
     let worker = request.worker()?;
     let role = request.text("role")?;
     let wait = Duration::from_millis(request.number("wait_ms")?.unwrap_or(0)).min(WAIT_MAX);
@@ -64,7 +65,7 @@ pub(super) async fn claim(host: &Host, daemon: &Daemon, request: &Request) -> An
 /// `None` where nothing is ready, or there is no ledger.
 async fn once(
     host: &Host,
-    daemon: &Daemon,
+    daemon: &Arc<Daemon>,
     claim: &Claim,
 ) -> Result<Option<Box<Claimed>>, Refused> {
     let mut claim = claim.clone();
@@ -79,8 +80,12 @@ async fn once(
     let worker = claim.worker.clone();
     match host.writer.apply_async(Command::Claim(claim)).await {
         Ok(Reply::Claimed(claimed)) => {
-            daemon.claimed(&claimed.task.id, claimed.epoch);
             let task = &claimed.task;
+            // Asked for again, a claim keeps what it was made with.
+            if !claimed.is_retry {
+                daemon.claimed(&task.id, claimed.epoch);
+                record_settings(host, daemon, task).await;
+            }
             daemon.gave(&host.root, &task.id, &worker, task.lease_expires_at);
             Ok(Some(claimed))
         }
@@ -91,8 +96,19 @@ async fn once(
     }
 }
 
+/// Of a task without a check, or without a repository, there is nothing to record.
+async fn record_settings(host: &Host, daemon: &Arc<Daemon>, task: &Task) {
+    if task.check().is_none() || task.started_at_commit.is_none() {
+        return;
+    }
+    let (daemon, root, task) = (Arc::clone(daemon), host.root.clone(), task.clone());
+    let recorded = tokio::task::spawn_blocking(move || daemon.record_settings(&root, &task));
+    // It ends in no error; only the end of the runtime cuts it off.
+    let _ = recorded.await;
+}
+
 /// Is ready when a lease has run out since it was asked, or somebody else has written the ledger.
-async fn time_passed(host: &Host, daemon: &Daemon, seen: Option<Version>, asked: Timestamp) {
+async fn time_passed(host: &Host, daemon: &Daemon, seen: Option<FileStamp>, asked: Timestamp) {
     let lease = state::seen(host, move |ledger| {
         let leases = ledger.selection().claimed().filter_map(|id| ledger.task(id));
         leases.filter_map(|task| task.lease_expires_at).find(|end| *end > asked)
@@ -109,9 +125,6 @@ async fn time_passed(host: &Host, daemon: &Daemon, seen: Option<Version>, asked:
     }
 }
 
-type Version = (u64, u64, i64, i64);
-
-fn version(root: &Path) -> Option<Version> {
-    let found = std::fs::symlink_metadata(root.join("harness-tasks.json")).ok()?;
-    Some((found.ino(), found.size(), found.mtime(), found.mtime_nsec()))
+fn version(root: &Path) -> Option<FileStamp> {
+    FileStamp::at(&Home::of(root).ledger()).map(FileStamp::of_content)
 }

@@ -24,12 +24,13 @@ use crate::{
     drive::{Commit, Ports},
     flows::{
         Site,
-        completion::{Clerk, ClientTree, Completion},
+        completion::{Clerk, Completion},
     },
     hub::Hub,
     process::Redactor,
     shell::SystemShell,
     store::Writer,
+    workspace::Bring,
 };
 
 /// The word of an agent of a run is its promise: check, commit and completion follow its end. That of
@@ -55,9 +56,9 @@ pub(super) async fn complete(host: &Host, request: &Request) -> Answer {
 
 async fn judged(host: &Host, daemon: &Arc<Daemon>, holder: Holder, authority: Authority) -> Answer {
     let _turn = daemon.turn(&holder.task).await;
-    let clerk = ByWriter { writer: &host.writer, daemon, root: &host.root };
-    let standing = clerk.standing(&holder.task).await?;
-    let Settings { rules, unchecked } = daemon.rules_for(&holder, standing.task.as_ref())?;
+    let standing = standing(&host.writer, &holder.task).await?;
+    let Settings { rules, unchecked, bring } = daemon.rules_for(&holder, standing.task.as_ref())?;
+    let clerk = ByWriter { writer: &host.writer, daemon, root: &host.root, bring };
     let root = host.root.clone();
     let completion = Completion {
         clerk: &clerk,
@@ -81,21 +82,21 @@ async fn judged(host: &Host, daemon: &Arc<Daemon>, holder: Holder, authority: Au
 
 struct ByWriter<'a> {
     writer: &'a Writer,
-    daemon: &'a Daemon,
+    daemon: &'a Arc<Daemon>,
     root: &'a Path,
+    bring: Bring,
+}
+
+async fn standing(writer: &Writer, task: &TaskId) -> Result<Standing, Refused> {
+    let id = task.clone();
+    Ok(writer.look_async(move |ledger| Standing::of(ledger, &id)).await?)
 }
 
 impl Clerk for ByWriter<'_> {
     type Error = Refused;
 
     async fn standing(&self, task: &TaskId) -> Result<Standing, Refused> {
-        let id = task.clone();
-        let standing = self.writer.look_async(move |ledger| Standing {
-            task: ledger.task(&id).cloned(),
-            next_epoch: ledger.next_epoch(),
-            session: ledger.head().session_count,
-        });
-        Ok(standing.await?)
+        standing(self.writer, task).await
     }
 
     fn may_check(&self, task: &Task) -> Result<(), Refused> {
@@ -103,14 +104,12 @@ impl Clerk for ByWriter<'_> {
     }
 
     async fn site(&self, claimed: Option<&Path>) -> Result<Arc<dyn Site>, Refused> {
-        let (own, root) = (self.daemon.worktree.clone(), self.root.to_owned());
+        let (daemon, root) = (Arc::clone(self.daemon), self.root.to_owned());
         let filters = (self.daemon.surroundings.filters)();
-        let trees = Arc::clone(&self.daemon.trees);
         let claimed = claimed.map(Path::to_owned);
-        let found = tokio::task::spawn_blocking(move || {
-            ClientTree::new(&own, claimed.as_deref(), &root, filters, trees)
-        });
+        let found =
+            tokio::task::spawn_blocking(move || daemon.tree(&root, claimed.as_deref(), filters));
         let tree = found.await.map_err(|why| why.to_string())??;
-        Ok(Arc::new(tree))
+        Ok(Arc::new(tree.bringing(self.bring.clone())))
     }
 }

@@ -1,19 +1,18 @@
 //! The gate of a phase, tried by a daemon when somebody asks for a task behind it.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use harness_core::{
-    Command, CommitId,
-    ledger::{self, Phase},
-    machine::{
-        Input, Machine as _, Next,
-        gate::{Effect, Ended, Gate, Outcome},
-    },
-    task::Status,
-    trust::Kind,
+    CommitId, ledger::Phase, machine::gate::Outcome, task::Status, trust::Kind,
     variables::Variables,
 };
-use tokio::time::Instant;
+use tokio::{sync::mpsc, time::Instant};
 
 use super::{
     super::{
@@ -24,22 +23,20 @@ use super::{
     state,
 };
 use crate::{
-    check::Check,
-    conversation::{Ask, Session},
+    conversation::Session,
+    cx::Branch,
+    drive::{Commit, Ports},
+    error,
+    flows::gate::Gatehouse,
     hub::Hub,
-    shell::{Cancel, SystemShell},
-    store::{Writer, WriterError},
+    process::Redactor,
+    shell::SystemShell,
     workspace::glance,
 };
 
-/// Where the ledger does not say how long a gate may take.
-const GATE_SECONDS: u64 = 600;
-/// What of its output is told.
-const OUTPUT_BYTES: usize = 8 * 1024;
 /// A dozen workers that ask for a task are no reason to try a red gate a dozen times: once for each
 /// commit, and after this long.
 const AGAIN: Duration = Duration::from_secs(60);
-const YES: &str = "approve";
 
 /// The last try.
 #[derive(Debug)]
@@ -48,7 +45,14 @@ pub(in crate::host) struct Tried {
     head: Option<CommitId>,
     when: Instant,
     /// A person is asked, and has not answered.
-    asking: bool,
+    asking: Arc<AtomicBool>,
+}
+
+/// What a worker waits for.
+enum News {
+    /// A person is asked, which may take days.
+    Asks,
+    Ended(error::Result<Outcome>),
 }
 
 /// Whether the gate that all that is left waits for has just passed, so that there may be a task.
@@ -60,7 +64,8 @@ pub(super) async fn open(host: &Host) -> Result<bool, Refused> {
     let worktree = daemon.worktree.clone();
     let head = tokio::task::spawn_blocking(move || glance::head(&worktree)).await.unwrap_or(None);
     let same = |t: &Tried| {
-        t.phase == phase.name && (t.asking || (t.head == head && t.when.elapsed() < AGAIN))
+        let is_fresh = t.head == head && t.when.elapsed() < AGAIN;
+        t.phase == phase.name && (t.asking.load(Ordering::Relaxed) || is_fresh)
     };
     if tried.as_ref().is_some_and(same) {
         return Ok(due(host).await?.is_none());
@@ -68,18 +73,72 @@ pub(super) async fn open(host: &Host) -> Result<bool, Refused> {
     if let Some(gate) = &phase.gate {
         (daemon.surroundings.may_run)(Kind::Gate, &gate.command)?;
     }
-    *tried = Some(Tried { phase: phase.name.clone(), head, when: Instant::now(), asking: false });
-    let mut gate = Gate::new(phase, None);
-    match go(host, daemon, &mut gate, Input::Begin).await? {
-        Stopped::Done(outcome) => Ok(outcome == Outcome::Passed),
-        Stopped::Asks(phase) => {
-            if let Some(tried) = tried.as_mut() {
-                tried.asking = true;
+    let asking = Arc::new(AtomicBool::new(false));
+    let (name, when) = (phase.name.clone(), Instant::now());
+    *tried = Some(Tried { phase: name, head, when, asking: Arc::clone(&asking) });
+    // One word is heard here, and one more may follow when nobody listens any more.
+    let (sender, mut news) = mpsc::channel(2);
+    let gatehouse = gatehouse(host, daemon, Arc::clone(&asking), sender.clone());
+    tokio::spawn(pass(gatehouse, Arc::clone(daemon), phase, asking, sender));
+    match news.recv().await {
+        Some(News::Ended(outcome)) => Ok(outcome? == Outcome::Passed),
+        Some(News::Asks) | None => Ok(false),
+    }
+}
+
+fn gatehouse(
+    host: &Host,
+    daemon: &Daemon,
+    asking: Arc<AtomicBool>,
+    news: mpsc::Sender<News>,
+) -> Gatehouse {
+    Gatehouse {
+        ports: Ports {
+            commit: Arc::clone(&host.writer) as Arc<dyn Commit>,
+            clock: Arc::clone(&daemon.clock),
+            tick: Duration::from_secs(host.lease_seconds.max(1)),
+        },
+        shell: Arc::new(SystemShell::default()),
+        directory: daemon.worktree.clone(),
+        environment: Variables::of_root(host.root.display()).list(),
+        redactor: Redactor::default(),
+        session: Some(Session { hub: host.hub.clone() }),
+        asking: Arc::new(move || {
+            asking.store(true, Ordering::Relaxed);
+            // A worker that is gone waits for nothing.
+            _ = news.try_send(News::Asks);
+        }),
+        until: None,
+    }
+}
+
+/// To its end, whether or not the worker that asked first still waits. A daemon that leaves stops the
+/// check and takes the question back.
+async fn pass(
+    gatehouse: Gatehouse,
+    daemon: Arc<Daemon>,
+    phase: Phase,
+    asking: Arc<AtomicBool>,
+    news: mpsc::Sender<News>,
+) {
+    let hub = Hub::new("gate");
+    let branch = Branch::alone((), hub.clone());
+    let outcome = {
+        let passing = gatehouse.pass(&branch, phase, None);
+        tokio::pin!(passing);
+        tokio::select! {
+            biased;
+            outcome = &mut passing => outcome,
+            () = daemon.leaving.cancelled() => {
+                hub.interrupt();
+                passing.await
             }
-            let (writer, hub) = (Arc::clone(&host.writer), host.hub.clone());
-            tokio::spawn(ask(writer, hub, Arc::clone(daemon), gate, phase));
-            Ok(false)
         }
+    };
+    _ = news.try_send(News::Ended(outcome));
+    if asking.load(Ordering::Relaxed) {
+        // Whatever the answer was, the next worker that asks may try again.
+        *daemon.gate.lock().await = None;
     }
 }
 
@@ -94,84 +153,4 @@ async fn due(host: &Host) -> Result<Option<Phase>, Refused> {
         waits.then(|| gate.clone())
     });
     Ok(due.await?.flatten())
-}
-
-enum Stopped {
-    Done(Outcome),
-    Asks(String),
-}
-
-async fn go(
-    host: &Host,
-    daemon: &Daemon,
-    gate: &mut Gate,
-    mut input: Input<Ended>,
-) -> Result<Stopped, Refused> {
-    loop {
-        input = match gate.step(daemon.clock.now(), input) {
-            Next::Commit(command) => commit(&host.writer, *command).await?,
-            Next::Start(Effect::Check(check)) => Input::Ended(run(host, daemon, check).await?),
-            Next::Start(Effect::Approve { phase }) => return Ok(Stopped::Asks(phase)),
-            Next::Done(outcome) => return Ok(Stopped::Done(outcome)),
-            Next::Wait | Next::Cancel(_) => return Ok(Stopped::Done(Outcome::Interrupted)),
-        };
-    }
-}
-
-async fn commit(writer: &Writer, command: Command) -> Result<Input<Ended>, Refused> {
-    match writer.apply_async(command).await {
-        Ok(reply) => Ok(Input::Committed(reply)),
-        Err(WriterError::Refused(refusal)) => Ok(Input::Refused(refusal)),
-        Err(why) => Err(why.into()),
-    }
-}
-
-async fn run(host: &Host, daemon: &Daemon, gate: ledger::Gate) -> Result<Ended, Refused> {
-    let check = Check {
-        command: gate.command,
-        timeout_seconds: gate.timeout_seconds.unwrap_or(GATE_SECONDS),
-        environment: Variables::of_root(host.root.display()).list(),
-    };
-    let (worktree, cancel) = (daemon.worktree.clone(), Cancel::new()?);
-    let stop = cancel.clone();
-    let working = tokio::task::spawn_blocking(move || {
-        check.run_in(&SystemShell::default(), &worktree, &cancel)
-    });
-    tokio::pin!(working);
-    let checked = tokio::select! {
-        checked = &mut working => checked,
-        () = daemon.leaving.cancelled() => {
-            stop.cancel();
-            working.await
-        }
-    };
-    let checked = checked.map_err(|why| why.to_string())??;
-    let from = checked.ran.tail.len().saturating_sub(OUTPUT_BYTES);
-    let output = String::from_utf8_lossy(&checked.ran.tail[from..]).into_owned();
-    Ok(Ended::Checked { verdict: checked.verdict, output })
-}
-
-/// Answered from any terminal, or taken back when the daemon ends.
-async fn ask(writer: Arc<Writer>, hub: Hub, daemon: Arc<Daemon>, mut gate: Gate, phase: String) {
-    let question = format!("May the work go on after phase {phase}?");
-    let choices = Ask::choices([YES, "reject"]).or_text();
-    let session = Session { hub };
-    let answer = tokio::select! {
-        answer = session.wait_for_user(question, choices) => answer.ok(),
-        () = daemon.leaving.cancelled() => return,
-    };
-    let mut input = Input::Ended(match answer {
-        Some(reply) => {
-            let approved = reply.choice.as_deref() == Some(YES) || reply.content.trim() == YES;
-            Ended::Answered { approved, words: reply.content, by: reply.by }
-        }
-        None => Ended::Unanswered,
-    });
-    while let Next::Commit(command) = gate.step(daemon.clock.now(), input) {
-        match commit(&writer, *command).await {
-            Ok(next) => input = next,
-            Err(_) => break,
-        }
-    }
-    *daemon.gate.lock().await = None;
 }

@@ -11,6 +11,8 @@ mod state;
 mod subscribe;
 mod talk;
 
+use std::sync::Arc;
+
 use harness_core::{Command, Reply, command::Code};
 use serde_json::{Value, json};
 
@@ -69,7 +71,7 @@ fn ping() -> Value {
 }
 
 /// For what a run does not do: it has the ledger for itself.
-fn daemon(host: &Host) -> Result<&Daemon, Refused> {
+fn daemon(host: &Host) -> Result<&Arc<Daemon>, Refused> {
     match &host.duty {
         Duty::Daemon(daemon) => Ok(daemon),
         Duty::Run => Err(wire::busy()),

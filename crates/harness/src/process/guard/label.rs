@@ -3,9 +3,11 @@
 
 use std::ffi::OsStr;
 
+use harness_core::variables;
+
 use crate::{
+    home::root_hash,
     process::{ROOT_VARIABLE, guard},
-    store::lock::root_hash,
 };
 
 /// Where there is no root or no attempt.
@@ -30,8 +32,8 @@ impl Label {
             let (name, value) = (name.as_ref(), value.as_ref());
             let place = match name.to_str() {
                 Some(ROOT_VARIABLE) => &mut root,
-                Some("HARNESS_TASK_ID") => &mut task,
-                Some("HARNESS_EPOCH") => &mut epoch,
+                Some(variables::TASK) => &mut task,
+                Some(variables::EPOCH) => &mut epoch,
                 _ => continue,
             };
             *place = Some(value.to_owned());

@@ -19,12 +19,10 @@ use super::{
     agent,
     wire::{Inbox, Launch, Report},
 };
-use crate::{
-    process::{
-        JOB_VARIABLE,
-        table::{self, Entry},
-    },
-    shell::group::notice_of_exit,
+use crate::process::{
+    JOB_VARIABLE,
+    group::notice_of_exit,
+    table::{self, Entry},
 };
 
 /// How often the tree is looked at while it is being killed: what forks meanwhile is found at the

@@ -6,11 +6,14 @@
 
 mod real;
 
-use std::{fmt, fs::Metadata, io, os::unix::fs::MetadataExt as _};
+use std::io;
 
+pub use crate::home::{
+    FileStamp,
+    folder::{DiskError, Intruder},
+};
+use crate::home::{Home, Outside, file_name};
 pub use real::RealDisk;
-// For other files that must not be reached through a link.
-pub(crate) use real::{failed, identity_of_stat, intruded, intruder, open_directory, stat_at};
 
 /// A file of ours. All are regular files; none is ever reached through a symbolic link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -39,14 +42,14 @@ impl File {
     #[must_use]
     pub fn path(self) -> &'static str {
         match self {
-            File::Ledger => "harness-tasks.json",
-            File::Backup => "harness-tasks.json.bak",
-            File::Tmp => "harness-tasks.json.tmp",
-            File::Log => "harness-progress.txt",
-            File::Marker => ".harness-active",
-            File::Trajectory => ".harness/trajectory.jsonl",
-            File::Lock => ".harness/lock",
-            File::Journal => "journal",
+            File::Ledger => Home::LEDGER,
+            File::Backup => Home::BACKUP,
+            File::Tmp => Home::TMP,
+            File::Log => Home::LOG,
+            File::Marker => Home::MARKER,
+            File::Trajectory => Home::TRAJECTORY,
+            File::Lock => Home::LOCK,
+            File::Journal => Outside::JOURNAL,
         }
     }
 
@@ -60,87 +63,7 @@ impl File {
 
     /// The last component of [`File::path`].
     fn name(self) -> &'static str {
-        let path = self.path();
-        path.rsplit_once('/').map_or(path, |(_, name)| name)
-    }
-}
-
-/// Tells one version of a file from another without reading it.
-///
-/// An edit in place that keeps the size can hide within one tick of the file system's clock (some
-/// milliseconds); whoever must be sure reads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Identity {
-    pub device: u64,
-    pub inode: u64,
-    pub size: u64,
-    pub modified_ns: i128,
-    pub changed_ns: i128,
-}
-
-impl Identity {
-    /// The identity of the file that `found` describes.
-    pub fn of(found: &Metadata) -> Self {
-        let ns = |s: i64, ns: i64| i128::from(s) * 1_000_000_000 + i128::from(ns);
-        Self {
-            device: found.dev(),
-            inode: found.ino(),
-            size: found.size(),
-            modified_ns: ns(found.mtime(), found.mtime_nsec()),
-            changed_ns: ns(found.ctime(), found.ctime_nsec()),
-        }
-    }
-}
-
-/// What stands where a regular file of ours belongs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Intruder {
-    Symlink,
-    Directory,
-    RegularFile,
-    Fifo,
-    Socket,
-    Device,
-}
-
-impl fmt::Display for Intruder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Intruder::Symlink => "a symbolic link; harness never follows one",
-            Intruder::Directory => "a directory; harness needs a file there",
-            Intruder::RegularFile => "a file; harness needs a directory there",
-            Intruder::Fifo => "a named pipe; harness never opens one",
-            Intruder::Socket => "a socket; harness never opens one",
-            Intruder::Device => "a device; harness never opens one",
-        })
-    }
-}
-
-/// What is inside every [`io::Error`] of this module: it names the file.
-#[derive(Debug, thiserror::Error)]
-pub enum DiskError {
-    #[error("{name} is {what} — remove it")]
-    Intruder { name: String, what: Intruder },
-    #[error("can not {doing} {name}: {source}")]
-    Failed { name: String, doing: &'static str, source: io::Error },
-}
-
-impl DiskError {
-    /// The one inside `error`, if it came from here.
-    #[must_use]
-    pub fn of(error: &io::Error) -> Option<&DiskError> {
-        error.get_ref()?.downcast_ref()
-    }
-}
-
-impl From<DiskError> for io::Error {
-    /// Keeps the kind, so that a full disk is still told from a read-only one.
-    fn from(error: DiskError) -> io::Error {
-        let kind = match &error {
-            DiskError::Intruder { .. } => io::ErrorKind::InvalidInput,
-            DiskError::Failed { source, .. } => source.kind(),
-        };
-        io::Error::new(kind, error)
+        file_name(self.path())
     }
 }
 
@@ -148,11 +71,11 @@ impl From<DiskError> for io::Error {
 /// `read`, `size`, `read_from` and `tail` aside.
 pub trait Disk: Send {
     /// The file as it stands; `None` if there is none.
-    fn identity(&self, file: File) -> io::Result<Option<Identity>>;
+    fn identity(&self, file: File) -> io::Result<Option<FileStamp>>;
 
     /// All of it, with the identity it had before the first byte was read, so that a change
     /// during the read shows at the next look. `None` if there is none.
-    fn read(&self, file: File) -> io::Result<Option<(Vec<u8>, Identity)>>;
+    fn read(&self, file: File) -> io::Result<Option<(Vec<u8>, FileStamp)>>;
 
     /// Its size in bytes; a file that is not there is empty.
     fn size(&self, file: File) -> io::Result<u64>;

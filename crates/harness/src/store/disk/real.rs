@@ -7,7 +7,7 @@
 use std::{
     fs,
     io::{self, Read as _, Seek as _, SeekFrom, Write as _},
-    os::{fd::AsFd, fd::OwnedFd, unix::fs::MetadataExt as _},
+    os::{fd::AsFd, unix::fs::MetadataExt as _},
     path::{Path, PathBuf},
 };
 
@@ -16,14 +16,17 @@ use rustix::{
     io::Errno,
 };
 
-use super::{Disk, DiskError, File, Identity, Intruder, Place};
+use super::{Disk, File, FileStamp, Intruder, Place};
 use crate::{
-    folder::{Folder, sole},
-    store::{outside::Outside, receipts},
+    home::{
+        Home, Outside, file_name,
+        folder::{Folder, failed, intruded, intruder, open_directory, sole, stat_at},
+    },
+    store::receipts,
 };
 
-const HOME: &str = ".harness";
-const ARCHIVE: &str = "archive";
+const HOME: &str = Home::FOLDER;
+const ARCHIVE: &str = file_name(Home::ARCHIVE);
 /// More archived files of one name than this are a loop somewhere, not a history.
 const ARCHIVE_NAMES_MAX: u32 = 10_000;
 
@@ -190,15 +193,15 @@ impl RealDisk {
 }
 
 impl Disk for RealDisk {
-    fn identity(&self, file: File) -> io::Result<Option<Identity>> {
-        Ok(self.stat(file)?.as_ref().map(identity_of_stat))
+    fn identity(&self, file: File) -> io::Result<Option<FileStamp>> {
+        Ok(self.stat(file)?.as_ref().map(FileStamp::of_stat))
     }
 
-    fn read(&self, file: File) -> io::Result<Option<(Vec<u8>, Identity)>> {
+    fn read(&self, file: File) -> io::Result<Option<(Vec<u8>, FileStamp)>> {
         let Some(mut opened) = self.open_to_read(file)? else {
             return Ok(None);
         };
-        let identity = identity_of_stat(&rustix::fs::fstat(&opened)?);
+        let identity = FileStamp::of_stat(&rustix::fs::fstat(&opened)?);
         let mut bytes = Vec::new();
         opened.read_to_end(&mut bytes).map_err(|e| failed(file.path(), "read", e))?;
         Ok(Some((bytes, identity)))
@@ -312,9 +315,9 @@ impl Disk for RealDisk {
         }
         self.ensure_home()?;
         let home = open_directory(&self.root, HOME, HOME)?;
-        let folder = format!("{HOME}/{ARCHIVE}");
-        make_directory(&home, ARCHIVE, &folder)?;
-        let archive = open_directory(&home, ARCHIVE, &folder)?;
+        let folder = Home::ARCHIVE;
+        make_directory(&home, ARCHIVE, folder)?;
+        let archive = open_directory(&home, ARCHIVE, folder)?;
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         for number in 1..=ARCHIVE_NAMES_MAX {
@@ -362,12 +365,17 @@ impl Disk for RealDisk {
         let home = open_directory(&self.root, HOME, HOME)?;
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        match rustix::fs::openat(&home, ".gitignore", flags, Mode::from_raw_mode(0o644)) {
+        match rustix::fs::openat(
+            &home,
+            file_name(Home::GITIGNORE),
+            flags,
+            Mode::from_raw_mode(0o644),
+        ) {
             Ok(created) => fs::File::from(created)
                 .write_all(b"*\n")
-                .map_err(|e| failed(".harness/.gitignore", "write", e)),
+                .map_err(|e| failed(Home::GITIGNORE, "write", e)),
             Err(Errno::EXIST) => Ok(()),
-            Err(e) => Err(failed(".harness/.gitignore", "write", e.into())),
+            Err(e) => Err(failed(Home::GITIGNORE, "write", e.into())),
         }
     }
 
@@ -414,60 +422,4 @@ fn make_directory(parent: impl AsFd, name: &str, shown: &str) -> io::Result<()> 
         Ok(()) | Err(Errno::EXIST) => Ok(()),
         Err(e) => Err(failed(shown, "make", e.into())),
     }
-}
-
-pub(crate) fn open_directory(parent: impl AsFd, name: &str, shown: &str) -> io::Result<OwnedFd> {
-    let parent = parent.as_fd();
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    rustix::fs::openat(parent, name, flags, Mode::empty()).map_err(|e| {
-        let found = stat_at(parent, name, shown).ok().flatten();
-        match found.and_then(|stat| intruder(stat.st_mode, FileType::Directory)) {
-            Some(what) => intruded(shown, what),
-            None => failed(shown, "open", e.into()),
-        }
-    })
-}
-
-pub(crate) fn stat_at(dir: impl AsFd, name: &str, shown: &str) -> io::Result<Option<Stat>> {
-    match rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(stat) => Ok(Some(stat)),
-        Err(Errno::NOENT) => Ok(None),
-        Err(e) => Err(failed(shown, "look at", e.into())),
-    }
-}
-
-/// What is there instead of the one `wanted`.
-pub(crate) fn intruder(mode: rustix::fs::RawMode, wanted: FileType) -> Option<Intruder> {
-    let found = FileType::from_raw_mode(mode);
-    match found {
-        _ if found == wanted => None,
-        FileType::Symlink => Some(Intruder::Symlink),
-        FileType::Directory => Some(Intruder::Directory),
-        FileType::RegularFile => Some(Intruder::RegularFile),
-        FileType::Fifo => Some(Intruder::Fifo),
-        FileType::Socket => Some(Intruder::Socket),
-        FileType::CharacterDevice | FileType::BlockDevice | FileType::Unknown => {
-            Some(Intruder::Device)
-        }
-    }
-}
-
-#[allow(clippy::unnecessary_cast, reason = "the widths differ between systems")]
-pub(crate) fn identity_of_stat(stat: &Stat) -> Identity {
-    let ns = |seconds: i128, nanos: i128| seconds * 1_000_000_000 + nanos;
-    Identity {
-        device: stat.st_dev as u64,
-        inode: stat.st_ino as u64,
-        size: u64::try_from(stat.st_size).unwrap_or(0),
-        modified_ns: ns(stat.st_mtime.into(), stat.st_mtime_nsec.into()),
-        changed_ns: ns(stat.st_ctime.into(), stat.st_ctime_nsec.into()),
-    }
-}
-
-pub(crate) fn failed(name: &str, doing: &'static str, source: io::Error) -> io::Error {
-    DiskError::Failed { name: name.to_owned(), doing, source }.into()
-}
-
-pub(crate) fn intruded(name: &str, what: Intruder) -> io::Error {
-    DiskError::Intruder { name: name.to_owned(), what }.into()
 }

@@ -23,9 +23,10 @@ use rustix::{
 
 use super::{
     Acquired, LockError, SETTLE, Wait, Warning,
-    holder::{self, Inode, Owner, Seen, Verdict},
-    io_error, leftovers, root_hash, turnstile,
+    holder::{self, Owner, Seen, Verdict},
+    io_error, leftovers, turnstile,
 };
+use crate::home::{Home, Inode};
 
 const POLL: Duration = Duration::from_millis(1);
 /// A look at the holder costs ten times a try to take the lock: only each so many tries.
@@ -41,8 +42,8 @@ struct Site {
 
 impl Site {
     fn of(root: &Path) -> Site {
-        let lock = format!("/tmp/harness-{}.lock", root_hash(root));
-        Site { guard: format!("{lock}.guard").into(), lock: lock.into() }
+        let home = Home::of(root);
+        Site { guard: home.lock_guard(), lock: home.lock_directory() }
     }
 
     /// A name beside the lock that no other call uses.
@@ -245,7 +246,7 @@ fn make_in_place(site: &Site) -> Result<Option<DirectoryLock>, LockError> {
 
 fn held(site: &Site, fd: OwnedFd) -> Result<DirectoryLock, LockError> {
     let stat = rustix::fs::fstat(&fd).map_err(|e| io_error("look at", &site.lock, e))?;
-    Ok(DirectoryLock { site: site.clone(), _fd: fd, inode: Inode::of(&stat) })
+    Ok(DirectoryLock { site: site.clone(), _fd: fd, inode: Inode::of_stat(&stat) })
 }
 
 fn open_directory(path: &Path) -> Result<OwnedFd, LockError> {

@@ -14,9 +14,10 @@ use rustix::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{
-    LockError, Obstacle, io_error,
-    process::{self, Here, Life},
+use super::{LockError, Obstacle, io_error};
+use crate::{
+    home::Inode,
+    process::life::{self, Here, Life},
 };
 
 /// A script makes the directory first and writes its pid then.
@@ -29,25 +30,6 @@ const CLOCK_SLACK: Duration = Duration::from_secs(60);
 
 /// Far more than either file holds.
 const FILE_BYTES_MAX: u64 = 4096;
-
-/// A directory, however it is renamed. Compared only while a descriptor keeps the inode alive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Inode {
-    device: u64,
-    number: u64,
-}
-
-impl Inode {
-    #[allow(clippy::unnecessary_cast, reason = "the widths differ between systems")]
-    pub(super) fn of(stat: &Stat) -> Inode {
-        Inode { device: stat.st_dev as u64, number: stat.st_ino as u64 }
-    }
-
-    /// Of what is at `path`, not followed.
-    pub(super) fn at(path: &Path) -> Option<Inode> {
-        rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).ok().as_ref().map(Inode::of)
-    }
-}
 
 /// The file `owner`: what a pid alone does not say.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,7 +44,7 @@ pub(super) struct Owner {
 
 impl Owner {
     pub(super) fn this_process() -> Owner {
-        let here = process::here().clone();
+        let here = life::here().clone();
         Owner {
             pid: std::process::id(),
             start_ticks: here.start_ticks,
@@ -89,7 +71,7 @@ pub(in crate::store) struct Seen {
 
 impl Seen {
     pub(super) fn is_at(&self, path: &Path) -> bool {
-        rustix::fs::fstat(&self.fd).is_ok_and(|stat| Inode::at(path) == Some(Inode::of(&stat)))
+        rustix::fs::fstat(&self.fd).is_ok_and(|stat| Inode::at(path) == Some(Inode::of_stat(&stat)))
     }
 }
 
@@ -125,8 +107,8 @@ pub(super) fn judge(path: &Path) -> Result<Verdict, LockError> {
         // A pid written over ours is a script's that stole the directory.
         .filter(|owner: &Owner| owner.pid == pid);
     let standing = match &owner {
-        Some(owner) => owner_stands(owner, process::here(), process::life),
-        None => script_stands(process::life(pid), signed_at),
+        Some(owner) => owner_stands(owner, life::here(), life::life),
+        None => script_stands(life::life(pid), signed_at),
     };
     Ok(match standing {
         Standing::Holds => Verdict::Held { pid: Some(pid), host: None },
@@ -169,7 +151,7 @@ fn script_stands(life: Life, signed_at: Option<SystemTime>) -> Standing {
         Life::Dead => return Standing::Gone,
         Life::Alive { start_ticks } => start_ticks,
     };
-    match (start_ticks.and_then(process::started_at), signed_at) {
+    match (start_ticks.and_then(life::started_at), signed_at) {
         (Some(started), Some(signed)) if started > signed + CLOCK_SLACK => Standing::Gone,
         _ => Standing::Holds,
     }

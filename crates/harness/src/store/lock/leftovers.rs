@@ -4,10 +4,8 @@ use std::{fs, path::Path, time::Duration};
 
 use rustix::fs::{FileType, Mode, OFlags};
 
-use super::{
-    holder,
-    process::{self, Life},
-};
+use super::holder;
+use crate::process::life::{self, Life};
 
 /// Somebody in another container, whose pid means nothing here, is done with it by then.
 const LEFTOVER_AGE: Duration = Duration::from_secs(10);
@@ -33,7 +31,7 @@ pub(super) fn sweep(lock: &Path) {
         else {
             continue;
         };
-        if leftover_pid(rest).is_some_and(|pid| process::life(pid) == Life::Dead)
+        if leftover_pid(rest).is_some_and(|pid| life::life(pid) == Life::Dead)
             && entry.metadata().is_ok_and(|found| found.is_dir())
             && rustix::fs::stat(entry.path()).is_ok_and(|stat| {
                 stat.st_uid == rustix::process::geteuid().as_raw()

@@ -8,24 +8,22 @@
 mod directory;
 mod holder;
 mod leftovers;
-pub(crate) mod process;
 mod turnstile;
 
 use std::{
     collections::BTreeSet,
     fmt, fs, io,
-    os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
-use sha2::{Digest as _, Sha256};
-
 pub use directory::DirectoryLock;
 pub(crate) use turnstile::lock_until;
 pub(super) use {directory::judge, holder::Verdict};
 
+use crate::home::Home;
+pub use crate::home::root_hash;
 use crate::store::disk::RealDisk;
 
 /// How long a caller that does not wait gives others to finish what takes them microseconds:
@@ -192,7 +190,7 @@ impl StateLock {
             Wait::For(budget) => started + budget,
         };
         let file = disk.open_lock().map_err(LockError::Disk)?;
-        let path = root.join(".harness/lock");
+        let path = Home::of(&root).lock();
         match turnstile::lock_until(file, deadline).map_err(|e| io_error("lock", &path, e))? {
             Some(ledger) => {
                 Ok(Acquired { guard: StateLock { _ledger: ledger, directory }, warnings })
@@ -216,22 +214,9 @@ fn first_time(root: &Path) -> bool {
     TOLD.lock().unwrap_or_else(PoisonError::into_inner).insert(root.to_owned())
 }
 
-/// The 16 hexadecimal digits that stand for a state root in `/tmp`. `root` is canonical.
-#[must_use]
-pub fn root_hash(root: &Path) -> String {
-    let digest = Sha256::digest(root.as_os_str().as_bytes());
-    digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_hash_is_that_of_the_published_protocol() {
-        // printf '%s' /home/me/project | sha256sum | cut -c1-16
-        assert_eq!(root_hash(Path::new("/home/me/project")), "225df3094012a213");
-    }
 
     #[test]
     fn messages_are_those_of_the_published_protocol() {

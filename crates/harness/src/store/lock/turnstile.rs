@@ -8,11 +8,8 @@ use std::{fs, io, path::Path, sync::mpsc, thread, time::Instant};
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
 
-use super::{
-    LockError,
-    holder::{Inode, refuse},
-    io_error,
-};
+use super::{LockError, holder::refuse, io_error};
+use crate::home::Inode;
 
 /// The turn at the lock, until it is dropped.
 #[derive(Debug)]
@@ -31,7 +28,7 @@ pub(super) fn enter(path: &Path, deadline: Instant) -> Result<Option<Turn>, Lock
         };
         // Somebody who tidies `/tmp` may have removed it while we stood in line; then the line is
         // at another file.
-        if Inode::at(path) == Some(Inode::of(&stat)) {
+        if Inode::at(path) == Some(Inode::of_stat(&stat)) {
             return Ok(Some(Turn { _guard: guard }));
         }
         if Instant::now() >= deadline {

@@ -23,9 +23,10 @@ pub use self::{
     sqlite::RunStore,
     steady::SteadyRuns,
 };
+use crate::home::Home;
 
 /// Where the rows are, from the state root.
-pub const DATABASE: &str = ".harness/harness.db";
+pub const DATABASE: &str = Home::DATABASE;
 
 /// The port of the flows: what they need of the record of runs. [`RunStore`] keeps it on disk,
 /// [`MemoryRuns`] does not. Blocking, and durable when it returns.

@@ -2,7 +2,7 @@
 
 use harness_core::run::Owner;
 
-use crate::store::lock::process::{Here, Life, here, life};
+use crate::process::life::{Here, Life, here, life};
 
 /// This one. Its start time is told by the machine's clock ticks, with the boot and the pid
 /// namespace in which they count.

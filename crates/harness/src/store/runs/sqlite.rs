@@ -6,10 +6,7 @@
 
 use std::{
     fmt::Write as _,
-    os::unix::{
-        ffi::OsStrExt as _,
-        fs::{MetadataExt as _, PermissionsExt as _},
-    },
+    os::unix::{ffi::OsStrExt as _, fs::PermissionsExt as _},
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
     thread,
@@ -29,9 +26,12 @@ use super::{
     row::{self, RowError},
     schema::{self, Found},
 };
-use crate::store::disk::{Disk as _, RealDisk};
+use crate::{
+    home::{FileStamp, Inode, file_name},
+    store::disk::{Disk as _, RealDisk},
+};
 
-const NAME: &str = "harness.db";
+const NAME: &str = file_name(DATABASE);
 /// How long another writer is waited for.
 const BUSY_SECONDS: u64 = 5;
 /// A person who looks would rather hear soon that it is locked.
@@ -51,9 +51,9 @@ pub struct RunStore {
 struct Open {
     connection: Connection,
     /// Of a database that is read as it lies there.
-    still: Option<Stamp>,
+    still: Option<FileStamp>,
     /// Of one that is written: the file that the connection has open.
-    file: Option<(u64, u64)>,
+    file: Option<Inode>,
 }
 
 impl RunStore {
@@ -78,7 +78,7 @@ impl RunStore {
         make_safe(&path, &connection, busy_seconds)?;
         let known = schema::migrate(&mut connection).map_err(failed)?;
         usable(&path, known)?;
-        let file = number(&path);
+        let file = Inode::at(&path);
         let open = Mutex::new(Open { connection, still: None, file });
         Ok(RunStore { path, busy_seconds, open })
     }
@@ -133,7 +133,7 @@ impl RunStore {
         self.revive(&mut open)?;
         for _ in 0..LOOKS_MAX {
             let found = read(&open.connection);
-            if open.still.is_none() || open.still == Stamp::of(&self.path) {
+            if open.still.is_none() || open.still == still(&self.path) {
                 return found.map_err(|error| self.error("read", error));
             }
             *open = Open::to_read(&self.path).map_err(|error| self.error("read", error.into()))?;
@@ -164,7 +164,7 @@ impl RunStore {
     /// connection that has it open.
     fn revive(&self, open: &mut Open) -> Result<(), RunStoreError> {
         let Some(known) = open.file else { return Ok(()) };
-        let found = number(&self.path);
+        let found = Inode::at(&self.path);
         if found == Some(known) {
             return Ok(());
         }
@@ -192,7 +192,7 @@ impl RunStore {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE;
         let connection = connect(&self.path, flags, self.busy_seconds).map_err(failed)?;
         make_safe(&self.path, &connection, self.busy_seconds)?;
-        *open = Open { connection, still: None, file: number(&self.path) };
+        *open = Open { connection, still: None, file: Inode::at(&self.path) };
         tracing::warn!("{DATABASE} was gone or replaced, and was written back");
         Ok(())
     }
@@ -279,7 +279,7 @@ impl Runs for RunStore {
 
 impl Open {
     fn to_read(path: &Path) -> rusqlite::Result<Open> {
-        let still = Stamp::of(path);
+        let still = still(path);
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
         let connection = match &still {
             Some(_) => {
@@ -292,41 +292,18 @@ impl Open {
     }
 }
 
-/// Device and inode.
-fn number(path: &Path) -> Option<(u64, u64)> {
-    path.symlink_metadata().ok().map(|found| (found.dev(), found.ino()))
-}
-
-/// A database that nobody writes, as far as a look can tell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp {
-    device: u64,
-    inode: u64,
-    size: u64,
-    modified: (i64, i64),
-    changed: (i64, i64),
-}
-
-impl Stamp {
-    /// `None` where a writer is at work, or died.
-    fn of(path: &Path) -> Option<Stamp> {
-        let beside = |ending: &str| {
-            let mut name = path.as_os_str().to_owned();
-            name.push(ending);
-            PathBuf::from(name).symlink_metadata().is_ok()
-        };
-        if beside("-wal") || beside("-journal") {
-            return None;
-        }
-        let found = path.symlink_metadata().ok()?;
-        Some(Stamp {
-            device: found.dev(),
-            inode: found.ino(),
-            size: found.size(),
-            modified: (found.mtime(), found.mtime_nsec()),
-            changed: (found.ctime(), found.ctime_nsec()),
-        })
+/// The stamp of a database that nobody writes, as far as a look can tell; `None` where a writer is at
+/// work, or died.
+fn still(path: &Path) -> Option<FileStamp> {
+    let beside = |ending: &str| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(ending);
+        PathBuf::from(name).symlink_metadata().is_ok()
+    };
+    if beside("-wal") || beside("-journal") {
+        return None;
     }
+    FileStamp::at(path)
 }
 
 /// SQLite opens these by their names; a pipe among them would hang it.

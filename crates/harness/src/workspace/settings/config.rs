@@ -9,7 +9,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::SettingChange;
+use super::{SettingChange, Treatment};
 use crate::workspace::{
     WorkspaceError,
     git::{Git, failed},
@@ -67,7 +67,11 @@ impl Config {
     }
 
     /// Compares with what the files say now.
-    pub(super) fn set_back(&self, git: &Git) -> Result<Vec<SettingChange>, WorkspaceError> {
+    pub(super) fn compare(
+        &self,
+        git: &Git,
+        treatment: Treatment,
+    ) -> Result<Vec<SettingChange>, WorkspaceError> {
         if self.still_holds() {
             return Ok(Vec::new());
         }
@@ -81,7 +85,15 @@ impl Config {
                 let values = |of: Option<&BTreeMap<String, Vec<String>>>| {
                     of.and_then(|keys| keys.get(key)).cloned().unwrap_or_default()
                 };
-                changes.extend(set_back(git, file, key, &values(old), &values(new))?);
+                let (old, new) = (values(old), values(new));
+                if old == new {
+                    continue;
+                }
+                let Some(change) = change(git, file, key, &old, &new) else { continue };
+                if change.set_back && treatment == Treatment::SetBack {
+                    set_back(git, file, key, &old, &new)?;
+                }
+                changes.push(change);
             }
         }
         Ok(changes)
@@ -127,43 +139,51 @@ fn included(keys: &BTreeMap<PathBuf, BTreeMap<String, Vec<String>>>) -> Vec<Path
     files
 }
 
+/// `None` for a key that is left alone.
+fn change(
+    git: &Git,
+    file: &Path,
+    key: &str,
+    old: &[String],
+    new: &[String],
+) -> Option<SettingChange> {
+    let set_back = match policy(git, key, old, new) {
+        Policy::LeftAlone => return None,
+        Policy::Reported => false,
+        // A file that the repository includes and tracks is part of the work.
+        Policy::SetBack => !inside_work_tree(git, file),
+    };
+    Some(SettingChange {
+        what: key.to_owned(),
+        old: old.join(", "),
+        new: new.join(", "),
+        command: again(git, file, key, new),
+        sight: changes_sight(key),
+        set_back,
+    })
+}
+
 fn set_back(
     git: &Git,
     file: &Path,
     key: &str,
     old: &[String],
     new: &[String],
-) -> Result<Option<SettingChange>, WorkspaceError> {
-    let policy = match policy(git, key, old, new) {
-        _ if old == new => return Ok(None),
-        Policy::LeftAlone => return Ok(None),
-        // A file that the repository includes and tracks is part of the work.
-        Policy::SetBack if inside_work_tree(git, file) => Policy::Reported,
-        policy => policy,
-    };
-    if policy == Policy::SetBack {
-        let file = file.as_os_str();
-        if !new.is_empty() {
-            let call = git.write("config").arg("--file").arg(file).args(["--unset-all", key]);
-            let ran = call.run()?;
-            // 5: it is not there any more.
-            if !matches!(ran.code, Some(0 | 5)) {
-                return Err(failed("config", &ran.stderr));
-            }
-        }
-        for value in old {
-            let call = git.write("config").arg("--file").arg(file);
-            call.args(["--add", key, value]).output()?;
+) -> Result<(), WorkspaceError> {
+    let file = file.as_os_str();
+    if !new.is_empty() {
+        let call = git.write("config").arg("--file").arg(file).args(["--unset-all", key]);
+        let ran = call.run()?;
+        // 5: it is not there any more.
+        if !matches!(ran.code, Some(0 | 5)) {
+            return Err(failed("config", &ran.stderr));
         }
     }
-    Ok(Some(SettingChange {
-        what: key.to_owned(),
-        old: old.join(", "),
-        new: new.join(", "),
-        command: again(git, file, key, new),
-        sight: changes_sight(key),
-        set_back: policy == Policy::SetBack,
-    }))
+    for value in old {
+        let call = git.write("config").arg("--file").arg(file);
+        call.args(["--add", key, value]).output()?;
+    }
+    Ok(())
 }
 
 fn inside_work_tree(git: &Git, file: &Path) -> bool {

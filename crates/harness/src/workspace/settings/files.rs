@@ -9,7 +9,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::{SettingChange, config::quoted};
+use super::{SettingChange, Treatment, config::quoted};
 use crate::workspace::{WorkspaceError, git::Git, object::absent};
 
 /// Larger files are known by their size alone and are not set back.
@@ -42,11 +42,12 @@ impl Files {
         Ok(Self(files))
     }
 
-    /// What is changed or new is moved to `kept` first.
-    pub(super) fn set_back(
+    /// What is changed or new is moved to `kept` before it is set back.
+    pub(super) fn compare(
         &self,
         git: &Git,
         kept: &Path,
+        treatment: Treatment,
     ) -> Result<Vec<SettingChange>, WorkspaceError> {
         let now = Self::read(git)?;
         let paths: std::collections::BTreeSet<_> = self.0.keys().chain(now.0.keys()).collect();
@@ -56,8 +57,13 @@ impl Files {
             if old == new {
                 continue;
             }
-            let copy = new.map(|new| keep(new, path, kept)).transpose()?.flatten();
-            let set_back = put(path, old)?;
+            if treatment == Treatment::SetBack {
+                if let Some(new) = new {
+                    keep(new, path, kept)?;
+                }
+                put(path, old)?;
+            }
+            let copy = new.and_then(|new| copy(new, path, kept));
             let place = quoted(&path.display().to_string());
             changes.push(SettingChange {
                 what: name(git, path),
@@ -68,7 +74,7 @@ impl Files {
                     None => format!("rm {place}"),
                 },
                 sight: path.parent().is_some_and(|folder| folder.ends_with("info")),
-                set_back,
+                set_back: !matches!(old, Some(Kept::Large { .. })),
             });
         }
         Ok(changes)
@@ -127,44 +133,47 @@ fn collect(folder: &Path, files: &mut BTreeMap<PathBuf, Kept>) -> io::Result<()>
     Ok(())
 }
 
-/// A copy of what is there now, for the user to bring back.
-fn keep(new: &Kept, path: &Path, kept: &Path) -> io::Result<Option<PathBuf>> {
+/// Where a copy of what is there now is kept, for the user to bring back.
+fn copy(new: &Kept, path: &Path, kept: &Path) -> Option<PathBuf> {
+    match new {
+        Kept::Text { .. } | Kept::Bytes { .. } => {
+            let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+            Some(kept.join(name.unwrap_or_default()))
+        }
+        Kept::Large { .. } | Kept::Link { .. } => None,
+    }
+}
+
+fn keep(new: &Kept, path: &Path, kept: &Path) -> io::Result<()> {
     let (bytes, mode): (&[u8], u32) = match new {
         Kept::Text { text, mode } => (text.as_bytes(), *mode),
         Kept::Bytes { bytes, mode } => (bytes, *mode),
-        Kept::Large { .. } | Kept::Link { .. } => return Ok(None),
+        Kept::Large { .. } | Kept::Link { .. } => return Ok(()),
     };
+    let Some(copy) = copy(new, path, kept) else { return Ok(()) };
     fs::create_dir_all(kept)?;
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
-    let copy = kept.join(name.unwrap_or_default());
     fs::write(&copy, bytes)?;
-    fs::set_permissions(&copy, fs::Permissions::from_mode(mode & 0o700 | 0o600))?;
-    Ok(Some(copy))
+    fs::set_permissions(&copy, fs::Permissions::from_mode(mode & 0o700 | 0o600))
 }
 
-/// Whether the file is as it was.
-fn put(path: &Path, old: Option<&Kept>) -> io::Result<bool> {
+/// Makes the file what it was, if its contents are known.
+fn put(path: &Path, old: Option<&Kept>) -> io::Result<()> {
     let (bytes, mode): (&[u8], u32) = match old {
         Some(Kept::Text { text, mode }) => (text.as_bytes(), *mode),
         Some(Kept::Bytes { bytes, mode }) => (bytes, *mode),
-        Some(Kept::Large { .. }) => return Ok(false),
+        Some(Kept::Large { .. }) => return Ok(()),
         Some(Kept::Link { target }) => {
             remove(path)?;
-            std::os::unix::fs::symlink(target, path)?;
-            return Ok(true);
+            return std::os::unix::fs::symlink(target, path);
         }
-        None => {
-            remove(path)?;
-            return Ok(true);
-        }
+        None => return remove(path),
     };
     remove(path)?;
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }
     fs::write(path, bytes)?;
-    fs::set_permissions(path, fs::Permissions::from_mode(mode))?;
-    Ok(true)
+    fs::set_permissions(path, fs::Permissions::from_mode(mode))
 }
 
 fn remove(path: &Path) -> io::Result<()> {

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fs};
 
 use serde::{Deserialize, Serialize};
 
-use super::SettingChange;
+use super::{SettingChange, Treatment};
 use crate::workspace::{
     WorkspaceError,
     git::Git,
@@ -32,10 +32,8 @@ impl Flags {
     }
 
     pub(in crate::workspace) fn note(&mut self, entry: &IndexEntry<'_>) {
-        let flag = Flag {
-            assume_unchanged: entry.assume_unchanged,
-            skip_worktree: entry.skip_worktree,
-        };
+        let flag =
+            Flag { assume_unchanged: entry.assume_unchanged, skip_worktree: entry.skip_worktree };
         if flag.assume_unchanged || flag.skip_worktree {
             self.0.insert(String::from_utf8_lossy(entry.path).into_owned(), flag);
         }
@@ -66,7 +64,11 @@ impl Flags {
         self.0.keys().map(|path| RepoPath::new(path.as_bytes()))
     }
 
-    pub(super) fn set_back(&self, git: &Git) -> Result<Vec<SettingChange>, WorkspaceError> {
+    pub(super) fn compare(
+        &self,
+        git: &Git,
+        treatment: Treatment,
+    ) -> Result<Vec<SettingChange>, WorkspaceError> {
         let now = Self::read(git)?;
         if now == *self {
             return Ok(Vec::new());
@@ -81,14 +83,21 @@ impl Flags {
                 now.0.keys().filter(|path| carries(&now, path) && !carries(self, path)).collect();
             let cleared: Vec<_> =
                 self.0.keys().filter(|path| carries(self, path) && !carries(&now, path)).collect();
+            let cleared = tracked(git, &cleared)?;
             if !set.is_empty() {
-                update(git, &format!("--no-{name}"), &set)?;
                 changes.push(change(name, &set, true));
             }
-            let cleared = tracked(git, &cleared)?;
+            if !cleared.is_empty() {
+                changes.push(change(name, &cleared, false));
+            }
+            if treatment == Treatment::Named {
+                continue;
+            }
+            if !set.is_empty() {
+                update(git, &format!("--no-{name}"), &set)?;
+            }
             if !cleared.is_empty() {
                 update(git, &format!("--{name}"), &cleared)?;
-                changes.push(change(name, &cleared, false));
             }
             if name == "skip-worktree" {
                 bring_back(git, &set)?;

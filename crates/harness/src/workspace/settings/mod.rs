@@ -31,7 +31,7 @@ pub struct SettingChange {
     pub command: String,
     /// It changes what git sees of the work tree.
     pub sight: bool,
-    /// It is as it was again. Otherwise it is only reported.
+    /// It is set back. Otherwise it is only reported.
     pub set_back: bool,
 }
 
@@ -51,6 +51,15 @@ impl SettingChange {
             false => format!("git settings were changed: {change}"),
         }
     }
+}
+
+/// What becomes of settings that differ from a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Treatment {
+    /// They are named and stay as they are.
+    Named,
+    /// Those that may be set back are.
+    SetBack,
 }
 
 /// Everything that is recorded.
@@ -85,17 +94,19 @@ impl Records {
         Ok(())
     }
 
-    /// Sets back what differs from the record of a claim. Without a record nothing is known.
-    pub(super) fn set_back(
+    /// What differs from the record of a claim. Without a record nothing is known.
+    pub(super) fn compare(
         &self,
         git: &Git,
         task: &TaskId,
         epoch: Epoch,
+        treatment: Treatment,
     ) -> Result<Vec<SettingChange>, WorkspaceError> {
         let Some(recorded) = self.load(git, task, epoch)? else { return Ok(Vec::new()) };
-        let mut changes = recorded.config.set_back(git)?;
-        changes.extend(recorded.files.set_back(git, &self.kept(git, task, epoch))?);
-        changes.extend(recorded.flags.set_back(git)?);
+        let kept = self.kept(git, task, epoch);
+        let mut changes = recorded.config.compare(git, treatment)?;
+        changes.extend(recorded.files.compare(git, &kept, treatment)?);
+        changes.extend(recorded.flags.compare(git, treatment)?);
         Ok(changes)
     }
 }

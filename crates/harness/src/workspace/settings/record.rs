@@ -65,7 +65,21 @@ impl Records {
         let mut made = tempfile::NamedTempFile::new_in(&folder)?;
         made.write_all(&text)?;
         made.persist(self.file(git, task, epoch)).map_err(|failed| failed.error)?;
+        self.forget_others(&folder, task, epoch);
         Ok(())
+    }
+
+    /// Drops the records of earlier claims of the same task, whose ends nobody reported. One that
+    /// stays is only in the way of nobody.
+    fn forget_others(&self, folder: &Path, task: &TaskId, epoch: Epoch) {
+        let Ok(entries) = fs::read_dir(folder) else { return };
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let of = name.to_str().and_then(|name| name.strip_suffix(".json")?.rsplit_once('.'));
+            if of.is_some_and(|(of, at)| of == task.as_str() && at != epoch.to_string()) {
+                let _ = remove(&entry.path());
+            }
+        }
     }
 
     pub(super) fn load(

@@ -4,6 +4,8 @@
 //! link and without waiting for the other end of a pipe. What is not a regular file is an error that
 //! names it, also when it was put there between two calls.
 
+mod error;
+mod handle;
 mod place;
 mod sole;
 
@@ -20,10 +22,10 @@ use rustix::{
     io::Errno,
 };
 
-use crate::store::disk::{
-    DiskError, failed, identity_of_stat, intruded, intruder, open_directory, stat_at,
-};
-pub use crate::store::disk::{Identity, Intruder};
+use super::FileStamp;
+pub use error::{DiskError, Intruder};
+pub(crate) use error::{failed, intruded, intruder};
+pub(crate) use handle::{open_directory, stat_at};
 pub(crate) use sole::sole;
 
 const POLL: Duration = Duration::from_millis(20);
@@ -48,7 +50,7 @@ pub enum Found {
     /// There is none.
     Nothing,
     /// Its bytes, and what it was before the first of them was read.
-    File(Vec<u8>, Identity),
+    File(Vec<u8>, FileStamp),
     /// More than was asked for.
     TooLarge,
     /// No file.
@@ -101,8 +103,8 @@ impl Folder {
     }
 
     /// The file of that name as it stands.
-    pub fn identity(&self, name: &str) -> io::Result<Option<Identity>> {
-        Ok(self.stat(name)?.map(|stat| identity_of_stat(&stat)))
+    pub fn identity(&self, name: &str) -> io::Result<Option<FileStamp>> {
+        Ok(self.stat(name)?.map(|stat| FileStamp::of_stat(&stat)))
     }
 
     /// Whether there is a regular file of that name. Anything else there is an error.
@@ -214,7 +216,7 @@ impl Folder {
         if bytes.len() as u64 > bytes_max {
             return Ok(Found::TooLarge);
         }
-        Ok(Found::File(bytes, identity_of_stat(&stat)))
+        Ok(Found::File(bytes, FileStamp::of_stat(&stat)))
     }
 
     /// The same where everything but a small file or none is an error.

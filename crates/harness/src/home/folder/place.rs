@@ -11,9 +11,9 @@ use rustix::{
 };
 
 use super::{Folder, failed, one_component, open_directory, stat_at};
+use crate::home::Home;
 
-/// The folder in a state root that is ours.
-const HOME: &str = ".harness";
+const HOME: &str = Home::FOLDER;
 
 impl Folder {
     /// A folder of the user's, as a state root is: links on the way to it are the user's too.

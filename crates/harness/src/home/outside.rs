@@ -17,14 +17,17 @@ use std::{
 
 use harness_core::format::Key;
 
-use super::{disk::failed, lock::root_hash};
-use crate::folder::Folder;
+use super::{
+    folder::{Folder, failed},
+    root_hash,
+};
 
 /// Our folder in a git directory and in a state directory.
 const OURS: &str = "harness";
 const ROOTS: &str = "roots";
 const KEY: &str = "key";
-const JOURNAL: &str = "journal";
+const TRUST: &str = "trust";
+const CONFIG: &str = "config.toml";
 /// No `.git` file that git writes is as long.
 const POINTER_BYTES_MAX: u64 = 16 * 1024;
 
@@ -69,7 +72,25 @@ impl Outside {
 
     /// Whether a journal is there.
     pub fn has_journal(&self) -> bool {
-        self.path().join(JOURNAL).symlink_metadata().is_ok_and(|found| found.is_file())
+        self.path().join(Self::JOURNAL).symlink_metadata().is_ok_and(|found| found.is_file())
+    }
+
+    /// The name of the journal in it.
+    pub const JOURNAL: &'static str = "journal";
+
+    /// The folder of what was recorded of git's settings at a claim.
+    pub fn settings(&self) -> PathBuf {
+        self.path().join("settings")
+    }
+
+    /// The folder of how the work of each claim is judged.
+    pub fn claims(&self) -> PathBuf {
+        self.path().join("claims")
+    }
+
+    /// The folder of the terms of each run.
+    pub fn terms(&self) -> PathBuf {
+        self.path().join("terms")
     }
 
     /// Its path, whether it is there or not.
@@ -109,6 +130,16 @@ impl Outside {
             Err(e) => Err(failed(&self.path().display().to_string(), "remove", e)),
         }
     }
+}
+
+/// The folder of what this user agreed to run, in the user's state directory.
+pub fn trust_folder(state_home: &Path) -> PathBuf {
+    state_home.join(OURS).join(TRUST)
+}
+
+/// The configuration of this user, in the user's configuration directory.
+pub fn user_config(config_home: &Path) -> PathBuf {
+    config_home.join(OURS).join(CONFIG)
 }
 
 /// Tells a directory from a later one of the same path, which often gets the same inode.
@@ -151,7 +182,7 @@ fn pointed_to(top: &Path, file: &Path, found: &fs::Metadata) -> Option<PathBuf> 
 }
 
 /// The key of `root`, made the first time.
-pub(super) fn key(root: &Path, state_home: &Path) -> io::Result<Key> {
+pub(crate) fn key(root: &Path, state_home: &Path) -> io::Result<Key> {
     let folder = Outside::of_root(root, state_home).make()?;
     if let Some(key) = read_key(&folder)? {
         return Ok(key);

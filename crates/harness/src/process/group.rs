@@ -14,7 +14,7 @@ use rustix::{
 
 /// Dropped before its end it is killed: nothing of it outlives the call that started it.
 #[derive(Debug)]
-pub(super) struct Group {
+pub(crate) struct Group {
     leader: Child,
     id: Pid,
     exited: OwnedFd,
@@ -32,7 +32,7 @@ enum Stage {
 
 impl Group {
     /// `command` was told to make a group of its own.
-    pub(super) fn start(command: &mut Command) -> io::Result<Group> {
+    pub(crate) fn start(command: &mut Command) -> io::Result<Group> {
         let mut leader = command.spawn()?;
         let id = Pid::from_child(&leader);
         match notice_of_exit(id) {
@@ -46,17 +46,17 @@ impl Group {
     }
 
     /// Readable, or hung up, once the leader has ended.
-    pub(super) fn exited(&self) -> BorrowedFd<'_> {
+    pub(crate) fn exited(&self) -> BorrowedFd<'_> {
         self.exited.as_fd()
     }
 
     /// Asks all of the group to end. One that was stopped has to go on to hear it.
-    pub(super) fn terminate(&self) -> io::Result<()> {
+    pub(crate) fn terminate(&self) -> io::Result<()> {
         self.signal(Signal::TERM)?;
         self.signal(Signal::CONT)
     }
 
-    pub(super) fn kill(&self) -> io::Result<()> {
+    pub(crate) fn kill(&self) -> io::Result<()> {
         self.signal(Signal::KILL)
     }
 
@@ -71,14 +71,14 @@ impl Group {
 
     /// Takes the leader's status; only after [`Group::exited`] said so does it not wait. From then
     /// on the number of the group is kept for us only by the ones that are left in it.
-    pub(super) fn reap(&mut self) -> io::Result<ExitStatus> {
+    pub(crate) fn reap(&mut self) -> io::Result<ExitStatus> {
         let status = self.leader.wait()?;
         self.stage = Stage::Others;
         Ok(status)
     }
 
     /// Whether somebody of the group still runs, after the leader was reaped.
-    pub(super) fn has_leftovers(&self) -> bool {
+    pub(crate) fn has_leftovers(&self) -> bool {
         match rustix::process::test_kill_process_group(self.id) {
             Err(_) => false,
             // Orphans that ended may never be reaped in a container; they do not count.
@@ -87,7 +87,7 @@ impl Group {
     }
 
     /// None is left: its number may be another's from now on.
-    pub(super) fn has_ended(&mut self) {
+    pub(crate) fn has_ended(&mut self) {
         self.stage = Stage::Nothing;
     }
 }

@@ -4,7 +4,7 @@ use std::{fs, io, os::fd::AsFd};
 
 use rustix::fs::{AtFlags, Mode, OFlags};
 
-use crate::store::disk::failed;
+use super::failed;
 
 /// The file itself, or, if it has a second name (a hard link), a copy that takes its place under
 /// `name`. `opened` can be read and has not been read from; a copy is opened with `flags`.

@@ -10,8 +10,10 @@ use std::{
 use harness_core::{Category, Holder, TaskId, agent::AgentEvent};
 use tokio::sync::watch;
 
-use super::pace::{CHECKPOINTS_PER_SECOND, Pace};
-use crate::drive::Told;
+use super::{
+    Told,
+    pace::{CHECKPOINTS_PER_SECOND, Pace},
+};
 
 /// Upper bound for the complaints that are remembered.
 const COMPLAINTS_MAX: usize = 10_000;
@@ -87,14 +89,14 @@ impl Desk {
 
     /// Whether this is the first time that `complaint` is heard. After very many all count as heard:
     /// nobody fills the log by trying.
-    pub(super) fn is_new(&self, complaint: String) -> bool {
+    pub(crate) fn is_new(&self, complaint: String) -> bool {
         let mut heard = self.complaints.lock().unwrap_or_else(PoisonError::into_inner);
         heard.len() < COMPLAINTS_MAX && heard.insert(complaint)
     }
 
     /// How long a checkpoint of `task` has to wait, so that no more of them are stored in a second
     /// than a task may have. `None`: it is counted, and may be stored now.
-    pub(super) fn checkpoint_waits(&self, task: &TaskId) -> Option<Duration> {
+    pub(crate) fn checkpoint_waits(&self, task: &TaskId) -> Option<Duration> {
         let now = Instant::now();
         let mut paces = self.paces.lock().unwrap_or_else(PoisonError::into_inner);
         paces.retain(|_, pace| !pace.is_over(now));

@@ -4,10 +4,10 @@
 use harness::store::disk::File;
 use harness_core::{Ledger, Timestamp};
 
+use super::World;
 use crate::{
     checkers::{Violation, count_lines, same},
     person,
-    world::World,
 };
 
 impl World {

@@ -9,7 +9,7 @@ use std::{
 
 use rustix::{io::Errno, process::Pid};
 
-/// A process as far as a lock is concerned.
+/// Whether a process lives, and since when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Life {
     Dead,

@@ -13,29 +13,16 @@ use harness_core::{
     task::{Intent, Status, Via},
 };
 
+use super::World;
 use crate::{
     checkers::Violation,
-    git::{Crash, Files, Hook, SimGit},
-    world::World,
+    git::{Crash, Files, Hook},
 };
 
 /// More steps than a rollback has.
 const STEPS_OF_A_ROLLBACK: usize = 24;
 /// A store that fails this often in a row does so for good.
 const TRIES: usize = 12;
-
-/// A repository with a commit, and with a file of the user's that no commit holds.
-pub(crate) fn repository() -> SimGit {
-    let git = SimGit::new(Arc::new(|_| Ok(())));
-    git.write("src/main.rs", b"fn main() {}");
-    git.write("README", b"read me");
-    git.stage("src/main.rs");
-    git.stage("README");
-    // A simulated commit of staged files has no way to fail.
-    let _ = git.commit_index("start");
-    git.write("notes.txt", b"the user's own");
-    git
-}
 
 struct Attempt {
     task: TaskId,

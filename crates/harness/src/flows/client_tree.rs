@@ -1,0 +1,183 @@
+//! The work tree of a client, in which a daemon or a command without a host judges its work.
+
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+};
+
+use harness::{
+    core::{
+        CommitId, Task, TreeId,
+        machine::judge::{Fault, NotDone},
+    },
+    workspace::{Base, Bring, Filters, GitWorkspace, Workspace, WorkspaceError, glance},
+};
+
+use super::Site;
+
+/// The work tree of a client: found by git when that is needed, and not before.
+pub struct ClientTree {
+    directory: PathBuf,
+    root: PathBuf,
+    filters: Filters,
+    repositories: Arc<Repositories>,
+    bring: Bring,
+    found: OnceLock<Arc<GitWorkspace>>,
+}
+
+/// What many claims and completions share: repositories that were found, and the tree of a commit.
+#[derive(Debug, Default)]
+pub struct Repositories {
+    /// Where the settings of claims are recorded.
+    records: Option<PathBuf>,
+    found: Mutex<HashMap<PathBuf, GitWorkspace>>,
+    last: Mutex<Option<(CommitId, TreeId)>>,
+}
+
+impl Repositories {
+    /// Settings of git are recorded in this directory of the user; `None`: nowhere.
+    pub fn recording_in(records: Option<PathBuf>) -> Self {
+        Self { records, ..Self::default() }
+    }
+
+    fn find(&self, directory: &Path, root: &Path) -> Result<GitWorkspace, WorkspaceError> {
+        let found = locked(&self.found).get(directory).cloned();
+        if let Some(found) = found.filter(|found| glance::is_work_tree(found.top_level())) {
+            return Ok(found);
+        }
+        let found = GitWorkspace::discover(directory, root, Filters::Off)?;
+        let found = match &self.records {
+            Some(records) => found.recording_in(records.clone()),
+            None => found,
+        };
+        locked(&self.found).insert(directory.to_owned(), found.clone());
+        Ok(found)
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl ClientTree {
+    /// `own` is the work tree of the judging process. A claim may name another one of the same
+    /// repository, and nothing else: the ledger is a file that its worker can edit.
+    pub fn new(
+        own: &Path,
+        claimed: Option<&Path>,
+        root: &Path,
+        filters: Filters,
+        repositories: Arc<Repositories>,
+    ) -> Result<Self, ForeignTree> {
+        let directory = match claimed {
+            Some(claimed) if !glance::is_work_tree_of(own, claimed) => {
+                return Err(ForeignTree { claimed: claimed.to_owned(), own: own.to_owned() });
+            }
+            Some(claimed) => claimed,
+            None => own,
+        };
+        Ok(Self {
+            directory: directory.to_owned(),
+            root: root.to_owned(),
+            filters,
+            repositories,
+            bring: Bring::default(),
+            found: OnceLock::new(),
+        })
+    }
+
+    /// Brings into clean checkouts what git does not hold.
+    #[must_use]
+    pub fn bringing(self, bring: Bring) -> Self {
+        Self { bring, ..self }
+    }
+
+    /// Records git's settings for a claim that was just made, if its work will be judged by a check
+    /// and there is a commit to compare with.
+    pub fn record_settings(&self, task: &Task) -> Result<(), WorkspaceError> {
+        match (task.epoch, task.check(), &task.started_at_commit) {
+            (Some(epoch), Some(_), Some(_)) => self.git()?.record_settings(&task.id, epoch),
+            (_, _, _) => Ok(()),
+        }
+    }
+
+    fn git(&self) -> Result<Arc<GitWorkspace>, WorkspaceError> {
+        if let Some(found) = self.found.get() {
+            return Ok(Arc::clone(found));
+        }
+        let found = self.repositories.find(&self.directory, &self.root)?;
+        let found = Arc::new(found.anew(self.filters).bringing(self.bring.clone()));
+        Ok(Arc::clone(self.found.get_or_init(|| found)))
+    }
+}
+
+/// A claim names a folder that is no work tree of this repository.
+#[derive(Debug, thiserror::Error)]
+#[error("the claim names {}, which is no work tree of the repository in {}", claimed.display(), own.display())]
+pub struct ForeignTree {
+    /// By the ledger.
+    pub claimed: PathBuf,
+    /// Of the judging process.
+    pub own: PathBuf,
+}
+
+impl From<ForeignTree> for NotDone {
+    fn from(why: ForeignTree) -> Self {
+        let hint =
+            "`harness task release` gives the claim up; claim the task again to judge it here";
+        Self { fault: Fault::Config, message: why.to_string(), hints: vec![hint.to_owned()] }
+    }
+}
+
+impl Site for ClientTree {
+    fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    fn head(&self) -> Option<CommitId> {
+        glance::head(&self.directory)
+    }
+
+    fn workspace(&self) -> Result<Arc<dyn Workspace>, WorkspaceError> {
+        Ok(self.git()?)
+    }
+
+    fn base(&self, task: &Task) -> Result<Option<Base>, WorkspaceError> {
+        if task.started_at_commit.is_none() {
+            return Ok(None);
+        }
+        let top_level = self.git()?.top_level().to_owned();
+        let base = Base::of_claim(task, &top_level);
+        // Clients are not asked to stay on a branch.
+        Ok(base.map(|base| Base { branch: None, worktree: top_level, ..base }))
+    }
+
+    /// A completion by force, or of a claim that recorded no commit, is seen from HEAD.
+    fn judged_from(&self, task: &Task) -> Result<Option<Base>, WorkspaceError> {
+        let Some(head) = self.head() else { return Ok(None) };
+        if let Some(base) = self.base(task)? {
+            return Ok(Some(base));
+        }
+        Ok(Some(Base {
+            commit: head,
+            branch: None,
+            untracked: None,
+            worktree: self.git()?.top_level().to_owned(),
+            epoch: task.epoch,
+            claimed_at: task.claimed_at,
+        }))
+    }
+
+    fn tree_of(&self, commit: &CommitId) -> Result<Option<TreeId>, WorkspaceError> {
+        let mut last = locked(&self.repositories.last);
+        if let Some((_, tree)) = last.as_ref().filter(|(of, _)| of == commit) {
+            return Ok(Some(tree.clone()));
+        }
+        let found = self.git().and_then(|workspace| workspace.tree_of(commit)).ok();
+        if let Some(tree) = &found {
+            *last = Some((commit.clone(), tree.clone()));
+        }
+        Ok(found)
+    }
+}

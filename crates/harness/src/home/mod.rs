@@ -1,0 +1,10 @@
+//! The files of a state root: which there are, where they are, and how they are opened.
+
+pub mod folder;
+pub(crate) mod outside;
+mod root;
+mod stamp;
+
+pub use outside::{Outside, git_directory, trust_folder, user_config};
+pub use root::{Home, file_name, root_hash, socket_folder};
+pub use stamp::{FileStamp, Inode};

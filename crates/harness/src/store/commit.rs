@@ -1,0 +1,32 @@
+//! Where a decision becomes true, for a caller that awaits it.
+
+use std::{future::Future, io, pin::Pin, sync::Arc};
+
+use harness_core::{Command, Refusal, Reply};
+
+use super::{StoreError, Writer, WriterError};
+
+type Committed<'a> = Pin<Box<dyn Future<Output = Committing> + Send + 'a>>;
+/// What came of a commit: durable, refused, or neither because the store failed.
+pub type Committing = std::result::Result<std::result::Result<Reply, Refusal>, Arc<StoreError>>;
+
+/// Makes commands true.
+pub trait Commit: Send + Sync {
+    /// Is ready when `command` is durable, and not before.
+    fn commit(&self, command: Command) -> Committed<'_>;
+}
+
+impl Commit for Writer {
+    fn commit(&self, command: Command) -> Committed<'_> {
+        Box::pin(async move {
+            match self.apply_async(command).await {
+                Ok(reply) => Ok(Ok(reply)),
+                Err(WriterError::Refused(refusal)) => Ok(Err(refusal)),
+                Err(WriterError::Store(error)) => Err(error),
+                Err(WriterError::Ended) => {
+                    Err(Arc::new(StoreError::Io(io::Error::other("the writer has ended"))))
+                }
+            }
+        })
+    }
+}
