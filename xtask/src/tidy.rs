@@ -12,6 +12,12 @@ const TEST_FILE_LINES: usize = 900;
 const ARCHITECTURE_LINES: usize = 200;
 const MAIN_LINES: usize = 20;
 
+/// Crates that ask `Home` where the files of a root are, and the module that knows it.
+const OUTSIDE_HOME: [&str; 2] = ["crates/harness/src/", "crates/harness-cli/src/"];
+const HOME: &str = "crates/harness/src/home/";
+/// How the path of a file of ours would be put together by hand.
+const OUR_PATHS: [&str; 3] = ["join(\".harness", "join(\"harness-", "join(\"harness."];
+
 pub(crate) fn tidy() -> Done {
     let mut complaints = Vec::new();
     let mut sources = Vec::new();
@@ -67,6 +73,9 @@ fn contents(name: &str, text: &str, complaints: &mut Vec<String>) {
     // Put together here so that this file does not complain about itself.
     let sleeps = ["thread::sl", "eep("].concat();
     let homes = ["/wo", "rk/"].concat();
+    let tests_from = text.lines().position(|line| line == "#[cfg(test)]").unwrap_or(usize::MAX);
+    let asks_home =
+        OUTSIDE_HOME.iter().any(|folder| name.starts_with(folder)) && !name.starts_with(HOME);
     for (n, line) in text.lines().enumerate() {
         let mut complain = |what: &str| complaints.push(format!("{name}:{}: {what}", n + 1));
         let code = line.trim_start();
@@ -81,6 +90,13 @@ fn contents(name: &str, text: &str, complaints: &mut Vec<String>) {
         if is_test(name) && line.contains(&sleeps) {
             complain("a test waits for a condition, it does not sleep");
         }
+        if asks_home
+            && product
+            && n < tests_from
+            && OUR_PATHS.iter().any(|part| line.contains(part))
+        {
+            complain("where our files are is known to `Home` alone");
+        }
         if product && (line.contains("todo!(") || line.contains("unimplemented!(")) {
             complain("unfinished");
         }
@@ -93,5 +109,28 @@ fn contents(name: &str, text: &str, complaints: &mut Vec<String>) {
     }
     if name.ends_with(".rs") && !text.ends_with('\n') {
         complaints.push(format!("{name}: no newline at the end"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_home_puts_the_path_of_a_file_of_ours_together() {
+        let text = "fn f(root: &Path) -> PathBuf {\n    root.join(\".harness/lock\")\n}\n";
+        let tested = format!("#[cfg(test)]\nmod tests {{\n{text}}}\n");
+        let complaints = |name: &str, text: &str| {
+            let mut found = Vec::new();
+            contents(name, text, &mut found);
+            found
+        };
+        let found = complaints("crates/harness/src/store/file.rs", text);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].starts_with("crates/harness/src/store/file.rs:2: "), "{found:?}");
+        for name in ["crates/harness/src/home/root.rs", "crates/harness-sim/src/world.rs"] {
+            assert_eq!(complaints(name, text), Vec::<String>::new());
+        }
+        assert_eq!(complaints("crates/harness/src/store/file.rs", &tested), Vec::<String>::new());
     }
 }

@@ -36,7 +36,6 @@ impl Invocation {
     }
 
     /// The configuration that holds in `root`, below what the flags say.
-    #[allow(dead_code, reason = "the frame's promise to the commands to come")]
     pub(crate) fn config(&self, root: &StateRoot, flags: Overrides) -> Result<Config> {
         Ok(crate::config::load(&self.env, Some(root.path()), flags)?.config)
     }

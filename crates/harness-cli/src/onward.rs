@@ -1,18 +1,21 @@
 //! One command to go on with, for a task in whatever state it is.
 
-use harness_core::{Standing, Task, Timestamp, task::Status};
+use harness_core::{
+    Standing, Task, Timestamp,
+    task::{FailureCause, Status},
+};
 
 /// What a person would do next about it.
 pub(crate) fn command(task: &Task, standing: &Standing<'_>, now: Timestamp) -> String {
     let id = &task.id;
     match standing {
         Standing::Completed => format!("harness verify {id}"),
-        Standing::Failed => match task.dependency_entry() {
-            None => format!("harness task retry {id}"),
-            Some(entry) => match entry.strip_prefix("[DEPENDENCY] Blocked by failed ") {
-                Some(before) => format!("harness why {before}"),
-                None => format!("harness task edit {id} --depends-on …"),
-            },
+        Standing::Failed => match task.failure().map(|failure| &failure.cause) {
+            Some(FailureCause::Dependency(before)) => format!("harness why {before}"),
+            Some(FailureCause::Graph) => format!("harness task edit {id} --depends-on …"),
+            Some(FailureCause::Attempt | FailureCause::Lease) | None => {
+                format!("harness task retry {id}")
+            }
         },
         Standing::Blocked { by } => format!("harness why {by}"),
         Standing::Dangling { .. } | Standing::Cyclic => {
@@ -48,7 +51,7 @@ pub(crate) fn waits_for_person(
             task.lease_ran_out(now).then(|| format!("{standing}, whose lease ran out"))
         }
         Standing::Next | Standing::Ready => {
-            let unchecked = task.check().is_none() && task.status != Status::Completed;
+            let unchecked = task.check().is_none() && task.status() != Status::Completed;
             unchecked.then(|| "has no validation.command, so it can not be finished".to_owned())
         }
     }

@@ -8,8 +8,8 @@ use std::{
 
 use harness::{
     clock::{Clock, SystemClock},
-    host::client::ANSWER_WITHIN,
     process::ancestry::Peer,
+    protocol::Request,
     store::{FileStore, Locking, Store as _, lock::Wait},
 };
 use harness_core::{
@@ -17,11 +17,10 @@ use harness_core::{
     command::Raise,
     role::{Adding, Author, Circumstances, Lease, Operation, Role, Whose, may},
 };
-use serde_json::json;
 
 use crate::{
-    config::Overrides, environment::Environment, failure::Result, host::Asked,
-    interrupt::Interrupt, invocation::Invocation, root::StateRoot,
+    config::Overrides, environment::Environment, failure::Result, interrupt::Interrupt,
+    invocation::Invocation, root::StateRoot,
 };
 
 /// A refusal is recorded if the lock can be had soon; the caller does not wait for it.
@@ -88,7 +87,7 @@ impl Invocation {
         self.permit_where(root, Operation::Release, |_| {
             let ledger = self.look(root).ok();
             let claimed = ledger.as_ref().and_then(|ledger| ledger.task(task));
-            let end = claimed.and_then(|task| task.lease_expires_at);
+            let end = claimed.and_then(|task| task.lease_expires_at());
             let is_over = end.is_some_and(|end| end <= SystemClock.now());
             let lease = if is_over { Lease::Lapsed } else { Lease::Live };
             Circumstances { lease, ..Circumstances::default() }
@@ -114,7 +113,7 @@ impl Invocation {
         if peer.role == Role::Operator {
             return Ok(());
         }
-        let refusal = match may(peer.role, operation, given(&peer)) {
+        let refusal = match may(peer.role, operation, given(&peer)).map_err(Refusal::from) {
             Ok(()) => return Ok(()),
             Err(refusal) => refusal,
         };
@@ -130,12 +129,15 @@ impl Invocation {
         operation: Operation,
         refusal: &Refusal,
     ) {
-        let request =
-            json!({ "command": "may", "operation": operation.name(), "as": peer.role.name() });
-        match self.ask_host(root, request, Some(ANSWER_WITHIN)) {
+        let request = Request::May { operation: Some(operation.name().to_owned()) };
+        let asked = self.client_options(root).and_then(|mut options| {
+            options.speaks_as = Some(peer.role);
+            self.with_options(root, options, |client| client.ask_host(&request))
+        });
+        match asked {
             // The host refuses it too, and has recorded that.
-            Ok(Asked::Answered(_)) | Err(_) => {}
-            Ok(Asked::Nobody) => _ = self.record_in_files(root, peer, refusal),
+            Ok(Some(_)) | Err(_) => {}
+            Ok(None) => _ = self.record_in_files(root, peer, refusal),
         }
     }
 

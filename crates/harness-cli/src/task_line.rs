@@ -73,8 +73,8 @@ pub(crate) struct Claim<'a> {
 
 impl<'a> Claim<'a> {
     pub(crate) fn of(task: &'a Task, now: Timestamp) -> Self {
-        let claimed_by = task.claimed_by.as_ref().map(|by| by.as_str());
-        Self { claimed_by, lease_expires_at: task.lease_expires_at, now }
+        let claimed_by = task.claimed_by().map(|by| by.as_str());
+        Self { claimed_by, lease_expires_at: task.lease_expires_at(), now }
     }
 
     fn glanced(claim: &'a ClaimGlance<'_>, now: Timestamp) -> Self {

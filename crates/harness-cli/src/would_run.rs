@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// Keys of harness.toml that choose no program, no environment, no port and no secret. A key that is
-/// not listed here is an item, so that a new one is not forgotten.
+/// not listed here is an item, so that a new one is not forgotten. Of `validation` the command is one.
 const HARMLESS: [&str; 11] = [
     "require_validation",
     "promise_match",
@@ -81,7 +81,7 @@ impl WouldRun {
     /// Script, settings and prompts: what can be there before the ledger is.
     pub(crate) fn beside_the_ledger(root: &StateRoot) -> Self {
         let mut items = Self::init_script(root).items;
-        items.extend(in_configuration(&root.home().config()));
+        items.extend(Self::settings(root).items);
         items.extend(prompts(&root.home().prompts()));
         Self { items }
     }
@@ -91,6 +91,17 @@ impl WouldRun {
         let bytes = content(&root.home().init_script());
         let items = bytes.map(|bytes| file(Kind::InitScript, Home::INIT_SCRIPT, &bytes));
         Self { items: items.into_iter().collect() }
+    }
+
+    /// The check in harness.toml, where it has one.
+    pub(crate) fn usual_check(root: &StateRoot) -> Option<Item> {
+        let bytes = content(&root.home().config())?;
+        usual_check(&String::from_utf8_lossy(&bytes).parse::<toml::Table>().ok()?)
+    }
+
+    /// What harness.toml chooses.
+    pub(crate) fn settings(root: &StateRoot) -> Self {
+        Self { items: in_configuration(&root.home().config()) }
     }
 
     fn in_ledger(ledger: &Value) -> Self {
@@ -288,6 +299,7 @@ fn in_configuration(path: &Path) -> Vec<Item> {
     let Ok(table) = text.parse::<toml::Table>() else { return Vec::new() };
     let mut found = Vec::new();
     let setting = |text: String| item(Kind::Setting, &text);
+    found.extend(usual_check(&table));
     for (key, value) in table.iter().filter(|(key, _)| !HARMLESS.contains(&key.as_str())) {
         match value {
             toml::Value::Table(agents) if key == "agents" => {
@@ -301,6 +313,12 @@ fn in_configuration(path: &Path) -> Vec<Item> {
         }
     }
     found
+}
+
+/// The check of tasks that are added without one.
+fn usual_check(table: &toml::Table) -> Option<Item> {
+    let command = table.get("validation")?.get("command")?;
+    Some(item(Kind::Setting, &format!("validation.command = {command}")))
 }
 
 fn pairs(table: &toml::Table) -> String {
@@ -331,11 +349,13 @@ mod tests {
         assert!(shown().is_empty());
         let text = "agent = 'shell'\nnotify = 'curl x'\nprotect = 'flag'\n[limits]\nmax_cost = 1\n\
             [agents.mine]\ncommand = 'sh -c y'\nenv = ['LD_PRELOAD=x']\nyolo = true\n\
-            [summarizer]\nagent = 'mine'\n[telemetry]\nport = 1\n";
+            [summarizer]\nagent = 'mine'\n[telemetry]\nport = 1\n\
+            [validation]\nclean = true\ncommand = 'make test'\n";
         fs::write(&file, text).unwrap();
         assert_eq!(
             shown(),
             [
+                "validation.command = \"make test\"",
                 "agent = \"shell\"",
                 "agent mine: command = \"sh -c y\", env = [\"LD_PRELOAD=x\"], yolo = true",
                 "notify = \"curl x\"",

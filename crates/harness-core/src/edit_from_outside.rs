@@ -9,7 +9,7 @@ use std::{collections::BTreeSet, fmt};
 use crate::{
     TaskId,
     ledger::{ConcurrencyMode, Head, Ledger},
-    task::{Status, Task},
+    task::{Status, Task, TaskClaim, TaskCompletion, TaskState, Via},
 };
 
 /// Who holds the ledger that was edited.
@@ -96,8 +96,8 @@ pub fn judge_edit(known: &Ledger, found: &Ledger, held: &Held) -> Judged {
     }
     let several = known.head().session_config.concurrency_mode == ConcurrencyMode::Concurrent;
     let completed = |task: &&Task| {
-        task.status == Status::Completed
-            && known.task(&task.id).is_none_or(|before| before.status != Status::Completed)
+        task.status() == Status::Completed
+            && known.task(&task.id).is_none_or(|before| before.status() != Status::Completed)
     };
     let unproven = found.tasks().filter(|task| several && completed(task));
     Judged::Taken { unproven: unproven.map(|task| task.id.clone()).collect(), what: taken }
@@ -105,8 +105,7 @@ pub fn judge_edit(known: &Ledger, found: &Ledger, held: &Held) -> Judged {
 
 /// Whether a run holds this ledger: it has a claim that has not ended, be the run alive or not.
 pub fn held_by_a_run(ledger: &Ledger) -> bool {
-    let of_run = |task: &Task| task.via == Some(crate::task::Via::Run);
-    ledger.tasks().any(|task| task.status == Status::InProgress && of_run(task))
+    ledger.tasks().filter_map(Task::claim).any(|claim| claim.via == Some(Via::Run))
 }
 
 fn push(list: &mut Vec<Difference>, task: Option<&TaskId>, fields: Vec<&'static str>) {
@@ -139,6 +138,8 @@ fn of_head(known: &Head, found: &Head, held: &Held) -> (Fields, Fields) {
     note(known.last_session != found.last_session, "last_session");
     note(known.goal != found.goal, "goal");
     note(known.phases != found.phases, "phases");
+    note(known.needs != found.needs, "needs");
+    note(known.landing != found.landing, "landing");
     note(known.alerts != found.alerts, "alerts");
     note(known.epoch != found.epoch, "epoch");
     match held {
@@ -153,7 +154,7 @@ fn of_task(before: &Task, after: &Task, held: &Held) -> (Fields, Fields) {
     if !protects(held, &before.id) {
         return (Vec::new(), changed);
     }
-    let begun = before.status != Status::Pending || before.attempts > 0;
+    let begun = before.status() != Status::Pending || before.attempts > 0;
     let more = before.depends_on.iter().all(|id| after.depends_on.contains(id));
     changed.into_iter().partition(|field| match *field {
         "title" | "instructions" | "priority" => begun,
@@ -168,28 +169,20 @@ fn changed(before: &Task, after: &Task) -> Fields {
     let Task {
         id: _,
         title,
-        status,
+        state,
         priority,
         depends_on,
         attempts,
         max_attempts,
+        epoch,
         started_at_commit,
         validation,
         cleanup,
         error_log,
         checkpoints,
-        completed_at,
-        failed_at,
-        claimed_by,
-        claimed_at,
-        lease_expires_at,
-        epoch,
-        via,
-        worktree,
-        branch,
-        base_untracked,
-        intent,
         instructions,
+        requires,
+        source,
         role,
         phase,
         timeout_seconds,
@@ -199,7 +192,7 @@ fn changed(before: &Task, after: &Task) -> Fields {
     } = before;
     let fields = [
         (*title != after.title, "title"),
-        (*status != after.status, "status"),
+        (state.status() != after.status(), "status"),
         (*priority != after.priority, "priority"),
         (*depends_on != after.depends_on, "depends_on"),
         (*attempts != after.attempts, "attempts"),
@@ -209,18 +202,10 @@ fn changed(before: &Task, after: &Task) -> Fields {
         (*cleanup != after.cleanup, "on_failure"),
         (*error_log != after.error_log, "error_log"),
         (*checkpoints != after.checkpoints, "checkpoints"),
-        (*completed_at != after.completed_at, "completed_at"),
-        (*failed_at != after.failed_at, "failed_at"),
-        (*claimed_by != after.claimed_by, "claimed_by"),
-        (*claimed_at != after.claimed_at, "claimed_at"),
-        (*lease_expires_at != after.lease_expires_at, "lease_expires_at"),
         (*epoch != after.epoch, "epoch"),
-        (*via != after.via, "via"),
-        (*worktree != after.worktree, "worktree"),
-        (*branch != after.branch, "branch"),
-        (*base_untracked != after.base_untracked, "base_untracked"),
-        (*intent != after.intent, "intent"),
         (*instructions != after.instructions, "instructions"),
+        (*requires != after.requires, "requires"),
+        (*source != after.source, "source"),
         (*role != after.role, "role"),
         (*phase != after.phase, "phase"),
         (*timeout_seconds != after.timeout_seconds, "timeout_seconds"),
@@ -228,6 +213,57 @@ fn changed(before: &Task, after: &Task) -> Fields {
         (*flags != after.flags, "flags"),
         (*added_by != after.added_by, "added_by"),
     ];
+    let differing = |(differs, field): (bool, &'static str)| differs.then_some(field);
+    let mut fields: Fields = fields.into_iter().filter_map(differing).collect();
+    fields.extend(changed_state(state, &after.state));
+    fields
+}
+
+/// The fields that differ in what two states have in common.
+fn changed_state(before: &TaskState, after: &TaskState) -> Fields {
+    let fields: Vec<(bool, &'static str)> = match (before, after) {
+        (TaskState::Claimed(before), TaskState::Claimed(after)) => {
+            let TaskClaim {
+                by,
+                at,
+                lease_expires_at,
+                via,
+                worktree,
+                branch,
+                base_untracked,
+                intent,
+            } = &**before;
+            vec![
+                (*by != after.by, "claimed_by"),
+                (*at != after.at, "claimed_at"),
+                (*lease_expires_at != after.lease_expires_at, "lease_expires_at"),
+                (*via != after.via, "via"),
+                (*worktree != after.worktree, "worktree"),
+                (*branch != after.branch, "branch"),
+                (*base_untracked != after.base_untracked, "base_untracked"),
+                (*intent != after.intent, "intent"),
+            ]
+        }
+        (TaskState::Completed(before), TaskState::Completed(after)) => {
+            let TaskCompletion { by, claimed_at, at } = before;
+            vec![
+                (*at != after.at, "completed_at"),
+                (*by != after.by, "claimed_by"),
+                (*claimed_at != after.claimed_at, "claimed_at"),
+            ]
+        }
+        // The rest of a failure follows from the error log.
+        (TaskState::Failed(before), TaskState::Failed(after)) => {
+            vec![(before.at != after.at, "failed_at")]
+        }
+        (
+            TaskState::Pending
+            | TaskState::Claimed(_)
+            | TaskState::Completed(_)
+            | TaskState::Failed(_),
+            _,
+        ) => Vec::new(),
+    };
     fields.into_iter().filter_map(|(differs, field)| differs.then_some(field)).collect()
 }
 
@@ -241,6 +277,8 @@ fn touched(task: &Task) -> Fields {
         validation: task.validation.clone(),
         cleanup: task.cleanup.clone(),
         instructions: task.instructions.clone(),
+        requires: task.requires.clone(),
+        source: task.source.clone(),
         role: task.role.clone(),
         phase: task.phase.clone(),
         timeout_seconds: task.timeout_seconds,

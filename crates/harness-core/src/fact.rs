@@ -12,7 +12,7 @@ use crate::{
 
 /// Something that became true. Durable before anybody hears of it.
 #[derive(Debug, Clone, PartialEq)]
-#[allow(
+#[expect(
     missing_docs,
     reason = "the fields are named after what they are; `event` has their names on disk"
 )]

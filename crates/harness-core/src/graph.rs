@@ -18,7 +18,7 @@ type Tasks = IndexMap<TaskId, Task>;
 
 /// Edges only lead through tasks that are not completed: a finished task holds nobody up.
 fn open(tasks: &Tasks, position: usize) -> bool {
-    tasks[position].status != Status::Completed
+    tasks[position].status() != Status::Completed
 }
 
 fn edges(tasks: &Tasks, from: usize) -> impl Iterator<Item = usize> {
@@ -29,7 +29,7 @@ fn edges(tasks: &Tasks, from: usize) -> impl Iterator<Item = usize> {
 /// Whether `task` still waits for something, and so can be failed for waiting on itself. A claimed
 /// task is left to its holder.
 fn waits(task: &Task) -> bool {
-    task.status == Status::Pending || task.retryable()
+    task.status() == Status::Pending || task.retryable()
 }
 
 /// The waiting tasks that are on a cycle.
@@ -68,7 +68,7 @@ pub(crate) fn closes_cycle<'a>(
             if at == *task {
                 return Some(dependency.clone());
             }
-            let next = find(&at).filter(|t| t.status != Status::Completed);
+            let next = find(&at).filter(|t| t.status() != Status::Completed);
             if seen.insert(at) {
                 stack.extend(next.into_iter().flat_map(|t| t.depends_on.iter().cloned()));
             }
@@ -204,6 +204,7 @@ fn knots(tasks: &Tasks) -> Vec<Vec<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::task::TaskState;
 
     fn tasks(edges: &[(&str, &[&str])]) -> Tasks {
         let id = |t: &str| TaskId::parse(t).unwrap();
@@ -234,7 +235,7 @@ mod tests {
     #[test]
     fn a_completed_task_breaks_a_cycle() {
         let mut t = tasks(&[("a", &["b"]), ("b", &["a"])]);
-        t[0].status = Status::Completed;
+        t[0].state = TaskState::Completed(Default::default());
         assert!(cycle_texts(&t).is_empty());
     }
 

@@ -1,146 +1,20 @@
 //! The ledger in memory: its head, its tasks in order, and the indexes that make choosing cheap.
 //!
-//! A ledger is changed in one way only: a [`Change`] made by [`decide`](crate::command::decide) is
-//! put in with [`Ledger::put_in`]. The indexes follow each row.
+//! A ledger is changed in one way only: by the rows and the head of a [`Change`](crate::Change), which
+//! is put in with [`Ledger::put_in`]. The indexes follow each row.
 
 use std::{collections::BTreeSet, sync::OnceLock};
 
 use indexmap::IndexMap;
-use serde::Serialize;
 
-use crate::{
-    Epoch, TaskId, Timestamp, WorkerId,
-    command::{Change, Row},
-    select::Selection,
-    task::Task,
+use crate::{Epoch, TaskId, WorkerId, select::Selection, task::Task};
+
+pub use crate::head::{
+    Alert, ConcurrencyMode, Gate, Head, KEPT_ALERTS, LandingEntry, Phase, SessionConfig, VERSION,
 };
-
-/// The newest `version` of `harness-tasks.json` that we read and the one that we write.
-pub const VERSION: u64 = 2;
 
 /// More than one transaction can give away.
 const EPOCHS_OF_A_TRANSACTION: u64 = 1000;
-
-/// Everything of the ledger that is not a task.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Head {
-    /// `None` in a ledger that was made by hand.
-    pub created: Option<Timestamp>,
-    /// The bounds that people set.
-    pub session_config: SessionConfig,
-    /// How many have begun; the N of the last `SESSION-N`.
-    pub session_count: u64,
-    /// When one last ended.
-    pub last_session: Option<Timestamp>,
-    /// The claim counter. It is kept when the tasks are replaced or reset.
-    pub epoch: Epoch,
-    /// Of the plan that was imported.
-    pub goal: Option<String>,
-    /// In the order in which they are worked.
-    pub phases: Vec<Phase>,
-    /// What a person has to look at. They are shown until they are acknowledged.
-    pub alerts: Vec<Alert>,
-    /// The log lines of the last change, and the size of the log when it was made. Whoever writes
-    /// next appends those that the log lacks from there on.
-    pub log_tail: Vec<String>,
-    /// In bytes; 0 where `log_tail` is empty.
-    pub log_at: u64,
-}
-
-impl Head {
-    /// Of a ledger that was just made.
-    pub fn new(created: Timestamp) -> Self {
-        Self {
-            created: Some(created),
-            session_config: SessionConfig::default(),
-            session_count: 0,
-            last_session: None,
-            epoch: Epoch::default(),
-            goal: None,
-            phases: Vec::new(),
-            alerts: Vec::new(),
-            log_tail: Vec::new(),
-            log_at: 0,
-        }
-    }
-}
-
-/// At most this many alerts are kept, the first ones. The log has all of them.
-pub const KEPT_ALERTS: usize = 50;
-
-/// Something that puts doubt on the ledger until a person has looked at it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Alert {
-    /// When it was found.
-    pub time: Timestamp,
-    /// The task that it concerns; `None` for the whole ledger.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub task: Option<TaskId>,
-    /// For people.
-    pub message: String,
-}
-
-/// `session_config` in `harness-tasks.json`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SessionConfig {
-    /// How many sessions at once.
-    pub concurrency_mode: ConcurrencyMode,
-    /// Zero or less: no limit.
-    pub max_tasks_per_session: i64,
-    /// Zero or less: no limit.
-    pub max_sessions: i64,
-}
-
-impl Default for SessionConfig {
-    fn default() -> Self {
-        Self {
-            concurrency_mode: ConcurrencyMode::Exclusive,
-            max_tasks_per_session: 20,
-            max_sessions: 50,
-        }
-    }
-}
-
-/// How many sessions may work on the ledger at once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ConcurrencyMode {
-    /// One, which holds the lock for its whole life.
-    Exclusive,
-    /// Several, which take the lock for each transaction.
-    Concurrent,
-}
-
-impl ConcurrencyMode {
-    /// As the ledger spells it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Exclusive => "exclusive",
-            Self::Concurrent => "concurrent",
-        }
-    }
-}
-
-/// A stage of the work; the tasks of a later one wait for the gates of the earlier ones.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Phase {
-    /// As tasks name it.
-    pub name: String,
-    /// What has to pass when all of its tasks are completed.
-    pub gate: Option<Gate>,
-    /// Whether a person has to let it pass too.
-    pub approve: bool,
-    /// When it did.
-    pub passed_at: Option<Timestamp>,
-}
-
-/// The check at the end of a phase.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Gate {
-    /// A line for `sh -c`.
-    pub command: String,
-    /// How long it may take, where the ledger says so.
-    pub timeout_seconds: Option<u64>,
-}
 
 /// The head and the tasks. Cloning copies all of it.
 #[derive(Debug, Clone)]
@@ -153,6 +27,21 @@ pub struct Ledger {
     highest_epoch: Epoch,
     /// Not stored: the caller sets it from what it sees of the machine.
     alive: BTreeSet<WorkerId>,
+}
+
+/// One task that changes.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Row {
+    /// New, or in the place of the one with its id.
+    Put(Box<Task>),
+    /// Taken out.
+    Drop(TaskId),
+}
+
+impl Row {
+    pub(crate) fn put(task: Task) -> Self {
+        Self::Put(Box::new(task))
+    }
 }
 
 /// Two tasks have the same id.
@@ -237,9 +126,9 @@ impl Ledger {
         self.epoch().next()
     }
 
-    /// Makes `change` true here.
-    pub fn put_in(&mut self, change: &Change) {
-        if let Some(head) = &change.head {
+    /// Puts a new head and changed rows in the place of those that were there.
+    pub(crate) fn put_rows(&mut self, head: Option<&Head>, rows: &[Row]) {
+        if let Some(head) = head {
             if head.phases != self.head.phases {
                 self.selection = OnceLock::new();
             }
@@ -247,12 +136,12 @@ impl Ledger {
         }
         // Dropping keeps the order of the others, which costs a walk; dropping everything, as a
         // replaced plan does, must not cost a walk for each.
-        let dropped = change.rows.iter().filter(|r| matches!(r, Row::Drop(_))).count();
+        let dropped = rows.iter().filter(|r| matches!(r, Row::Drop(_))).count();
         if dropped > 0 && dropped == self.tasks.len() {
             self.tasks.clear();
             self.selection = OnceLock::new();
         }
-        for row in &change.rows {
+        for row in rows {
             match row {
                 Row::Put(task) => self.put(task),
                 Row::Drop(id) => self.drop(id),

@@ -1,6 +1,8 @@
 //! Files that an attempt should leave alone: its tests, its gate, the CI. An attempt that touches
 //! them may have made its own check green.
 
+use std::collections::BTreeMap;
+
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 /// How many files a message names.
@@ -33,6 +35,8 @@ pub struct Protected {
     globs: GlobSet,
     /// Files and folders by their paths.
     always: Vec<String>,
+    /// What was in the files below those at the claim.
+    held: Option<BTreeMap<String, String>>,
     on_touch: OnTouch,
 }
 
@@ -59,7 +63,7 @@ impl Protected {
         }
         let globs =
             set.build().map_err(|e| BadGlob { glob: globs.join(" "), why: e.to_string() })?;
-        Ok(Self { patterns, globs, always: Vec::new(), on_touch })
+        Ok(Self { patterns, globs, always: Vec::new(), held: None, on_touch })
     }
 
     /// Protects these files and folders too, given as paths from the top of the work tree.
@@ -67,6 +71,31 @@ impl Protected {
     pub fn always(mut self, paths: impl IntoIterator<Item = String>) -> Self {
         self.always.extend(paths);
         self
+    }
+
+    /// Records what harness's own settings held at the claim, as digests by paths from the state root.
+    #[must_use]
+    pub fn holding(self, contents: BTreeMap<String, String>) -> Self {
+        Self { held: Some(contents), ..self }
+    }
+
+    /// Forgets that: these rules are of no claim.
+    #[must_use]
+    pub fn of_no_claim(self) -> Self {
+        Self { held: None, ..self }
+    }
+
+    /// What they held at the claim; `None` where nobody looked.
+    pub fn held(&self) -> Option<&BTreeMap<String, String>> {
+        self.held.as_ref()
+    }
+
+    /// Those of harness's own settings that are not what they were at the claim.
+    pub fn changed(&self, now: &BTreeMap<String, String>) -> Vec<String> {
+        let Some(held) = &self.held else { return Vec::new() };
+        let paths: std::collections::BTreeSet<_> = held.keys().chain(now.keys()).collect();
+        let changed = paths.into_iter().filter(|path| held.get(*path) != now.get(*path));
+        changed.cloned().collect()
     }
 
     /// Nothing is protected.
@@ -89,14 +118,26 @@ impl Protected {
         self.on_touch
     }
 
+    /// The globs and what follows, in one line.
+    pub fn words(&self) -> String {
+        let globs = self.patterns.join(", ");
+        match self.on_touch {
+            _ if self.patterns.is_empty() => globs,
+            OnTouch::Flag => globs,
+            OnTouch::Refuse => format!("{globs} (refuse)"),
+        }
+    }
+
+    /// Whether `file` is protected by its path.
+    pub fn is_always(&self, file: &str) -> bool {
+        let below = |path: &String| file.strip_prefix(path.as_str());
+        let mut rest = self.always.iter().filter_map(below);
+        rest.any(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+
     /// Those of `files` (from the top of the work tree) that are protected.
     pub fn among(&self, files: &[String]) -> Vec<String> {
-        let is_always = |file: &str| {
-            let below = |path: &String| file.strip_prefix(path.as_str());
-            let rest = self.always.iter().filter_map(below);
-            rest.into_iter().any(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
-        let is_protected = |file: &&String| self.globs.is_match(file) || is_always(file);
+        let is_protected = |file: &&String| self.globs.is_match(file) || self.is_always(file);
         files.iter().filter(is_protected).cloned().collect()
     }
 }
@@ -154,6 +195,19 @@ mod tests {
         ];
         let found = protected.among(&files.map(str::to_owned));
         assert_eq!(found, ["a[b]/harness.toml", "a[b]/.harness/prompts/task.md"]);
+    }
+
+    #[test]
+    fn contents_are_compared_with_those_of_the_claim() {
+        let contents = |pairs: &[(&str, &str)]| {
+            pairs.iter().map(|(path, digest)| ((*path).to_owned(), (*digest).to_owned())).collect()
+        };
+        let now = contents(&[("harness.toml", "2"), ("same", "1"), ("new", "1")]);
+        assert!(Protected::default().changed(&now).is_empty(), "nobody looked");
+        let held = contents(&[("harness.toml", "1"), ("same", "1"), ("gone", "1")]);
+        let protected = Protected::default().holding(held);
+        assert_eq!(protected.changed(&now), ["gone", "harness.toml", "new"]);
+        assert!(protected.of_no_claim().changed(&now).is_empty());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::{Epoch, Holder, Refusal, TaskId};
+use crate::{Epoch, TaskId};
 
 /// What a process is to a state root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -48,15 +48,6 @@ impl Attempt {
     pub fn parse(text: &str) -> Option<Self> {
         let (task, epoch) = text.rsplit_once('.')?;
         Some(Self { task: TaskId::parse(task).ok()?, epoch: Epoch(epoch.parse().ok()?) })
-    }
-}
-
-impl Attempt {
-    /// Whose claim `holder` speaks of, to a process of this attempt.
-    pub fn whose(&self, holder: &Holder) -> Whose {
-        let is_own =
-            self.task == holder.task && holder.epoch.is_none_or(|epoch| epoch == self.epoch);
-        if is_own { Whose::Own } else { Whose::Other }
     }
 }
 
@@ -227,8 +218,16 @@ pub enum Merge {
     Awaited,
 }
 
+/// Only the operator may do this.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("only the operator may {operation}")]
+pub struct NotPermitted {
+    /// What was asked for.
+    pub operation: Operation,
+}
+
 /// Whether somebody in this role may do this.
-pub fn may(role: Role, operation: Operation, given: Circumstances) -> Result<(), Refusal> {
+pub fn may(role: Role, operation: Operation, given: Circumstances) -> Result<(), NotPermitted> {
     use Operation as O;
     let allowed = match (role, operation) {
         (Role::Operator, _) => true,
@@ -270,7 +269,7 @@ pub fn may(role: Role, operation: Operation, given: Circumstances) -> Result<(),
             | O::Purge,
         ) => false,
     };
-    if allowed { Ok(()) } else { Err(Refusal::OnlyOperator { operation }) }
+    if allowed { Ok(()) } else { Err(NotPermitted { operation }) }
 }
 
 #[cfg(test)]

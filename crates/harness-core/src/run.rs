@@ -435,7 +435,7 @@ pub struct Price {
 impl Price {
     /// What the agent says itself goes before the list.
     pub fn fill_in(&self, usage: Usage) -> Usage {
-        #[allow(clippy::cast_precision_loss, reason = "nobody pays for 2^53 tokens")]
+        #[expect(clippy::cast_precision_loss, reason = "nobody pays for 2^53 tokens")]
         let cost = (usage.input_tokens as f64 * self.input
             + usage.output_tokens as f64 * self.output)
             / 1e6;

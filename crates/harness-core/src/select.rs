@@ -8,8 +8,8 @@ use indexmap::IndexMap;
 
 use crate::{
     TaskId, Timestamp, WorkerId, graph,
-    ledger::{Head, Phase},
-    task::{Status, Task},
+    head::{Head, Phase},
+    task::{Status, Task, TaskState},
 };
 
 /// Where a task stands in the queue. Each task is in exactly one place.
@@ -99,7 +99,7 @@ impl Selection {
             self.seat(tasks, after);
         }
         let as_dependency =
-            |t: Option<&Task>| t.map(|t| (t.status == Status::Completed, t.failed_for_good()));
+            |t: Option<&Task>| t.map(|t| (t.status() == Status::Completed, t.failed_for_good()));
         if as_dependency(before) != as_dependency(after) {
             for dependent in self.dependents.get(&id).cloned().unwrap_or_default() {
                 if let Some(task) = tasks.get(&dependent) {
@@ -238,14 +238,14 @@ impl Selection {
     }
 
     fn place(&self, tasks: &Tasks, task: &Task) -> Place {
-        let open = match task.status {
-            Status::Completed => return Place::Aside,
-            Status::InProgress => {
-                let end = task.lease_expires_at.unwrap_or(Timestamp::from_seconds(i64::MIN));
-                return Place::Claimed(end, task.claimed_by.clone());
+        let open = match &task.state {
+            TaskState::Completed(_) => return Place::Aside,
+            TaskState::Claimed(claim) => {
+                let end = claim.lease_expires_at.unwrap_or(Timestamp::from_seconds(i64::MIN));
+                return Place::Claimed(end, claim.by.clone());
             }
-            Status::Failed if task.failed_for_good() => return Place::Aside,
-            Status::Pending | Status::Failed => task,
+            TaskState::Failed(_) if task.failed_for_good() => return Place::Aside,
+            TaskState::Pending | TaskState::Failed(_) => task,
         };
         let dependencies = || open.depends_on.iter().map(|d| tasks.get(d));
         if dependencies().any(|d| d.is_none()) {
@@ -254,19 +254,15 @@ impl Selection {
         if dependencies().flatten().any(Task::failed_for_good) {
             return Place::Blocked;
         }
-        if !dependencies().flatten().all(|d| d.status == Status::Completed) {
+        if !dependencies().flatten().all(|d| d.status() == Status::Completed) {
             return Place::Aside;
         }
         let bucket = Bucket { phase: self.phase_of(open), role: open.role.clone() };
         let position = open.order.unwrap_or(u64::MAX);
         let rank = open.priority.rank();
-        match open.status {
-            Status::Failed => {
-                Place::Retry(bucket, (rank, open.failed_at, position, open.id.clone()))
-            }
-            Status::Pending | Status::InProgress | Status::Completed => {
-                Place::Ready(bucket, (rank, position, open.id.clone()))
-            }
+        match open.failure() {
+            Some(failure) => Place::Retry(bucket, (rank, failure.at, position, open.id.clone())),
+            None => Place::Ready(bucket, (rank, position, open.id.clone())),
         }
     }
 
@@ -326,13 +322,13 @@ impl Selection {
     /// back when a task that was failed for it is set to pending again.
     fn follow_cycles(&mut self, tasks: &Tasks, before: Option<&Task>, after: Option<&Task>) {
         fn edges(task: Option<&Task>) -> &[TaskId] {
-            task.filter(|t| t.status != Status::Completed).map_or(&[], |t| &t.depends_on)
+            task.filter(|t| t.status() != Status::Completed).map_or(&[], |t| &t.depends_on)
         }
         if !self.cyclic.is_empty() && edges(before) != edges(after) {
             self.cyclic = graph::waiting_on_themselves(tasks);
             return;
         }
-        let waits = |t: &Task| t.status == Status::Pending || t.retryable();
+        let waits = |t: &Task| t.status() == Status::Pending || t.retryable();
         match after {
             Some(task) if waits(task) => {
                 let was_waiting = before.is_some_and(waits);
@@ -380,14 +376,14 @@ pub fn naive<'a>(head: &Head, tasks: &'a [Task], role: Option<&str>) -> Option<&
                 .any(|t| t.unfinished() && t.phase.as_deref().and_then(position) == Some(p))
     };
     let eligible = |t: &&Task| {
-        t.depends_on.iter().all(|d| find(d).is_some_and(|d| d.status == Status::Completed))
+        t.depends_on.iter().all(|d| find(d).is_some_and(|d| d.status() == Status::Completed))
             && role.is_none_or(|r| t.role.as_deref().is_none_or(|of| of == r))
             && t.phase.as_deref().and_then(position).is_none_or(|p| (0..p).all(phase_done))
     };
     let position = |t: &Task| t.order.unwrap_or(u64::MAX);
-    let pending = tasks.iter().filter(|t| t.status == Status::Pending).filter(eligible);
+    let pending = tasks.iter().filter(|t| t.status() == Status::Pending).filter(eligible);
     let first = pending.min_by_key(|t| (t.priority.rank(), position(t), t.id.clone()));
     let again = tasks.iter().filter(|t| t.retryable()).filter(eligible);
-    let again = again.min_by_key(|t| (t.priority.rank(), t.failed_at, position(t), t.id.clone()));
+    let again = again.min_by_key(|t| (t.priority.rank(), t.failed_at(), position(t), t.id.clone()));
     first.or(again).map(|t| &t.id)
 }

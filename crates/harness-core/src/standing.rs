@@ -5,7 +5,10 @@ use std::{
     fmt,
 };
 
-use crate::{Ledger, Task, TaskId, WorkerId, task::Status};
+use crate::{
+    Ledger, Task, TaskId, WorkerId,
+    task::{Status, TaskState},
+};
 
 /// One of these is true of every task.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,11 +53,11 @@ pub enum Standing<'a> {
 impl<'a> Standing<'a> {
     /// `task` is one of `ledger`.
     pub fn of(ledger: &'a Ledger, task: &'a Task) -> Self {
-        match task.status {
-            Status::Completed => return Self::Completed,
-            Status::InProgress => return Self::Claimed { by: task.claimed_by.as_ref() },
-            Status::Failed if task.failed_for_good() => return Self::Failed,
-            Status::Pending | Status::Failed => {}
+        match &task.state {
+            TaskState::Completed(_) => return Self::Completed,
+            TaskState::Claimed(claim) => return Self::Claimed { by: claim.by.as_ref() },
+            TaskState::Failed(_) if task.failed_for_good() => return Self::Failed,
+            TaskState::Pending | TaskState::Failed(_) => {}
         }
         if let Some(dependency) = task.depends_on.iter().find(|d| !ledger.contains(d)) {
             return Self::Dangling { dependency };
@@ -66,7 +69,7 @@ impl<'a> Standing<'a> {
             return Self::Cyclic;
         }
         let open =
-            |d: &&TaskId| ledger.task(d).is_some_and(|d: &Task| d.status != Status::Completed);
+            |d: &&TaskId| ledger.task(d).is_some_and(|d: &Task| d.status() != Status::Completed);
         let on: Vec<_> = task.depends_on.iter().filter(open).collect();
         if !on.is_empty() {
             return Self::Waiting { on };
@@ -123,7 +126,7 @@ fn failed_for_good_before<'a>(ledger: &'a Ledger, task: &'a Task) -> Option<&'a 
     let mut queue: VecDeque<&TaskId> = task.depends_on.iter().collect();
     let mut seen: HashSet<&TaskId> = HashSet::new();
     while let Some(id) = queue.pop_front() {
-        let Some(before) = ledger.task(id).filter(|t| t.status != Status::Completed) else {
+        let Some(before) = ledger.task(id).filter(|t| t.status() != Status::Completed) else {
             continue;
         };
         if before.failed_for_good() {
@@ -142,8 +145,12 @@ mod tests {
     use crate::{
         Timestamp,
         ledger::{Head, Phase},
-        task::Priority,
+        task::{Priority, TaskClaim},
     };
+
+    fn failed() -> TaskState {
+        TaskState::Failed(Default::default())
+    }
 
     fn task(id: &str, depends_on: &[&str]) -> Task {
         let mut task = Task::new(TaskId::parse(id).unwrap(), "");
@@ -161,17 +168,19 @@ mod tests {
             task("first", &[]),
             Task { priority: Priority::P2, ..task("second", &[]) },
             task("third", &["first", "second", "done"]),
-            Task { status: Status::Completed, ..task("done", &[]) },
-            Task { status: Status::Failed, attempts: 3, ..task("dead", &[]) },
-            Task { status: Status::Failed, attempts: 1, ..task("again", &["done"]) },
+            Task { state: TaskState::Completed(Default::default()), ..task("done", &[]) },
+            Task { state: failed(), attempts: 3, ..task("dead", &[]) },
+            Task { state: failed(), attempts: 1, ..task("again", &["done"]) },
             task("late", &["heir"]),
             task("heir", &["dead"]),
             task("lost", &["nobody"]),
             task("snake", &["snake"]),
             Task { phase: Some("two".into()), ..task("gated", &[]) },
             Task {
-                status: Status::InProgress,
-                claimed_by: Some(WorkerId::recorded("w")),
+                state: TaskState::Claimed(Box::new(TaskClaim {
+                    by: Some(WorkerId::recorded("w")),
+                    ..TaskClaim::default()
+                })),
                 ..task("held", &[])
             },
         ];

@@ -35,7 +35,7 @@ impl Stats {
     pub fn with_blocked(ledger: &Ledger, blocked: &HashSet<&TaskId>) -> Self {
         let mut stats = Self { blocked: blocked.len(), ..Self::default() };
         for task in ledger.tasks() {
-            stats.count(task.status, task.attempts, task.checkpoints.len());
+            stats.count(task.status(), task.attempts, task.checkpoints.len());
         }
         stats
     }
@@ -68,7 +68,7 @@ pub fn blocked(ledger: &Ledger) -> HashSet<&TaskId> {
         let before = task.depends_on.iter().filter_map(|d| tasks.get_index_of(d));
         before.map(move |before| (before, at))
     });
-    let reached = reached(failed, edges, tasks.len(), |at| tasks[at].status);
+    let reached = reached(failed, edges, tasks.len(), |at| tasks[at].status());
     reached.into_iter().map(|at| &tasks[at].id).collect()
 }
 

@@ -2,6 +2,10 @@
 //!
 //! How it looks on disk is the business of [`crate::format`]; nothing here is serialized.
 
+mod state;
+
+pub use state::{ErrorEntry, FailureCause, TaskClaim, TaskCompletion, TaskFailure, TaskState};
+
 use crate::{Category, CommitId, Epoch, Flag, TaskId, Timestamp, TreeId, WorkerId};
 
 /// At most this many checkpoints and error entries are kept in a task; the log has all.
@@ -20,8 +24,8 @@ pub struct Task {
     pub id: TaskId,
     /// One line for people.
     pub title: String,
-    /// Where it stands.
-    pub status: Status,
+    /// Where it stands, and what belongs to that.
+    pub state: TaskState,
     /// Which of several is chosen.
     pub priority: Priority,
     /// All of these have to be completed before this one can be claimed.
@@ -30,42 +34,25 @@ pub struct Task {
     pub attempts: u32,
     /// With so many the task has failed for good.
     pub max_attempts: u32,
-    /// HEAD at the claim: where a rollback goes.
+    /// The epoch of the last claim. It outlives the claim, so that a late holder can be told from the
+    /// current one.
+    pub epoch: Option<Epoch>,
+    /// HEAD at the last claim, where a rollback goes. It outlives the claim too.
     pub started_at_commit: Option<CommitId>,
     /// How it is checked that the work is done.
     pub validation: Validation,
     /// `on_failure.cleanup`
     pub cleanup: Option<String>,
-    /// `[CATEGORY] message` each, oldest first.
-    pub error_log: Vec<String>,
+    /// Oldest first.
+    pub error_log: Vec<ErrorEntry>,
     /// How far attempts came, oldest first.
     pub checkpoints: Vec<Checkpoint>,
-    /// Only when completed.
-    pub completed_at: Option<Timestamp>,
-    /// When it last failed.
-    pub failed_at: Option<Timestamp>,
-
-    /// These two stay after a completion and go with a failure.
-    pub claimed_by: Option<WorkerId>,
-    /// When that was.
-    pub claimed_at: Option<Timestamp>,
-    /// Only while claimed.
-    pub lease_expires_at: Option<Timestamp>,
-    /// The epoch of the last claim; it stays, so that a late holder can be told from the current.
-    pub epoch: Option<Epoch>,
-    /// Only while claimed, as are the next four; see [`claimed_via`](Task::claimed_via).
-    pub via: Option<Via>,
-    /// Where the work is done: canonical top level.
-    pub worktree: Option<String>,
-    /// What HEAD named at the claim.
-    pub branch: Option<String>,
-    /// The untracked files that were there before the claim.
-    pub base_untracked: Option<TreeId>,
-    /// What is about to be done to git; see [`Intent`].
-    pub intent: Option<Intent>,
-
     /// For the agent; where that is a shell, the script.
     pub instructions: Option<String>,
+    /// Labels that a worker must have to claim it. Claims do not look at them yet.
+    pub requires: Vec<String>,
+    /// Where it was imported from.
+    pub source: Option<Box<TaskSource>>,
     /// Only workers of this role are given it, and those who name none.
     pub role: Option<String>,
     /// The name of one of the ledger's phases.
@@ -86,28 +73,20 @@ impl Task {
         Self {
             id,
             title: title.into(),
-            status: Status::Pending,
+            state: TaskState::Pending,
             priority: Priority::P1,
             depends_on: Vec::new(),
             attempts: 0,
             max_attempts: MAX_ATTEMPTS,
+            epoch: None,
             started_at_commit: None,
             validation: Validation::default(),
             cleanup: None,
             error_log: Vec::new(),
             checkpoints: Vec::new(),
-            completed_at: None,
-            failed_at: None,
-            claimed_by: None,
-            claimed_at: None,
-            lease_expires_at: None,
-            epoch: None,
-            via: None,
-            worktree: None,
-            branch: None,
-            base_untracked: None,
-            intent: None,
             instructions: None,
+            requires: Vec::new(),
+            source: None,
             role: None,
             phase: None,
             timeout_seconds: None,
@@ -117,29 +96,99 @@ impl Task {
         }
     }
 
+    /// The word of the ledger for its state.
+    pub const fn status(&self) -> Status {
+        self.state.status()
+    }
+
+    /// The claim, while it lasts.
+    pub fn claim(&self) -> Option<&TaskClaim> {
+        match &self.state {
+            TaskState::Claimed(claim) => Some(claim),
+            TaskState::Pending | TaskState::Completed(_) | TaskState::Failed(_) => None,
+        }
+    }
+
+    /// The claim, to be changed; see [`claim`](Task::claim).
+    pub fn claim_mut(&mut self) -> Option<&mut TaskClaim> {
+        match &mut self.state {
+            TaskState::Claimed(claim) => Some(claim),
+            TaskState::Pending | TaskState::Completed(_) | TaskState::Failed(_) => None,
+        }
+    }
+
+    /// The worker that holds the task, or that completed it.
+    pub fn claimed_by(&self) -> Option<&WorkerId> {
+        match &self.state {
+            TaskState::Claimed(claim) => claim.by.as_ref(),
+            TaskState::Completed(completion) => completion.by.as_ref(),
+            TaskState::Pending | TaskState::Failed(_) => None,
+        }
+    }
+
+    /// When that worker claimed it.
+    pub fn claimed_at(&self) -> Option<Timestamp> {
+        match &self.state {
+            TaskState::Claimed(claim) => claim.at,
+            TaskState::Completed(completion) => completion.claimed_at,
+            TaskState::Pending | TaskState::Failed(_) => None,
+        }
+    }
+
+    /// When the lease of a claimed task ends.
+    pub fn lease_expires_at(&self) -> Option<Timestamp> {
+        self.claim().and_then(|claim| claim.lease_expires_at)
+    }
+
+    /// What a claim is about to do to git.
+    pub fn intent(&self) -> Option<&Intent> {
+        self.claim().and_then(|claim| claim.intent.as_ref())
+    }
+
+    /// When a completed task was completed.
+    pub fn completed_at(&self) -> Option<Timestamp> {
+        match &self.state {
+            TaskState::Completed(completion) => completion.at,
+            TaskState::Pending | TaskState::Claimed(_) | TaskState::Failed(_) => None,
+        }
+    }
+
+    /// When a failed task failed.
+    pub fn failed_at(&self) -> Option<Timestamp> {
+        self.failure().and_then(|failure| failure.at)
+    }
+
+    /// Why it has failed, while it has.
+    pub fn failure(&self) -> Option<&TaskFailure> {
+        match &self.state {
+            TaskState::Failed(failure) => Some(failure),
+            TaskState::Pending | TaskState::Claimed(_) | TaskState::Completed(_) => None,
+        }
+    }
+
     /// A failed task that will never be tried again.
     pub fn failed_for_good(&self) -> bool {
-        self.status == Status::Failed
-            && (self.attempts >= self.max_attempts || self.dependency_entry().is_some())
+        let spent = self.attempts >= self.max_attempts;
+        self.failure().is_some_and(|failure| spent || failure.cause.is_dependency())
     }
 
     /// A failed task that will be tried again.
     pub fn retryable(&self) -> bool {
-        self.status == Status::Failed && !self.failed_for_good()
+        self.failure().is_some() && !self.failed_for_good()
     }
 
     /// Pending, claimed or to be tried again.
     pub fn unfinished(&self) -> bool {
-        match self.status {
-            Status::Pending | Status::InProgress => true,
-            Status::Failed => !self.failed_for_good(),
-            Status::Completed => false,
+        match &self.state {
+            TaskState::Pending | TaskState::Claimed(_) => true,
+            TaskState::Failed(_) => !self.failed_for_good(),
+            TaskState::Completed(_) => false,
         }
     }
 
-    /// The entry of the error log that says on which failed task this one depends, while it does.
-    pub fn dependency_entry(&self) -> Option<&str> {
-        self.error_log.iter().find(|e| is_dependency_entry(e)).map(String::as_str)
+    /// The entry of the error log that tells of a dependency which keeps the task from being tried.
+    pub fn dependency_entry(&self) -> Option<&ErrorEntry> {
+        self.error_log.iter().find(|entry| entry.cause.is_dependency())
     }
 
     /// The check of this task, if it has one.
@@ -150,51 +199,43 @@ impl Task {
     /// Whether the claim was made by a session of ours, which also validates, commits and rolls
     /// back; a claim by a client leaves all that to the client.
     pub fn claimed_via(&self) -> Via {
-        self.via.unwrap_or(Via::Run)
+        self.claim().and_then(|claim| claim.via).unwrap_or(Via::Run)
     }
 
     /// Whether another worker may take it from its holder.
     pub fn lease_ran_out(&self, now: Timestamp) -> bool {
-        self.status == Status::InProgress && self.lease_expires_at.is_none_or(|end| end <= now)
+        self.claim().is_some_and(|claim| claim.lease_expires_at.is_none_or(|end| end <= now))
     }
 
-    /// Ends the claim. `attempts` counts every attempt that ended, a success too; it passes the
-    /// maximum only where that was lowered meanwhile, and never falls.
-    pub(crate) fn end_attempt(&mut self) {
+    /// Counts an attempt that ended, a success too. `attempts` passes the maximum only where that was
+    /// lowered meanwhile, and never falls.
+    pub(crate) fn count_attempt(&mut self) {
         let counted = self.attempts.saturating_add(1).min(self.max_attempts.max(1));
         self.attempts = self.attempts.max(counted);
-        self.end_claim();
     }
 
-    /// What only a live claim has. Who held it, and its epoch, are left to the caller.
-    pub(crate) fn end_claim(&mut self) {
-        self.lease_expires_at = None;
-        self.via = None;
-        self.worktree = None;
-        self.branch = None;
-        self.base_untracked = None;
-        self.intent = None;
+    /// Ends the claim, if there is one: the task has failed for the reason that `entry` tells.
+    pub(crate) fn fail(&mut self, now: Timestamp, entry: ErrorEntry) {
+        self.push_error(entry);
+        self.state = TaskState::Failed(TaskFailure::of(Some(now), &self.error_log));
     }
 
-    pub(crate) fn forget_holder(&mut self) {
-        self.claimed_by = None;
-        self.claimed_at = None;
-    }
-
-    pub(crate) fn push_error(&mut self, category: Category, message: &str) {
-        let mut entry = format!("[{category}] {message}");
-        if entry.len() > ENTRY_BYTES {
-            let mut end = ENTRY_BYTES - '…'.len_utf8();
-            while !entry.is_char_boundary(end) {
-                end -= 1;
-            }
-            entry.truncate(end);
-            entry.push('…');
+    /// Takes out entries of the error log; what they say about a failure goes with them.
+    pub(crate) fn retain_errors(&mut self, keep: impl FnMut(&ErrorEntry) -> bool) {
+        self.error_log.retain(keep);
+        if let TaskState::Failed(failure) = &mut self.state {
+            *failure = TaskFailure::of(failure.at, &self.error_log);
         }
+    }
+
+    fn push_error(&mut self, mut entry: ErrorEntry) {
+        entry.cut(ENTRY_BYTES);
         self.error_log.push(entry);
         while self.error_log.len() > KEPT_ENTRIES {
-            // A live [DEPENDENCY] entry is a fact that decisions read, so it outlives older ones.
-            let oldest = self.error_log.iter().position(|e| !is_dependency_entry(e)).unwrap_or(0);
+            // An entry of a dependency decides whether the task is tried again, so it outlives older
+            // ones.
+            let spare = |e: &ErrorEntry| !e.cause.is_dependency();
+            let oldest = self.error_log.iter().position(spare).unwrap_or(0);
             self.error_log.remove(oldest);
         }
     }
@@ -206,11 +247,7 @@ impl Task {
     }
 }
 
-pub(crate) fn is_dependency_entry(entry: &str) -> bool {
-    entry.starts_with("[DEPENDENCY]")
-}
-
-/// Where a task stands, as the ledger has it. What follows from that is a
+/// The state of a task as one word of the ledger. What follows from that is a
 /// [`Standing`](crate::Standing).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Status {
@@ -308,6 +345,17 @@ impl Default for Validation {
     }
 }
 
+/// Where a task was imported from, so that a second import finds it again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskSource {
+    /// The format, such as `openspec`.
+    pub kind: String,
+    /// The file, where there is one.
+    pub path: Option<String>,
+    /// The name of the task in that source.
+    pub key: String,
+}
+
 /// How far an attempt came.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checkpoint {
@@ -375,21 +423,25 @@ mod tests {
     #[test]
     fn error_entries_are_bounded_and_cut_between_characters() {
         let mut t = task();
-        t.push_error(Category::Dependency, "Blocked by failed x");
+        let now = Timestamp::default();
+        t.fail(now, ErrorEntry::blocked_by(TaskId::numbered(2)));
         for n in 0..40 {
-            t.push_error(Category::TaskExec, &format!("{n} {}", "é".repeat(2000)));
+            let message = format!("{n} {}", "é".repeat(2000));
+            t.fail(now, ErrorEntry::new(Some(Category::TaskExec), message));
         }
         assert_eq!(t.error_log.len(), KEPT_ENTRIES);
-        assert!(t.error_log.iter().all(|e| e.len() <= ENTRY_BYTES));
-        assert!(t.dependency_entry().is_some(), "a live dependency entry is never dropped");
-        assert!(t.error_log.last().unwrap().starts_with("[TASK_EXEC] 39 "));
+        let texts: Vec<String> = t.error_log.iter().map(ToString::to_string).collect();
+        assert!(texts.iter().all(|text| text.len() <= ENTRY_BYTES));
+        let cause = FailureCause::Dependency(TaskId::numbered(2));
+        assert_eq!(t.failure().unwrap().cause, cause, "a live dependency entry is never dropped");
+        assert!(texts.last().unwrap().starts_with("[TASK_EXEC] 39 "));
     }
 
     #[test]
     fn attempts_never_pass_their_maximum() {
         let mut t = task();
         for _ in 0..9 {
-            t.end_attempt();
+            t.count_attempt();
         }
         assert_eq!(t.attempts, t.max_attempts);
     }

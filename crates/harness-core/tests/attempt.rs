@@ -9,21 +9,22 @@ use harness_core::{
     command::{Attempts, Note, Raise},
     machine::{
         Input, Machine, Next,
-        attempt::{Attempt, Effect, Ended, Entry, Outcome, Rules},
-        iterate, judge,
+        attempt::{Attempt, AttemptEnd, Effect, Ended, Entry, Rules},
+        judge,
         recovery::{Action, CommitWhen},
     },
     protect::{OnTouch, Protected},
     receipt::CheckRecord,
     run::StopReason,
-    task::Intent,
+    stop::{Stop, StopDetail},
+    task::{Intent, TaskClaim, TaskState},
 };
 
 #[path = "attempt/tree.rs"]
 mod tree;
 
 /// What a machine asks for, in a word.
-fn said(next: &Next<Effect, Outcome>) -> String {
+fn said(next: &Next<Effect, AttemptEnd>) -> String {
     match next {
         Next::Commit(command) => match &**command {
             Command::Intend(c) => match &c.intent {
@@ -64,7 +65,8 @@ fn said(next: &Next<Effect, Outcome>) -> String {
         Next::Start(effect) => format!("{effect:?}").to_lowercase(),
         Next::Wait => "wait".into(),
         Next::Cancel(cause) => format!("cancel {cause:?}"),
-        Next::Done(outcome) => format!("done {outcome:?}"),
+        Next::Done(AttemptEnd::Left(stop)) => format!("done left {stop}"),
+        Next::Done(end) => format!("done {end:?}"),
     }
 }
 
@@ -83,8 +85,7 @@ fn finished() -> Input<Ended> {
 }
 
 fn worked(reason: StopReason) -> Input<Ended> {
-    let outcome = iterate::Outcome { reason, detail: "why".into(), timed_out: false };
-    Input::Ended(Ended::Worked(outcome))
+    Input::Ended(Ended::Worked(Stop::with_words(reason, "why")))
 }
 
 fn of_judge(ended: judge::Ended) -> Input<Ended> {
@@ -209,8 +210,8 @@ fn how_an_agent_ends_says_what_follows() {
     ] {
         check(task(), Entry::Fresh, &[(Input::Begin, "work"), (worked(reason), next)]);
     }
-    let (reason, detail) = (StopReason::Crashed, String::new());
-    let late = iterate::Outcome { reason, detail, timed_out: true };
+    let detail = StopDetail::OutOfTime(String::new());
+    let late = Stop { detail, ..Stop::because(StopReason::Crashed) };
     let late = Input::Ended(Ended::Worked(late));
     let next = "intend TIMEOUT: The attempt took longer than 0 s";
     check(task(), Entry::Fresh, &[(Input::Begin, "work"), (late, next)]);
@@ -228,7 +229,7 @@ fn a_check_that_is_not_there_is_looked_for_twice_and_not_blamed_on_the_work() {
             (of_judge(judge::Ended::Prepared), "check"),
             (
                 checked(Verdict::Missing),
-                "done Left(EnvSetup(\"the check cannot be run here: make test\"))",
+                "done left env_setup: the check cannot be run here: make test",
             ),
         ],
     );
@@ -301,8 +302,9 @@ fn each_row_of_the_recovery_matrix_enters_the_same_way() {
 #[test]
 fn an_intent_is_finished_whatever_the_matrix_says() {
     let mut intended = task();
-    intended.intent =
-        Some(Intent::Rollback { category: Category::Timeout, message: "first".into() });
+    let intent = Intent::Rollback { category: Category::Timeout, message: "first".into() };
+    let claim = TaskClaim { intent: Some(intent), ..TaskClaim::default() };
+    intended.state = TaskState::Claimed(Box::new(claim));
     check(
         intended,
         Entry::Recovered(Action::Judge { commit: CommitWhen::Never }),
@@ -401,7 +403,7 @@ fn an_interrupt_finishes_nothing_new() {
             (Input::Interrupt, "cancel User"),
             (user(), "look"),
             (Input::Ended(Ended::Looked { changed: false }), "release"),
-            (ok(), "done Left(Interrupted)"),
+            (ok(), "done left cancelled"),
         ],
     );
     // Something was: the next session recovers it, even if the agent says that it was done.
@@ -412,7 +414,7 @@ fn an_interrupt_finishes_nothing_new() {
             (Input::Begin, "work"),
             (Input::Interrupt, "cancel User"),
             (finished(), "look"),
-            (Input::Ended(Ended::Looked { changed: true }), "done Left(Interrupted)"),
+            (Input::Ended(Ended::Looked { changed: true }), "done left cancelled"),
         ],
     );
     check(
@@ -422,7 +424,7 @@ fn an_interrupt_finishes_nothing_new() {
             (Input::Begin, "work"),
             (finished(), "check"),
             (Input::Interrupt, "cancel User"),
-            (checked(Verdict::Cancelled), "done Left(Interrupted)"),
+            (checked(Verdict::Cancelled), "done left cancelled"),
         ],
     );
     // Settings that stay as they are were reported by nobody else.
@@ -443,7 +445,7 @@ fn an_interrupt_finishes_nothing_new() {
             (finished(), "check"),
             (Input::Interrupt, "cancel User"),
             (stays, "warn: x was changed"),
-            (ok(), "done Left(Interrupted)"),
+            (ok(), "done left cancelled"),
         ],
     );
     // A second one does not wait for anything.
@@ -453,7 +455,7 @@ fn an_interrupt_finishes_nothing_new() {
         &[
             (Input::Begin, "work"),
             (Input::Interrupt, "cancel User"),
-            (Input::Interrupt, "done Left(Interrupted)"),
+            (Input::Interrupt, "done left cancelled"),
         ],
     );
     // A rollback under way is finished.

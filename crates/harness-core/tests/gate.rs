@@ -9,11 +9,11 @@ use harness_core::{
     ledger::{self, Phase},
     machine::{
         Input, Machine, Next,
-        gate::{Effect, Ended, Gate, Outcome, Waiting},
+        gate::{Effect, Ended, Gate, GateEnd, Waiting},
     },
 };
 
-fn said(next: &Next<Effect, Outcome>) -> String {
+fn said(next: &Next<Effect, GateEnd>) -> String {
     match next {
         Next::Commit(command) => match &**command {
             Command::PassGate(pass) => format!("pass {}", pass.phase),
@@ -31,7 +31,7 @@ fn said(next: &Next<Effect, Outcome>) -> String {
         Next::Start(Effect::Approve { phase }) => format!("approve {phase}"),
         Next::Wait => "wait".into(),
         Next::Cancel(cause) => format!("cancel {cause:?}"),
-        Next::Done(Outcome::Closed { why, output }) => format!("closed: {why} | {output}"),
+        Next::Done(GateEnd::Closed { why, output }) => format!("closed: {why} | {output}"),
         Next::Done(outcome) => format!("{outcome:?}").to_lowercase(),
     }
 }
@@ -106,7 +106,6 @@ fn a_person_is_asked_after_the_check_and_the_row_says_so() {
             (checked(Verdict::Passed), "waiting for human"),
             (ok(), "approve plan"),
             (Input::Tick, "wait"),
-            (Input::Message("hello".into()), "wait"),
             (answer, "running"),
         ];
         story.extend_from_slice(then);

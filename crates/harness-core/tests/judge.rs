@@ -1,5 +1,7 @@
 //! Judges the work of a client, who commits by itself and may share its work tree with others.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 use harness_core::{
     Command, CommitId, Epoch, Flag, Holder, Receipt, Reply, Task, TaskId, Timestamp, TreeId,
     WorkerId,
@@ -8,12 +10,12 @@ use harness_core::{
     machine::{
         Input, Machine as _, Next,
         judge::{
-            Around, Before, Effect, Ended, Judge, JudgedTree, Outcome, Request, Rules, Standing,
+            Around, Before, Effect, Ended, Judge, JudgeEnd, JudgedTree, Request, Rules, Standing,
         },
     },
     protect::{OnTouch, Protected},
     receipt::CheckRecord,
-    task::{Status, Via},
+    task::{TaskClaim, TaskState, Via},
 };
 
 const NOW: Timestamp = Timestamp::from_seconds(1_750_000_000);
@@ -29,9 +31,8 @@ fn holder() -> Holder {
 fn judge(rules: Rules) -> Judge {
     let mut task = Task::new(TaskId::numbered(1), "one");
     task.validation.command = Some("make test".into());
-    task.status = Status::InProgress;
-    task.via = Some(Via::Client);
-    task.claimed_by = Some(holder().worker);
+    let (by, via) = (Some(holder().worker), Some(Via::Client));
+    task.state = TaskState::Claimed(Box::new(TaskClaim { by, via, ..TaskClaim::default() }));
     task.epoch = Some(Epoch(1));
     let standing = Standing { task: Some(task), next_epoch: Epoch(2), session: 0, shared: false };
     let request = Request {
@@ -99,7 +100,7 @@ fn receipt(judge: &mut Judge, steps: Vec<(Input<Ended>, &str)>) -> Receipt {
     }
 }
 
-fn described(next: &Next<Effect, Outcome>) -> String {
+fn described(next: &Next<Effect, JudgeEnd>) -> String {
     match next {
         Next::Start(Effect::Settle { before }) => format!("settle {}", &before.tree.as_str()[..1]),
         Next::Start(Effect::Check { commit: None }) => "check".into(),
@@ -108,7 +109,7 @@ fn described(next: &Next<Effect, Outcome>) -> String {
             Command::Raise(Raise { flag, message, .. }) => format!("{flag}: {message}"),
             other => format!("{other:?}"),
         },
-        Next::Done(Outcome::Found(finding)) => finding.log_message(),
+        Next::Done(JudgeEnd::Found(finding)) => finding.log_message(),
         Next::Done(outcome) => format!("{outcome:?}"),
         Next::Wait => "wait".into(),
         Next::Cancel(cause) => format!("cancel {cause:?}"),

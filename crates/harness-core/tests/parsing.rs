@@ -42,14 +42,14 @@ fn same(glance: &Glance<'_>, ledger: &Ledger) {
         .map(|task| TaskGlance {
             id: task.id.as_str().into(),
             title: task.title.as_str().into(),
-            status: task.status,
+            status: task.status(),
             blocked: blocked.contains(&task.id),
             attempts: task.attempts,
             max_attempts: task.max_attempts,
-            claim: (task.status == Status::InProgress).then(|| {
+            claim: (task.status() == Status::InProgress).then(|| {
                 Box::new(ClaimGlance {
-                    claimed_by: task.claimed_by.as_ref().map(|by| by.as_str().into()),
-                    lease_expires_at: task.lease_expires_at,
+                    claimed_by: task.claimed_by().map(|by| by.as_str().into()),
+                    lease_expires_at: task.lease_expires_at(),
                 })
             }),
         })
@@ -160,7 +160,7 @@ fn what_a_person_mistypes_is_tolerated() {
         let ledger = read_ledger(format!("{{\"tasks\":[{task}]}}").as_bytes()).unwrap();
         let read = ledger.tasks().next().unwrap();
         assert_eq!((read.attempts, read.max_attempts), expected, "{task}");
-        assert_eq!(read.status, Status::Pending);
+        assert_eq!(read.status(), Status::Pending);
     }
 }
 

@@ -3,20 +3,20 @@
 #![allow(clippy::unwrap_used, reason = "clippy only knows #[test] functions")]
 
 use harness_core::{
-    Category, Command, CommitId, Epoch, Refusal, Reply, RunId, Task, TaskId, Timestamp, WorkerId,
+    Category, Command, CommitId, Epoch, Refusal, Reply, RunId, Stop, Task, TaskId, Timestamp,
+    WorkerId,
     command::{Claimed, Note, OfRun, Place, RunStep},
     machine::{
         Input, Machine, Next,
-        attempt::{Entry, Outcome, Why},
+        attempt::{AttemptEnd, Entry},
         recovery::{Checkpoints, Evidence, TaskCommits, Uncommitted},
-        work::{
-            Alerts, Effect, Ended, Interrupted, Prepared, Runs, Session, Stopped, Survey, Work,
-        },
+        work::{Alerts, Effect, Ended, Interrupted, Prepared, Runs, Session, Survey, Work},
     },
-    task::{Intent, Status},
+    run::StopReason,
+    task::{Intent, TaskClaim, TaskState},
 };
 
-fn said(next: &Next<Effect, Stopped>) -> String {
+fn said(next: &Next<Effect, Stop>) -> String {
     match next {
         Next::Commit(command) => match &**command {
             Command::Upkeep => "upkeep".into(),
@@ -43,7 +43,7 @@ fn said(next: &Next<Effect, Stopped>) -> String {
         Next::Start(effect) => format!("{effect:?}").to_lowercase(),
         Next::Wait => "wait".into(),
         Next::Cancel(cause) => format!("cancel {cause:?}"),
-        Next::Done(why) => format!("done {why:?}"),
+        Next::Done(stop) => format!("done {stop}"),
     }
 }
 
@@ -98,7 +98,7 @@ fn ended(ended: Ended) -> Input<Ended> {
 
 fn completed() -> Input<Ended> {
     let commit = CommitId::parse("abcdef0").unwrap();
-    ended(Ended::Attempted(Outcome::Completed { commit: Some(commit) }))
+    ended(Ended::Attempted(AttemptEnd::Completed { commit: Some(commit) }))
 }
 
 fn surveyed(survey: Survey) -> Input<Ended> {
@@ -137,7 +137,7 @@ fn works_task_after_task_and_session_after_session_until_nothing_is_left() {
             (ok(), "peek"),
             (peeked(None), "end session"),
             (number(2), "close"),
-            (ended(Ended::Closed(Alerts::default())), "done Complete"),
+            (ended(Ended::Closed(Alerts::default())), "done complete"),
         ],
     );
 }
@@ -157,12 +157,12 @@ fn once_is_once_and_max_sessions_is_the_end() {
         (based(), "claim task-001"),
         (claimed(1), "attempt task-001"),
         (completed(), "end session"),
-        (number(1), "done Once"),
+        (number(1), "done once"),
     ]);
     check(session(Runs::Once), &once);
     let mut full = start.to_vec();
     let refused = Input::Refused(Refusal::MaxSessions { max_sessions: 5 });
-    full.extend([(refused, "end session"), (number(5), "done MaxSessions")]);
+    full.extend([(refused, "end session"), (number(5), "done max_sessions")]);
     check(session(Runs::On), &full);
 }
 
@@ -171,7 +171,7 @@ fn a_dirty_tree_or_a_live_client_keeps_it_from_starting() {
     let dirty = Survey { dirty: vec!["a.rs".into()], ..Survey::default() };
     check(
         session(Runs::On),
-        &[(Input::Begin, "survey"), (surveyed(dirty), "done Dirty([\"a.rs\"])")],
+        &[(Input::Begin, "survey"), (surveyed(dirty), "done config, dirty: a.rs")],
     );
     let client = Some((TaskId::numbered(1), WorkerId::parse("bob").unwrap()));
     check(
@@ -180,7 +180,7 @@ fn a_dirty_tree_or_a_live_client_keeps_it_from_starting() {
             (Input::Begin, "survey"),
             (
                 surveyed(Survey { client, ..Survey::default() }),
-                "done Client { task: task-001, worker: bob }",
+                "done config, held by bob (task-001)",
             ),
         ],
     );
@@ -209,16 +209,15 @@ fn the_init_script_has_two_tries() {
             (ok(), "prepare"),
             (failed(), "note healthy=false"),
             (ok(), "end session"),
-            (number(0), "done EnvSetup(\"harness-init.sh failed twice\")"),
+            (number(0), "done env_setup: harness-init.sh failed twice"),
         ],
     );
 }
 
 fn interrupted(intent: Option<Intent>) -> Survey {
     let mut task = task(1);
-    task.status = Status::InProgress;
     task.epoch = Some(Epoch(3));
-    task.intent = intent;
+    task.state = TaskState::Claimed(Box::new(TaskClaim { intent, ..TaskClaim::default() }));
     let evidence = Evidence {
         uncommitted: Uncommitted::Changes,
         task_commits: TaskCommits::Missing,
@@ -291,7 +290,7 @@ fn r1_a_session_that_ends_with_a_task_in_progress_is_not_complete() {
         |in_progress, alerts| ended(Ended::Peeked { next: None, gate: None, in_progress, alerts });
     let alert = Alerts { count: 1, last: Some(Timestamp::from_seconds(5)) };
     for (peeked, done) in [
-        (left(Some(TaskId::numbered(2)), Alerts::default()), "done InProgress(task-002)"),
+        (left(Some(TaskId::numbered(2)), Alerts::default()), "done crashed, unattended (task-002)"),
         (left(None, alert), "closes"),
         (left(None, Alerts::default()), "closes"),
     ] {
@@ -306,7 +305,7 @@ fn r1_a_session_that_ends_with_a_task_in_progress_is_not_complete() {
             (peeked, "end session"),
         ];
         if done == "closes" {
-            let done = if alerted { "done Alerted" } else { "done Complete" };
+            let done = if alerted { "done complete, alerted" } else { "done complete" };
             story.extend([(number(1), "close"), (ended(Ended::Closed(Alerts::default())), done)]);
         } else {
             story.push((number(1), done));
@@ -328,7 +327,7 @@ fn an_alert_at_the_end_of_a_session_counts() {
             (ok(), "peek"),
             (peeked(None), "end session"),
             (number(1), "close"),
-            (ended(Ended::Closed(alert)), "done Alerted"),
+            (ended(Ended::Closed(alert)), "done complete, alerted"),
         ],
     );
 }
@@ -347,7 +346,7 @@ fn r1_a_lost_claim_ends_loudly() {
             (based(), "claim task-001"),
             (claimed(1), "attempt task-001"),
             (
-                ended(Ended::Attempted(Outcome::Lost)),
+                ended(Ended::Attempted(AttemptEnd::Lost)),
                 "warn task-001: its claim was lost: what was done is in no commit of this run, \
                  `harness rescue list` shows what was saved",
             ),
@@ -357,7 +356,7 @@ fn r1_a_lost_claim_ends_loudly() {
             (ok(), "peek"),
             (peeked(None), "end session"),
             (number(2), "close"),
-            (ended(Ended::Closed(Alerts::default())), "done Alerted"),
+            (ended(Ended::Closed(Alerts::default())), "done complete, alerted"),
         ],
     );
 }
@@ -376,7 +375,7 @@ fn a_task_without_a_check_is_never_started() {
             (ok(), "peek"),
             (peeked(Some(bare)), "note Missing validation.command"),
             (ok(), "end session"),
-            (number(1), "done Config(\"task-001: Missing validation.command\")"),
+            (number(1), "done config: task-001: Missing validation.command"),
         ],
     );
 }
@@ -393,15 +392,15 @@ fn what_stops_an_attempt_stops_the_session() {
         (based(), "claim task-001"),
     ];
     for (why, done) in [
-        (Why::Interrupted, "done Interrupted"),
-        (Why::EnvSetup("x".into()), "done EnvSetup(\"x\")"),
-        (Why::Limit("why".into()), "done Limit(\"why\")"),
-        (Why::Budget("why".into()), "done Budget(\"why\")"),
+        (Stop::interrupted(), "done cancelled"),
+        (Stop::with_words(StopReason::EnvSetup, "x"), "done env_setup: x"),
+        (Stop::with_words(StopReason::Limit, "why"), "done limit: why"),
+        (Stop::with_words(StopReason::Budget, "why"), "done budget: why"),
     ] {
         let mut story = until_attempt.to_vec();
         story.extend([
             (claimed(1), "attempt task-001"),
-            (ended(Ended::Attempted(Outcome::Left(why))), "end session"),
+            (ended(Ended::Attempted(AttemptEnd::Left(why))), "end session"),
             (number(1), done),
         ]);
         check(session(Runs::On), &story);
@@ -413,7 +412,7 @@ fn what_stops_an_attempt_stops_the_session() {
         (ok(), "peek"),
         (Input::Interrupt, "wait"),
         (peeked(Some(task(2))), "end session"),
-        (number(1), "done Interrupted"),
+        (number(1), "done cancelled"),
     ]);
     check(session(Runs::On), &story);
 }
@@ -437,9 +436,9 @@ fn when_its_time_is_up_nothing_is_begun_and_no_gate_goes_on() {
         (0, number(1), "upkeep"),
         (99, ok(), "peek"),
         (99, waits(Some(phase)), "gate Plan until Some(1970-01-01T00:01:40Z)"),
-        (100, ended(Ended::Gated(gate::Outcome::Interrupted)), "end session"),
+        (100, ended(Ended::Gated(gate::GateEnd::Interrupted)), "end session"),
     ];
-    let over = [(100, number(1), "done Budget(\"its time\")")];
+    let over = [(100, number(1), "done budget: its time")];
     for story in [&between_tasks[..], &at_a_gate] {
         let mut work = Work::new(Session { until, ..terms(Runs::On) });
         for (now, input, expected) in begun.iter().chain(story).chain(&over) {

@@ -199,13 +199,13 @@ fn completed_once(step: &Step<'_>, history: &History) -> Verdict {
             continue;
         }
         match (step.before.task(id), step.after.task(id)) {
-            (Some(before), Some(after)) if after.status == Status::Completed => {
-                if (before.epoch, before.completed_at) != (after.epoch, after.completed_at) {
+            (Some(before), Some(after)) if after.status() == Status::Completed => {
+                if (before.epoch, before.completed_at()) != (after.epoch, after.completed_at()) {
                     return Err(format!("{id} was completed a second time"));
                 }
             }
             (_, after) => {
-                let now = after.map_or("gone".to_owned(), |t| t.status.to_string());
+                let now = after.map_or("gone".to_owned(), |t| t.status().to_string());
                 return Err(format!("{id} was completed and is {now}"));
             }
         }
@@ -220,7 +220,7 @@ fn completed_means_checked(step: &Step<'_>, _: &History) -> Verdict {
     let (Some(before), Some(after)) = (step.before.task(id), step.after.task(id)) else {
         return Ok(());
     };
-    if before.status == Status::Completed || after.status != Status::Completed {
+    if before.status() == Status::Completed || after.status() != Status::Completed {
         return Ok(());
     }
     let proven = match (&complete.proof, before.check()) {
@@ -231,8 +231,8 @@ fn completed_means_checked(step: &Step<'_>, _: &History) -> Verdict {
     if !proven {
         return Err(format!("{id} is completed without its check"));
     }
-    let holds = before.status == Status::InProgress
-        && before.claimed_by.as_ref() == Some(&complete.holder.worker)
+    let holds = before.status() == Status::InProgress
+        && before.claimed_by() == Some(&complete.holder.worker)
         && complete.holder.epoch.is_none_or(|e| before.epoch == Some(e));
     if holds || complete.authority == Authority::Force {
         return Ok(());
@@ -256,7 +256,7 @@ fn acknowledged_is_stored(step: &Step<'_>, history: &History) -> Verdict {
     for (id, mark) in &history.marks {
         let task = step.after.task(id);
         if !shows(mark, task) {
-            let found = task.map(|t| (t.status, &t.claimed_by, t.epoch, &t.intent));
+            let found = task.map(|t| (t.status(), t.claimed_by(), t.epoch, t.intent()));
             return Err(format!("{id}: {mark:?} was acknowledged, found {found:?}"));
         }
     }
@@ -267,16 +267,16 @@ fn shows(mark: &Mark, task: Option<&Task>) -> bool {
     let Some(task) = task else { return *mark == Mark::Gone };
     match mark {
         Mark::Gone => false,
-        Mark::Waiting => task.status == Status::Pending,
-        Mark::Failed => task.status == Status::Failed,
+        Mark::Waiting => task.status() == Status::Pending,
+        Mark::Failed => task.status() == Status::Failed,
         Mark::Done { worker } => {
-            task.status == Status::Completed && task.claimed_by.as_ref() == Some(worker)
+            task.status() == Status::Completed && task.claimed_by() == Some(worker)
         }
         Mark::Held { worker, epoch, intends, step } => {
-            task.status == Status::InProgress
-                && task.claimed_by.as_ref() == Some(worker)
+            task.status() == Status::InProgress
+                && task.claimed_by() == Some(worker)
                 && task.epoch == Some(*epoch)
-                && (!intends || task.intent.is_some())
+                && (!intends || task.intent().is_some())
                 && step.as_ref().is_none_or(|text| {
                     task.checkpoints.last().is_some_and(|c| c.description == *text)
                 })
@@ -289,10 +289,10 @@ fn one_live_claim(step: &Step<'_>, history: &History) -> Verdict {
     let mut workers = BTreeSet::new();
     for task in step.after.tasks() {
         let Some(epoch) = live(task) else { continue };
-        let Some(worker) = &task.claimed_by else {
+        let Some(worker) = task.claimed_by() else {
             return Err(format!("{} is in progress and nobody holds it", task.id));
         };
-        if task.lease_expires_at.is_none() || !epochs.insert(epoch) || !workers.insert(worker) {
+        if task.lease_expires_at().is_none() || !epochs.insert(epoch) || !workers.insert(worker) {
             return Err(format!("{} is held by {worker}, epoch {epoch}, not alone", task.id));
         }
         if epoch > step.after.head().epoch.0 {

@@ -400,10 +400,6 @@ impl Disk for SimDisk {
         })
     }
 
-    fn remove_marker(&self) -> io::Result<()> {
-        self.state().act(|p| p.name(File::Marker, None))
-    }
-
     fn ensure_home(&self) -> io::Result<()> {
         // Making a directory that is there already is no step.
         if self.state().crashed.is_some() { Err(gone()) } else { Ok(()) }

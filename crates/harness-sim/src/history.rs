@@ -67,7 +67,7 @@ impl History {
                 self.marks.remove(&task.id);
             }
             self.highest_epoch = self.highest_epoch.max(task.epoch.unwrap_or_default().0);
-            if task.status == Status::Completed {
+            if task.status() == Status::Completed {
                 self.completed.insert(task.id.clone());
             }
         }
@@ -99,7 +99,7 @@ impl History {
                 let held = Mark::Held {
                     worker: c.worker.clone(),
                     epoch: claimed.epoch,
-                    intends: claimed.task.intent.is_some(),
+                    intends: claimed.task.intent().is_some(),
                     step: None,
                 };
                 mark(self, &claimed.task.id, held);
@@ -166,14 +166,14 @@ impl History {
         for epoch in ledger.tasks().filter_map(live) {
             self.ended.remove(&epoch);
         }
-        let done = |id: &TaskId| ledger.task(id).is_some_and(|t| t.status == Status::Completed);
+        let done = |id: &TaskId| ledger.task(id).is_some_and(|t| t.status() == Status::Completed);
         self.completed.retain(done);
     }
 }
 
 /// The epoch of a claim that stands.
 pub(crate) fn live(task: &Task) -> Option<u64> {
-    (task.status == Status::InProgress).then(|| task.epoch.unwrap_or_default().0)
+    (task.status() == Status::InProgress).then(|| task.epoch.unwrap_or_default().0)
 }
 
 /// Whether one of the commands may throw the task away, even if there is one of its name after.

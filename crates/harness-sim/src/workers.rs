@@ -253,7 +253,7 @@ fn any(ledger: &Ledger, random: &mut Random) -> Option<TaskId> {
 
 fn with_status(ledger: &Ledger, status: Status, random: &mut Random) -> Option<TaskId> {
     let all: Vec<TaskId> =
-        ledger.tasks().filter(|t| t.status == status).map(|t| t.id.clone()).collect();
+        ledger.tasks().filter(|t| t.status() == status).map(|t| t.id.clone()).collect();
     random.pick(&all).cloned()
 }
 

@@ -123,8 +123,8 @@ fn does_not_fence(disk: SimDisk) -> Box<dyn Store> {
     let apply = |store: &mut dyn Store, now: Timestamp, commands: &[Command]| {
         let ledger = store.ledger()?.clone();
         let unfenced = |holder: &Holder| {
-            let task = ledger.task(&holder.task).filter(|t| t.status == Status::InProgress);
-            let worker = task.and_then(|t| t.claimed_by.clone());
+            let task = ledger.task(&holder.task).filter(|t| t.status() == Status::InProgress);
+            let worker = task.and_then(|t| t.claimed_by().cloned());
             Holder {
                 worker: worker.unwrap_or_else(|| holder.worker.clone()),
                 epoch: None,

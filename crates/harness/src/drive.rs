@@ -22,7 +22,6 @@ use crate::{
     clock::Clock,
     cx::Branch,
     error::{Error, Result},
-    event::{Envelope, Event},
 };
 
 /// What [`Branch::drive`] reaches the world through.
@@ -97,7 +96,7 @@ impl<A: Send + Sync> Branch<A> {
     ///             Input::Refused(why) => Next::Done(Err(why.to_string())),
     ///             Input::Ended(length) => Next::Done(Ok(length)),
     ///             Input::Interrupt => Next::Done(Err("interrupted".to_owned())),
-    ///             Input::Told(_) | Input::Tick | Input::Message(_) => Next::Wait,
+    ///             Input::Told(_) | Input::Tick => Next::Wait,
     ///         }
     ///     }
     /// }
@@ -166,13 +165,6 @@ impl<A: Send + Sync> Branch<A> {
     fn waiting(&self, ports: &Ports) -> (Told, Waiting) {
         let (sender, events) = mpsc::channel(UNTOLD);
         let told = Told::new(sender, self.told());
-        let (said, messages) = mpsc::channel(UNTOLD);
-        let subscription = self.hub().subscribe("session:message", move |e: &Envelope| {
-            if let Event::SessionMessage { content, agent_name: None, run_id: None } = &e.event {
-                // Whoever says more than that at once is not understood anyway.
-                _ = said.try_send(content.clone());
-            }
-        });
         let mut ticker = tokio::time::interval_at(Instant::now() + ports.tick, ports.tick);
         ticker.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut interrupts = self.hub().interrupts();
@@ -181,19 +173,15 @@ impl<A: Send + Sync> Branch<A> {
             interrupts.mark_changed();
         }
         let overflow = Arc::clone(&told.overflow);
-        let waiting =
-            Waiting { events, overflow, messages, ticker, interrupts, _subscription: subscription };
-        (told, waiting)
+        (told, Waiting { events, overflow, ticker, interrupts })
     }
 }
 
 struct Waiting {
     events: mpsc::Receiver<AgentEvent>,
     overflow: Arc<Mutex<Usage>>,
-    messages: mpsc::Receiver<String>,
     ticker: tokio::time::Interval,
     interrupts: tokio::sync::watch::Receiver<u64>,
-    _subscription: crate::hub::Subscription,
 }
 
 impl Waiting {
@@ -230,7 +218,6 @@ impl Waiting {
                 _ = self.ticker.tick() => return Ok(Input::Tick),
                 Some(event) = self.events.recv() => return Ok(Input::Told(event)),
                 ended = ended => *flight = Flight::Landed(ended),
-                Some(message) = self.messages.recv() => return Ok(Input::Message(message)),
             }
         }
     }

@@ -2,7 +2,7 @@
 //! transcript.
 
 use std::{
-    collections::VecDeque,
+    collections::{BTreeMap, VecDeque},
     ffi::OsStr,
     fs::File,
     io::{self, Read as _, Seek as _, SeekFrom, Write as _},
@@ -177,7 +177,7 @@ impl Record {
     fn append(&mut self, missed: u64, events: &VecDeque<Envelope>) -> io::Result<()> {
         let mut lines = String::new();
         if missed > 0 {
-            lines += &format!("{}\n", hub::lagged(Some(missed)));
+            lines += &format!("{}\n", hub::lagged(Some(missed), &BTreeMap::new()));
         }
         for envelope in events {
             let line = serde_json::to_string(envelope)?;

@@ -224,6 +224,26 @@ fn no_backup_to_help_changes_nothing_but_the_log() {
 }
 
 #[test]
+fn a_ledger_that_needs_an_unknown_feature_is_read_and_never_written() {
+    let root = Root::new();
+    let mut store = root.store();
+    apply(&mut store, 1, &[add("one")]);
+    root.edit(|json| json["needs"] = serde_json::json!(["teleport", "landing"]));
+    let (text, log) = (root.read(LEDGER), root.read(LOG));
+    for mut store in [store, root.store()] {
+        let error = store.apply(at(2), &[add("two")]).unwrap_err();
+        assert!(matches!(error, StoreError::Needs { .. }), "{error}");
+        assert!(error.to_string().contains("teleport, landing"), "{error}");
+        assert!(error.to_string().ends_with("upgrade harness"), "{error}");
+        assert_eq!((root.read(LEDGER), root.read(LOG)), (text.clone(), log.clone()));
+        assert_eq!(titles(&mut store), ["one"]);
+    }
+    assert!(look(root.folder.path()).is_ok());
+    root.edit(|json| json["needs"] = serde_json::json!([]));
+    apply(&mut root.store(), 3, &[add("two")]);
+}
+
+#[test]
 fn a_wrong_shape_or_a_newer_version_is_left_to_a_person() {
     let root = Root::new();
     apply(&mut root.store(), 1, &[add("one")]);

@@ -1,7 +1,9 @@
 //! `harness add`
 
+use std::io::{self, Write as _};
+
 use harness_core::{
-    Command, Reply, TaskId,
+    TaskId,
     command::{Add, Edit},
 };
 use serde_json::json;
@@ -11,10 +13,13 @@ use super::{
     fields::{Dependency, Fields},
 };
 use crate::{
+    config::{self, Origin, Overrides},
     exit::ExitCode,
     failure::{Failure, Result},
     prompt::{Audience, ask},
-    store::task_id,
+    render::visible,
+    root::StateRoot,
+    store::{task_id, warn},
     trust::Trust,
     would_run::WouldRun,
 };
@@ -22,7 +27,8 @@ use crate::{
 /// Add a task to the ledger
 ///
 /// Prints the new id. A task should have a check (--validate): the command that proves that it is
-/// done. Without one `harness run` does not work on it.
+/// done. Without one `harness run` does not work on it. A task that is given none gets `[validation]
+/// command` of harness.toml, where there is one; `--validate ''` leaves it without.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -43,14 +49,22 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
+    let root = invocation.root()?;
     let mut fields = args.fields;
     if !fields.any() && !args.json && Audience::of_this_process() == Audience::Person {
-        ask_for(&mut fields)?;
+        let usual = usual_check(invocation, &root);
+        ask_for(&mut fields, usual.as_deref())?;
     }
     let fields = fields.edit(placeholder(args.id.as_ref()), None)?;
+    let is_usual = fields.validation_command.is_none();
+    let fields = with_usual_check(invocation, &root, fields);
     let made = WouldRun::of_edit(&fields);
+    let check = fields.validation_command.clone().filter(|_| is_usual);
     let id = add(invocation, args.title, args.id, fields)?;
-    Trust::grant_own(invocation, &invocation.root()?, &made);
+    Trust::grant_own(invocation, &root, &made);
+    if let Some(check) = check {
+        _ = writeln!(io::stderr(), "its check is that of harness.toml: {}", visible(&check));
+    }
     if args.json {
         invocation.out.document(&json!({ "task_id": id }))?;
     } else {
@@ -67,11 +81,7 @@ pub(crate) fn add(
 ) -> Result<TaskId> {
     let root = invocation.root()?;
     invocation.permit_add(&root)?;
-    let fields = Edit { by: invocation.author(&root), ..fields };
-    match invocation.apply(&root, Command::Add(Add { id, title, fields }))? {
-        Reply::Task(id) => Ok(id),
-        other => Err(Failure::error(format!("unexpected answer: {other:?}"))),
-    }
+    invocation.with_client(&root, |client| client.add(Add { id, title, fields }))
 }
 
 /// The id is only needed where a task could depend on itself, which a new one can not: it is not
@@ -80,9 +90,39 @@ pub(crate) fn placeholder(id: Option<&TaskId>) -> TaskId {
     id.cloned().unwrap_or_else(|| TaskId::numbered(0))
 }
 
-fn ask_for(fields: &mut Fields) -> Result<()> {
+/// The task with the check of the configuration, where it was given none of its own.
+pub(crate) fn with_usual_check(invocation: &Invocation, root: &StateRoot, fields: Edit) -> Edit {
+    let validation_command = match fields.validation_command {
+        Some(own) => Some(own),
+        None => usual_check(invocation, root),
+    };
+    Edit { validation_command, ..fields }
+}
+
+/// `[validation] command`, unless it came with a repository that is not trusted: who adds a task agrees
+/// to its check, and nobody has seen this one. A configuration that cannot be read is reported by the
+/// commands that need it.
+fn usual_check(invocation: &Invocation, root: &StateRoot) -> Option<String> {
+    let loaded = config::load(&invocation.env, Some(root.path()), Overrides::default()).ok()?;
+    let command = loaded.config.validation.command.filter(|command| !command.trim().is_empty())?;
+    if matches!(loaded.origins.get("validation.command"), Some(Origin::Project { .. })) {
+        let trust = Trust::of_user(&invocation.env).ok();
+        let covered = WouldRun::usual_check(root).is_some_and(|item| {
+            trust.is_some_and(|trust| trust.covers(root, &item).unwrap_or(false))
+        });
+        if !covered {
+            warn("the check in harness.toml is not trusted and was not taken: `harness trust`");
+            return None;
+        }
+    }
+    Some(command)
+}
+
+fn ask_for(fields: &mut Fields, usual: Option<&str>) -> Result<()> {
     let given = |text: String| (!text.trim().is_empty()).then(|| text.trim().to_owned());
-    fields.validate = given(ask("The command that proves it is done (empty: none yet):")?);
+    let otherwise = usual.unwrap_or("none yet");
+    fields.validate =
+        given(ask(&format!("The command that proves it is done (empty: {otherwise}):"))?);
     fields.priority = given(ask("Priority P0, P1 or P2 (empty: P1):")?);
     if let Some(ids) = given(ask("Depends on (ids, empty: nothing):")?) {
         let ids = ids.split([',', ' ']).filter(|id| !id.is_empty());

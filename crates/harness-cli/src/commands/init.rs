@@ -1,6 +1,9 @@
 //! `harness init`
 
+mod project;
 mod restore;
+mod settings;
+mod trial;
 
 use std::{
     ffi::OsStr,
@@ -13,13 +16,14 @@ use std::{
 
 use harness::{
     clock::{Clock, SystemClock},
-    folder::Folder,
+    home::{Home, folder::Folder},
     store::Created,
     workspace::glance,
 };
 use harness_core::role::Operation;
 use serde_json::json;
 
+use self::settings::Settled;
 use super::{Invocation, working_directory};
 use crate::{
     environment::Environment,
@@ -36,14 +40,19 @@ use crate::{
 /// Start keeping a ledger in this project
 ///
 /// Makes harness-tasks.json, harness-progress.txt and .harness-active at the top of the git work
-/// tree (or here, where there is none), and tells git to ignore them. On a terminal it asks; run
-/// again it changes nothing. Where a ledger was lost it makes no new one over what is left of it:
+/// tree (or here, where there is none), and tells git to ignore them. Where the project shows how it
+/// is tested (Cargo.toml, package.json, a Makefile with a test target and others), that command is
+/// written into a new harness.toml as the check of tasks that are added without one, and the tests as
+/// protected files. The check is tried first, in the work tree and in a clean checkout: this runs code
+/// of the repository, so it is done after a yes, or with --yes, and nowhere else. On a terminal init
+/// asks; run again it changes nothing. Where a ledger was lost it makes no new one over what is left of it:
 /// --restore brings the old one back, --fresh starts over.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   harness init
   harness init --yes --with-init-script
+  harness init --yes --no-try   # take what is found, but run nothing
   harness init --restore        # the ledger is gone or broken: bring it back
   harness init --git            # also `git init` where there is no repository")]
 pub(crate) struct Args {
@@ -56,6 +65,12 @@ pub(crate) struct Args {
     /// Put the ignore rules into .gitignore, for everybody, instead of .git/info/exclude
     #[arg(long, conflicts_with = "no_ignore")]
     gitignore: bool,
+    /// Do not run the check that was found
+    #[arg(long)]
+    no_try: bool,
+    /// Look for no check and no tests, and write no harness.toml
+    #[arg(long)]
+    no_config: bool,
     /// Write no ignore rules
     #[arg(long)]
     no_ignore: bool,
@@ -126,7 +141,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         }
     }
     // All questions come first: whoever leaves at one of them leaves nothing half done.
-    let script = root.path().join("harness-init.sh");
+    let script = root.home().init_script();
     let absent = |path: &Path| fs::symlink_metadata(path).is_err();
     let (mut ignore, mut with_script) = (Ignore::Nothing, Answer::No);
     let existed: Vec<&str> =
@@ -150,6 +165,12 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
             (true, false) => ask("Write a harness-init.sh to fill in?", Answer::No)?,
         };
     }
+    let tree = invocation.worktree(&root);
+    let is_new = absent(&root.ledger()) || args.fresh;
+    let offer = match is_new && !args.no_config && absent(&root.home().config()) {
+        true => project::offer(&tree, &args, audience)?,
+        false => None,
+    };
     let created = match args.fresh {
         true => restore::start_over(invocation, &root, &mut done)?,
         false => invocation.store(&root)?.create(SystemClock.now())?,
@@ -181,7 +202,11 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         Trust::grant_made(&invocation.env, &root, &made);
         trust::offer_what_was_brought(invocation, &root, audience)?;
     }
-    report(invocation, &args, &root, created, &done)
+    let settled = match offer.filter(|_| created == Created::New) {
+        Some(offer) => Some(Settled::settle(invocation, &root, &tree, offer, &mut done)?),
+        None => None,
+    };
+    report(invocation, &args, &root, created, &done, settled.as_ref())
 }
 
 fn report(
@@ -190,12 +215,17 @@ fn report(
     root: &StateRoot,
     created: Created,
     done: &[String],
+    settled: Option<&Settled>,
 ) -> Result<ExitCode> {
     let path = root.path().to_string_lossy();
     let out = &mut invocation.out;
     if args.json {
         let made = created == Created::New;
-        out.document(&json!({ "root": path, "created": made, "done": done }))?;
+        let mut document = json!({ "root": path, "created": made, "done": done });
+        if let Some(settled) = settled {
+            document["project"] = settled.document();
+        }
+        out.document(&document)?;
         return Ok(ExitCode::Done);
     }
     let path = one_line(&path);
@@ -206,7 +236,7 @@ fn report(
         Created::Existed | Created::New => {
             out.line(format_args!("{path}"))?;
             for line in done {
-                out.line(format_args!("  {line}"))?;
+                out.line(format_args!("  {}", one_line(line)))?;
             }
         }
     }
@@ -214,9 +244,12 @@ fn report(
         if !in_git(root.path()) {
             out.line("  no git here: the ledger works, `harness run` over it needs a repository")?;
         }
-        out.line(
-            "next: harness add \"what is to be done\" --validate 'the command that proves it'",
-        )?;
+        out.line(match settled.is_some_and(Settled::has_check) {
+            true => "next: harness add \"what is to be done\"",
+            false => {
+                "next: harness add \"what is to be done\" --validate 'the command that proves it'"
+            }
+        })?;
     }
     Ok(ExitCode::Done)
 }
@@ -231,7 +264,7 @@ pub(crate) fn made(env: &Environment, root: &StateRoot) {
 }
 
 /// What a ledger begins with.
-const MADE: [&str; 3] = ["harness-tasks.json", "harness-progress.txt", ".harness-active"];
+const MADE: [&str; 3] = [Home::LEDGER, Home::LOG, Home::MARKER];
 
 fn made_words(existed: &[&str]) -> String {
     let made: Vec<&str> = MADE.into_iter().filter(|name| !existed.contains(name)).collect();

@@ -116,7 +116,7 @@ impl Page {
         for task in ledger.tasks() {
             let standing = Standing::of(ledger, task);
             let next = onward::command(task, &standing, now);
-            match task.status {
+            match task.status() {
                 Status::Completed => {
                     let receipt = why::receipt_of(root, task);
                     let mut landed = landed(task, receipt.as_ref(), next);
@@ -207,7 +207,10 @@ fn landed(task: &Task, receipt: Option<&Receipt>, next: String) -> Landed {
     let check = receipt.and_then(|r| r.check.as_ref());
     let mut flags = Vec::new();
     match receipt {
-        None => flags.push("no receipt".to_owned()),
+        None => {
+            flags.push("no receipt".to_owned());
+            flags.extend(task.flags.iter().map(ToString::to_string));
+        }
         Some(receipt) => {
             if receipt.check.is_none() {
                 flags.push(format!("on the word of {}", receipt.worker));
@@ -230,7 +233,7 @@ fn landed(task: &Task, receipt: Option<&Receipt>, next: String) -> Landed {
         command: check.map(|c| c.command.clone()),
         duration_ms: check.map(|c| c.duration_ms),
         attempts: task.attempts,
-        completed_at: task.completed_at,
+        completed_at: task.completed_at(),
         flags,
         next,
     }
@@ -240,10 +243,7 @@ fn failed(task: &Task, rescue: Option<String>, next: String) -> Failed {
     Failed {
         id: task.id.clone(),
         title: task.title.clone(),
-        error: task
-            .dependency_entry()
-            .map(str::to_owned)
-            .or_else(|| task.error_log.last().cloned()),
+        error: task.dependency_entry().or(task.error_log.last()).map(ToString::to_string),
         attempts: task.attempts,
         max_attempts: task.max_attempts,
         for_good: task.failed_for_good(),

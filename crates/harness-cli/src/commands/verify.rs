@@ -96,7 +96,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
 
 fn chosen(ledger: &Ledger, ids: Vec<TaskId>) -> Result<Vec<&Task>> {
     if ids.is_empty() {
-        return Ok(ledger.tasks().filter(|t| t.status == Status::Completed).collect());
+        return Ok(ledger.tasks().filter(|t| t.status() == Status::Completed).collect());
     }
     let find = |id: TaskId| ledger.task(&id).ok_or_else(|| not_found(ledger, id));
     ids.into_iter().map(find).collect()
@@ -131,12 +131,12 @@ fn verify(
         id: task.id.clone(),
         holds: false,
         result: "not_completed",
-        why: format!("is {}", task.status),
+        why: format!("is {}", task.status()),
         commit: None,
         command: None,
         duration_ms: None,
     };
-    if task.status != Status::Completed {
+    if task.status() != Status::Completed {
         return Ok(answer);
     }
     let kept = harness::store::receipt(root.path(), &task.id, task.epoch.unwrap_or_default());

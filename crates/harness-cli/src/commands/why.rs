@@ -45,7 +45,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let log = lines_of(&root, &task.id)?;
     if args.json {
         invocation.out.document(&json!({
-            "task": task.id, "status": task.status.name(), "standing": standing.name(),
+            "task": task.id, "status": task.status().name(), "standing": standing.name(),
             "reason": reason, "attempts": task.attempts, "max_attempts": task.max_attempts,
             "errors": task.error_log, "rescues": rescues, "receipt": receipt, "log": log,
             "next": next,
@@ -60,7 +60,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         out.line("")?;
         out.line(paint.heading("What went wrong, oldest first"))?;
         for entry in &task.error_log {
-            out.line(format_args!("  {}", one_line(entry)))?;
+            out.line(format_args!("  {}", one_line(&entry.to_string())))?;
         }
     }
     if !rescues.is_empty() {
@@ -84,9 +84,10 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
 
 /// One sentence or two, from the facts.
 pub(crate) fn reason(task: &Task, standing: &Standing<'_>, receipt: Option<&Receipt>) -> String {
-    let last = task.error_log.last().map(String::as_str).unwrap_or("nothing is recorded");
+    let last = task.error_log.last();
+    let last = last.map_or_else(|| "nothing is recorded".to_owned(), ToString::to_string);
     let tried = format!("{} of {} attempts", task.attempts, task.max_attempts);
-    match (task.status, standing) {
+    match (task.status(), standing) {
         (Status::Completed, _) => format!("It is completed: {}.", rests_on(receipt)),
         (Status::Failed, Standing::Failed) => match task.dependency_entry() {
             Some(entry) => format!("It failed because of what it depends on: {entry}"),
@@ -97,7 +98,7 @@ pub(crate) fn reason(task: &Task, standing: &Standing<'_>, receipt: Option<&Rece
                 "Its last attempt failed ({tried}): {last}. It is to be tried again: {standing}."
             )
         }
-        (Status::InProgress, _) => match &task.intent {
+        (Status::InProgress, _) => match task.intent() {
             Some(_) => format!("It is {standing}, and its end has begun but is not recorded yet."),
             None => format!("It is {standing}."),
         },
@@ -126,7 +127,7 @@ pub(crate) fn rests_on(receipt: Option<&Receipt>) -> String {
 }
 
 pub(crate) fn receipt_of(root: &StateRoot, task: &Task) -> Option<Receipt> {
-    let completed = task.status == Status::Completed;
+    let completed = task.status() == Status::Completed;
     let epoch = task.epoch.filter(|_| completed)?;
     harness::store::receipt(root.path(), &task.id, epoch).ok().flatten()
 }

@@ -29,7 +29,6 @@ pub(crate) struct Overrides(Vec<(&'static str, &'static str, String)>);
 
 impl Overrides {
     /// `flag` (as `--max-cost`) sets `key` (as `limits.max_cost`) if it was given.
-    #[allow(dead_code, reason = "for the commands that have such flags")]
     pub(crate) fn set(
         mut self,
         key: &'static str,

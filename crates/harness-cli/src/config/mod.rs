@@ -15,15 +15,11 @@ mod schema;
 pub(crate) mod show;
 mod text;
 
-#[allow(unused_imports, reason = "what the commands to come name")]
 pub(crate) use self::{
     duration::Duration,
     layers::{Loaded, Overrides, files, load},
     origin::Origin,
-    schema::{
-        Agent, AgentKind, Config, Keep, Limits, Price, PromiseMatch, Protect, Secrets, Summarizer,
-        Telemetry, Validation,
-    },
+    schema::{Agent, AgentKind, Config, Keep, PromiseMatch, Protect},
 };
 
 /// The JSON schema of `harness.toml` and of the personal `config.toml`.

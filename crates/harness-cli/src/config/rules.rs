@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use harness::workspace::glance;
+use harness::{
+    host::Settings,
+    workspace::{glance, own_contents},
+};
 use harness_core::{
     command::Unchecked,
     machine::attempt::Rules,
@@ -36,6 +39,13 @@ impl Config {
         let protected = protected.always(own_settings(root));
         let (clean, baseline) = (self.validation.clean, self.validation.baseline);
         Ok(Rules { clean, baseline, protected })
+    }
+
+    /// The same for a claim that is made now, with what harness's own settings hold.
+    pub(crate) fn settings(&self, root: &Path) -> Result<Settings> {
+        let mut rules = self.rules(root)?;
+        rules.protected = rules.protected.holding(own_contents(root));
+        Ok(Settings { rules, unchecked: self.unchecked(), bring: self.validation.bring() })
     }
 
     /// Whether agents of a run may add tasks.

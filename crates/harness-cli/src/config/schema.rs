@@ -110,6 +110,8 @@ impl Default for Limits {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Validation {
+    /// The check of tasks that are added without one (`harness add` without `--validate`)
+    pub(crate) command: Option<String>,
     /// Judge a clean checkout of the commit, not the work tree
     pub(crate) clean: bool,
     /// Also run a check before the first attempt

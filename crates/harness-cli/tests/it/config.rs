@@ -33,6 +33,7 @@ fn every_value_is_shown_with_where_it_came_from() {
     limits.max_cost           -                  built in
     limits.max_tokens         -                  built in
     limits.max_duration       "1h30m"            HARNESS_LIMITS_MAX_DURATION
+    validation.command        -                  built in
     validation.clean          false              built in
     validation.baseline       false              built in
     validation.link           []                 built in

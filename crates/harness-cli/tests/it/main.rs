@@ -30,6 +30,7 @@ mod mcp;
 mod objective;
 mod page;
 mod plan;
+mod project;
 mod protocol;
 mod report;
 mod research;

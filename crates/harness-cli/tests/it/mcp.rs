@@ -187,6 +187,11 @@ fn the_tools_say_what_they_are_for() {
             assert!(field["description"].is_string(), "{tool}");
         }
         assert_eq!(tool["inputSchema"]["additionalProperties"], false, "{tool}");
+        // To replace a plan is the operator's: it is not offered, and an old caller gets the reason.
+        if tool["name"] == "plan_import" {
+            let mode = &tool["inputSchema"]["properties"]["mode"];
+            assert_eq!(mode["enum"], json!(["if_finished", "merge"]), "{tool}");
+        }
     }
     assert_snapshot!(text, @"
     harness_status [readOnly idempotent]

@@ -18,11 +18,14 @@ use harness_core::{
     command::{Change, Code, Reply, Row},
     fact::Source,
     format::{self, Document},
-    ledger::{Alert, Gate, Head, Phase, SessionConfig},
+    ledger::{Alert, Gate, Head, LandingEntry, Phase, SessionConfig},
     log::{Kind, LogLine},
     plan::Plan,
     role::Operation,
-    task::{Checkpoint, Intent, Priority, Status, Validation, Via},
+    task::{
+        Checkpoint, ErrorEntry, FailureCause, Intent, Priority, TaskClaim, TaskCompletion,
+        TaskFailure, TaskSource, TaskState, Validation, Via,
+    },
 };
 use serde_json::Value;
 
@@ -130,17 +133,34 @@ fn the_ledger_reads_and_is_written_back_to_the_letter() {
     assert!(text.contains("\"ticket\""), "the example shows a field that nobody knows");
 }
 
+fn tree() -> TreeId {
+    TreeId::parse("4b825dc642cb6eb9a060e54bf8d69288fbee4904").unwrap()
+}
+
+fn full_claim(intent: Intent) -> TaskState {
+    TaskState::Claimed(Box::new(TaskClaim {
+        by: Some(WorkerId::recorded("w")),
+        at: Some(now()),
+        lease_expires_at: Some(now()),
+        via: Some(Via::Client),
+        worktree: Some("/srv".into()),
+        branch: Some("main".into()),
+        base_untracked: Some(tree()),
+        intent: Some(intent),
+    }))
+}
+
 /// Made without `..`, so that a new field does not compile until it is here, and in the tables.
-fn full_task(name: &str, intent: Intent) -> Task {
-    let tree = TreeId::parse("4b825dc642cb6eb9a060e54bf8d69288fbee4904").unwrap();
+fn full_task(name: &str, state: TaskState) -> Task {
     Task {
         id: id(name),
         title: "title".into(),
-        status: Status::InProgress,
+        state,
         priority: Priority::P0,
         depends_on: vec![id("task-001")],
         attempts: 1,
         max_attempts: 3,
+        epoch: Some(Epoch(1)),
         started_at_commit: Some(commit(BASE)),
         validation: Validation {
             command: Some("true".into()),
@@ -149,26 +169,21 @@ fn full_task(name: &str, intent: Intent) -> Task {
             baseline: Some(true),
         },
         cleanup: Some("true".into()),
-        error_log: vec!["[TASK_EXEC] x".into()],
+        error_log: vec![ErrorEntry::new(Some(Category::TaskExec), "x")],
         checkpoints: vec![Checkpoint {
             step: 1,
             total: 2,
             description: "x".into(),
             timestamp: Some(now()),
-            tree: Some(tree.clone()),
+            tree: Some(tree()),
         }],
-        completed_at: Some(now()),
-        failed_at: Some(now()),
-        claimed_by: Some(WorkerId::recorded("w")),
-        claimed_at: Some(now()),
-        lease_expires_at: Some(now()),
-        epoch: Some(Epoch(1)),
-        via: Some(Via::Client),
-        worktree: Some("/srv".into()),
-        branch: Some("main".into()),
-        base_untracked: Some(tree),
-        intent: Some(intent),
         instructions: Some("x".into()),
+        requires: vec!["gpu".into()],
+        source: Some(Box::new(TaskSource {
+            kind: "beads".into(),
+            path: Some("x".into()),
+            key: "x".into(),
+        })),
         role: Some("x".into()),
         phase: Some("x".into()),
         timeout_seconds: Some(1),
@@ -192,6 +207,14 @@ fn full_head() -> Head {
             approve: true,
             passed_at: Some(now()),
         }],
+        needs: vec!["x".into()],
+        landing: vec![LandingEntry {
+            task: id("task-001"),
+            epoch: Epoch(1),
+            onto: Some(commit(BASE)),
+            commit: Some(commit(COMMIT)),
+            green: Some(true),
+        }],
         alerts: vec![Alert { time: now(), task: Some(id("task-001")), message: "x".into() }],
         log_tail: vec!["x".into()],
         log_at: 1,
@@ -202,7 +225,16 @@ fn full_head() -> Head {
 fn every_field_of_the_ledger_is_in_its_table_and_the_other_way_round() {
     let rollback = Intent::Rollback { category: Category::TestFail, message: "x".into() };
     let land = Intent::Land { target: "main".into(), from: commit(BASE), to: commit(COMMIT) };
-    let tasks = vec![full_task("a", rollback), full_task("b", land)];
+    let by = Some(WorkerId::recorded("w"));
+    let completion = TaskCompletion { by, claimed_at: Some(now()), at: Some(now()) };
+    let cause = FailureCause::Attempt;
+    let failure = TaskFailure { at: Some(now()), category: Some(Category::TaskExec), cause };
+    let tasks = vec![
+        full_task("a", full_claim(rollback)),
+        full_task("b", full_claim(land)),
+        full_task("c", TaskState::Completed(completion)),
+        full_task("d", TaskState::Failed(failure)),
+    ];
     let ledger = Ledger::new(full_head(), tasks).unwrap();
     let mut document = Document::new(&ledger);
     document.settle(&ledger, 1, Some(&harness_core::format::Key::new([0; 32])));

@@ -1,7 +1,7 @@
 //! A session takes over what an interrupted one left, to recover it.
 
 use super::{Change, Claimed, Refusal, Reply, find};
-use crate::{TaskId, Timestamp, WorkerId, fact::Fact, lease, ledger::Ledger, task::Status};
+use crate::{TaskId, Timestamp, WorkerId, fact::Fact, lease, ledger::Ledger};
 
 /// The attempt goes on: same epoch, same base; the reply is the task as adopted. Whoever asks holds the lock of the session that is
 /// gone, or saw its lease run out.
@@ -22,11 +22,11 @@ pub struct Adopt {
 impl Adopt {
     pub(super) fn decide(&self, ledger: &Ledger, now: Timestamp) -> Result<Change, Refusal> {
         let found = find(ledger, &self.task)?;
-        if found.status != Status::InProgress {
-            return Err(Refusal::NotClaimed { task: found.id.clone(), status: found.status });
-        }
         let mut task = found.clone();
-        task.claimed_by = Some(self.worker.clone());
+        let Some(claim) = task.claim_mut() else {
+            return Err(Refusal::NotClaimed { task: found.id.clone(), status: found.status() });
+        };
+        claim.by = Some(self.worker.clone());
         // A hand-made claim may have none, and without one nothing could be fenced.
         let mut head = None;
         if task.epoch.is_none() {
@@ -34,7 +34,7 @@ impl Adopt {
             task.epoch = Some(epoch);
             head = Some(crate::ledger::Head { epoch, ..ledger.head().clone() });
         }
-        task.lease_expires_at = Some(lease::end(&task, self.lease_seconds, now));
+        lease::grant(&mut task, self.lease_seconds, now);
         let fact = Fact::Recovered {
             task: task.id.clone(),
             action: self.action.clone(),

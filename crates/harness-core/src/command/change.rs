@@ -6,7 +6,7 @@ use super::Claimed;
 use crate::{
     TaskId, Timestamp,
     fact::Fact,
-    ledger::{Head, Ledger},
+    ledger::{Head, Ledger, Row},
     task::Task,
 };
 
@@ -24,24 +24,9 @@ pub struct Change {
     pub reply: Reply,
 }
 
-/// One task that changes.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Row {
-    /// New, or in the place of the one with its id.
-    Put(Box<Task>),
-    /// Taken out.
-    Drop(TaskId),
-}
-
-impl Row {
-    pub(super) fn put(task: Task) -> Self {
-        Self::Put(Box::new(task))
-    }
-}
-
 /// The answer to a command that was not refused.
 #[derive(Debug, Clone, PartialEq)]
-#[allow(missing_docs, reason = "the variants say what their fields are")]
+#[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum Reply {
     /// The task that it was about.
     Task(TaskId),
@@ -95,6 +80,13 @@ impl Change {
     /// Whether the ledger as it was must be kept before this is written.
     pub fn archives(&self) -> bool {
         self.facts.iter().any(|f| matches!(f, Fact::PlanReplaced { .. } | Fact::PlanReset { .. }))
+    }
+}
+
+impl Ledger {
+    /// Makes `change` true here.
+    pub fn put_in(&mut self, change: &Change) {
+        self.put_rows(change.head.as_ref(), &change.rows);
     }
 }
 

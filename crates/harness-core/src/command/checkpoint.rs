@@ -36,8 +36,7 @@ impl AddCheckpoint {
             timestamp: Some(now),
             tree: self.tree.clone(),
         });
-        let expires_at = lease::end(&task, self.lease_seconds, now);
-        task.lease_expires_at = Some(expires_at);
+        let expires_at = lease::grant(&mut task, self.lease_seconds, now);
         let id = task.id.clone();
         let fact = Fact::Checkpointed {
             task: id.clone(),

@@ -6,7 +6,7 @@ use crate::{
     fact::Fact,
     lease,
     ledger::Ledger,
-    task::{Status, Task, Via},
+    task::{FailureCause, Task, TaskClaim, TaskState, Via},
 };
 
 /// A worker that already holds a task is given that one again.
@@ -89,8 +89,7 @@ impl Claim {
         if self.via == Via::Run || self.only.as_ref().is_some_and(|only| only != id) {
             return Err(holds());
         }
-        let expires_at = lease::end(&task, self.lease_seconds, now);
-        task.lease_expires_at = Some(expires_at);
+        let expires_at = lease::grant(&mut task, self.lease_seconds, now);
         let epoch = task.epoch.unwrap_or_default();
         let claimed = Claimed { task: task.clone(), epoch, is_retry: true, is_reclaim: false };
         let fact = Fact::Renewed { task: task.id.clone(), expires_at };
@@ -111,20 +110,22 @@ impl Claim {
         let Some(mut task) = next.and_then(|id| ledger.task(id)).cloned() else {
             return Ok(Change::reply(Reply::NothingToClaim));
         };
-        let is_reclaim = task.status == Status::Failed && lease::ran_out(&task);
+        let is_reclaim = task.failure().is_some_and(|f| f.cause == FailureCause::Lease);
         let epoch = ledger.next_epoch();
-        task.status = Status::InProgress;
-        task.claimed_by = Some(self.worker.clone());
-        task.claimed_at = Some(now);
-        task.failed_at = None;
-        task.flags.clear();
+        task.state = TaskState::Claimed(Box::new(TaskClaim {
+            by: Some(self.worker.clone()),
+            at: Some(now),
+            lease_expires_at: None,
+            via: Some(self.via),
+            worktree: self.place.worktree.clone(),
+            branch: self.place.branch.clone(),
+            base_untracked: self.place.base_untracked.clone(),
+            intent: None,
+        }));
         task.epoch = Some(epoch);
-        task.via = Some(self.via);
         task.started_at_commit = self.place.base.clone();
-        task.base_untracked = self.place.base_untracked.clone();
-        task.worktree = self.place.worktree.clone();
-        task.branch = self.place.branch.clone();
-        task.lease_expires_at = Some(lease::end(&task, self.lease_seconds, now));
+        task.flags.clear();
+        lease::grant(&mut task, self.lease_seconds, now);
         if self.via == Via::Run {
             // The rollback that ended the last attempt undid what its checkpoints tell of. A client
             // rolls nothing back: there they still say how far the work came.

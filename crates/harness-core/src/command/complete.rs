@@ -5,7 +5,7 @@ use crate::{
     CommitId, Timestamp,
     fact::Fact,
     ledger::Ledger,
-    task::{Intent, Status, Task},
+    task::{Intent, Status, Task, TaskCompletion, TaskState},
 };
 
 /// Ends the attempt well.
@@ -66,7 +66,7 @@ impl Complete {
             (Err(refusal), Authority::Holder) => return Err(refusal),
         };
         // Landing is how its holder completes it; for anybody else git is in the middle of something.
-        match &task.intent {
+        match task.intent() {
             None => {}
             Some(Intent::Land { .. }) if !forced => {}
             Some(Intent::Land { .. } | Intent::Rollback { .. }) => {
@@ -92,7 +92,7 @@ impl Complete {
             }),
         }
         if forced {
-            let held_by = task.claimed_by.as_ref().filter(|_| task.status == Status::InProgress);
+            let held_by = task.claim().and_then(|claim| claim.by.as_ref());
             let held_by = held_by.map_or_else(|| "nobody".to_owned(), ToString::to_string);
             let by = &self.holder.worker;
             facts.push(Fact::Warned {
@@ -105,9 +105,9 @@ impl Complete {
 
     /// Said again by the same worker, whose first answer may have got lost.
     fn already_recorded(&self, task: &Task) -> bool {
-        task.status == Status::Completed
+        task.status() == Status::Completed
             && (self.authority == Authority::Force
-                || task.claimed_by.as_ref() == Some(&self.holder.worker)
+                || task.claimed_by() == Some(&self.holder.worker)
                     && self.holder.epoch.is_none_or(|e| task.epoch == Some(e)))
     }
 
@@ -121,18 +121,16 @@ impl Complete {
     ) -> Change {
         let mut done = task.clone();
         let mut head = None;
+        let (mut by, mut claimed_at) = (task.claimed_by().cloned(), task.claimed_at());
         if forced {
             // A new epoch, so that a holder who did not hear of it is fenced off.
             let epoch = ledger.next_epoch();
             head = Some(crate::ledger::Head { epoch, ..ledger.head().clone() });
             done.epoch = Some(epoch);
-            done.claimed_by = Some(self.holder.worker.clone());
-            done.claimed_at = Some(now);
+            (by, claimed_at) = (Some(self.holder.worker.clone()), Some(now));
         }
-        done.status = Status::Completed;
-        done.completed_at = Some(now);
-        done.failed_at = None;
-        done.end_attempt();
+        done.state = TaskState::Completed(TaskCompletion { by, claimed_at, at: Some(now) });
+        done.count_attempt();
         facts.push(Fact::Completed {
             task: done.id.clone(),
             worker: self.holder.worker.clone(),

@@ -5,7 +5,7 @@ use crate::{
     Category, CommitId, Timestamp,
     fact::Fact,
     ledger::Ledger,
-    task::{Intent, Status},
+    task::{ErrorEntry, Intent},
 };
 
 /// Ends the attempt badly, after the git work.
@@ -36,15 +36,12 @@ impl Fail {
     pub(super) fn decide(&self, ledger: &Ledger, now: Timestamp) -> Result<Change, Refusal> {
         let mut task = self.holder.claimed(ledger)?.clone();
         // What was intended first is the cause; what came up while it was carried out is not.
-        let (category, message) = match task.intent.take() {
+        let (category, message) = match task.intent().cloned() {
             Some(Intent::Rollback { category, message }) => (category, message),
             Some(Intent::Land { .. }) | None => (self.category, self.message.clone()),
         };
-        task.status = Status::Failed;
-        task.failed_at = Some(now);
-        task.push_error(category, &message);
-        task.end_attempt();
-        task.forget_holder();
+        task.fail(now, ErrorEntry::new(Some(category), message.as_str()));
+        task.count_attempt();
         if self.attempts == Attempts::All {
             task.attempts = task.attempts.max(task.max_attempts);
         }

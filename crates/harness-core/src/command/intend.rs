@@ -23,11 +23,12 @@ impl Intend {
     pub(super) fn decide(&self, ledger: &Ledger) -> Result<Change, Refusal> {
         let mut task = self.holder.claimed(ledger)?.clone();
         let id = task.id.clone();
-        match &task.intent {
+        let Some(claim) = task.claim_mut() else { return Err(self.holder.refused()) };
+        match &claim.intent {
             // Said twice, after an answer that got lost.
             Some(same) if *same == self.intent => return Ok(Change::reply(Reply::Task(id))),
             Some(_) => return Err(Refusal::Undecided { task: id }),
-            None => task.intent = Some(self.intent.clone()),
+            None => claim.intent = Some(self.intent.clone()),
         }
         let fact = Fact::Intended { task: id.clone(), intent: self.intent.clone() };
         Ok(Change::put(task, fact, Reply::Task(id)))
@@ -38,7 +39,8 @@ impl VoidIntent {
     pub(super) fn decide(&self, ledger: &Ledger) -> Result<Change, Refusal> {
         let mut task = self.holder.claimed(ledger)?.clone();
         let id = task.id.clone();
-        match task.intent.take() {
+        let claim = task.claim_mut();
+        match claim.and_then(|claim| claim.intent.take()) {
             None => Ok(Change::reply(Reply::Task(id))),
             Some(Intent::Rollback { .. }) => Err(Refusal::Undecided { task: id }),
             Some(Intent::Land { .. }) => {

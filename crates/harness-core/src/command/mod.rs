@@ -27,7 +27,7 @@ mod upkeep;
 
 pub use add::Add;
 pub use adopt::Adopt;
-pub use change::{Change, Reply, Row};
+pub use change::{Change, Reply};
 pub use checkpoint::AddCheckpoint;
 pub use claim::{Claim, Claimed, Place};
 pub use code::Code;
@@ -46,18 +46,21 @@ pub use renew::Renew;
 pub use retry::Retry;
 pub use run::{Anew, OfRun, RunChange, RunStep, RunView, Take};
 pub use session::{BeginSession, EndSession};
-pub use texts::Text;
+pub use texts::{GATE, Text};
+
+pub use crate::ledger::Row;
 
 use crate::{
     Epoch, TaskId, Timestamp, WorkerId,
     ledger::Ledger,
-    task::{Status, Task},
+    role::{Attempt, Whose},
+    task::Task,
 };
 
 /// Everything that can be asked of a ledger. A command is decided by [`decide`] and made durable by a
 /// store; nothing else changes a task.
 #[derive(Debug, Clone, PartialEq)]
-#[allow(missing_docs, reason = "each says what it does at its struct")]
+#[expect(missing_docs, reason = "each says what it does at its struct")]
 pub enum Command {
     Add(Add),
     Edit(Edit),
@@ -139,13 +142,21 @@ impl Holder {
     /// Whether the claim of `task`, as it stands, is this holder's.
     pub fn holds(&self, task: &Task) -> bool {
         task.id == self.task
-            && task.status == Status::InProgress
-            && task.claimed_by.as_ref() == Some(&self.worker)
+            && task.claim().is_some_and(|claim| claim.by.as_ref() == Some(&self.worker))
             && self.epoch.is_none_or(|e| task.epoch == Some(e))
     }
 
     fn refused(&self) -> Refusal {
         Refusal::NotClaimedBy { task: self.task.clone(), worker: self.worker.clone() }
+    }
+}
+
+impl Attempt {
+    /// Whose claim `holder` speaks of, to a process of this attempt.
+    pub fn whose(&self, holder: &Holder) -> Whose {
+        let is_own =
+            self.task == holder.task && holder.epoch.is_none_or(|epoch| epoch == self.epoch);
+        if is_own { Whose::Own } else { Whose::Other }
     }
 }
 

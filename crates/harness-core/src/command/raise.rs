@@ -31,7 +31,7 @@ impl Raise {
         let (flag, message) = (self.flag, self.message.clone());
         let facts = vec![Fact::Flagged { task: self.task.clone(), flag, message }];
         let task = self.task.as_ref().and_then(|id| ledger.task(id));
-        let task = task.filter(|task| self.concerns(task.status)).cloned();
+        let task = task.filter(|task| self.concerns(task.status())).cloned();
         let rows = task.into_iter().map(|mut task| {
             flag::raise(&mut task.flags, self.flag);
             Row::put(task)

@@ -1,11 +1,15 @@
 //! Why a command changes nothing.
 
 use super::Code;
-use crate::{RunId, TaskId, WorkerId, role::Operation, task::Status};
+use crate::{
+    RunId, TaskId, WorkerId,
+    role::{NotPermitted, Operation},
+    task::Status,
+};
 
 /// Each variant says in its message what it means. The words of some are part of the wire protocol.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "each message says what its fields are")]
+#[expect(missing_docs, reason = "each message says what its fields are")]
 pub enum Refusal {
     #[error("Task {task} not found")]
     NotFound { task: TaskId },
@@ -72,6 +76,12 @@ pub enum RefusalKind {
     Config,
     /// A limit was reached.
     Limit,
+}
+
+impl From<NotPermitted> for Refusal {
+    fn from(NotPermitted { operation }: NotPermitted) -> Self {
+        Self::OnlyOperator { operation }
+    }
 }
 
 impl Refusal {

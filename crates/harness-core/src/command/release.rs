@@ -1,7 +1,7 @@
 //! A claimed task goes back to pending; no attempt is counted.
 
 use super::{Change, Holder, Refusal, Reply, find};
-use crate::{TaskId, fact::Fact, ledger::Ledger, task::Status};
+use crate::{TaskId, fact::Fact, ledger::Ledger, task::TaskState};
 
 /// Ends a claim without an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,16 +20,14 @@ impl Release {
             Some(holder) => holder.claimed(ledger)?,
             None => find(ledger, &self.task)?,
         };
-        if task.status != Status::InProgress {
-            return Err(Refusal::NotClaimed { task: task.id.clone(), status: task.status });
+        if task.claim().is_none() {
+            return Err(Refusal::NotClaimed { task: task.id.clone(), status: task.status() });
         }
-        if task.intent.is_some() {
+        if task.intent().is_some() {
             return Err(Refusal::Undecided { task: task.id.clone() });
         }
         let mut task = task.clone();
-        task.status = Status::Pending;
-        task.end_claim();
-        task.forget_holder();
+        task.state = TaskState::Pending;
         let id = task.id.clone();
         let fact = Fact::Recovered {
             task: id.clone(),

@@ -5,7 +5,7 @@ use crate::{
     TaskId, WorkerId,
     fact::Fact,
     ledger::{Head, Ledger},
-    task::{Status, Task},
+    task::Task,
 };
 
 /// Refused while somebody works on the task or another one needs it.
@@ -20,7 +20,7 @@ impl Remove {
     /// not exist would stop everything.
     pub(super) fn decide(&self, ledger: &Ledger) -> Result<Change, Refusal> {
         let task = find(ledger, &self.task)?;
-        if task.status == Status::InProgress {
+        if task.claim().is_some() {
             return Err(in_progress(task));
         }
         // A task that waits on itself, as only a hand can write it, is no reason to keep it.
@@ -42,6 +42,6 @@ impl Remove {
 }
 
 pub(super) fn in_progress(task: &Task) -> Refusal {
-    let worker = task.claimed_by.clone().unwrap_or_else(|| WorkerId::recorded("nobody"));
+    let worker = task.claimed_by().cloned().unwrap_or_else(|| WorkerId::recorded("nobody"));
     Refusal::InProgress { task: task.id.clone(), worker }
 }

@@ -3,12 +3,12 @@
 
 use std::collections::VecDeque;
 
-use super::{Change, Refusal, Reply, change::Draft, find, upkeep::blocked_message};
+use super::{Change, Refusal, Reply, change::Draft, find};
 use crate::{
-    Category, TaskId,
+    TaskId,
     fact::Fact,
     ledger::Ledger,
-    task::{Status, Task, is_dependency_entry},
+    task::{FailureCause, Task, TaskState},
 };
 
 /// A person wants a failed task tried again.
@@ -23,32 +23,33 @@ pub struct Retry {
 impl Retry {
     pub(super) fn decide(&self, ledger: &Ledger) -> Result<Change, Refusal> {
         let task = find(ledger, &self.task)?;
-        if task.status != Status::Failed {
-            return Err(Refusal::NotFailed { task: task.id.clone(), status: task.status });
+        if task.failure().is_none() {
+            return Err(Refusal::NotFailed { task: task.id.clone(), status: task.status() });
         }
         let mut draft = Draft::new(ledger);
         draft.edit(&self.task, |t| {
-            t.status = Status::Pending;
+            t.state = TaskState::Pending;
             t.attempts = 0;
-            t.failed_at = None;
-            t.error_log.retain(|e| !is_dependency_entry(e));
+            t.retain_errors(|e| !e.cause.is_dependency());
         });
         // Whom it blocked, and whom those blocked. If another failed task still holds one of them
         // up, the next choice finds that out anew.
         let mut freed = VecDeque::from([self.task.clone()]);
         while let Some(by) = freed.pop_front() {
-            let entry = format!("[{}] {}", Category::Dependency, blocked_message(&by));
+            let blocked = FailureCause::Dependency(by.clone());
             for id in ledger.selection().dependents(&by) {
-                let waits = |t: &Task| t.status == Status::Failed && t.error_log.contains(&entry);
+                let waits = |t: &Task| {
+                    t.failure().is_some() && t.error_log.iter().any(|e| e.cause == blocked)
+                };
                 if !draft.task(id).is_some_and(waits) {
                     continue;
                 }
                 draft.edit(id, |t| {
-                    t.error_log.retain(|e| *e != entry);
-                    if t.attempts == 0 && t.dependency_entry().is_none() {
+                    t.retain_errors(|e| e.cause != blocked);
+                    let freed = t.failure().is_some_and(|f| !f.cause.is_dependency());
+                    if t.attempts == 0 && freed {
                         // It never had its turn.
-                        t.status = Status::Pending;
-                        t.failed_at = None;
+                        t.state = TaskState::Pending;
                     }
                 });
                 if draft.task(id).is_some_and(Task::unfinished) {

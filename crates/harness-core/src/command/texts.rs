@@ -1,7 +1,28 @@
 //! The texts of a command, so that all of them can be searched: each may hold a secret.
 
 use super::{Command, Edit, Note};
-use crate::plan::Plan;
+use crate::{Ledger, plan::Plan, task::Status};
+
+const CHECK: &str = "the check";
+const CLEANUP: &str = "the cleanup command";
+/// What the gate of a phase is called where one of its lines is refused.
+pub const GATE: &str = "the gate";
+
+impl Ledger {
+    /// Every line that would be run for what is not completed yet, and what it is. A person may have
+    /// typed it into the file.
+    pub fn command_lines(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let open = self.tasks().filter(|task| task.status() != Status::Completed);
+        let of_tasks = open.flat_map(|task| {
+            let check = task.validation.command.as_deref().map(|line| (CHECK, line));
+            let cleanup = task.cleanup.as_deref().map(|line| (CLEANUP, line));
+            check.into_iter().chain(cleanup)
+        });
+        let gates = self.head().phases.iter().filter(|phase| phase.passed_at.is_none());
+        let gates = gates.filter_map(|phase| Some((GATE, phase.gate.as_ref()?.command.as_str())));
+        of_tasks.chain(gates)
+    }
+}
 
 /// One text of a command.
 #[derive(Debug, PartialEq, Eq)]
@@ -71,8 +92,8 @@ impl Edit {
     fn texts(&mut self, visit: &mut dyn FnMut(Text<'_>)) {
         words(visit, &mut self.title);
         words(visit, &mut self.instructions);
-        line(visit, "the check", self.validation_command.as_ref());
-        line(visit, "the cleanup command", self.cleanup.as_ref());
+        line(visit, CHECK, self.validation_command.as_ref());
+        line(visit, CLEANUP, self.cleanup.as_ref());
     }
 }
 
@@ -82,8 +103,8 @@ impl Plan {
         for task in self.tasks.values_mut() {
             visit(Text::Words(&mut task.description));
             words(visit, &mut task.instructions);
-            line(visit, "the check", task.validation.as_ref().map(|check| &check.command));
-            line(visit, "the cleanup command", task.cleanup.as_ref());
+            line(visit, CHECK, task.validation.as_ref().map(|check| &check.command));
+            line(visit, CLEANUP, task.cleanup.as_ref());
         }
         self.warnings.iter_mut().for_each(|warning| visit(Text::Words(warning)));
     }

@@ -7,9 +7,9 @@ use super::{Change, Reply, change::Draft};
 use crate::{
     Category, TaskId, Timestamp,
     fact::Fact,
-    graph, lease,
+    graph,
     ledger::Ledger,
-    task::{Status, Task, Via},
+    task::{ErrorEntry, Status, Task, Via},
 };
 
 pub(super) fn upkeep(ledger: &Ledger, now: Timestamp) -> Change {
@@ -19,24 +19,20 @@ pub(super) fn upkeep(ledger: &Ledger, now: Timestamp) -> Change {
     // A claim made by a session is recovered by a session, which can read the work tree; so is a
     // task with an intent, which is finished and never judged afresh.
     let expired = ledger.selection().expired(now).filter_map(|id| ledger.task(id));
-    let expired = expired.filter(|t| t.claimed_via() == Via::Client && t.intent.is_none());
-    for task in expired.filter(|t| !ledger.is_alive(t.claimed_by.as_ref())) {
-        let message = lease::expired_message(task);
+    let expired = expired.filter(|t| t.claimed_via() == Via::Client && t.intent().is_none());
+    for task in expired.filter(|t| !ledger.is_alive(t.claimed_by())) {
+        let entry = ErrorEntry::lease_expired(task.claimed_by());
+        draft.facts.push(failed(&task.id, Category::SessionTimeout, entry.message.clone()));
         draft.edit(&task.id, |t| {
-            t.status = Status::Failed;
-            t.failed_at = Some(now);
-            t.push_error(Category::SessionTimeout, &message);
-            t.end_attempt();
-            t.forget_holder();
+            t.fail(now, entry);
+            t.count_attempt();
         });
-        draft.facts.push(failed(&task.id, Category::SessionTimeout, message));
         dead.push(task.id.clone());
     }
 
     if !ledger.selection().cyclic().is_empty() {
         for (id, cycle) in graph::cycle_texts(ledger.by_id()) {
-            let message = format!("Circular dependency detected: {cycle}");
-            fail_uncounted(&mut draft, &id, message, now);
+            fail_uncounted(&mut draft, &id, ErrorEntry::cyclic(&cycle), now);
             dead.push(id);
         }
     }
@@ -47,30 +43,21 @@ pub(super) fn upkeep(ledger: &Ledger, now: Timestamp) -> Change {
     }
     while let Some(id) = waiting.pop_front() {
         let Some(task) = draft.task(&id) else { continue };
-        if task.status != Status::Pending && !task.retryable() {
+        if task.status() != Status::Pending && !task.retryable() {
             continue;
         }
         let gone = |d: &&TaskId| draft.task(d).is_some_and(Task::failed_for_good);
         let Some(culprit) = task.depends_on.iter().find(gone).cloned() else { continue };
-        fail_uncounted(&mut draft, &id, blocked_message(&culprit), now);
+        fail_uncounted(&mut draft, &id, ErrorEntry::blocked_by(culprit), now);
         waiting.extend(ledger.selection().dependents(&id).cloned());
     }
     draft.finish(Reply::NothingToClaim)
 }
 
-pub(super) fn blocked_message(by: &TaskId) -> String {
-    format!("Blocked by failed {by}")
-}
-
 /// A task that never had its turn has not used up an attempt.
-fn fail_uncounted(draft: &mut Draft<'_>, id: &TaskId, message: String, now: Timestamp) {
-    draft.edit(id, |t| {
-        t.status = Status::Failed;
-        t.failed_at = Some(now);
-        t.push_error(Category::Dependency, &message);
-        t.forget_holder();
-    });
-    draft.facts.push(failed(id, Category::Dependency, message));
+fn fail_uncounted(draft: &mut Draft<'_>, id: &TaskId, entry: ErrorEntry, now: Timestamp) {
+    draft.facts.push(failed(id, Category::Dependency, entry.message.clone()));
+    draft.edit(id, |t| t.fail(now, entry));
 }
 
 fn failed(id: &TaskId, category: Category, message: String) -> Fact {

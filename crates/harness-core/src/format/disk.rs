@@ -3,16 +3,20 @@
 //! Those of a task borrow their texts from the file: who keeps the task copies them, and who only
 //! glances at it does not.
 
-use serde::{Deserialize, Deserializer, de};
-use serde_json::Value;
+use serde::{
+    Deserialize, Deserializer,
+    de::{self, DeserializeOwned},
+};
+use serde_json::{Value, value::RawValue};
 
+use super::error_text;
 use crate::{
     Category, CommitId, Epoch, Flag, TaskId, Timestamp, TreeId, WorkerId, flag,
     id::{IdText, Text},
-    ledger::{Alert, ConcurrencyMode, Gate, Head, Phase, SessionConfig},
+    ledger::{Alert, ConcurrencyMode, Gate, Head, LandingEntry, Phase, SessionConfig},
     task::{
-        CHECK_TIMEOUT_SECONDS, Checkpoint, Intent, MAX_ATTEMPTS, Priority, Status, Task,
-        Validation, Via,
+        CHECK_TIMEOUT_SECONDS, Checkpoint, ErrorEntry, Intent, MAX_ATTEMPTS, Priority, Status,
+        Task, TaskClaim, TaskCompletion, TaskFailure, TaskSource, TaskState, Validation, Via,
     },
 };
 
@@ -58,6 +62,10 @@ pub(super) struct DiskTask<'a> {
     intent: Option<DiskIntent>,
     #[serde(borrow)]
     instructions: Option<Text<'a>>,
+    #[serde(default, deserialize_with = "if_it_fits")]
+    requires: Option<Vec<String>>,
+    #[serde(default, deserialize_with = "if_it_fits")]
+    source: Option<DiskSource>,
     #[serde(borrow)]
     role: Option<Text<'a>>,
     #[serde(borrow)]
@@ -88,10 +96,33 @@ impl From<DiskTask<'_>> for Task {
     fn from(d: DiskTask<'_>) -> Self {
         let (status, attempts, max_attempts) = (d.status(), d.attempts(), d.max_attempts());
         let validation = d.validation.unwrap_or_default();
+        let error_log: Vec<ErrorEntry> =
+            d.error_log.iter().flatten().map(|text| error_text::entry(&text.0)).collect();
+        let by = d.claimed_by.map(|by| WorkerId::recorded(&by.0));
+        // What belongs to another state is not looked at; a write that leaves the state leaves it too.
+        let state = match status {
+            Status::Pending => TaskState::Pending,
+            Status::InProgress => TaskState::Claimed(Box::new(TaskClaim {
+                by,
+                at: d.claimed_at,
+                lease_expires_at: d.lease_expires_at,
+                via: d.via.map(Into::into),
+                worktree: d.worktree.map(Into::into),
+                branch: d.branch.map(Into::into),
+                base_untracked: d.base_untracked,
+                intent: d.intent.map(Into::into),
+            })),
+            Status::Completed => TaskState::Completed(TaskCompletion {
+                by,
+                claimed_at: d.claimed_at,
+                at: d.completed_at,
+            }),
+            Status::Failed => TaskState::Failed(TaskFailure::of(d.failed_at, &error_log)),
+        };
         Self {
             id: d.id.into(),
             title: d.title.unwrap_or_default().into(),
-            status,
+            state,
             priority: match d.priority {
                 None => Priority::P1,
                 Some(Text(text)) => {
@@ -101,6 +132,7 @@ impl From<DiskTask<'_>> for Task {
             depends_on: all(d.depends_on),
             attempts,
             max_attempts,
+            epoch: d.epoch,
             started_at_commit: d.started_at_commit,
             validation: Validation {
                 command: validation.command.map(Into::into),
@@ -109,23 +141,11 @@ impl From<DiskTask<'_>> for Task {
                 baseline: validation.baseline,
             },
             cleanup: d.on_failure.and_then(|f| f.cleanup).map(Into::into),
-            error_log: all(d.error_log),
+            error_log,
             checkpoints: all(d.checkpoints),
-            completed_at: d.completed_at,
-            failed_at: d.failed_at,
-            claimed_by: d.claimed_by.map(|by| WorkerId::recorded(&by.0)),
-            claimed_at: d.claimed_at,
-            lease_expires_at: d.lease_expires_at,
-            epoch: d.epoch,
-            via: d.via.map(|v| match v {
-                DiskVia::Run => Via::Run,
-                DiskVia::Client => Via::Client,
-            }),
-            worktree: d.worktree.map(Into::into),
-            branch: d.branch.map(Into::into),
-            base_untracked: d.base_untracked,
-            intent: d.intent.map(Into::into),
             instructions: d.instructions.map(Into::into),
+            requires: d.requires.unwrap_or_default(),
+            source: d.source.map(|source| Box::new(source.into())),
             role: d.role.map(Into::into),
             phase: d.phase.map(Into::into),
             timeout_seconds: d.timeout_seconds,
@@ -142,7 +162,7 @@ fn all<T, U: From<T>>(list: Option<Vec<T>>) -> Vec<U> {
 
 #[derive(Deserialize, Clone, Copy)]
 #[serde(rename_all = "snake_case")]
-enum DiskStatus {
+pub(super) enum DiskStatus {
     Pending,
     InProgress,
     Completed,
@@ -209,6 +229,15 @@ enum DiskVia {
     Client,
 }
 
+impl From<DiskVia> for Via {
+    fn from(d: DiskVia) -> Self {
+        match d {
+            DiskVia::Run => Self::Run,
+            DiskVia::Client => Self::Client,
+        }
+    }
+}
+
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum DiskIntent {
@@ -227,6 +256,20 @@ impl From<DiskIntent> for Intent {
 
 #[derive(Deserialize)]
 #[serde(expecting = "an object")]
+pub(super) struct DiskSource {
+    kind: String,
+    path: Option<String>,
+    key: String,
+}
+
+impl From<DiskSource> for TaskSource {
+    fn from(d: DiskSource) -> Self {
+        Self { kind: d.kind, path: d.path, key: d.key }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(expecting = "an object")]
 pub(super) struct DiskHead {
     created: Option<Timestamp>,
     session_config: Option<DiskSessionConfig>,
@@ -235,6 +278,9 @@ pub(super) struct DiskHead {
     epoch: Option<Epoch>,
     goal: Option<String>,
     phases: Option<Vec<DiskPhase>>,
+    needs: Option<Vec<String>>,
+    #[serde(default, deserialize_with = "if_it_fits")]
+    landing: Option<Vec<DiskLanding>>,
     alerts: Option<Vec<DiskAlert>>,
     log_tail: Option<Vec<String>>,
     log_at: Option<u64>,
@@ -262,6 +308,8 @@ impl From<DiskHead> for Head {
             epoch: d.epoch.unwrap_or_default(),
             goal: d.goal,
             phases: d.phases.unwrap_or_default().into_iter().map(Into::into).collect(),
+            needs: d.needs.unwrap_or_default(),
+            landing: all(d.landing),
             alerts: d.alerts.unwrap_or_default().into_iter().map(Into::into).collect(),
             // Without lines the place says nothing, and it is not written.
             log_at: log_tail.as_ref().and(d.log_at).unwrap_or(0),
@@ -292,6 +340,23 @@ struct DiskPhase {
     gate: Option<DiskGate>,
     approve: Option<bool>,
     passed_at: Option<Timestamp>,
+}
+
+#[derive(Deserialize)]
+#[serde(expecting = "an object")]
+pub(super) struct DiskLanding {
+    task: TaskId,
+    epoch: Epoch,
+    onto: Option<CommitId>,
+    commit: Option<CommitId>,
+    green: Option<bool>,
+}
+
+impl From<DiskLanding> for LandingEntry {
+    fn from(d: DiskLanding) -> Self {
+        let DiskLanding { task, epoch, onto, commit, green } = d;
+        Self { task, epoch, onto, commit, green }
+    }
 }
 
 #[derive(Deserialize)]
@@ -369,6 +434,13 @@ impl<'de> Deserialize<'de> for Count {
         }
         d.deserialize_any(Tolerant)
     }
+}
+
+/// A field whose name others may have used before it was ours: another shape counts as absent, and a
+/// write leaves it as it is.
+fn if_it_fits<'de, D: Deserializer<'de>, T: DeserializeOwned>(d: D) -> Result<Option<T>, D::Error> {
+    let raw = <&RawValue>::deserialize(d)?;
+    Ok(serde_json::from_str(raw.get()).ok())
 }
 
 /// `base_untracked` was a list of paths once; only the empty one is still found.

@@ -13,15 +13,10 @@ use serde::{Deserialize, Deserializer, de};
 use super::{
     FormatError,
     disk::DiskTask,
+    error_text,
     read::{quick, utf8},
 };
-use crate::{
-    Stats, Timestamp,
-    id::IdText,
-    ledger::Head,
-    stats,
-    task::{Status, is_dependency_entry},
-};
+use crate::{Category, Stats, Timestamp, id::IdText, ledger::Head, stats, task::Status};
 
 /// What there is to show of a ledger.
 #[derive(Debug)]
@@ -114,7 +109,9 @@ struct Row<'a> {
 impl<'a> From<DiskTask<'a>> for Row<'a> {
     fn from(d: DiskTask<'a>) -> Self {
         let (status, attempts, max_attempts) = (d.status(), d.attempts(), d.max_attempts());
-        let depends_on_failed = || d.error_log.iter().flatten().any(|e| is_dependency_entry(&e.0));
+        let dependency = Some(Category::Dependency);
+        let mut errors = d.error_log.iter().flatten();
+        let mut depends_on_failed = || errors.any(|e| error_text::category(&e.0) == dependency);
         let spent = attempts >= max_attempts;
         Self {
             failed_for_good: status == Status::Failed && (spent || depends_on_failed()),

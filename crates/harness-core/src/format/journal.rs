@@ -115,7 +115,7 @@ impl Ending {
             base: u64,
             revision: u64,
             state: String,
-            #[allow(dead_code, reason = "that it is there shows that the line is whole")]
+            #[expect(dead_code, reason = "that it is there shows that the line is whole")]
             sum: String,
         }
         let fields: Fields = serde_json::from_str(&format!("{{{}}}", &line[at + 1..])).ok()?;

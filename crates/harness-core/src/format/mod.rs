@@ -7,6 +7,7 @@
 
 mod disk;
 mod document;
+mod error_text;
 mod glance;
 pub mod journal;
 mod object;

@@ -1,14 +1,16 @@
 //! Known fields into the JSON object that was there. What we do not know is not touched.
 
+use serde::Serialize;
 use serde_json::{Value, json, value::RawValue};
 
 use super::{
-    disk::{DiskCheckpoint, DiskIntent},
+    disk::{DiskCheckpoint, DiskIntent, DiskLanding, DiskSource, DiskStatus},
+    error_text,
     object::{Object, raw},
 };
 use crate::{
-    ledger::{Head, Phase, VERSION},
-    task::{Checkpoint, Intent, Task},
+    ledger::{Head, LandingEntry, Phase, VERSION},
+    task::{Checkpoint, ErrorEntry, Intent, Status, Task, TaskSource, TaskState, Via},
 };
 
 /// The root of a new file, its keys in the order that people know.
@@ -36,6 +38,10 @@ pub(super) fn head(root: &mut Object, head: &Head) {
     root.ours("epoch", (head.epoch.0 > 0).then_some(head.epoch));
     root.ours("goal", head.goal.as_ref());
     phases(root, &head.phases);
+    if head.needs != root.read::<Vec<String>>("needs").unwrap_or_default() {
+        root.ours("needs", (!head.needs.is_empty()).then_some(&head.needs));
+    }
+    landing(root, &head.landing);
     root.ours("alerts", (!head.alerts.is_empty()).then_some(&head.alerts));
     let tail = (!head.log_tail.is_empty()).then_some(&head.log_tail);
     root.ours("log_at", tail.map(|_| head.log_at));
@@ -73,11 +79,36 @@ fn phases(root: &mut Object, phases: &[Phase]) {
     root.put("phases", patched);
 }
 
+/// An entry that stayed keeps whatever else is in its object.
+fn landing(root: &mut Object, entries: &[LandingEntry]) {
+    let known: Vec<DiskLanding> = root.read("landing").unwrap_or_default();
+    let known: Vec<LandingEntry> = known.into_iter().map(Into::into).collect();
+    if known == entries {
+        return;
+    }
+    let before: Vec<Object> = root.read("landing").unwrap_or_default();
+    let object = |entry: &LandingEntry| {
+        let same = |o: &LandingEntry| (&o.task, o.epoch) == (&entry.task, entry.epoch);
+        let there = known.iter().position(same).and_then(|at| before.get(at));
+        let mut object = there.cloned().unwrap_or_default();
+        object.put("task", &entry.task);
+        object.put("epoch", entry.epoch);
+        object.ours("onto", entry.onto.as_ref());
+        object.ours("commit", entry.commit.as_ref());
+        object.ours("green", entry.green);
+        object
+    };
+    let patched: Vec<Object> = entries.iter().map(object).collect();
+    root.ours("landing", (!patched.is_empty()).then_some(patched));
+}
+
 pub(super) fn task(mut fields: Object, task: &Task) -> Object {
     let o = &mut fields;
     o.put("id", &task.id);
     o.put("title", &task.title);
-    o.put("status", task.status.name());
+    let before =
+        o.read::<Option<DiskStatus>>("status").flatten().map_or(Status::Pending, Into::into);
+    o.put("status", task.status().name());
     o.put("priority", task.priority.name());
     o.put("depends_on", &task.depends_on);
     o.put("attempts", task.attempts);
@@ -90,24 +121,14 @@ pub(super) fn task(mut fields: Object, task: &Task) -> Object {
         v.ours("baseline", task.validation.baseline);
     });
     o.child("on_failure", |f| f.put("cleanup", &task.cleanup));
-    o.put("error_log", &task.error_log);
+    error_log(o, &task.error_log);
     checkpoints(o, &task.checkpoints);
-    o.put("completed_at", task.completed_at);
-
-    o.ours("failed_at", task.failed_at);
-    o.ours("claimed_by", task.claimed_by.as_ref());
-    o.ours("claimed_at", task.claimed_at);
-    o.ours("lease_expires_at", task.lease_expires_at);
-    o.ours("epoch", task.epoch);
-    o.ours("via", task.via.map(|v| v.name()));
-    o.ours("worktree", task.worktree.as_ref());
-    o.ours("branch", task.branch.as_ref());
-    o.ours("base_untracked", task.base_untracked.as_ref());
-    // One that stayed keeps whatever else is in it.
-    if o.read::<DiskIntent>("intent").map(Intent::from) != task.intent {
-        o.ours("intent", task.intent.as_ref().map(intent));
-    }
+    state_fields(o, task, before);
     o.ours("instructions", task.instructions.as_ref());
+    if task.requires != o.read::<Vec<String>>("requires").unwrap_or_default() {
+        o.ours("requires", (!task.requires.is_empty()).then_some(&task.requires));
+    }
+    source(o, task.source.as_deref());
     o.ours("role", task.role.as_ref());
     o.ours("phase", task.phase.as_ref());
     o.ours("timeout_seconds", task.timeout_seconds);
@@ -115,6 +136,74 @@ pub(super) fn task(mut fields: Object, task: &Task) -> Object {
     o.ours("flags", (!task.flags.is_empty()).then_some(&task.flags));
     o.ours("added_by", task.added_by.as_ref());
     fields
+}
+
+/// What belongs to the state of a task; `before` is the status that the object had. What belongs to
+/// another state is taken out when this one begins. Until then it stays as somebody left it.
+fn state_fields(o: &mut Object, task: &Task, before: Status) {
+    let claim = task.claim();
+    let (completion, failure) = match &task.state {
+        TaskState::Completed(completion) => (Some(completion), None),
+        TaskState::Failed(failure) => (None, Some(failure)),
+        TaskState::Pending | TaskState::Claimed(_) => (None, None),
+    };
+    let begins = before != task.status();
+    match completion {
+        Some(completion) => o.put("completed_at", completion.at),
+        None if begins || o.get("completed_at").is_none() => o.put("completed_at", ()),
+        None => {}
+    }
+    // Of the two `None`s the outer one is a field of another state.
+    fn put<T: Serialize>(o: &mut Object, begins: Option<()>, key: &str, value: Option<Option<T>>) {
+        match (value, begins) {
+            (Some(value), _) => o.ours(key, value),
+            (None, Some(())) => o.remove(key),
+            (None, None) => {}
+        }
+    }
+    let begins = begins.then_some(());
+    let by = claim.map(|c| c.by.as_ref()).or_else(|| completion.map(|c| c.by.as_ref()));
+    let at = claim.map(|c| c.at).or_else(|| completion.map(|c| c.claimed_at));
+    put(o, begins, "failed_at", failure.map(|f| f.at));
+    put(o, begins, "claimed_by", by);
+    put(o, begins, "claimed_at", at);
+    put(o, begins, "lease_expires_at", claim.map(|c| c.lease_expires_at));
+    o.ours("epoch", task.epoch);
+    put(o, begins, "via", claim.map(|c| c.via.map(Via::name)));
+    put(o, begins, "worktree", claim.map(|c| c.worktree.as_ref()));
+    put(o, begins, "branch", claim.map(|c| c.branch.as_ref()));
+    put(o, begins, "base_untracked", claim.map(|c| c.base_untracked.as_ref()));
+    // One that stayed keeps whatever else is in it.
+    if claim.is_none() || o.read::<DiskIntent>("intent").map(Intent::from).as_ref() != task.intent()
+    {
+        put(o, begins, "intent", claim.map(|c| c.intent.as_ref().map(intent)));
+    }
+}
+
+/// Entries are added at the end, so those that stayed keep the text that they had.
+fn error_log(o: &mut Object, entries: &[ErrorEntry]) {
+    let before: Vec<String> = o.read("error_log").unwrap_or_default();
+    let mut before = before.into_iter();
+    let text = |entry: &ErrorEntry| {
+        let kept = before.find(|text| error_text::entry(text) == *entry);
+        kept.unwrap_or_else(|| entry.to_string())
+    };
+    let texts: Vec<String> = entries.iter().map(text).collect();
+    o.put("error_log", texts);
+}
+
+/// One that stayed keeps whatever else is in it.
+fn source(o: &mut Object, source: Option<&TaskSource>) {
+    let before = o.read::<DiskSource>("source").map(TaskSource::from);
+    match source {
+        same if same == before.as_ref() => {}
+        None => o.ours("source", None::<()>),
+        Some(source) => o.child("source", |fields| {
+            fields.put("kind", &source.kind);
+            fields.ours("path", source.path.as_ref());
+            fields.put("key", &source.key);
+        }),
+    }
 }
 
 fn intent(intent: &Intent) -> Value {

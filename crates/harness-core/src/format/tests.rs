@@ -3,7 +3,7 @@ use serde_json::Value;
 use super::*;
 use crate::{
     Command, Ledger, TaskId, Timestamp, WorkerId,
-    command::{Claim, Place, Remove},
+    command::{Change, Claim, Place, Remove, Reply, Row},
     decide,
     ledger::Head,
     task::Via,
@@ -149,6 +149,74 @@ fn an_intent_that_stays_keeps_what_else_is_in_it() {
     let (mut ledger, mut document) = read(text.as_bytes()).unwrap();
     let written = apply(&mut ledger, &mut document, &claim());
     assert!(written.contains("\"x\": 1"), "{written}");
+}
+
+/// The fields that later versions will use, with more in them than this version knows.
+const PREPARED: &str = r#"{
+  "version": 2,
+  "created": null,
+  "session_config": {
+    "concurrency_mode": "exclusive",
+    "max_tasks_per_session": 20,
+    "max_sessions": 50
+  },
+  "tasks": [
+    {
+      "id": "a",
+      "requires": [
+        "gpu"
+      ],
+      "source": {
+        "kind": "beads",
+        "key": "bd-7",
+        "x": 1
+      }
+    },
+    {
+      "id": "b",
+      "requires": "a gpu",
+      "source": "jira"
+    }
+  ],
+  "session_count": 0,
+  "last_session": null,
+  "needs": [
+    "teleport"
+  ],
+  "landing": [
+    {
+      "task": "a",
+      "epoch": 3,
+      "onto": "aaaa",
+      "renewed_at": "2025-07-01T10:00:00Z"
+    }
+  ]
+}
+"#;
+
+#[test]
+fn fields_of_later_versions_are_typed_and_kept() {
+    let (mut ledger, mut document) = read(PREPARED.as_bytes()).unwrap();
+    assert_eq!(document.render(&ledger), PREPARED);
+    let [entry] = &ledger.head().landing[..] else { panic!("{:?}", ledger.head()) };
+    assert_eq!((entry.task.as_str(), entry.epoch.0, entry.green), ("a", 3, None));
+    assert_eq!(ledger.head().unknown_needs().collect::<Vec<_>>(), ["teleport"]);
+    let tasks: Vec<_> = ledger.tasks().cloned().collect();
+    assert_eq!(tasks[0].requires, ["gpu"]);
+    let source = tasks[0].source.clone().unwrap();
+    assert_eq!((source.kind.as_str(), source.key.as_str(), source.path), ("beads", "bd-7", None));
+    assert!(tasks[1].requires.is_empty() && tasks[1].source.is_none(), "another shape is not ours");
+
+    let rows = tasks.into_iter().map(|task| Row::Put(Box::new(task))).collect();
+    let mut head = ledger.head().clone();
+    head.landing[0].green = Some(true);
+    let change = Change { head: Some(head), rows, facts: Vec::new(), reply: Reply::Noted };
+    ledger.put_in(&change);
+    document.put_in(&change);
+    let text = document.render(&ledger);
+    for kept in ["\"x\": 1", "\"a gpu\"", "\"jira\"", "renewed_at", "\"green\": true"] {
+        assert!(text.contains(kept), "{kept}: {text}");
+    }
 }
 
 #[test]

@@ -14,7 +14,7 @@ mod judge;
 pub use super::judge::Rules;
 
 use super::{
-    Input, Machine, Next, iterate,
+    Input, Machine, Next,
     judge::{self as judging, Judge},
     recovery::{Action, CommitWhen},
 };
@@ -24,6 +24,7 @@ use crate::{
     check::{Baseline, Verdict},
     command::{AddCheckpoint, Attempts, Fail, Intend, Release, Renew},
     run::StopReason,
+    stop::{Stop, StopDetail},
     task::Intent,
 };
 use judge::AfterWarning;
@@ -66,7 +67,7 @@ pub enum Effect {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ended {
     /// The agent is done, in whatever way and after however many contexts.
-    Worked(iterate::Outcome),
+    Worked(Stop),
     /// What the check said before any work.
     Based(Verdict),
     /// What came of what the judge asked for.
@@ -101,7 +102,7 @@ pub enum Ended {
 
 /// What an attempt came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum AttemptEnd {
     /// The check passed, and that is recorded.
     Completed {
         /// With all of the work.
@@ -113,24 +114,9 @@ pub enum Outcome {
         retryable: bool,
     },
     /// The session has to stop. The task is pending again, or can be recovered.
-    Left(Why),
+    Left(Stop),
     /// Somebody else has the task. Nothing was recorded.
     Lost,
-}
-
-/// Why a session can not go on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Why {
-    /// Somebody asked for it.
-    Interrupted,
-    /// The agent or the check can not be run here; in words.
-    EnvSetup(String),
-    /// A person has to change a setting or the task; in words.
-    Config(String),
-    /// The agent's rate or usage limit; in words.
-    Limit(String),
-    /// What the run may use was used; in words.
-    Budget(String),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -151,8 +137,8 @@ enum State {
         category: Category,
         message: String,
     },
-    Looking(Why),
-    Releasing(Why),
+    Looking(Stop),
+    Releasing(Stop),
     Rescuing,
 }
 
@@ -169,6 +155,8 @@ pub struct Attempt {
     lost: bool,
     /// The agent said that it can not do it, and why.
     gave_up: Option<(Category, String)>,
+    /// What the attempt fails with, once it is decided that it does.
+    verdict: Option<(Category, String)>,
     attempts: Attempts,
     base: Option<CommitId>,
     /// The check is run before any work too.
@@ -179,12 +167,16 @@ pub struct Attempt {
     now: Timestamp,
 }
 
-type Step = Next<Effect, Outcome>;
+type Step = Next<Effect, AttemptEnd>;
 
 impl Attempt {
     /// `task` as it was claimed or found.
     pub fn new(task: Task, holder: Holder, lease_seconds: u64, entry: Entry) -> Self {
         let (judged, by) = (task.clone(), holder.clone());
+        let verdict = match task.intent().cloned() {
+            Some(Intent::Rollback { category, message }) => Some((category, message)),
+            Some(Intent::Land { .. }) | None => None,
+        };
         Self {
             task,
             holder,
@@ -194,6 +186,7 @@ impl Attempt {
             interrupts: 0,
             lost: false,
             gave_up: None,
+            verdict,
             attempts: Attempts::One,
             base: None,
             baseline_first: false,
@@ -204,7 +197,7 @@ impl Attempt {
     }
 
     fn begin(&mut self, entry: &Entry) -> Step {
-        if matches!(self.task.intent, Some(Intent::Rollback { .. })) {
+        if self.verdict.is_some() {
             return self.start(State::Undoing, Effect::Undo);
         }
         match entry {
@@ -247,40 +240,36 @@ impl Attempt {
     }
 
     fn intend(&mut self, category: Category, message: String) -> Step {
+        self.verdict = Some((category, message.clone()));
         let intent = Intent::Rollback { category, message };
-        let command = Intend { holder: self.holder.clone(), intent: intent.clone() };
-        self.task.intent = Some(intent);
+        let command = Intend { holder: self.holder.clone(), intent };
         self.commit(State::Intending, Command::Intend(command))
     }
 
     /// The loop over contexts is over. A kept promise asks for the check, no more.
-    fn worked(&mut self, outcome: iterate::Outcome) -> Step {
-        let iterate::Outcome { reason, detail, timed_out } = outcome;
-        match reason {
+    fn worked(&mut self, stop: Stop) -> Step {
+        let words = stop.words().unwrap_or_default().to_owned();
+        match stop.reason {
             StopReason::Complete => self.judge(),
-            StopReason::Cancelled => self.leave(Why::Interrupted),
-            StopReason::Budget => self.leave(Why::Budget(detail)),
-            StopReason::Limit => self.leave(Why::Limit(detail)),
-            StopReason::EnvSetup => self.leave(Why::EnvSetup(detail)),
-            _ if timed_out => {
+            StopReason::Cancelled => self.leave(Stop::interrupted()),
+            StopReason::Budget | StopReason::Limit | StopReason::EnvSetup => self.leave(stop),
+            _ if matches!(stop.detail, StopDetail::OutOfTime(_)) => {
                 let limit = self.task.timeout_seconds.unwrap_or_default();
                 let message = format!("The attempt took longer than {limit} s");
                 self.intend(Category::Timeout, message)
             }
             StopReason::MaxIterations | StopReason::Stalled | StopReason::Crashed => {
-                self.intend(Category::TaskExec, detail)
+                self.intend(Category::TaskExec, words)
             }
             StopReason::Config | StopReason::MaxSessions | StopReason::Once | StopReason::Gate => {
-                self.leave(Why::Config(detail))
+                self.leave(Stop::config(words))
             }
         }
     }
 
     fn fail(&mut self) -> Step {
-        let (category, message) = match &self.task.intent {
-            Some(Intent::Rollback { category, message }) => (*category, message.clone()),
-            Some(Intent::Land { .. }) | None => (Category::TaskExec, String::new()),
-        };
+        let nothing = || (Category::TaskExec, String::new());
+        let (category, message) = self.verdict.clone().unwrap_or_else(nothing);
         let command = Command::Fail(Fail {
             holder: self.holder.clone(),
             category,
@@ -292,8 +281,8 @@ impl Attempt {
     }
 
     /// Stops with the task as it is; one that nobody has touched goes back to pending.
-    fn leave(&mut self, why: Why) -> Step {
-        self.start(State::Looking(why), Effect::Look)
+    fn leave(&mut self, stop: Stop) -> Step {
+        self.start(State::Looking(stop), Effect::Look)
     }
 
     fn rescue(&mut self) -> Step {
@@ -312,7 +301,7 @@ impl Attempt {
         }
         if self.interrupts > 0 {
             match state {
-                State::Working | State::Baselining => return self.leave(Why::Interrupted),
+                State::Working | State::Baselining => return self.leave(Stop::interrupted()),
                 _ => {}
             }
         }
@@ -324,7 +313,7 @@ impl Attempt {
                 self.undone(base, &put_back, remark)
             }
             (State::Undoing, Ended::NotUndone { why }) => {
-                Next::Done(Outcome::Left(Why::Config(format!("{}: {why}", self.task.id))))
+                Next::Done(AttemptEnd::Left(Stop::config(format!("{}: {why}", self.task.id))))
             }
             (State::Undoing, Ended::NoBase) => {
                 self.attempts = Attempts::All;
@@ -335,11 +324,11 @@ impl Attempt {
                 self.intend(category, message)
             }
             (State::LookingBack { category, message }, Ended::Looked { changed: false }) => {
-                self.task.intent = Some(Intent::Rollback { category, message });
+                self.verdict = Some((category, message));
                 self.clean_up()
             }
             (State::Looking(why), Ended::Looked { changed: true }) => {
-                Next::Done(Outcome::Left(why))
+                Next::Done(AttemptEnd::Left(why))
             }
             (State::Looking(why), Ended::Looked { changed: false }) => {
                 let command = Command::Release(Release {
@@ -349,7 +338,7 @@ impl Attempt {
                 });
                 self.commit(State::Releasing(why), command)
             }
-            (State::Rescuing, Ended::Rescued) => Next::Done(Outcome::Lost),
+            (State::Rescuing, Ended::Rescued) => Next::Done(AttemptEnd::Lost),
             (state, ended) => unreachable!("{ended:?} can not be the end of {state:?}"),
         }
     }
@@ -364,9 +353,9 @@ impl Attempt {
             (State::Warning { then: AfterWarning::Fail }, _) => self.fail(),
             (State::Intending, _) => self.start(State::Undoing, Effect::Undo),
             (State::Failing, Reply::Failed { retryable, .. }) => {
-                Next::Done(Outcome::Failed { retryable: *retryable })
+                Next::Done(AttemptEnd::Failed { retryable: *retryable })
             }
-            (State::Releasing(why), _) => Next::Done(Outcome::Left(why)),
+            (State::Releasing(why), _) => Next::Done(AttemptEnd::Left(why)),
             (state, reply) => unreachable!("{reply:?} is no answer to {state:?}"),
         }
     }
@@ -386,16 +375,16 @@ impl Attempt {
             refusal if refusal.ends_a_claim() => self.rescue(),
             // Somebody gave the task another check while this one ran.
             Refusal::CheckChanged { .. } => {
-                Next::Done(Outcome::Left(Why::Config("its check was changed while it ran".into())))
+                Next::Done(AttemptEnd::Left(Stop::config("its check was changed while it ran")))
             }
-            refusal => Next::Done(Outcome::Left(Why::Config(refusal.to_string()))),
+            refusal => Next::Done(AttemptEnd::Left(Stop::config(refusal.to_string()))),
         }
     }
 
     fn interrupted(&mut self) -> Step {
         self.interrupts += 1;
         match self.state {
-            _ if self.interrupts > 1 => Next::Done(Outcome::Left(Why::Interrupted)),
+            _ if self.interrupts > 1 => Next::Done(AttemptEnd::Left(Stop::interrupted())),
             State::Judging => self.through(Input::Interrupt),
             State::Working | State::Baselining => Next::Cancel(StoppedBy::User),
             // What git is in the middle of takes a moment and is finished.
@@ -439,7 +428,7 @@ impl Attempt {
 impl Machine for Attempt {
     type Effect = Effect;
     type Ended = Ended;
-    type Outcome = Outcome;
+    type Outcome = AttemptEnd;
 
     fn step(&mut self, now: Timestamp, input: Input<Ended>) -> Step {
         self.now = now;
@@ -461,7 +450,6 @@ impl Machine for Attempt {
             Input::Tick => self.renew(),
             Input::Told(event) => self.told(event),
             Input::Interrupt => self.interrupted(),
-            Input::Message(_) => Next::Wait,
         }
     }
 }

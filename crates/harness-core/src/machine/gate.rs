@@ -48,7 +48,7 @@ pub enum Ended {
 
 /// What a gate came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum GateEnd {
     /// And that is recorded.
     Passed,
     /// And that is in the log.
@@ -76,9 +76,9 @@ enum State {
     Checking,
     Announcing,
     Asking,
-    Answered(Outcome),
+    Answered(GateEnd),
     Passing,
-    Complaining(Outcome),
+    Complaining(GateEnd),
 }
 
 /// The machine of one gate.
@@ -90,7 +90,7 @@ pub struct Gate {
     state: State,
 }
 
-type Step = Next<Effect, Outcome>;
+type Step = Next<Effect, GateEnd>;
 
 impl Gate {
     /// Of a phase that has not passed.
@@ -138,51 +138,51 @@ impl Gate {
     fn close(&mut self, why: String, output: String) -> Step {
         let message = format!("gate {}: {why}", self.phase.name);
         let note = Note::Problem { task: None, category: Category::TestFail, message };
-        self.commit(State::Complaining(Outcome::Closed { why, output }), Command::Note(note))
+        self.commit(State::Complaining(GateEnd::Closed { why, output }), Command::Note(note))
     }
 
     fn ended(&mut self, ended: Ended) -> Step {
         match ended {
-            Ended::Checked { verdict: Verdict::Cancelled, .. } => Next::Done(Outcome::Interrupted),
+            Ended::Checked { verdict: Verdict::Cancelled, .. } => Next::Done(GateEnd::Interrupted),
             Ended::Checked { verdict, output } => match verdict.complaint() {
                 None => self.approve(),
                 Some(why) => self.close(why, output),
             },
             Ended::Answered { approved: true, by, .. } => {
                 self.by = by;
-                self.answered(Outcome::Passed)
+                self.answered(GateEnd::Passed)
             }
             Ended::Answered { approved: false, words, by } => {
                 let by = by.map(|by| format!(" by {by}")).unwrap_or_default();
                 let why = format!("not approved{by}");
-                self.answered(Outcome::Closed { why, output: words })
+                self.answered(GateEnd::Closed { why, output: words })
             }
-            Ended::Unanswered => self.answered(Outcome::Interrupted),
+            Ended::Unanswered => self.answered(GateEnd::Interrupted),
         }
     }
 
     /// The row says that nobody is waited for any more, then what was answered has its effect.
-    fn answered(&mut self, outcome: Outcome) -> Step {
+    fn answered(&mut self, end: GateEnd) -> Step {
         match self.human(false) {
-            Some(command) => self.commit(State::Answered(outcome), command),
-            None => self.after(outcome),
+            Some(command) => self.commit(State::Answered(end), command),
+            None => self.after(end),
         }
     }
 
-    fn after(&mut self, outcome: Outcome) -> Step {
-        match outcome {
-            Outcome::Passed => self.pass(),
-            Outcome::Closed { why, output } => self.close(why, output),
-            Outcome::Interrupted => Next::Done(Outcome::Interrupted),
+    fn after(&mut self, end: GateEnd) -> Step {
+        match end {
+            GateEnd::Passed => self.pass(),
+            GateEnd::Closed { why, output } => self.close(why, output),
+            GateEnd::Interrupted => Next::Done(GateEnd::Interrupted),
         }
     }
 
     fn committed(&mut self) -> Step {
         match self.state.clone() {
             State::Announcing => self.ask(),
-            State::Answered(outcome) => self.after(outcome),
-            State::Passing => Next::Done(Outcome::Passed),
-            State::Complaining(outcome) => Next::Done(outcome),
+            State::Answered(end) => self.after(end),
+            State::Passing => Next::Done(GateEnd::Passed),
+            State::Complaining(end) => Next::Done(end),
             State::Checking | State::Asking => Next::Wait,
         }
     }
@@ -191,7 +191,7 @@ impl Gate {
 impl Machine for Gate {
     type Effect = Effect;
     type Ended = Ended;
-    type Outcome = Outcome;
+    type Outcome = GateEnd;
 
     fn step(&mut self, _: Timestamp, input: Input<Ended>) -> Step {
         match input {
@@ -200,10 +200,10 @@ impl Machine for Gate {
             Input::Committed(_) => self.committed(),
             // The phase is gone from the ledger, or the run is somebody else's.
             Input::Refused(why) => {
-                Next::Done(Outcome::Closed { why: why.to_string(), output: String::new() })
+                Next::Done(GateEnd::Closed { why: why.to_string(), output: String::new() })
             }
             Input::Interrupt => Next::Cancel(StoppedBy::User),
-            Input::Told(_) | Input::Tick | Input::Message(_) => Next::Wait,
+            Input::Told(_) | Input::Tick => Next::Wait,
         }
     }
 }

@@ -18,7 +18,7 @@ mod terms;
 
 pub use limits::Purse;
 pub use past::{Cause, Past};
-pub use terms::{Brief, Effect, Ended, Outcome, Rules, Turn};
+pub use terms::{Brief, Effect, Ended, Rules, Turn};
 
 use super::{Input, Machine, Next};
 use crate::{
@@ -27,6 +27,7 @@ use crate::{
     command::{Note, OfRun, RunStep},
     ledger::Phase,
     run::{Ending, Owner, StopReason},
+    stop::{Stop, StopDetail},
 };
 use limits::Agents;
 use past::STARTS_MAX;
@@ -52,7 +53,7 @@ enum State {
     Sleeping(Timestamp),
     Waking,
     Resting,
-    Stopping(Outcome),
+    Stopping(Stop),
 }
 
 /// Whether the last look at the work still tells how it is.
@@ -100,7 +101,7 @@ pub struct Iterate {
     starts: u32,
 }
 
-type Step = Next<Effect, Outcome>;
+type Step = Next<Effect, Stop>;
 
 impl Iterate {
     /// Takes up what is stored: nothing, an iteration that did not end, or one that did.
@@ -248,8 +249,7 @@ impl Iterate {
     }
 
     fn stop(&mut self, reason: StopReason, detail: impl Into<String>) -> Step {
-        let outcome = Outcome { reason, detail: detail.into(), timed_out: false };
-        self.commit(State::Stopping(outcome), RunStep::Stop(reason))
+        self.commit(State::Stopping(Stop::with_words(reason, detail)), RunStep::Stop(reason))
     }
 
     fn cancelled(&mut self) -> Step {
@@ -263,8 +263,10 @@ impl Iterate {
 
     fn time_is_up(&mut self) -> Step {
         let detail = "The attempt took longer than it may".to_owned();
-        let outcome = Outcome { reason: StopReason::Crashed, detail, timed_out: true };
-        self.commit(State::Stopping(outcome), RunStep::Stop(StopReason::Crashed))
+        let reason = StopReason::Crashed;
+        let detail = StopDetail::OutOfTime(detail);
+        let stop = Stop { detail, ..Stop::because(reason) };
+        self.commit(State::Stopping(stop), RunStep::Stop(reason))
     }
 
     fn wait_for_limit(&mut self, now: Timestamp) -> Step {
@@ -329,7 +331,7 @@ impl Iterate {
                 (self.head, self.seen) = (head, Seen::Now);
                 self.looked_after(now, &end, mark)
             }
-            (State::Gating, Ended::Gated(outcome)) => self.gated(now, outcome),
+            (State::Gating, Ended::Gated(end)) => self.gated(now, end),
             (State::Verifying, Ended::Verified { verdict, output }) => {
                 self.verified(now, verdict, output)
             }
@@ -361,7 +363,7 @@ impl Iterate {
             State::TakingOver(turn) => self.start(State::Working, Effect::Work(turn)),
             State::Telling(until) => self.sleep(until),
             State::Waking => self.waked(now),
-            State::Stopping(outcome) => Next::Done(outcome),
+            State::Stopping(stop) => Next::Done(stop),
             state => unreachable!("{reply:?} is no answer to {state:?}"),
         }
     }
@@ -377,7 +379,7 @@ impl Iterate {
             self.interrupts += 1;
             return Next::Cancel(StoppedBy::Fenced);
         }
-        Next::Done(Outcome { reason, detail, timed_out: false })
+        Next::Done(Stop::with_words(reason, detail))
     }
 
     fn interrupted(&mut self) -> Step {
@@ -435,7 +437,7 @@ impl Iterate {
 impl Machine for Iterate {
     type Effect = Effect;
     type Ended = Ended;
-    type Outcome = Outcome;
+    type Outcome = Stop;
 
     fn step(&mut self, now: Timestamp, input: Input<Ended>) -> Step {
         match input {
@@ -446,7 +448,7 @@ impl Machine for Iterate {
             Input::Tick if self.by.is_some() => {
                 self.aside(RunStep::Beat { lease_seconds: self.rules.lease_seconds })
             }
-            Input::Tick | Input::Message(_) => Next::Wait,
+            Input::Tick => Next::Wait,
             Input::Told(event) => self.told(event),
             Input::Interrupt => self.interrupted(),
         }

@@ -63,7 +63,7 @@ impl Rules {
 
 /// What a judge comes to.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Outcome {
+pub enum JudgeEnd {
     /// The check passed, and the completion is recorded.
     Completed {
         /// The commit that holds the work; `None` without git.
@@ -160,7 +160,7 @@ pub struct Judge {
     flags: Vec<Flag>,
 }
 
-type Step = Next<Effect, Outcome>;
+type Step = Next<Effect, JudgeEnd>;
 
 impl Judge {
     /// Of the work of an agent in a run, which the harness commits.
@@ -226,7 +226,7 @@ impl Judge {
     }
 
     fn found(finding: Finding) -> Step {
-        Next::Done(Outcome::Found(finding))
+        Next::Done(JudgeEnd::Found(finding))
     }
 
     fn begin(&mut self) -> Step {
@@ -317,7 +317,7 @@ impl Judge {
 
     fn ended(&mut self, ended: Ended) -> Step {
         if let Some(refusal) = self.lost.take() {
-            return Next::Done(Outcome::Refused(refusal));
+            return Next::Done(JudgeEnd::Refused(refusal));
         }
         let state = self.state.clone();
         let may_stop = matches!(
@@ -385,12 +385,12 @@ impl Judge {
     }
 
     fn completed(&self) -> Step {
-        Next::Done(Outcome::Completed { commit: self.commit.clone() })
+        Next::Done(JudgeEnd::Completed { commit: self.commit.clone() })
     }
 
     fn refused(&mut self, refusal: Refusal) -> Step {
         if !std::mem::take(&mut self.aside) {
-            return Next::Done(Outcome::Refused(refusal));
+            return Next::Done(JudgeEnd::Refused(refusal));
         }
         if !refusal.ends_a_claim() {
             return Next::Wait;
@@ -422,7 +422,7 @@ impl Judge {
 impl Machine for Judge {
     type Effect = Effect;
     type Ended = Ended;
-    type Outcome = Outcome;
+    type Outcome = JudgeEnd;
 
     fn step(&mut self, now: Timestamp, input: Input<Ended>) -> Step {
         self.now = now;
@@ -433,7 +433,7 @@ impl Machine for Judge {
             Input::Refused(refusal) => self.refused(refusal),
             Input::Tick => self.renew(),
             Input::Interrupt => self.interrupted(),
-            Input::Told(_) | Input::Message(_) => Next::Wait,
+            Input::Told(_) => Next::Wait,
         }
     }
 }

@@ -53,8 +53,6 @@ pub enum Input<T> {
     Tick,
     /// Somebody wants everything to stop.
     Interrupt,
-    /// Somebody says something to the run.
-    Message(String),
 }
 
 /// What to do next.

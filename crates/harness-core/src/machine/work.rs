@@ -1,20 +1,22 @@
 //! A session over the ledger: look around, prepare, recover what was left, then one task after the
 //! other until nothing is left or something says stop.
 
-mod stopped;
 mod survey;
 
-pub use stopped::Stopped;
 pub use survey::{Alerts, Interrupted, Survey};
 
 use super::{
-    Input, Machine, Next, attempt, gate,
+    Input, Machine, Next,
+    attempt::{self, AttemptEnd},
+    gate::GateEnd,
     recovery::{self, Action},
 };
 use crate::{
     Category, Command, Epoch, Holder, Refusal, Reply, Task, TaskId, Timestamp, WorkerId,
     command::{Adopt, BeginSession, Claim, EndSession, Note, OfRun, Place},
     ledger::Phase,
+    run::StopReason,
+    stop::{Stop, StopDetail},
     task::{Intent, Via},
 };
 
@@ -101,11 +103,11 @@ pub enum Ended {
         alerts: Alerts,
     },
     /// It passed or not, and that is recorded.
-    Gated(gate::Outcome),
+    Gated(GateEnd),
     /// It is recorded with the claim.
     Based(Place),
     /// It is recorded already.
-    Attempted(attempt::Outcome),
+    Attempted(AttemptEnd),
     /// The marker is gone, or there was none. What the end of the session found is in the alerts.
     Closed(Alerts),
 }
@@ -146,14 +148,14 @@ enum State {
     Losing {
         recovering: bool,
     },
-    Complaining(Stopped),
+    Complaining(Stop),
     EndingSession(Then),
     Closing,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Then {
-    Stop(Stopped),
+    Stop(Stop),
     NextSession,
 }
 
@@ -175,7 +177,7 @@ pub struct Work {
     attempted: Option<TaskId>,
 }
 
-type Step = Next<Effect, Stopped>;
+type Step = Next<Effect, Stop>;
 
 impl Work {
     /// Nothing is looked at before the first step.
@@ -206,10 +208,12 @@ impl Work {
 
     fn surveyed(&mut self, survey: Survey) -> Step {
         if let Some((task, worker)) = survey.client {
-            return Next::Done(Stopped::Client { task, worker });
+            let detail = StopDetail::Client(worker);
+            return Next::Done(Stop { reason: StopReason::Config, detail, task: Some(task) });
         }
         if !survey.dirty.is_empty() && survey.interrupted.is_empty() {
-            return Next::Done(Stopped::Dirty(survey.dirty));
+            let detail = StopDetail::Dirty(survey.dirty);
+            return Next::Done(Stop { detail, ..Stop::because(StopReason::Config) });
         }
         self.interrupted = survey.interrupted;
         self.alerts = survey.alerts;
@@ -232,7 +236,7 @@ impl Work {
         }
         let Some(found) = self.interrupted.pop() else { return self.begin_session() };
         let action = recovery::action(found.evidence);
-        let (name, mut reason) = match &found.task.intent {
+        let (name, mut reason) = match found.task.intent() {
             Some(Intent::Rollback { category, .. }) => {
                 ("roll back", format!("a rollback was intended ({category})"))
             }
@@ -266,7 +270,7 @@ impl Work {
         let most = self.session.max_tasks;
         if most > 0 && self.tasks_done >= most {
             return match self.session.runs {
-                Runs::Once => self.stop(Stopped::Once),
+                Runs::Once => self.stop(Stop::because(StopReason::Once)),
                 Runs::On => self.end_session(Then::NextSession),
             };
         }
@@ -290,15 +294,19 @@ impl Work {
             }
             (None, None) => {
                 return self.stop(match (in_progress, self.alerted) {
-                    (Some(task), _) => Stopped::InProgress(task),
-                    (None, true) => Stopped::Alerted,
-                    (None, false) => Stopped::Complete,
+                    (Some(task), _) => Stop {
+                        reason: StopReason::Crashed,
+                        detail: StopDetail::Unattended,
+                        task: Some(task),
+                    },
+                    (None, true) => Stop::alerted(),
+                    (None, false) => Stop::because(StopReason::Complete),
                 });
             }
         };
         if task.check().is_none() {
             let message = "Missing validation.command".to_owned();
-            let why = Stopped::Config(format!("{}: {message}", task.id));
+            let why = Stop::config(format!("{}: {message}", task.id));
             let note = Note::Problem { task: Some(task.id), category: Category::Config, message };
             return self.commit(State::Complaining(why), Command::Note(note));
         }
@@ -306,11 +314,14 @@ impl Work {
         self.start(State::Basing(task), Effect::Base { task: id })
     }
 
-    fn gated(&mut self, phase: String, outcome: gate::Outcome) -> Step {
-        match outcome {
-            gate::Outcome::Passed => self.next_task(),
-            gate::Outcome::Closed { why, .. } => self.stop(Stopped::Gate { phase, why }),
-            gate::Outcome::Interrupted => self.stop(self.halted().unwrap_or(Stopped::Interrupted)),
+    fn gated(&mut self, phase: String, end: GateEnd) -> Step {
+        match end {
+            GateEnd::Passed => self.next_task(),
+            GateEnd::Closed { why, .. } => {
+                let detail = StopDetail::Gate { phase, why };
+                self.stop(Stop { detail, ..Stop::because(StopReason::Gate) })
+            }
+            GateEnd::Interrupted => self.stop(self.halted().unwrap_or(Stop::interrupted())),
         }
     }
 
@@ -339,12 +350,13 @@ impl Work {
         self.start(state, Effect::Attempt { task: Box::new(task), holder, entry })
     }
 
-    fn attempted(&mut self, outcome: attempt::Outcome) -> Step {
-        use attempt::{Outcome, Why};
+    fn attempted(&mut self, end: AttemptEnd) -> Step {
         let recovering = self.state == State::Recovering;
-        match outcome {
-            Outcome::Completed { .. } | Outcome::Failed { .. } => self.after_attempt(recovering),
-            Outcome::Lost => {
+        match end {
+            AttemptEnd::Completed { .. } | AttemptEnd::Failed { .. } => {
+                self.after_attempt(recovering)
+            }
+            AttemptEnd::Lost => {
                 self.alerted = true;
                 let message = "its claim was lost: what was done is in no commit of this run, \
                                `harness rescue list` shows what was saved";
@@ -352,13 +364,7 @@ impl Work {
                 let note = Command::Note(Note::Warning { task, message });
                 self.commit(State::Losing { recovering }, note)
             }
-            Outcome::Left(why) => self.stop(match why {
-                Why::Interrupted => Stopped::Interrupted,
-                Why::EnvSetup(detail) => Stopped::EnvSetup(detail),
-                Why::Config(detail) => Stopped::Config(detail),
-                Why::Limit(detail) => Stopped::Limit(detail),
-                Why::Budget(detail) => Stopped::Budget(detail),
-            }),
+            AttemptEnd::Left(stop) => self.stop(stop),
         }
     }
 
@@ -368,15 +374,15 @@ impl Work {
     }
 
     /// Why nothing more is begun.
-    fn halted(&self) -> Option<Stopped> {
+    fn halted(&self) -> Option<Stop> {
         match (self.interrupt, self.out_of_time) {
-            (true, _) => Some(Stopped::Interrupted),
-            (false, true) => Some(Stopped::Budget("its time".to_owned())),
+            (true, _) => Some(Stop::interrupted()),
+            (false, true) => Some(Stop::with_words(StopReason::Budget, "its time")),
             (false, false) => None,
         }
     }
 
-    fn stop(&mut self, why: Stopped) -> Step {
+    fn stop(&mut self, why: Stop) -> Step {
         self.end_session(Then::Stop(why))
     }
 
@@ -402,7 +408,8 @@ impl Work {
             }
             (State::Closing, Ended::Closed(alerts)) => {
                 self.alerted |= alerts.grew_since(&self.alerts);
-                Next::Done(if self.alerted { Stopped::Alerted } else { Stopped::Complete })
+                let complete = Stop::because(StopReason::Complete);
+                Next::Done(if self.alerted { Stop::alerted() } else { complete })
             }
             (state, ended) => unreachable!("{ended:?} can not be the end of {state:?}"),
         }
@@ -415,7 +422,7 @@ impl Work {
                 self.start(State::Preparing { again: true }, Effect::Prepare)
             }
             (State::Prepared { passed: false, again: true }, _) => {
-                self.stop(Stopped::EnvSetup("harness-init.sh failed twice".into()))
+                self.stop(Stop::with_words(StopReason::EnvSetup, "harness-init.sh failed twice"))
             }
             // As adopted: a claim that was made by hand has its epoch only now.
             (State::Adopting(_, action), Reply::Claimed(adopted)) => {
@@ -433,10 +440,10 @@ impl Work {
             (State::Claiming, _) => self.next_task(),
             (State::Complaining(why), _) => self.stop(why),
             (State::EndingSession(Then::NextSession), _) => self.begin_session(),
-            (State::EndingSession(Then::Stop(Stopped::Complete | Stopped::Alerted)), _) => {
+            (State::EndingSession(Then::Stop(stop)), _) if stop.reason == StopReason::Complete => {
                 self.start(State::Closing, Effect::Close)
             }
-            (State::EndingSession(Then::Stop(why)), _) => Next::Done(why),
+            (State::EndingSession(Then::Stop(stop)), _) => Next::Done(stop),
             (state, reply) => unreachable!("{reply:?} is no answer to {state:?}"),
         }
     }
@@ -444,14 +451,14 @@ impl Work {
     fn refused(&mut self, refusal: Refusal) -> Step {
         match (&self.state, refusal) {
             (State::BeginningSession, Refusal::MaxSessions { .. }) => {
-                self.stop(Stopped::MaxSessions)
+                self.stop(Stop::because(StopReason::MaxSessions))
             }
             // Something else became more urgent, or was taken: look again.
             (State::Claiming, Refusal::NotNext { .. }) => self.next_task(),
             // It was ended by somebody else meanwhile.
             (State::Adopting(..), _) => self.recover_next(),
-            (State::EndingSession(_), refusal) => Next::Done(Stopped::Config(refusal.to_string())),
-            (_, refusal) => self.stop(Stopped::Config(refusal.to_string())),
+            (State::EndingSession(_), refusal) => Next::Done(Stop::config(refusal.to_string())),
+            (_, refusal) => self.stop(Stop::config(refusal.to_string())),
         }
     }
 }
@@ -459,7 +466,7 @@ impl Work {
 impl Machine for Work {
     type Effect = Effect;
     type Ended = Ended;
-    type Outcome = Stopped;
+    type Outcome = Stop;
 
     fn step(&mut self, now: Timestamp, input: Input<Ended>) -> Step {
         self.out_of_time |= self.session.until.is_some_and(|until| until <= now);
@@ -486,7 +493,7 @@ impl Machine for Work {
                 }
                 None => Next::Wait,
             },
-            Input::Told(_) | Input::Message(_) => Next::Wait,
+            Input::Told(_) => Next::Wait,
         }
     }
 }

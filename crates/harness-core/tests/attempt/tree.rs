@@ -122,8 +122,7 @@ fn protected_files_that_a_check_changes_are_not_committed_unseen() {
 #[test]
 fn commits_of_others_during_the_check_mean_another_check() {
     let moved = || left("1", &["a"], |tree| tree.moved = true);
-    let restless =
-        "done Left(Config(\"each time the check ran, somebody committed on the branch\"))";
+    let restless = "done left config: each time the check ran, somebody committed on the branch";
     let keep = format!("keep {}", tree("1"));
     check(
         task(),
@@ -289,7 +288,7 @@ fn a_rollback_that_cannot_undo_leaves_the_task_to_a_person() {
             (ok(), "undo"),
             (
                 Input::Ended(Ended::NotUndone { why }),
-                "done Left(Config(\"task-001: later commits changed a\"))",
+                "done left config: task-001: later commits changed a",
             ),
         ],
     );

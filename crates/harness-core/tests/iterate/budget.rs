@@ -120,7 +120,7 @@ fn no_check_and_no_gate_goes_on_beyond_the_time() {
     promised(|b| b.phases = vec![crate::phases::phase("plan")])
         .tell(ok(), "gate plan until 1060")
         .after(50)
-        .tell(gated(gate::Outcome::Interrupted), "stop budget")
+        .tell(gated(gate::GateEnd::Interrupted), "stop budget")
         .ends_as("budget", "the budget is used up: its time");
 }
 
@@ -194,7 +194,6 @@ fn a_sign_of_life_and_the_agents_name_for_its_context_are_stored_on_the_way() {
         .tell(ok(), "wait")
         .tell(Input::Told(AgentEvent::Session("s-1".into())), "session s-1")
         .tell(ok(), "wait")
-        .tell(Input::Message("hello".into()), "wait")
         .tell(Input::Told(AgentEvent::Text("x".into())), "wait")
         .ends(finished("DONE"), "finished");
     // An attempt has no lease of its own.

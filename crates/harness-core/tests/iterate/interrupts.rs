@@ -80,7 +80,7 @@ fn one_interrupt_in_every_other_state() {
         .ends_as("cancelled", WHY);
     gating()
         .tell(Input::Interrupt, "cancel User")
-        .tell(gated(gate::Outcome::Interrupted), "stop cancelled")
+        .tell(gated(gate::GateEnd::Interrupted), "stop cancelled")
         .ends_as("cancelled", WHY);
     sleeping()
         .tell(Input::Interrupt, "cancel User")
@@ -106,7 +106,7 @@ fn whatever_ended_in_the_meantime_leads_no_further() {
     // Neither to the next phase nor to the check.
     gating()
         .tell(Input::Interrupt, "cancel User")
-        .tell(gated(gate::Outcome::Passed), "stop cancelled");
+        .tell(gated(gate::GateEnd::Passed), "stop cancelled");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use harness_core::{
     agent::End,
     check::Verdict,
     ledger::{Gate, Phase},
-    machine::{Input, gate::Outcome, iterate::Brief},
+    machine::{Input, gate::GateEnd, iterate::Brief},
 };
 
 use crate::story::*;
@@ -19,7 +19,7 @@ fn phases() -> Brief {
 }
 
 fn closed() -> Input<harness_core::machine::iterate::Ended> {
-    gated(Outcome::Closed { why: "exit code 1".into(), output: "no plan".into() })
+    gated(GateEnd::Closed { why: "exit code 1".into(), output: "no plan".into() })
 }
 
 #[test]
@@ -28,19 +28,19 @@ fn a_gate_that_passes_leads_to_the_next_phase_and_the_last_to_the_promise() {
         // Kept too early: the promise counts only after the last gate.
         .ends(finished("DONE"), "finished")
         .tell(ok(), "gate plan")
-        .tell(gated(Outcome::Passed), "look")
+        .tell(gated(GateEnd::Passed), "look")
         .begins(1, "phase build")
         .ends(finished("DONE"), "finished")
         .tell(ok(), "gate build")
-        .tell(gated(Outcome::Passed), "stop complete");
+        .tell(gated(GateEnd::Passed), "stop complete");
     Loop::at_work(phases())
         .ends(finished("x"), "finished")
         .tell(ok(), "gate plan")
-        .tell(gated(Outcome::Passed), "look")
+        .tell(gated(GateEnd::Passed), "look")
         .begins(1, "phase build")
         .ends(finished("not yet"), "finished")
         .tell(ok(), "gate build")
-        .tell(gated(Outcome::Passed), "look")
+        .tell(gated(GateEnd::Passed), "look")
         .begins(2, "no promise")
         // No gate is tried twice.
         .ends(finished("DONE"), "finished")
@@ -56,7 +56,7 @@ fn a_gate_that_is_closed_is_told_to_the_next_context_and_tried_again() {
         .begins(1, "gate plan: exit code 1\nno plan")
         .ends(finished("DONE"), "finished")
         .tell(ok(), "gate plan")
-        .tell(gated(Outcome::Passed), "look")
+        .tell(gated(GateEnd::Passed), "look")
         .begins(2, "phase build");
 }
 
@@ -87,6 +87,6 @@ fn phases_that_have_passed_are_not_asked_and_the_check_comes_last() {
     Loop::at_work(last)
         .ends(finished("DONE"), "finished")
         .tell(ok(), "gate build")
-        .tell(gated(Outcome::Passed), "verify make check")
+        .tell(gated(GateEnd::Passed), "verify make check")
         .tell(verified(Verdict::Passed, ""), "stop complete");
 }

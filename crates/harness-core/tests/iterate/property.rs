@@ -2,13 +2,13 @@
 //! a time, and stores what it says.
 
 use harness_core::{
-    Command,
+    Command, Stop,
     agent::{AgentEvent, End, FailureKind, StoppedBy},
     check::Verdict,
     command::{RunStep, RunView},
     machine::{
         Input, Machine, Next, gate,
-        iterate::{Effect, Ended, Iterate, Outcome},
+        iterate::{Effect, Ended, Iterate},
     },
     run::{RunLimits, StopReason},
 };
@@ -133,9 +133,9 @@ impl World {
             }
             Effect::Work(_) => Ended::Worked(self.ending(how)),
             Effect::Gate { .. } => Ended::Gated(match how % 3 {
-                0 => gate::Outcome::Passed,
-                1 => gate::Outcome::Closed { why: "w".into(), output: "o".into() },
-                _ => gate::Outcome::Interrupted,
+                0 => gate::GateEnd::Passed,
+                1 => gate::GateEnd::Closed { why: "w".into(), output: "o".into() },
+                _ => gate::GateEnd::Interrupted,
             }),
             Effect::Verify { .. } => {
                 let red = Verdict::Red { why: "w".into() };
@@ -176,7 +176,7 @@ impl World {
 /// Steps after the last act until it must be over: each restart takes seven at most.
 const PATIENCE: usize = 200;
 
-fn play(setting: &Setting, acts: &[Act]) -> (Outcome, World) {
+fn play(setting: &Setting, acts: &[Act]) -> (Stop, World) {
     let brief = brief_with(|b| {
         b.run.limits = RunLimits {
             max_iterations: setting.max_iterations,
@@ -203,7 +203,7 @@ fn play(setting: &Setting, acts: &[Act]) -> (Outcome, World) {
     let mut acts = acts.iter().cloned().chain(std::iter::repeat_n(Act::End(13), PATIENCE));
     loop {
         let input = match next {
-            Next::Done(outcome) => return (outcome, world),
+            Next::Done(stop) => return (stop, world),
             Next::Commit(command) => world.commit(*command),
             Next::Start(effect) => {
                 world.start(effect);
@@ -244,20 +244,20 @@ fn happens(world: &mut World, acts: &mut impl Iterator<Item = Act>) -> Input<End
 proptest! {
     #[test]
     fn every_loop_ends_within_its_bounds(setting in settings(), acts in acts()) {
-        let (outcome, world) = play(&setting, &acts);
+        let (stop, world) = play(&setting, &acts);
         let run = &world.view.run;
-        prop_assert_eq!(run.stop_reason, Some(outcome.reason), "what is said is what is stored");
-        prop_assert_eq!(run.status, outcome.reason.status());
+        prop_assert_eq!(run.stop_reason, Some(stop.reason), "what is said is what is stored");
+        prop_assert_eq!(run.status, stop.reason.status());
         prop_assert!(run.lease.is_none() && run.wake_at.is_none());
         let in_order: Vec<u32> = (0..).take(world.begun.len()).collect();
         prop_assert_eq!(&world.begun, &in_order, "none skipped, none counted twice");
         prop_assert!(world.begun.len() <= setting.max_iterations as usize + 1);
         prop_assert!(run.iteration_count <= setting.max_iterations);
-        if outcome.reason == StopReason::Complete {
+        if stop.reason == StopReason::Complete {
             prop_assert!(world.view.last.as_ref().is_some_and(|last| last.ended_at.is_some()));
         }
         let again = play(&setting, &acts);
-        prop_assert_eq!(again.0, outcome, "the same inputs give the same answers");
+        prop_assert_eq!(again.0, stop, "the same inputs give the same answers");
     }
 }
 
@@ -270,8 +270,8 @@ fn every_reason_to_stop_comes_up() {
     let mut restarted = false;
     for _ in 0..3000 {
         let (setting, acts) = (settings(), acts()).new_tree(&mut runner).unwrap().current();
-        let (outcome, world) = play(&setting, &acts);
-        seen.insert(outcome.reason);
+        let (stop, world) = play(&setting, &acts);
+        seen.insert(stop.reason);
         restarted |= world.started > 1;
     }
     use StopReason::*;

@@ -1,13 +1,13 @@
 //! A loop, its clock, and what it asks for in a word.
 
 use harness_core::{
-    Command, Iteration, Refusal, Reply, Run, RunId, Timestamp,
+    Command, Iteration, Refusal, Reply, Run, RunId, Stop, Timestamp,
     agent::{AgentEvent, End, FailureKind, StoppedBy, Usage},
     check::Verdict,
     command::{Note, OfRun, RunStep},
     machine::{
         Input, Machine, Next, gate,
-        iterate::{Brief, Cause, Effect, Ended, Iterate, Outcome, Purse, Rules, Turn},
+        iterate::{Brief, Cause, Effect, Ended, Iterate, Purse, Rules, Turn},
     },
     promise::Match,
     run::{Ending, Owner, RunLimits, RunStatus},
@@ -113,8 +113,8 @@ pub(crate) fn verified(verdict: Verdict, output: &str) -> Input<Ended> {
     Input::Ended(Ended::Verified { verdict, output: output.into() })
 }
 
-pub(crate) fn gated(outcome: gate::Outcome) -> Input<Ended> {
-    Input::Ended(Ended::Gated(outcome))
+pub(crate) fn gated(end: gate::GateEnd) -> Input<Ended> {
+    Input::Ended(Ended::Gated(end))
 }
 
 pub(crate) fn woke(kicked: bool) -> Input<Ended> {
@@ -189,7 +189,7 @@ fn step(step: &RunStep) -> String {
     }
 }
 
-pub(crate) fn said(next: &Next<Effect, Outcome>) -> String {
+pub(crate) fn said(next: &Next<Effect, Stop>) -> String {
     match next {
         Next::Commit(command) => match &**command {
             Command::Run(of_run) => step(&of_run.step),
@@ -203,10 +203,7 @@ pub(crate) fn said(next: &Next<Effect, Outcome>) -> String {
         Next::Start(Effect::Sleep { until }) => format!("sleep until {}", until.seconds()),
         Next::Wait => "wait".into(),
         Next::Cancel(cause) => format!("cancel {cause:?}"),
-        Next::Done(Outcome { reason, detail, timed_out }) => {
-            let late = if *timed_out { " (timed out)" } else { "" };
-            format!("done {reason}: {detail}{late}")
-        }
+        Next::Done(stop) => format!("done {stop}"),
     }
 }
 
@@ -247,7 +244,7 @@ impl Loop {
         self.now
     }
 
-    pub(crate) fn next(&mut self, input: Input<Ended>) -> Next<Effect, Outcome> {
+    pub(crate) fn next(&mut self, input: Input<Ended>) -> Next<Effect, Stop> {
         self.machine.step(at(self.now), input)
     }
 

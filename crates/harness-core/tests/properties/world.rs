@@ -193,7 +193,7 @@ impl Op {
     fn holder(&self, ledger: &Ledger) -> Holder {
         let task = self.task(ledger);
         let row = ledger.task(&task).filter(|_| self.truthful);
-        let by = row.and_then(|t| t.claimed_by.clone());
+        let by = row.and_then(|t| t.claimed_by().cloned());
         let epoch = match self.small {
             0 => Some(Epoch(u64::from(self.small))),
             1..5 => row.and_then(|t| t.epoch),

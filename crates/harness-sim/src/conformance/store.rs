@@ -92,7 +92,7 @@ fn batches_apply_in_order(kind: &impl Kind) {
     assert_eq!(claimed.task.id, id, "the claim sees the task added before it");
     let refusal = applied.replies[3].clone().unwrap_err();
     assert!(matches!(refusal, Refusal::InProgress { .. }), "{refusal:?}");
-    assert_eq!(store.ledger().unwrap().task(&id).unwrap().status, Status::InProgress);
+    assert_eq!(store.ledger().unwrap().task(&id).unwrap().status(), Status::InProgress);
 }
 
 fn refused_commands_hinder_no_other(kind: &impl Kind) {

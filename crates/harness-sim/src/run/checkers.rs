@@ -2,7 +2,7 @@
 
 use harness::store::disk::File;
 use harness_core::{
-    Ledger, Task, TaskId,
+    Category, Ledger, Task, TaskId,
     log::{Kind, LogLine},
     task::{Intent, Status, Via},
 };
@@ -50,14 +50,14 @@ const OF_LIARS: [(&str, OfChange); 9] = [
 
 /// A task is not what it was at the last look.
 pub(super) fn changed(state: &mut State, before: &Task, after: &Task) -> Result<(), Violation> {
-    if after.status == Status::InProgress && before.status != Status::InProgress {
+    if after.status() == Status::InProgress && before.status() != Status::InProgress {
         let claim = Snapshot::of(&state.git);
         let (epoch, passed, unsteady) = (after.epoch, Vec::new(), Vec::new());
         let seen = Seen { epoch, claim, mess: None, kept: false, intent: None, passed, unsteady };
         state.attempts.insert(after.id.clone(), seen);
     }
     if let (Some(Intent::Rollback { category, message }), Some(seen)) =
-        (&after.intent, state.attempts.get_mut(&after.id))
+        (after.intent(), state.attempts.get_mut(&after.id))
     {
         seen.intent.get_or_insert_with(|| format!("[{category}] {message}"));
     }
@@ -72,16 +72,16 @@ pub(super) fn changed(state: &mut State, before: &Task, after: &Task) -> Result<
         check(state, before, after, seen)
             .map_err(|what| Violation { checker, what: format!("{}: {what}", after.id) })?;
     }
-    if before.status == Status::InProgress && after.status != Status::InProgress {
+    if before.status() == Status::InProgress && after.status() != Status::InProgress {
         let of = (after.id.clone(), after.epoch.unwrap_or_default());
-        match after.status {
+        match after.status() {
             Status::Completed => drop(state.lies.completed.insert(of)),
             Status::Failed | Status::Pending | Status::InProgress => {}
         }
     }
-    if before.status == Status::InProgress {
+    if before.status() == Status::InProgress {
         let tally = &mut state.tally;
-        match after.status {
+        match after.status() {
             Status::Completed => tally.completed += 1,
             Status::Failed => tally.rollbacks += 1,
             Status::Pending | Status::InProgress => {}
@@ -91,7 +91,7 @@ pub(super) fn changed(state: &mut State, before: &Task, after: &Task) -> Result<
 }
 
 pub(super) fn ends(before: &Task, after: &Task, status: Status) -> bool {
-    before.status == Status::InProgress && after.status == status
+    before.status() == Status::InProgress && after.status() == status
 }
 
 /// Every attempt that ended counts, once; nothing else does.
@@ -109,7 +109,7 @@ fn attempts_count_ends(_: &State, before: &Task, after: &Task, _: Option<&Seen>)
 
 /// Its check passed after the claim, on the tree that was committed, and rightly so.
 fn completed_means_checked(state: &State, b: &Task, a: &Task, seen: Option<&Seen>) -> Verdict {
-    if a.status != Status::Completed || b.status == Status::Completed {
+    if a.status() != Status::Completed || b.status() == Status::Completed {
         return Ok(());
     }
     let seen = seen.ok_or("completed without a claim")?;
@@ -135,7 +135,7 @@ fn completed_means_checked(state: &State, b: &Task, a: &Task, seen: Option<&Seen
 
 /// A crash between the two leaves a receipt without a completion, never the other way round.
 fn a_receipt_comes_first(state: &State, b: &Task, a: &Task, _: Option<&Seen>) -> Verdict {
-    let completed = a.status == Status::Completed && b.status != Status::Completed;
+    let completed = a.status() == Status::Completed && b.status() != Status::Completed;
     if !completed || state.receipts.contains(&(a.id.clone(), a.epoch.unwrap_or_default())) {
         return Ok(());
     }
@@ -149,12 +149,12 @@ fn the_first_cause_is_recorded(_: &State, b: &Task, a: &Task, seen: Option<&Seen
     let Some(intent) = seen.and_then(|seen| seen.intent.as_ref()) else {
         // Where nothing has to be taken back, nothing is intended. That the tree is as it was is
         // for the next checker to say.
-        let timeout =
-            a.error_log.last().is_some_and(|entry| entry.starts_with("[SESSION_TIMEOUT]"));
+        let category = a.error_log.last().and_then(|entry| entry.category);
+        let timeout = category == Some(Category::SessionTimeout);
         return if timeout { Ok(()) } else { Err("failed, and that was never intended".into()) };
     };
     match a.error_log.last() {
-        Some(entry) if entry == intent => Ok(()),
+        Some(entry) if entry.to_string() == *intent => Ok(()),
         entry => Err(format!("{entry:?} is recorded, {intent:?} was intended")),
     }
 }
@@ -194,7 +194,7 @@ fn as_before(claim: &Snapshot, now: &Snapshot) -> Verdict {
 
 /// What the agent left is in the tree, in a commit that a branch holds, or in a rescue.
 fn nothing_vanishes(state: &State, b: &Task, a: &Task, seen: Option<&Seen>) -> Verdict {
-    let ended = b.status == Status::InProgress && a.status != Status::InProgress;
+    let ended = b.status() == Status::InProgress && a.status() != Status::InProgress;
     let Some((seen, mess)) = seen.and_then(|s| Some((s, s.mess.as_ref()?))).filter(|_| ended)
     else {
         return Ok(());
@@ -259,7 +259,7 @@ impl Snapshot {
 
 /// Whether anything could still be done.
 pub(super) fn unfinished(ledger: &Ledger) -> Vec<&TaskId> {
-    let open = |task: &&Task| task.status != Status::Completed && !task.failed_for_good();
+    let open = |task: &&Task| task.status() != Status::Completed && !task.failed_for_good();
     ledger.tasks().filter(open).map(|task| &task.id).collect()
 }
 
@@ -278,7 +278,7 @@ pub(super) fn at_the_end(state: &State, marker_is_there: bool) -> Result<(), Vio
     for task in state.ledger.tasks() {
         let of_task = lines.iter().filter(|line| line.task.as_ref() == Some(&task.id));
         let completed = of_task.filter(|line| line.kind == Kind::Completed).count();
-        let expected = usize::from(task.status == Status::Completed);
+        let expected = usize::from(task.status() == Status::Completed);
         if completed != expected {
             let what = format!("{}: {completed} lines say that it is completed", task.id);
             return broken("completed_is_logged_once", what);

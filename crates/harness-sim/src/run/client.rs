@@ -18,7 +18,7 @@ use harness::{
     workspace::{Base, Workspace, WorkspaceError},
 };
 use harness_core::{
-    Command, CommitId, Holder, Refusal, Reply, Task, TaskId, TreeId, WorkerId,
+    Command, CommitId, Flag, Holder, Refusal, Reply, Task, TaskId, TreeId, WorkerId,
     command::{Authority, Claim, Place, Release, Unchecked},
     format,
     machine::judge::{NotDone, Request, Rules, Standing},
@@ -38,6 +38,8 @@ use crate::checkers::Violation;
 const LEASE_SECONDS: u64 = 1800;
 /// Longer than any claim of a client holds.
 const FOREVER: i64 = 100_000;
+/// A setting of git that a client may change.
+const SETTING: &str = "core.ignorestat";
 
 /// Why a completion was not made.
 #[derive(Debug)]
@@ -79,18 +81,27 @@ impl Client<'_> {
         let before = self.stage.state().git.model().clone();
         let Some(task) = self.claim(&worker)? else { return Ok(()) };
         self.act(&task.id)?;
+        let changes_settings = self.stage.state().random.percent(20);
+        if changes_settings {
+            let state = self.stage.state();
+            state.git.model().settings.config.insert(SETTING.to_owned(), "true".to_owned());
+        }
         let holder = Holder { task: task.id.clone(), worker, epoch: task.epoch };
         let taken_back = self.stage.state().random.percent(15);
         if taken_back {
             self.release(&task.id, None, "somebody takes it back")?;
         }
         let completed = self.complete(&holder)?;
+        if changes_settings {
+            self.report_of_settings(&task)?;
+            self.stage.state().git.model().settings = before.settings.clone();
+        }
         if completed && taken_back {
             return Violation::of("a_claim_ends_once", format!("{} was taken back", task.id));
         }
         let done = {
             let state = self.stage.state();
-            state.ledger.task(&task.id).is_some_and(|task| task.status == Status::Completed)
+            state.ledger.task(&task.id).is_some_and(|task| task.status() == Status::Completed)
         };
         if done {
             return Ok(());
@@ -118,7 +129,11 @@ impl Client<'_> {
             place: Place { base, ..Place::default() },
         }))?;
         match reply {
-            Ok(Reply::Claimed(claimed)) => Ok(Some(claimed.task)),
+            Ok(Reply::Claimed(claimed)) => {
+                let git = self.stage.git();
+                git.record_settings(&claimed.task.id, claimed.epoch).map_err(broken)?;
+                Ok(Some(claimed.task))
+            }
             Ok(_) | Err(_) => Ok(None),
         }
     }
@@ -143,6 +158,30 @@ impl Client<'_> {
             acts::perform(&mut state, act, task, "a client").map_err(broken)?;
         }
         state.messed(task);
+        Ok(())
+    }
+
+    /// A changed setting is set back only when its flag is durable, and by a completion in any case,
+    /// unless others share the repository.
+    fn report_of_settings(&self, task: &Task) -> Result<(), Violation> {
+        let state = self.stage.state();
+        let bytes = state.disk.bytes(File::Ledger);
+        let ledger = format::read_ledger(&bytes).map_err(broken)?;
+        let row = ledger.task(&task.id).filter(|row| row.epoch == task.epoch);
+        let completed = row.is_some_and(|row| row.status() == Status::Completed);
+        let flagged = row.is_some_and(|row| row.flags.contains(&Flag::Config));
+        let shared = ledger.selection().claimed().any(|other| *other != task.id);
+        let stays = state.git.model().settings.config.contains_key(SETTING);
+        let wrong = match (completed, stays) {
+            (true, true) => !shared || !flagged,
+            (true, false) | (false, false) => !flagged,
+            (false, true) => false,
+        };
+        if wrong {
+            let what =
+                format!("{SETTING}, changed in {}: stays {stays}, flagged {flagged}", task.id);
+            return Violation::of("every_forgery_is_reported", what);
+        }
         Ok(())
     }
 

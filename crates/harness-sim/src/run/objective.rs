@@ -8,10 +8,9 @@ use harness::{
     store::{FileStore, Locking, Runs as _, disk::File},
 };
 use harness_core::{
-    Refusal, Run, RunId, TaskId, Timestamp,
+    Refusal, Run, RunId, Stop, TaskId, Timestamp,
     command::{Anew, OfRun, RunStep, Take},
     format,
-    machine::iterate::Outcome,
     run::{RunStatus, StopReason},
 };
 
@@ -19,7 +18,7 @@ use super::{
     Flaw,
     character::Character,
     fate::{limits, prices, raised},
-    process::{Life, Lived, Process, owner, row, take},
+    process::{Life, Process, owner, row, take},
     stage::{Fate, Stage},
     world::cannot_set_up,
 };
@@ -83,9 +82,9 @@ impl ObjectiveWorld {
                 return self.is_finished(number);
             }
             self.a_stranger_waits(&before)?;
-            let outcome = self.process(number, number >= self.disturbed, &before)?;
-            if let Some(outcome) = outcome {
-                self.the_outcome_is_stored(&outcome)?;
+            let stop = self.process(number, number >= self.disturbed, &before)?;
+            if let Some(stop) = stop {
+                self.the_outcome_is_stored(&stop)?;
             }
             let mut state = self.stage.state();
             let later = [1, 100, 5000][state.random.below(3)];
@@ -107,11 +106,11 @@ impl ObjectiveWorld {
         number: usize,
         quiet: bool,
         before: &Run,
-    ) -> Result<Option<Outcome>, Violation> {
+    ) -> Result<Option<Stop>, Violation> {
         let quiet = quiet.then_some(Character::Honest);
         let process = Process { stage: &self.stage, root: self.root.path(), number, quiet };
         let life = Life::Objective { afresh: before.status.is_over() };
-        let lived = process.run(life, |random| {
+        process.run(life, |random| {
             let more = before.iteration_count + 1 + random.below(3) as u32;
             match random.below(4) {
                 _ if quiet.is_some() => raised(Some(before.iteration_count + 10)),
@@ -119,25 +118,20 @@ impl ObjectiveWorld {
                 1 => Anew { max_iterations: Some(more), ..Anew::default() },
                 _ => Anew::default(),
             }
-        });
-        match lived? {
-            Some(Lived::Objective(outcome)) => Ok(Some(outcome)),
-            Some(Lived::Ledger(stopped)) => Violation::of("set_up", format!("{stopped:?}")),
-            None => Ok(None),
-        }
+        })
     }
 
-    fn the_outcome_is_stored(&self, outcome: &Outcome) -> Result<(), Violation> {
+    fn the_outcome_is_stored(&self, stop: &Stop) -> Result<(), Violation> {
         let row = self.row()?;
         let stored = (row.status, row.stop_reason);
-        if stored != (outcome.reason.status(), Some(outcome.reason)) {
-            let what = format!("{outcome:?}, and the row has {stored:?}");
+        if stored != (stop.reason.status(), Some(stop.reason)) {
+            let what = format!("{stop}, and the row has {stored:?}");
             return Violation::of("the_outcome_is_stored", what);
         }
         let interrupted = self.stage.state().interrupted_at.is_some();
-        let by_itself = outcome.reason != StopReason::Cancelled;
+        let by_itself = stop.reason != StopReason::Cancelled;
         if !interrupted && !by_itself {
-            return Violation::of("who_is_cancelled_was_asked", format!("{outcome:?}"));
+            return Violation::of("who_is_cancelled_was_asked", format!("{stop}"));
         }
         Ok(())
     }

@@ -16,14 +16,14 @@ use harness::{
     store::{Runs as _, StoreError, disk::File},
 };
 use harness_core::{
-    Ledger, Receipt, Run, RunId, Timestamp,
+    Ledger, Receipt, Run, RunId, Stop, Timestamp,
     command::{Anew, OfRun, RunStep, Take},
     format,
     ledger::Head,
     machine::{
         attempt::Rules,
         iterate,
-        work::{Runs, Session, Stopped},
+        work::{Runs, Session},
     },
     promise,
     run::{Owner, RunLimits},
@@ -55,13 +55,6 @@ pub(super) enum Life {
     },
 }
 
-/// What it came to.
-#[derive(Debug)]
-pub(super) enum Lived {
-    Ledger(Stopped),
-    Objective(iterate::Outcome),
-}
-
 /// One process, started after others and before more.
 pub(super) struct Process<'a> {
     pub(super) stage: &'a Stage,
@@ -81,7 +74,7 @@ impl Process<'_> {
         &self,
         life: Life,
         choose: impl FnOnce(&mut Random) -> Anew,
-    ) -> Result<Option<Lived>, Violation> {
+    ) -> Result<Option<Stop>, Violation> {
         let (stage, number) = (self.stage, self.number);
         let hub = Hub::new(format!("process-{number}"));
         let anew = {
@@ -120,7 +113,7 @@ impl Process<'_> {
 }
 
 /// Runs until it is over, or until the process is dead.
-fn live(stage: &Stage, root: &Path, hub: Hub, owner: &Owner, life: Life) -> harness::Result<Lived> {
+fn live(stage: &Stage, root: &Path, hub: Hub, owner: &Owner, life: Life) -> harness::Result<Stop> {
     let runtime = runtime(stage)?;
     let (tools, clock) = (tools(stage, root, owner), Arc::clone(&stage.state().clock));
     let desk = tools.desk.clone();
@@ -133,11 +126,9 @@ fn live(stage: &Stage, root: &Path, hub: Hub, owner: &Owner, life: Life) -> harn
                 let step = RunStep::Beat { lease_seconds: LEASE_SECONDS };
                 let heartbeat = Some(OfRun { run, by, step });
                 let session = Session { until, heartbeat, ..*session };
-                work(cx, &tools, session).await.map(Lived::Ledger)
+                work(cx, &tools, session).await
             }
-            Life::Objective { afresh } => {
-                ralph(cx, &tools, Errand::Objective { afresh }).await.map(Lived::Objective)
-            }
+            Life::Objective { afresh } => ralph(cx, &tools, Errand::Objective { afresh }).await,
         },
     );
     runtime.block_on(async {

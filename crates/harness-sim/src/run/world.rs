@@ -4,10 +4,10 @@ use std::{io, path::Path};
 
 use harness::store::{FileStore, Locking, Runs as _, Store as _, disk::File};
 use harness_core::{
-    Command, TaskId, Timestamp,
+    Command, Stop, TaskId, Timestamp,
     command::{Add, Anew, Edit},
     format::{self, Key},
-    machine::work::Stopped,
+    run::StopReason,
     task::Status,
 };
 
@@ -17,7 +17,7 @@ use super::{
     checkers,
     client::Client,
     fate::{limits, prices, raised},
-    process::{Life, Lived, Process, row, session},
+    process::{Life, Process, row, session},
     stage::Stage,
 };
 use crate::{
@@ -79,12 +79,13 @@ impl RunWorld {
             if works && self.nobody_works() {
                 Client { stage: &self.stage, root: self.root.path() }.work()?;
             }
-            let stopped = self.process(number, quiet)?;
+            let stop = self.process(number, quiet)?;
             self.check_bounds()?;
-            match stopped {
-                Some(Stopped::Complete) => return self.complete(),
+            let complete = Stop::because(StopReason::Complete);
+            match stop {
+                Some(stop) if stop == complete => return self.complete(),
                 Some(other) if quiet => {
-                    let what = format!("undisturbed, and it stopped by {other:?}");
+                    let what = format!("undisturbed, and it stopped by {other}");
                     return Violation::of("ends_with_nothing_to_do", what);
                 }
                 Some(_) | None => self.cut_short += 1,
@@ -96,22 +97,17 @@ impl RunWorld {
 
     /// What a killed run left is for the next one to recover.
     fn nobody_works(&self) -> bool {
-        self.stage.state().ledger.tasks().all(|task| task.status != Status::InProgress)
+        self.stage.state().ledger.tasks().all(|task| task.status() != Status::InProgress)
     }
 
-    fn process(&mut self, number: usize, quiet: bool) -> Result<Option<Stopped>, Violation> {
+    fn process(&mut self, number: usize, quiet: bool) -> Result<Option<Stop>, Violation> {
         let quiet = quiet.then_some(Character::Mixed);
         let process = Process { stage: &self.stage, root: self.root.path(), number, quiet };
         let session = session(self.max_tasks, process.owner().pid).map_err(cannot_set_up)?;
-        let lived = process.run(Life::Ledger(Box::new(session)), |random| {
+        process.run(Life::Ledger(Box::new(session)), |random| {
             let more = quiet.is_some() || random.percent(40);
             if more { raised(None) } else { Anew::default() }
-        });
-        match lived? {
-            Some(Lived::Ledger(stopped)) => Ok(Some(stopped)),
-            Some(Lived::Objective(outcome)) => Violation::of("set_up", format!("{outcome:?}")),
-            None => Ok(None),
-        }
+        })
     }
 
     /// There is one loop for each attempt that is counted, and one more for each process that did

@@ -44,7 +44,7 @@ impl World {
         let intent =
             Intent::Rollback { category: Category::TestFail, message: self.ids.text("red") };
         let intend = Intend { holder: self.holder(&attempt), intent };
-        self.insist(&attempt, &Command::Intend(intend), |task| task.intent.is_some())?;
+        self.insist(&attempt, &Command::Intend(intend), |task| task.intent().is_some())?;
         // Who lost the claim cleans up after itself as well; it only may not record it.
         self.roll_back(&attempt)?;
         self.check_rollback(&attempt, &files, &mess)?;
@@ -80,10 +80,11 @@ impl World {
         self.transact(self.session(), vec![Command::Claim(claim)], trouble)?;
         // It looks into the ledger, as a session that starts does: it may not have been told.
         let mine = self.current.task(&task).filter(|t| {
-            t.status == Status::InProgress && t.claimed_by.as_ref() == Some(self.session_id())
+            t.status() == Status::InProgress && t.claimed_by() == Some(self.session_id())
         });
         let Some(mine) = mine else { return Ok(None) };
-        let recorded = (&mine.started_at_commit, &mine.base_untracked);
+        let untracked = mine.claim().and_then(|claim| claim.base_untracked.clone());
+        let recorded = (&mine.started_at_commit, &untracked);
         if recorded != (&Some(base.commit.clone()), &base.untracked) {
             return Err(broken(format!("{task} was claimed with {recorded:?}, not {base:?}")));
         }
@@ -111,7 +112,7 @@ impl World {
             let held = self
                 .current
                 .task(&attempt.task)
-                .filter(|t| t.status == Status::InProgress && t.epoch == Some(attempt.epoch));
+                .filter(|t| t.status() == Status::InProgress && t.epoch == Some(attempt.epoch));
             if held.is_none_or(&done) {
                 return Ok(());
             }

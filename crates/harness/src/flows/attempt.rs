@@ -10,9 +10,9 @@ use harness::{
         agent::End,
         check::{Found, Verdict},
         command::{Note, Raise},
-        machine::attempt::{Attempt, Effect, Ended, Entry, Outcome},
+        machine::attempt::{Attempt, AttemptEnd, Effect, Ended, Entry},
     },
-    workspace::{RolledBack, Undone, WorkspaceError},
+    workspace::{RolledBack, Undone, WorkspaceError, own_contents},
 };
 
 use super::{
@@ -29,17 +29,20 @@ pub async fn attempt<A>(
     task: Task,
     holder: Holder,
     entry: Entry,
-) -> Result<Outcome>
+) -> Result<AttemptEnd>
 where
     A: harness::Agent<Input = Prompt, Output = End>,
 {
+    let mut protected = tools.judging.rules.protected.clone();
     if entry == Entry::Fresh {
         record_settings(tools, &task).await?;
+        let root = tools.root.clone();
+        protected = protected.holding(tools.blocking(move || Ok(own_contents(&root))).await?);
     }
     let ended = task.clone();
     let machine = Attempt::new(task.clone(), holder.clone(), tools.lease_seconds, entry)
         .judged_by(tools.judging.rules.clone());
-    let judge = Judge::new(tools.clone(), task.clone(), holder.clone());
+    let judge = Judge::new(tools.clone(), task.clone(), holder.clone(), protected);
     let doing = Doing { tools: tools.clone(), task, holder, judge };
     let ports = with_tree::ports(&tools.ports, Arc::clone(&tools.workspace));
     let outcome = cx.drive(&ports, machine, |branch, effect| {
@@ -47,7 +50,7 @@ where
         async move { doing.perform(branch, effect).await }
     });
     let outcome = outcome.await?;
-    if matches!(outcome, Outcome::Completed { .. } | Outcome::Failed { .. }) {
+    if matches!(outcome, AttemptEnd::Completed { .. } | AttemptEnd::Failed { .. }) {
         let epoch = ended.epoch.unwrap_or_default();
         tools.git(move |git| git.forget_settings(&ended.id, epoch)).await??;
     }
@@ -154,7 +157,7 @@ impl Doing {
     async fn look(&self) -> Result<Ended> {
         let Some(base) = self.tools.base(&self.task) else { return self.look_without_base().await };
         let settings = set_settings_back(&self.tools, &self.task).await?;
-        let (id, claimed_at) = (self.task.id.clone(), self.task.claimed_at.unwrap_or_default());
+        let (id, claimed_at) = (self.task.id.clone(), self.task.claimed_at().unwrap_or_default());
         match self.tools.git(move |git| git.evidence(&id, &base, claimed_at)).await? {
             Ok(evidence) => Ok(Ended::Looked { changed: settings || !evidence.untouched }),
             Err(WorkspaceError::NoSuchCommit { .. }) => self.look_without_base().await,

@@ -165,7 +165,7 @@ impl Site for ClientTree {
             untracked: None,
             worktree: self.git()?.top_level().to_owned(),
             epoch: task.epoch,
-            claimed_at: task.claimed_at,
+            claimed_at: task.claimed_at(),
         }))
     }
 

@@ -13,7 +13,7 @@ use harness::{
     check::Check,
     core::{
         Receipt, Refusal, Task, TaskId, flag, lease,
-        machine::judge::{Effect, Ended, Judge, NotDone, Outcome, Request, Standing},
+        machine::judge::{Effect, Ended, Judge, JudgeEnd, NotDone, Request, Standing},
         protect::Protected,
         variables::Variables,
     },
@@ -79,7 +79,11 @@ impl<C: Clerk> Completion<'_, C> {
         if judge.runs_a_check() {
             self.clerk.may_check(&task)?;
         }
-        let claimed = task.worktree.as_ref().map(Path::new).filter(|_| judge.looks_at_work());
+        let claimed = task
+            .claim()
+            .and_then(|claim| claim.worktree.as_ref())
+            .map(Path::new)
+            .filter(|_| judge.looks_at_work());
         let reach = if standing.shared { Reach::Nothing } else { Reach::Settings };
         let bench = Bench {
             site: self.clerk.site(claimed).await?,
@@ -97,12 +101,12 @@ impl<C: Clerk> Completion<'_, C> {
         let hub = self.hub.clone();
         let doing = Doing { clerk: self.clerk, hub, bench, task, check, protected };
         match doing.drive(Ports { tick, ..self.ports.clone() }, judge, stop).await? {
-            Outcome::Completed { .. } => {
+            JudgeEnd::Completed { .. } => {
                 doing.forget().await;
                 Ok(id)
             }
-            Outcome::Found(finding) => Err(finding.for_worker(&id).into()),
-            Outcome::Refused(refusal) => Err(refusal.into()),
+            JudgeEnd::Found(finding) => Err(finding.for_worker(&id).into()),
+            JudgeEnd::Refused(refusal) => Err(refusal.into()),
         }
     }
 }
@@ -122,7 +126,7 @@ impl<C: Clerk> Doing<'_, C> {
         ports: Ports,
         judge: Judge,
         stop: impl Future<Output = ()>,
-    ) -> Result<Outcome> {
+    ) -> Result<JudgeEnd> {
         let branch = Branch::alone((), self.hub.clone());
         let driving = branch.drive(&ports, judge, |branch, effect| self.perform(branch, effect));
         tokio::pin!(driving, stop);

@@ -9,7 +9,7 @@ use harness::{
         Timestamp,
         check::Verdict,
         ledger::{self, Phase},
-        machine::gate::{Effect, Ended, Gate, Outcome, Waiting},
+        machine::gate::{Effect, Ended, Gate, GateEnd, Waiting},
     },
     process::Redactor,
     shell::Shell,
@@ -30,7 +30,7 @@ pub async fn gate<A: Send + Sync>(
     phase: Phase,
     waiting: Option<Waiting>,
     until: Option<Timestamp>,
-) -> Result<Outcome> {
+) -> Result<GateEnd> {
     tools.workspace.disturbed();
     let gatehouse = Gatehouse {
         ports: tools.ports.clone(),
@@ -73,7 +73,7 @@ impl Gatehouse {
         cx: &Branch<A>,
         phase: Phase,
         waiting: Option<Waiting>,
-    ) -> Result<Outcome> {
+    ) -> Result<GateEnd> {
         cx.drive(&self.ports, Gate::new(phase, waiting), |branch, effect| {
             let gatehouse = self.clone();
             async move {

@@ -23,7 +23,9 @@ use harness::{
     },
     process::Redactor,
     shell::Shell,
-    workspace::{Base, Candidate, SettingChange, Settled, Sight, Workspace, WorkspaceError},
+    workspace::{
+        Base, Candidate, SettingChange, Settled, Sight, Workspace, WorkspaceError, own_contents,
+    },
 };
 
 use super::{Tools, failure, tools::until_cancelled};
@@ -132,9 +134,10 @@ impl Bench {
     pub async fn touched(&self, task: &Task, protected: &Protected) -> Result<Ended> {
         let (task, protected) = (task.clone(), protected.clone());
         self.blocking(move |bench| {
-            // Without a base nothing can be compared, and without a repository neither.
+            let own = bench.own_changed(&protected);
+            // Without a base git cannot compare anything, and without a repository neither.
             let Some(base) = bench.site.base(&task)? else {
-                return Ok(Ended::Touched { files: Vec::new(), settings: Vec::new() });
+                return Ok(Ended::Touched { files: own, settings: Vec::new() });
             };
             let git = bench.site.workspace()?;
             let settings = match bench.settings(&*git, &task)? {
@@ -145,12 +148,32 @@ impl Bench {
             if !protected.globs().is_empty() {
                 let among = |path: &str| !protected.among(&[path.to_owned()]).is_empty();
                 files.extend(git.differing(&base, &among)?);
-                files.sort();
-                files.dedup();
             }
+            if protected.held().is_some() && bench.root_below_site().is_some() {
+                // Git takes an untracked file for a new one where the claim recorded none of them.
+                files.retain(|file| !protected.is_always(file));
+            }
+            files.extend(own);
+            files.sort();
+            files.dedup();
             Ok(Ended::Touched { files, settings })
         })
         .await
+    }
+
+    /// `None` where the work is in another work tree than the settings.
+    fn root_below_site(&self) -> Option<&Path> {
+        self.root.strip_prefix(self.site.directory()).ok()
+    }
+
+    /// Harness's own settings that are not what they were at the claim, whether git sees them or not.
+    fn own_changed(&self, protected: &Protected) -> Vec<String> {
+        if protected.held().is_none() {
+            return Vec::new();
+        }
+        let below = self.root_below_site().unwrap_or(Path::new(""));
+        let changed = protected.changed(&own_contents(&self.root)).into_iter();
+        changed.map(|path| below.join(path).to_string_lossy().into_owned()).collect()
     }
 
     /// What there is before a check: in the work tree, or in a clean checkout of `commit`. If the work
@@ -307,10 +330,12 @@ pub(super) struct Judge {
     task: Task,
     holder: Holder,
     bench: Bench,
+    protected: Protected,
 }
 
 impl Judge {
-    pub(super) fn new(tools: Tools, task: Task, holder: Holder) -> Self {
+    /// `protected` as it was when the attempt began.
+    pub(super) fn new(tools: Tools, task: Task, holder: Holder, protected: Protected) -> Self {
         let bench = Bench {
             site: Arc::new(Here(Arc::clone(&tools.workspace))),
             root: tools.root.clone(),
@@ -319,15 +344,13 @@ impl Judge {
             record: Arc::clone(&tools.judging.record),
             reach: Reach::Everything,
         };
-        Self { tools, task, holder, bench }
+        Self { tools, task, holder, bench, protected }
     }
 
     pub(super) async fn perform<A>(&self, branch: &Branch<A>, effect: Effect) -> Result<Ended> {
         match effect {
             Effect::Head => self.bench.head().await,
-            Effect::Touched => {
-                self.bench.touched(&self.task, &self.tools.judging.rules.protected).await
-            }
+            Effect::Touched => self.bench.touched(&self.task, &self.protected).await,
             Effect::Check { commit } => self.check(branch, commit).await,
             Effect::Prepare => {
                 // Whether it helped is what the check says next.

@@ -14,13 +14,13 @@ use harness::{
     agent::Prompt,
     check::Check,
     core::{
-        Command, Holder, Run, Task, Timestamp,
+        Command, Holder, Run, Stop, Task, Timestamp,
         agent::End,
         command::{Anew, Note, OfRun, RunStep, Take},
         ledger::Phase,
         machine::{
             gate::Waiting,
-            iterate::{Brief, Effect, Ended, Iterate, Outcome, Turn},
+            iterate::{Brief, Effect, Ended, Iterate, Turn},
         },
         variables::OF_A_TASK,
     },
@@ -54,7 +54,7 @@ pub enum Errand {
 }
 
 /// Goes from context to context until the promise is kept or something says stop.
-pub async fn ralph<A>(cx: &Branch<Team<A>>, tools: &Tools, errand: Errand) -> Result<Outcome>
+pub async fn ralph<A>(cx: &Branch<Team<A>>, tools: &Tools, errand: Errand) -> Result<Stop>
 where
     A: harness::Agent<Input = Prompt, Output = End>,
 {

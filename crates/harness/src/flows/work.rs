@@ -6,14 +6,14 @@ use harness::{
     Branch, Error, Result,
     agent::Prompt,
     core::{
-        Ledger, Task, TaskId,
+        Ledger, Stop, Task, TaskId,
         agent::End,
         check::Verdict,
         command::Place,
         machine::{
             gate::Waiting,
             recovery::{Checkpoints, Evidence, TaskCommits, Uncommitted},
-            work::{Alerts, Effect, Ended, Interrupted, Prepared, Session, Stopped, Survey, Work},
+            work::{Alerts, Effect, Ended, Interrupted, Prepared, Session, Survey, Work},
         },
         task::{Status, Via},
     },
@@ -28,7 +28,7 @@ use super::{
 };
 
 /// Works on the ledger until nothing is left or something says stop.
-pub async fn work<A>(cx: &Branch<Team<A>>, tools: &Tools, session: Session) -> Result<Stopped>
+pub async fn work<A>(cx: &Branch<Team<A>>, tools: &Tools, session: Session) -> Result<Stop>
 where
     A: harness::Agent<Input = Prompt, Output = End>,
 {
@@ -54,20 +54,20 @@ where
             let ledger = (tools.ledger)()?;
             let next = ledger.selection().next(None).and_then(|id| ledger.task(id));
             let gate = ledger.selection().due_gate().cloned();
-            let mut in_progress = ledger.tasks().filter(|task| task.status == Status::InProgress);
+            let mut in_progress = ledger.tasks().filter(|task| task.status() == Status::InProgress);
             let in_progress = in_progress.next().map(|task| task.id.clone());
             let (next, alerts) = (next.cloned().map(Box::new), Alerts::of(&ledger));
             Ok(Ended::Peeked { next, gate, in_progress, alerts })
         }
         Effect::Gate { phase, until } => {
             let (run, by) = (tools.looping.run.clone(), tools.looping.by.clone());
-            let outcome = gate(&branch, &tools, phase, Some(Waiting { run, by }), until).await?;
-            Ok(Ended::Gated(outcome))
+            let end = gate(&branch, &tools, phase, Some(Waiting { run, by }), until).await?;
+            Ok(Ended::Gated(end))
         }
         Effect::Base { task } => base(&tools, task).await.map(Ended::Based),
         Effect::Attempt { task, holder, entry } => {
-            let outcome = Box::pin(attempt(&branch, &tools, *task, holder, entry)).await?;
-            Ok(Ended::Attempted(outcome))
+            let end = Box::pin(attempt(&branch, &tools, *task, holder, entry)).await?;
+            Ok(Ended::Attempted(end))
         }
         Effect::Close => {
             match fs::remove_file(Home::of(&tools.root).marker()) {
@@ -96,12 +96,12 @@ async fn survey(tools: &Tools) -> Result<Survey> {
     let now = tools.ports.clock.now();
     let alerts = Alerts::of(&ledger);
     let mut survey = Survey { dirty: status.changed, alerts, ..Survey::default() };
-    for task in ledger.tasks().filter(|t| t.status == Status::InProgress) {
+    for task in ledger.tasks().filter(|t| t.status() == Status::InProgress) {
         match task.claimed_via() {
             Via::Client if !task.lease_ran_out(now) => {
                 survey.client = Some((
                     task.id.clone(),
-                    task.claimed_by.clone().ok_or_else(|| {
+                    task.claimed_by().cloned().ok_or_else(|| {
                         Error::message(format!("task {} is claimed by nobody", task.id))
                     })?,
                 ));
@@ -126,7 +126,7 @@ async fn look(tools: &Tools, task: &Task) -> Result<Interrupted> {
         return Ok(Interrupted { task: task.clone(), evidence: nothing, remark: None });
     };
     set_settings_back(tools, task).await?;
-    let (id, claimed_at) = (task.id.clone(), task.claimed_at.unwrap_or_default());
+    let (id, claimed_at) = (task.id.clone(), task.claimed_at().unwrap_or_default());
     let found = match tools.git(move |git| git.evidence(&id, &base, claimed_at)).await? {
         Ok(found) => found,
         Err(harness::workspace::WorkspaceError::NoSuchCommit { .. }) => {

@@ -2,6 +2,7 @@
 //! edit the configuration meanwhile, and a daemon may end and start again.
 
 use std::{
+    collections::BTreeMap,
     fs, io,
     io::Write,
     os::unix::fs::DirBuilderExt,
@@ -34,6 +35,8 @@ struct Kept {
     protected: Vec<String>,
     #[serde(default)]
     always: Vec<String>,
+    #[serde(default)]
+    held: Option<BTreeMap<String, String>>,
     refuse: bool,
     #[serde(default)]
     link: Vec<PathBuf>,
@@ -57,6 +60,7 @@ impl ClaimRules {
             require_validation: settings.unchecked == Unchecked::Forbidden,
             protected: protected.globs().to_vec(),
             always: protected.paths().to_vec(),
+            held: protected.held().cloned(),
             refuse: protected.on_touch() == OnTouch::Refuse,
             link: settings.bring.link.clone(),
             copy: settings.bring.copy.clone(),
@@ -75,12 +79,38 @@ impl ClaimRules {
             return None;
         }
         let on_touch = if kept.refuse { OnTouch::Refuse } else { OnTouch::Flag };
-        let protected = Protected::new(&kept.protected, on_touch).ok()?.always(kept.always);
+        let mut protected = Protected::new(&kept.protected, on_touch).ok()?.always(kept.always);
+        if let Some(held) = kept.held {
+            protected = protected.holding(held);
+        }
         let unchecked =
             if kept.require_validation { Unchecked::Forbidden } else { Unchecked::Allowed };
         let rules = Rules { clean: kept.clean, baseline: kept.baseline, protected };
         let bring = Bring { link: kept.link, copy: kept.copy };
         Some(Settings { rules, unchecked, bring })
+    }
+
+    /// Says so, in a line for the log, where other files are protected than at the last claim of the
+    /// root. What is protected now is what the next one is compared with.
+    pub fn compare(&self, protected: &Protected) -> io::Result<Option<String>> {
+        let file = self.folder.with_file_name("protected.json");
+        let now = protected.words();
+        let last: Option<String> = match fs::read(&file) {
+            Ok(bytes) => serde_json::from_slice(&bytes).ok(),
+            Err(why) if why.kind() == io::ErrorKind::NotFound => None,
+            Err(why) => return Err(why),
+        };
+        if last.as_ref() == Some(&now) {
+            return Ok(None);
+        }
+        let folder = self.folder.parent().unwrap_or(&self.folder);
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        let mut made = tempfile::NamedTempFile::new_in(folder)?;
+        made.write_all(&serde_json::to_vec(&now)?)?;
+        made.persist(file).map_err(|failed| failed.error)?;
+        let changed =
+            |last| format!("protected files changed by the configuration: {last:?} -> {now:?}");
+        Ok(last.map(changed))
     }
 
     fn file(&self, task: &TaskId) -> PathBuf {
@@ -113,5 +143,22 @@ mod tests {
         assert_eq!(kept.rules.protected.on_touch(), OnTouch::Refuse);
         assert_eq!(kept.rules.protected.among(&["tests/a".to_owned()]), ["tests/a"]);
         assert!(rules.of(&task, Epoch(4)).is_none());
+    }
+
+    #[test]
+    fn another_list_of_protected_files_is_said_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let rules = ClaimRules::in_folder(&folder.path().join("root/claims"));
+        let list = |globs: &[&str], on_touch| {
+            let globs: Vec<_> = globs.iter().map(|glob| (*glob).to_owned()).collect();
+            Protected::new(&globs, on_touch).unwrap()
+        };
+        let strict = list(&["tests/", "ci"], OnTouch::Refuse);
+        assert_eq!(rules.compare(&strict).unwrap(), None, "nothing is known before");
+        assert_eq!(rules.compare(&strict).unwrap(), None);
+        let said = rules.compare(&list(&[], OnTouch::Refuse)).unwrap().unwrap();
+        let line = r#"protected files changed by the configuration: "tests/, ci (refuse)" -> """#;
+        assert_eq!(said, line);
+        assert_eq!(rules.compare(&list(&[], OnTouch::Flag)).unwrap(), None);
     }
 }

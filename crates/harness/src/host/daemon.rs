@@ -23,13 +23,13 @@ use super::{
     server::{Host, Server, serve},
     socket::Bound,
     vigil::Vigil,
-    wire::Refused,
 };
 use crate::{
     clock::Clock,
     flows::client_tree::{ClientTree, ForeignTree, Repositories},
     home::Home,
     process::leftovers,
+    protocol::Refused,
     store::lock::Wait,
     workspace::{Bring, Filters},
 };
@@ -48,12 +48,24 @@ pub struct Settings {
     pub bring: Bring,
 }
 
+impl Settings {
+    /// What harness's own settings held is only known for a claim.
+    #[must_use]
+    pub fn of_no_claim(mut self) -> Self {
+        self.rules.protected = self.rules.protected.of_no_claim();
+        self
+    }
+}
+
+/// Refuses a command that may not run here.
+pub type MayRun = dyn Fn(Kind, &str) -> Result<(), Refused> + Send + Sync;
+
 /// What the caller knows about the machine and its user; asked anew each time.
 pub struct Surroundings {
     /// The configuration.
     pub settings: Box<dyn Fn() -> Result<Settings, Refused> + Send + Sync>,
     /// Whether this command of the ledger may run here.
-    pub may_run: Box<dyn Fn(Kind, &str) -> Result<(), Refused> + Send + Sync>,
+    pub may_run: Box<MayRun>,
     /// Whether the content filters of git may run here.
     pub filters: Box<dyn Fn() -> Filters + Send + Sync>,
     /// Where the rules of claims are kept; `None`: in memory only.
@@ -195,9 +207,13 @@ impl Daemon {
     }
 
     /// A claim was made: it keeps the rules of now. A configuration that cannot be read is reported
-    /// when the task is completed.
-    pub(super) fn claimed(&self, task: &TaskId, epoch: Epoch) {
-        let Ok(settings) = (self.surroundings.settings)() else { return };
+    /// when the task is completed. Gives back what the log should say of them.
+    pub(super) fn claimed(&self, task: &TaskId, epoch: Epoch) -> Option<String> {
+        let settings = (self.surroundings.settings)().ok()?;
+        let protected = &settings.rules.protected;
+        // What cannot be compared is not known to have changed.
+        let kept = self.surroundings.claims.as_ref();
+        let changed = kept.and_then(|kept| kept.compare(protected).ok().flatten());
         if let Some(kept) = &self.surroundings.claims
             && let Err(why) = kept.keep(task, epoch, &settings)
         {
@@ -206,6 +222,7 @@ impl Daemon {
         }
         let mut claimed = self.claimed.lock().unwrap_or_else(PoisonError::into_inner);
         claimed.insert(task.clone(), (epoch, settings));
+        changed
     }
 
     /// The rules by which the work of this holder is judged: those of its claim, else those of now.
@@ -215,14 +232,15 @@ impl Daemon {
         task: Option<&Task>,
     ) -> Result<Settings, Refused> {
         let epoch = task.filter(|task| holder.holds(task)).and_then(|task| task.epoch);
-        let Some(epoch) = epoch else { return (self.surroundings.settings)() };
+        let of_now = || Ok((self.surroundings.settings)()?.of_no_claim());
+        let Some(epoch) = epoch else { return of_now() };
         let claimed = self.claimed.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, settings)) = claimed.get(&holder.task).filter(|(of, _)| *of == epoch) {
             return Ok(settings.clone());
         }
         drop(claimed);
         let kept = self.surroundings.claims.as_ref().and_then(|kept| kept.of(&holder.task, epoch));
-        kept.map_or_else(|| (self.surroundings.settings)(), Ok)
+        kept.map_or_else(of_now, Ok)
     }
 }
 

@@ -197,7 +197,7 @@ impl Hub {
     ///     while let Some(item) = events.next().await {
     ///         match item {
     ///             StreamItem::Event(envelope) => kinds.push(envelope.event.kind().to_owned()),
-    ///             StreamItem::Lagged { missed } => eprintln!("too slow for {missed} events"),
+    ///             StreamItem::Lagged { missed, .. } => eprintln!("too slow for {missed} events"),
     ///         }
     ///     }
     ///     kinds
@@ -209,14 +209,24 @@ impl Hub {
     /// # }
     /// ```
     pub fn events(&self) -> EventStream {
-        lock(&self.core.record).stream()
+        self.events_matching(Filter::all())
+    }
+
+    /// As [`events`](Hub::events), of the kinds that the filter takes. Others do not count against the
+    /// bound.
+    pub fn events_matching(&self, filter: impl Into<Filter>) -> EventStream {
+        lock(&self.core.record).stream(filter.into())
     }
 
     /// As [`events`](Hub::events) for a reader that comes back: of the last 4096 events those after
     /// the one that it saw last, how many it missed between the two (`None`: nobody knows, for that
     /// one is gone), and all that follow.
-    pub fn events_since(&self, last: uuid::Uuid) -> (Vec<Arc<Envelope>>, Option<u64>, EventStream) {
-        lock(&self.core.record).resume(last, stream::CAPACITY)
+    pub fn events_since(
+        &self,
+        last: uuid::Uuid,
+        filter: impl Into<Filter>,
+    ) -> (Vec<Arc<Envelope>>, Option<u64>, EventStream) {
+        lock(&self.core.record).resume(last, stream::CAPACITY, filter.into())
     }
 
     /// Tells an event, in the scope of this handle.

@@ -7,7 +7,10 @@ use std::{
 
 use uuid::Uuid;
 
-use super::stream::{EventStream, Shared};
+use super::{
+    Filter,
+    stream::{EventStream, Shared},
+};
 use crate::{
     event::{Context, Envelope, Event, Moment},
     queue::BoundedQueue,
@@ -69,8 +72,8 @@ impl Record {
         z ^ (z >> 31)
     }
 
-    pub(super) fn stream(&mut self) -> EventStream {
-        let (stream, shared) = EventStream::new();
+    pub(super) fn stream(&mut self, filter: Filter) -> EventStream {
+        let (stream, shared) = EventStream::new(filter);
         if self.ended {
             shared.end();
         }
@@ -84,13 +87,15 @@ impl Record {
         &mut self,
         since: Uuid,
         most: usize,
+        filter: Filter,
     ) -> (Vec<Arc<Envelope>>, Option<u64>, EventStream) {
         let oldest = self.kept.len().saturating_sub(most);
         let seen = self.kept.iter().rposition(|envelope| envelope.id == since);
         let from = seen.map_or(oldest, |at| oldest.max(at + 1));
         let missed = seen.map(|at| u64::try_from(from - at - 1).unwrap_or(u64::MAX));
-        let later = self.kept.iter().skip(from).cloned().collect();
-        (later, missed, self.stream())
+        let later = self.kept.iter().skip(from);
+        let later = later.filter(|envelope| filter.matches(envelope.event.kind())).cloned();
+        (later.collect(), missed, self.stream(filter))
     }
 
     pub(super) fn end_streams(&mut self) {

@@ -1,7 +1,9 @@
-//! Events as a stream: bounded, so that a slow reader loses events and is told how many, and never
-//! slows whoever emits.
+//! Events as a stream. It is bounded: a slow reader loses events and learns how many of which kind,
+//! and never slows down those that emit. A stream holds only the events that its reader wants, so that
+//! a flood of others cannot displace them.
 
 use std::{
+    collections::BTreeMap,
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, Waker},
@@ -10,6 +12,7 @@ use std::{
 use futures_core::Stream;
 use serde_json::{Value, json};
 
+use super::Filter;
 use crate::{event::Envelope, queue::BoundedQueue};
 
 /// How many events a stream holds for a reader that is busy.
@@ -25,6 +28,8 @@ pub enum StreamItem {
     Lagged {
         /// Since the last item.
         missed: u64,
+        /// The same by the kind of event.
+        kinds: BTreeMap<String, u64>,
     },
 }
 
@@ -35,25 +40,26 @@ pub struct EventStream {
     shared: Arc<Shared>,
 }
 
-#[derive(Debug, Default)]
-pub(super) struct Shared(Mutex<Waiting>);
+#[derive(Debug)]
+pub(super) struct Shared {
+    filter: Filter,
+    waiting: Mutex<Waiting>,
+}
 
 #[derive(Debug)]
 struct Waiting {
     events: BoundedQueue<Arc<Envelope>>,
+    /// The kinds of those that were lost.
+    lost: BTreeMap<String, u64>,
     ended: bool,
     reader: Option<Waker>,
 }
 
-impl Default for Waiting {
-    fn default() -> Self {
-        Self { events: BoundedQueue::new(CAPACITY), ended: false, reader: None }
-    }
-}
-
 impl EventStream {
-    pub(super) fn new() -> (Self, Arc<Shared>) {
-        let shared = Arc::new(Shared::default());
+    pub(super) fn new(filter: Filter) -> (Self, Arc<Shared>) {
+        let events = BoundedQueue::new(CAPACITY);
+        let waiting = Waiting { events, lost: BTreeMap::new(), ended: false, reader: None };
+        let shared = Arc::new(Shared { filter, waiting: Mutex::new(waiting) });
         (Self { shared: Arc::clone(&shared) }, shared)
     }
 
@@ -65,12 +71,17 @@ impl EventStream {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn push(&self, envelope: &Arc<Envelope>) {
+        if !self.filter.matches(envelope.event.kind()) {
+            return;
+        }
         let mut waiting = self.lock();
-        waiting.events.push(Arc::clone(envelope));
+        if let Some(lost) = waiting.events.push(Arc::clone(envelope)) {
+            *waiting.lost.entry(lost.event.kind().to_owned()).or_default() += 1;
+        }
         let reader = waiting.reader.take();
         drop(waiting);
         if let Some(reader) = reader {
@@ -96,7 +107,8 @@ impl Stream for EventStream {
         let mut waiting = self.shared.lock();
         let missed = waiting.events.take_lost();
         if missed > 0 {
-            return Poll::Ready(Some(StreamItem::Lagged { missed }));
+            let kinds = std::mem::take(&mut waiting.lost);
+            return Poll::Ready(Some(StreamItem::Lagged { missed, kinds }));
         }
         if let Some(envelope) = waiting.events.pop() {
             return Poll::Ready(Some(StreamItem::Event(envelope)));
@@ -109,10 +121,14 @@ impl Stream for EventStream {
     }
 }
 
-/// In a subscription: events are missing here; how many, where that is known.
-pub fn lagged(missed: Option<u64>) -> Value {
-    match missed {
-        Some(missed) => json!({ "type": "lagged", "missed": missed }),
-        None => json!({ "type": "lagged" }),
+/// In a subscription: events are missing here; how many, where that is known, and of which kinds.
+pub fn lagged(missed: Option<u64>, kinds: &BTreeMap<String, u64>) -> Value {
+    let mut line = json!({ "type": "lagged" });
+    if let Some(missed) = missed {
+        line["missed"] = missed.into();
     }
+    if !kinds.is_empty() {
+        line["kinds"] = json!(kinds);
+    }
+    line
 }

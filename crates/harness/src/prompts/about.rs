@@ -104,8 +104,6 @@ pub enum Why {
     OutOfContext,
     /// The gate of the phase is red; what it printed.
     GateFailed(String),
-    /// It was stopped before it came to an end.
-    Stopped,
     /// The gate of its phase passed: the next one begins.
     NextPhase,
 }
@@ -183,7 +181,6 @@ impl Why {
             Self::Failed(_) => "The last context ended with an error.",
             Self::OutOfContext => "The last context was full before the work was done.",
             Self::GateFailed(_) => "The last context ended, but the gate of the phase failed.",
-            Self::Stopped => "The last context was stopped before it came to an end.",
             Self::NextPhase => "The gate of the last phase passed; this is the next one.",
         }
     }
@@ -191,11 +188,7 @@ impl Why {
     fn detail(&self) -> Option<&str> {
         match self {
             Self::Failed(detail) | Self::GateFailed(detail) => Some(detail),
-            Self::NoPromise
-            | Self::VerifyFailed
-            | Self::OutOfContext
-            | Self::Stopped
-            | Self::NextPhase => None,
+            Self::NoPromise | Self::VerifyFailed | Self::OutOfContext | Self::NextPhase => None,
         }
     }
 }

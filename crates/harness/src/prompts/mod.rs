@@ -34,11 +34,15 @@ enum Kind {
     Retry,
 }
 
+/// The names of the templates, below `.harness/prompts`.
+pub const TEMPLATES: [&str; 4] =
+    [Kind::Objective.file(), Kind::Continuation.file(), Kind::Task.file(), Kind::Retry.file()];
+
 impl Kind {
     const ALL: [Self; 4] = [Self::Objective, Self::Continuation, Self::Task, Self::Retry];
 
     /// Of its template, below `.harness/prompts`.
-    fn file(self) -> &'static str {
+    const fn file(self) -> &'static str {
         match self {
             Self::Objective => "objective.md",
             Self::Continuation => "continuation.md",

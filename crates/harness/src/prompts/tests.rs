@@ -208,7 +208,6 @@ fn a_continuation_says_why() {
         Why::Failed("exit code 2\n".into()),
         Why::OutOfContext,
         Why::GateFailed("2 tests failed".into()),
-        Why::Stopped,
     ];
     assert_snapshot!(every.map(why).join("\n"), @"
     The last context ended without it. -
@@ -216,7 +215,6 @@ fn a_continuation_says_why() {
     The last context ended with an error. text exit code 2
     The last context was full before the work was done. -
     The last context ended, but the gate of the phase failed. text 2 tests failed
-    The last context was stopped before it came to an end. -
     ");
 }
 

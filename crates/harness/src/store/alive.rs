@@ -66,7 +66,7 @@ fn is_vouched_for(root: &Path, worker: &WorkerId) -> bool {
 pub(super) fn among(root: &Path, ledger: &Ledger, now: Timestamp) -> BTreeSet<WorkerId> {
     let expired = ledger.selection().expired(now).filter_map(|id| ledger.task(id));
     let clients = expired.filter(|task| task.claimed_via() == Via::Client);
-    let workers = clients.filter_map(|task| task.claimed_by.clone());
+    let workers = clients.filter_map(|task| task.claimed_by().cloned());
     workers.filter(|worker| is_vouched_for(root, worker)).collect()
 }
 

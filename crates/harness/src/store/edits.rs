@@ -202,15 +202,15 @@ impl FileStore {
 /// The claims that workers hold now.
 fn live_claims(ledger: &Ledger, now: Timestamp) -> BTreeSet<TaskId> {
     let live = |end: Option<Timestamp>| end.is_some_and(|end| end > now);
-    let held = ledger.tasks().filter(|task| task.status == Status::InProgress);
-    held.filter(|task| live(task.lease_expires_at)).map(|task| task.id.clone()).collect()
+    let held = ledger.tasks().filter(|task| task.status() == Status::InProgress);
+    held.filter(|task| live(task.lease_expires_at())).map(|task| task.id.clone()).collect()
 }
 
 /// What a run has to say about an edit that it did not take: on each attempt in progress.
 pub(super) fn raised(ledger: &Ledger, message: &str) -> Vec<Command> {
     let raise =
         |task| Command::Raise(Raise { task, flag: Flag::Edit, message: message.to_owned() });
-    let working = ledger.tasks().filter(|task| task.status == Status::InProgress);
+    let working = ledger.tasks().filter(|task| task.status() == Status::InProgress);
     let mut raised: Vec<Command> = working.map(|task| raise(Some(task.id.clone()))).collect();
     if raised.is_empty() {
         raised.push(raise(None));
@@ -230,7 +230,8 @@ pub(super) fn told(
     };
     let fact = Fact::Warned { task: None, message: format!("{who}: {}", describe(what)) };
     let raise = |task| {
-        let message = "completed by an edit of harness-tasks.json; there is no receipt".to_owned();
+        let message =
+            "unproven: completed by an edit of harness-tasks.json, there is no receipt".to_owned();
         Command::Raise(Raise { task: Some(task), flag: Flag::Unproven, message })
     };
     (vec![fact], unproven.into_iter().map(raise).collect())

@@ -320,6 +320,7 @@ impl FileStore {
         backup: Backup,
     ) -> Result<Vec<String>, StoreError> {
         self.known = None;
+        writable(&known.ledger)?;
         let revision = known.document.revision() + 1;
         let state = known.document.settle(&known.ledger, revision, self.key.as_ref());
         let text = known.document.text();
@@ -357,6 +358,9 @@ impl FileStore {
             Applied { warnings: std::mem::take(&mut self.warnings), ..Applied::default() };
         let held = self.enter(&mut applied.warnings)?;
         let freshness = self.refresh(now)?;
+        if let Some(known) = &self.known {
+            writable(&known.ledger)?;
+        }
         let Some(mut known) = self.known.take() else {
             return Err(StoreError::NoLedger { root: self.root.clone() });
         };
@@ -448,6 +452,12 @@ impl Store for FileStore {
 enum Touched {
     Nothing,
     Ledger,
+}
+
+/// An error where the ledger names a feature that this version does not know.
+fn writable(ledger: &Ledger) -> Result<(), StoreError> {
+    let features: Vec<String> = ledger.head().unknown_needs().map(str::to_owned).collect();
+    if features.is_empty() { Ok(()) } else { Err(StoreError::Needs { features }) }
 }
 
 /// A time as part of a file name.

@@ -113,7 +113,7 @@ fn adopted(disk: &dyn Disk, ledger: &Ledger) -> io::Result<Known> {
     let log = disk.read(File::Log)?.map(|(bytes, _)| bytes).unwrap_or_default();
     let log = String::from_utf8_lossy(&log).lines().map(str::to_owned).collect();
     let mut known = Known { log, receipts: Receipts::new() };
-    for task in ledger.tasks().filter(|task| task.status == Status::Completed) {
+    for task in ledger.tasks().filter(|task| task.status() == Status::Completed) {
         let Some(epoch) = task.epoch else { continue };
         keep(disk, &receipts::name(&task.id, epoch), &mut known.receipts)?;
     }

@@ -32,10 +32,10 @@ pub use edits::Acknowledged;
 pub use file::{Created, FileStore, Locking};
 pub use look::{LockState, look, look_backup, look_bytes, look_lock, open_log};
 pub use receipts::{receipt, record};
-pub use redacted::{Redacted, redacted};
+pub use redacted::{Redacted, redacted, refused, secret_in};
 pub use restore::{Fresh, Restored};
 pub use runs::{
-    DATABASE, MemoryRuns, RunStore, RunStoreError, Runs, SteadyRuns, is_gone, this_process,
+    DATABASE, MemoryRuns, RunStore, RunStoreError, Runs, Spent, SteadyRuns, is_gone, this_process,
 };
 pub use stores::Stores;
 pub use witness::{Origin, Witness};
@@ -95,6 +95,15 @@ pub enum StoreError {
     /// The ledger is JSON of a wrong shape, or of a newer version: a person must mend it.
     #[error(transparent)]
     Format(FormatError),
+    /// A newer program uses features in this ledger that a change by this one could contradict.
+    #[error(
+        "harness-tasks.json needs {}, which this harness does not know; nothing was written: upgrade harness",
+        features.join(", ")
+    )]
+    Needs {
+        /// The features that this version does not know.
+        features: Vec<String>,
+    },
     /// Neither the ledger nor its backup can be read.
     #[error("harness-tasks.json corrupted and unrecoverable: {ledger}; {backup}")]
     Unrecoverable {

@@ -50,20 +50,27 @@ impl<S: Store> Store for Redacted<S> {
 /// The command without secrets. A command line that holds one is refused: with a mark in it, it would
 /// do something else.
 pub fn redacted(mut command: Command, secrets: &Redactor) -> Result<Command, Refusal> {
-    let mut refused = None;
+    let mut holds = None;
     command.texts(&mut |text| match text {
         Text::Words(words) => {
             if let std::borrow::Cow::Owned(hidden) = secrets.text(words) {
                 *words = hidden;
             }
         }
-        Text::Line { what, line } => {
-            if let Some(variable) = secrets.find(line) {
-                refused = Some(Refusal::Secret { what, variable });
-            }
-        }
+        Text::Line { what, line } => holds = holds.take().or(refused(what, line, secrets)),
     });
-    refused.map_or(Ok(command), Err)
+    holds.map_or(Ok(command), Err)
+}
+
+/// Why a ledger that somebody edited cannot be worked on: one of its command lines holds a secret, which
+/// would get into logs, receipts and prompts.
+pub fn secret_in(ledger: &Ledger, secrets: &Redactor) -> Option<Refusal> {
+    ledger.command_lines().find_map(|(what, line)| refused(what, line, secrets))
+}
+
+/// The same for one line.
+pub fn refused(what: &'static str, line: &str, secrets: &Redactor) -> Option<Refusal> {
+    secrets.find(line).map(|variable| Refusal::Secret { what, variable })
 }
 
 #[cfg(test)]

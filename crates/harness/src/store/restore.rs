@@ -267,7 +267,7 @@ impl FileStore {
         // The first lines of a log may only not be written yet.
         let begun = head.log_at > 0 || head.log_tail.is_empty();
         let log_is_gone = begun && self.disk.identity(File::Log)?.is_none();
-        let completed = |task: &Task| task.status == Status::Completed;
+        let completed = |task: &Task| task.status() == Status::Completed;
         let receipts_are_gone = !self.disk.has_receipts()? && known.ledger.tasks().any(completed);
         if !log_is_gone && !receipts_are_gone {
             return Ok(Vec::new());
@@ -385,7 +385,7 @@ impl FileStore {
 
     fn without_receipt(&self, ledger: &Ledger) -> io::Result<Vec<String>> {
         let mut missing = Vec::new();
-        for task in ledger.tasks().filter(|task| task.status == Status::Completed) {
+        for task in ledger.tasks().filter(|task| task.status() == Status::Completed) {
             let Some(epoch) = task.epoch else { continue };
             if self.disk.receipt(&receipts::name(&task.id, epoch))?.is_none() {
                 missing.push(task.id.to_string());

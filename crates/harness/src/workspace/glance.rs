@@ -122,6 +122,16 @@ pub fn tracked(directory: &Path, paths: &[&str]) -> Option<BTreeSet<String>> {
     Some(paths.iter().filter(is_tracked).map(|path| (*path).to_owned()).collect())
 }
 
+/// Files below `directory` that git does not ignore, as paths from there, at most `most` of them. None
+/// where there is no repository, or where git cannot tell.
+pub fn files(directory: &Path, most: usize) -> Vec<String> {
+    let call = Call::anywhere(directory, Access::Read, "ls-files");
+    let call = call.args(["-z", "--cached", "--others", "--exclude-standard"]);
+    let Some(ran) = call.run().ok().filter(|ran| ran.code == Some(0)) else { return Vec::new() };
+    let names = ran.stdout.split(|byte| *byte == 0).filter(|name| !name.is_empty()).take(most);
+    names.map(|name| String::from_utf8_lossy(name).into_owned()).collect()
+}
+
 /// The programs behind content filters, as `name.key = command`; none where there is no repository.
 pub fn filters(directory: &Path) -> Vec<String> {
     let call = Call::anywhere(directory, Access::Read, "config").args(["--null", "--get-regexp"]);

@@ -6,6 +6,7 @@
 mod candidate;
 mod checkout;
 mod commit;
+mod contents;
 mod discover;
 mod evidence;
 mod filter;
@@ -41,6 +42,7 @@ use std::{
 
 pub use self::{
     checkout::{Bring, Checkout},
+    contents::own_contents,
     discover::GitWorkspace,
     filter::Filters,
     mark::{Author, author, committer, names_task, undo_message, unmarked},
@@ -95,13 +97,15 @@ impl Base {
     /// What the claim of `task` recorded; `None` where it recorded no commit. A claim that names no
     /// work tree was made in the one at `top_level`.
     pub fn of_claim(task: &Task, top_level: &Path) -> Option<Self> {
+        let claim = task.claim();
+        let worktree = claim.and_then(|claim| claim.worktree.as_ref());
         Some(Self {
             commit: task.started_at_commit.clone()?,
-            branch: task.branch.clone(),
-            untracked: task.base_untracked.clone(),
-            worktree: task.worktree.as_ref().map_or_else(|| top_level.to_owned(), PathBuf::from),
+            branch: claim.and_then(|claim| claim.branch.clone()),
+            untracked: claim.and_then(|claim| claim.base_untracked.clone()),
+            worktree: worktree.map_or_else(|| top_level.to_owned(), PathBuf::from),
             epoch: task.epoch,
-            claimed_at: task.claimed_at,
+            claimed_at: task.claimed_at(),
         })
     }
 }

@@ -35,7 +35,6 @@ impl Machine for Scripted {
             Input::Told(other) => format!("told {other:?}"),
             Input::Tick => "tick".to_owned(),
             Input::Interrupt => "interrupt".to_owned(),
-            Input::Message(text) => format!("message {text}"),
         };
         self.heard.lock().unwrap().push(heard);
         self.script.next().unwrap_or(Next::Done("out of script"))
@@ -132,7 +131,7 @@ async fn time_passes_while_it_waits_and_a_cancelled_effect_still_ends() {
 }
 
 #[tokio::test]
-async fn an_interrupt_and_a_message_are_told() {
+async fn an_interrupt_is_told() {
     let (hub, heard) = (Hub::new("s"), Heard::default());
     let (speaker, looked_at) = (hub.clone(), Arc::clone(&heard));
     let until = async |count| {
@@ -142,15 +141,12 @@ async fn an_interrupt_and_a_message_are_told() {
     };
     let speak = async {
         until(1).await;
-        speaker.send("hurry");
-        until(2).await;
         speaker.interrupt();
     };
-    let script =
-        vec![Next::Start("slow"), Next::Wait, Next::Cancel(StoppedBy::User), Next::Done("over")];
+    let script = vec![Next::Start("slow"), Next::Cancel(StoppedBy::User), Next::Done("over")];
     let ((outcome, heard), ()) = tokio::join!(drive_into(script, hub, heard), speak);
     assert_eq!(outcome.unwrap(), "over");
-    assert_eq!(heard, ["begin", "message hurry", "interrupt", "ended: stopped"]);
+    assert_eq!(heard, ["begin", "interrupt", "ended: stopped"]);
 }
 
 #[tokio::test]

@@ -92,10 +92,27 @@ async fn a_slow_stream_is_told_what_it_missed_and_holds_no_one_up() {
     for n in 0..10_000 {
         hub.emit(event(&n.to_string()));
     }
-    let Some(StreamItem::Lagged { missed }) = slow.next().await else { panic!("not told") };
+    let Some(StreamItem::Lagged { missed, kinds }) = slow.next().await else { panic!("not told") };
     assert!(missed > 0 && missed < 10_000, "{missed}");
+    assert_eq!(kinds.values().sum::<u64>(), missed);
+    assert_eq!(kinds["0"], 1);
     let Some(StreamItem::Event(next)) = slow.next().await else { panic!() };
     assert_eq!(next.event.kind(), missed.to_string(), "the next is the oldest that is left");
+}
+
+#[tokio::test]
+async fn a_flood_of_other_events_displaces_nothing() {
+    let hub = Hub::new("s");
+    let mut wanted = hub.events_matching("task:*");
+    hub.emit(event("task:one"));
+    for _ in 0..10_000 {
+        hub.emit(event("agent:text"));
+    }
+    hub.emit(event("task:two"));
+    for kind in ["task:one", "task:two"] {
+        let Some(StreamItem::Event(next)) = wanted.next().await else { panic!("lost") };
+        assert_eq!(next.event.kind(), kind);
+    }
 }
 
 #[tokio::test]

@@ -148,10 +148,6 @@ impl Disk for Deadly {
         self.disk.make_marker()
     }
 
-    fn remove_marker(&self) -> io::Result<()> {
-        self.disk.remove_marker()
-    }
-
     fn ensure_home(&self) -> io::Result<()> {
         self.disk.ensure_home()
     }

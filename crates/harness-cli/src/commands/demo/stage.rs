@@ -229,8 +229,8 @@ impl<'a> Stage<'a> {
         let log = fs::read_to_string(Home::of(&self.repository()).log())?;
         for task in ledger.tasks() {
             let expected = expected(task.id.as_str());
-            if task.status != expected {
-                return Ok(Some(format!("{} is {}", task.id, task.status)));
+            if task.status() != expected {
+                return Ok(Some(format!("{} is {}", task.id, task.status())));
             }
             let lines = log.matches(&format!("Completed [{}]", task.id)).count();
             if lines != usize::from(expected == Status::Completed) {

@@ -24,7 +24,7 @@ pub(super) fn check(invocation: &Invocation, root: &StateRoot) -> Vec<Finding> {
     let mut findings = Vec::new();
     let ledger = harness::store::look(root.path()).ok();
     let completed = ledger.iter().flat_map(|ledger| ledger.tasks());
-    for task in completed.filter(|task| task.status == Status::Completed) {
+    for task in completed.filter(|task| task.status() == Status::Completed) {
         let Some(epoch) = task.epoch else { continue };
         match witness.receipt(root.path(), &task.id, epoch) {
             Ok(Origin::Foreign) => findings.push(Finding::warn(

@@ -23,8 +23,8 @@ impl<'a> Outlook<'a> {
     pub(super) fn of(ledger: &'a Ledger) -> Self {
         let queue = ledger.selection().queue(None);
         let queue = queue.into_iter().filter_map(|id| ledger.task(id));
-        let (ready, retryable) = queue.partition(|task| task.status == Status::Pending);
-        let in_progress = ledger.tasks().filter(|t| t.status == Status::InProgress).collect();
+        let (ready, retryable) = queue.partition(|task| task.status() == Status::Pending);
+        let in_progress = ledger.tasks().filter(|t| t.status() == Status::InProgress).collect();
         Self { ledger, ready, retryable, in_progress }
     }
 
@@ -50,14 +50,14 @@ impl<'a> Outlook<'a> {
     }
 
     pub(super) fn completed(&self) -> usize {
-        self.ledger.tasks().filter(|task| task.status == Status::Completed).count()
+        self.ledger.tasks().filter(|task| task.status() == Status::Completed).count()
     }
 
     /// `completed=1 pending=3 total=4 next=task-002: Two`
     pub(super) fn summary(&self) -> String {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for task in self.ledger.tasks() {
-            *counts.entry(task.status.name()).or_default() += 1;
+            *counts.entry(task.status().name()).or_default() += 1;
         }
         let counts: String =
             counts.into_iter().map(|(name, count)| format!("{name}={count} ")).collect();
@@ -68,7 +68,7 @@ impl<'a> Outlook<'a> {
 
 /// Who works on it; `None` also where an edit left an empty name.
 pub(super) fn owner(task: &Task) -> Option<&str> {
-    task.claimed_by.as_ref().map(WorkerId::as_str).filter(|by| !by.is_empty())
+    task.claimed_by().map(WorkerId::as_str).filter(|by| !by.is_empty())
 }
 
 /// `[task-001] Its title`

@@ -152,7 +152,7 @@ fn reason(outlook: &Outlook<'_>, claimed: &[&Task]) -> String {
 /// ` (worker-1, until 2025-07-01T10:30:00Z)`
 fn holder(task: &Task) -> String {
     let by = outlook::owner(task).map(|by| escape(by).into_owned());
-    let until = task.lease_expires_at.map(|until| format!("until {until}"));
+    let until = task.lease_expires_at().map(|until| format!("until {until}"));
     let both: Vec<String> = by.into_iter().chain(until).collect();
     if both.is_empty() { String::new() } else { format!(" ({})", both.join(", ")) }
 }

@@ -25,8 +25,9 @@ impl SetAside {
     /// track stay where they are. `None` where there is nothing to set aside, or where an
     /// interrupted task explains the changes: those are its work.
     pub(super) fn take(workspace: &GitWorkspace, ledger: &Ledger) -> Result<Option<Self>> {
-        let interrupted =
-            |t: &harness_core::Task| t.status == Status::InProgress && t.claimed_via() == Via::Run;
+        let interrupted = |t: &harness_core::Task| {
+            t.status() == Status::InProgress && t.claimed_via() == Via::Run
+        };
         if ledger.tasks().any(interrupted) || workspace.status()?.changed.is_empty() {
             return Ok(None);
         }

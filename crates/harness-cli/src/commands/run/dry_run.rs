@@ -35,10 +35,10 @@ pub(super) fn plan(ledger: &Ledger) -> Result<Vec<Planned>> {
     let worker = WorkerId::parse("dry-run")?;
     let mut ledger = ledger.clone();
     let mut planned = Vec::new();
-    let left = ledger.tasks().filter(|t| t.status == Status::InProgress).cloned();
+    let left = ledger.tasks().filter(|t| t.status() == Status::InProgress).cloned();
     let left: Vec<Task> = left.filter(|t| t.claimed_via() == Via::Run).collect();
     for task in left {
-        let done = complete(&task, task.claimed_by.clone().unwrap_or_else(|| worker.clone()));
+        let done = complete(&task, task.claimed_by().cloned().unwrap_or_else(|| worker.clone()));
         if let Ok(change) = decide(&ledger, now, &done) {
             ledger.put_in(&change);
         }

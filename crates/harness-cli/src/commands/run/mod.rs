@@ -4,7 +4,6 @@ mod agent;
 mod detach;
 mod dirty;
 mod dry_run;
-mod ended;
 mod keep;
 mod money;
 mod notify;
@@ -12,6 +11,7 @@ mod progress;
 mod row;
 mod session;
 mod signals;
+mod stop;
 mod terms;
 mod told;
 mod view;
@@ -26,11 +26,15 @@ use harness::{
     prompts::Prompts,
     store::{Store as _, StoreError},
 };
-use harness_core::{Ledger, Task, format::FormatError, ledger::ConcurrencyMode, role::Operation};
+use harness_core::{
+    Ledger, Stop, Task, format::FormatError, ledger::ConcurrencyMode, role::Operation,
+    run::StopReason,
+};
 use serde_json::json;
 
 use self::{
     session::{Dirty, Ran},
+    stop::RunReport,
     view::View,
 };
 use super::Invocation;
@@ -157,6 +161,9 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
         true => invocation.look(&root)?,
         false => invocation.look_or_restore(&root)?,
     };
+    if let Some(refusal) = harness::store::secret_in(&ledger, &invocation.secrets(&root)) {
+        return Err(Failure::config(format!("harness-tasks.json: {refusal}")));
+    }
     if ledger.head().session_config.concurrency_mode == ConcurrencyMode::Concurrent {
         return Err(Failure::config("this ledger is for several workers, which is not there yet")
             .hint("set session_config.concurrency_mode to \"exclusive\" in harness-tasks.json"));
@@ -190,6 +197,8 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
         let what = "HEAD is on no branch: each completed commit is kept by a ref below";
         warnings.push(format!("{what} {}", harness::workspace::LANDED));
     }
+    let rules = config.rules(root.path())?;
+    warnings.extend(invocation.compare_protected(&root, &rules.protected));
     let most = args.max_tasks_per_session.map(i64::from);
     let view = Arc::new(if invocation.is_watched() { View::live() } else { View::Lines });
     let shown = Arc::clone(&view);
@@ -205,7 +214,7 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
         view,
         places: crate::host::places(&invocation.env),
         state_home: invocation.state_home(),
-        rules: config.rules(root.path())?,
+        rules,
         prompts,
         warnings,
         secrets,
@@ -214,22 +223,26 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
         args: &args,
     };
     let before = Alerts::of(&ledger);
-    let Ran { mut ended, run } = session.run(&root, agents, row)?;
+    let Ran { stop, run } = session.run(&root, agents, row)?;
+    let crashed = Stop::because(StopReason::Crashed);
+    let (mut stop, broken) = stop.map_or_else(|why| (crashed, Some(why)), |stop| (stop, None));
     let ledger = invocation.look_or_restore(&root)?;
     if Alerts::of(&ledger).grew_since(&before) {
-        ended.alert();
+        stop.alert();
     }
-    let code = ended.code(&ledger, &run);
+    let broken_by = broken.as_ref();
+    let report = RunReport { stop: &stop, broken: broken_by, ledger: &ledger, run: &run };
+    let code = report.code();
     if let Some(command) = &config.notify {
-        notify::notify(command, root.path(), &ended.event(&ledger, &run));
+        notify::notify(command, root.path(), &report.event());
     }
     if args.json {
-        invocation.out.document(&ended.document(&ledger, &run))?;
+        invocation.out.document(&report.document())?;
     }
-    if let Some(words) = ended.words(&run) {
+    if let Some(words) = report.words() {
         eprintln!("{}", crate::render::one_line(&words));
     }
-    match ended.failure() {
+    match broken.or_else(|| stop::failure(&stop)) {
         Some(failure) => Err(failure),
         None => Ok(code),
     }

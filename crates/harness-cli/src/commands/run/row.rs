@@ -88,9 +88,9 @@ pub(super) fn find(root: &StateRoot, id: Option<&str>) -> Result<Run> {
 pub(super) fn close_stale(store: &RunStore, ledger: &Ledger, row: &Run) -> Result<()> {
     for stale in store.live()? {
         let over = match &stale.task {
-            Some(task) => ledger
-                .task(task)
-                .is_none_or(|task| task.status != Status::InProgress || task.epoch != stale.epoch),
+            Some(task) => ledger.task(task).is_none_or(|task| {
+                task.status() != Status::InProgress || task.epoch != stale.epoch
+            }),
             None => {
                 let driven = stale.lease.as_ref().is_some_and(|lease| !is_gone(&lease.owner));
                 let superseded = stale.objective.is_none() && row.objective.is_none();

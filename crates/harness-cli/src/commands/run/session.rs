@@ -11,7 +11,7 @@ use harness::{
     agent::CodingAgent,
     clock::{Clock, SystemClock},
     core::{
-        Command, Run,
+        Command, Run, Stop,
         command::{Note, OfRun, RunStep},
         machine::{attempt::Rules, iterate, work},
         promise,
@@ -41,8 +41,8 @@ use harness::{
 use harness_core::WorkerId;
 
 use super::{
-    Args, agent::Agents, dirty::SetAside, ended::Ended, keep, money, notify, progress, row,
-    signals, terms, told::Told, view::View,
+    Args, agent::Agents, dirty::SetAside, keep, money, notify, progress, row, signals, terms,
+    told::Told, view::View,
 };
 use crate::{
     config::{Config, PromiseMatch},
@@ -76,7 +76,8 @@ pub(super) struct Session<'a> {
 
 /// What a run came to, and its row as it is stored then.
 pub(super) struct Ran {
-    pub(super) ended: Ended,
+    /// Why it stopped, or how its flow failed.
+    pub(super) stop: Result<Stop>,
     pub(super) run: Run,
 }
 
@@ -98,20 +99,26 @@ impl Session<'_> {
         let runs = RunStore::open(root.path())?;
         row::close_stale(&runs, &harness::store::look(root.path())?, &row)?;
         // The agent can write into the database: what this process knows of a run stays true.
-        let runs: Arc<dyn Runs> = Arc::new(SteadyRuns::new(Arc::new(runs)));
+        let terms = terms::Kept::of_user(self.env, root)?;
+        let kept = terms.clone();
+        let runs = SteadyRuns::new(Arc::new(runs));
+        let runs = runs.telling(Box::new(move |id, usage| kept.spent(id, usage)));
+        let runs: Arc<dyn Runs> = Arc::new(runs);
         let owner = this_process();
         // One that is stored may have gone on since it was looked at, without the lock.
         let row = if self.args.resume { row::again(&*runs, &row)? } else { runs.open_run(&row)? };
         let afresh = row.status.is_over();
-        let terms = terms::Kept::of_user(self.env, root)?;
         if self.args.resume {
             terms.differences(&row).iter().for_each(|text| warn(text));
+            if let Some(used) = terms.used(&row.id) {
+                runs.at_least(&row.id, used)?;
+            }
         }
         let row = row::take(&*runs, &row, &owner, self.args)?;
         terms.keep(&row);
-        let ended = self.work(root, agents, &row, afresh, acquired.guard, &runs, &owner);
-        let ended = ended.unwrap_or_else(Ended::broken);
-        Ok(Ran { run: close(&*runs, &row, owner, ended.reason)?, ended })
+        let stop = self.work(root, agents, &row, afresh, acquired.guard, &runs, &owner);
+        let reason = stop.as_ref().map_or(StopReason::Crashed, |stop| stop.reason);
+        Ok(Ran { run: close(&*runs, &row, owner, reason)?, stop })
     }
 
     /// Everything between the row's taking and its end.
@@ -125,7 +132,7 @@ impl Session<'_> {
         lock: StateLock,
         runs: &Arc<dyn Runs>,
         owner: &Owner,
-    ) -> Result<Ended> {
+    ) -> Result<Stop> {
         let over_ledger = row.objective.is_none();
         if over_ledger {
             // Hooks act only while there is a session.
@@ -181,11 +188,8 @@ impl Session<'_> {
         let session = over_ledger.then(|| self.session(row, owner));
         let flow = Harness::define("run").agents(team(agents)).state(|(): &()| ()).run(
             async move |cx: &mut Cx<'_, (), Team<CodingAgent>>| match session.clone() {
-                Some(session) => Ok(Ended::of_ledger(&work(cx, &tools, session).await?)),
-                None => {
-                    let errand = Errand::Objective { afresh };
-                    Ok(Ended::of_objective(ralph(cx, &tools, errand).await?))
-                }
+                Some(session) => work(cx, &tools, session).await,
+                None => ralph(cx, &tools, Errand::Objective { afresh }).await,
             },
         );
         let record = root.home().runs().join(format!("{}.jsonl", row.id));

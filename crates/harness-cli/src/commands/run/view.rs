@@ -76,7 +76,7 @@ impl View {
         let over = ledger.tasks().filter(|t| !t.unfinished()).count();
         bar.set_length(u64::try_from(stats.total).unwrap_or(0));
         bar.set_position(u64::try_from(over).unwrap_or(0));
-        let current = ledger.tasks().find(|t| t.status == Status::InProgress);
+        let current = ledger.tasks().find(|t| t.status() == Status::InProgress);
         bar.set_message(match current {
             None => String::new(),
             Some(task) => {

@@ -76,11 +76,11 @@ impl<'a> Graph<'a> {
 
     fn document(&self) -> serde_json::Value {
         let node = |task: &Task| {
-            let worker = task.claimed_by.as_ref().filter(|_| task.status == Status::InProgress);
+            let worker = task.claimed_by().filter(|_| task.status() == Status::InProgress);
             json!({
                 "id": task.id,
                 "title": task.title,
-                "status": task.status.name(),
+                "status": task.status().name(),
                 "blocked": self.blocked.contains(&task.id),
                 "worker": worker,
             })
@@ -102,10 +102,10 @@ impl<'a> Graph<'a> {
         for (n, task) in self.ledger.tasks().enumerate() {
             let class = match self.outlook(task) {
                 Outlook::Blocked => "blocked",
-                Outlook::Open => task.status.name(),
+                Outlook::Open => task.status().name(),
             };
             let label = mermaid_text(&format!("{}: {}", task.id, task.title));
-            let worker = match (task.status, &task.claimed_by) {
+            let worker = match (task.status(), task.claimed_by()) {
                 (Status::InProgress, Some(worker)) => {
                     format!("<br/>{}", mermaid_text(worker.as_str()))
                 }
@@ -246,13 +246,13 @@ impl<'a> Tree<'a> {
             return out.line(format_args!("{lead}{} {id}", paint.error("[missing]")));
         };
         let outlook = self.graph.outlook(task);
-        let style = style(task.status, outlook);
-        let tag = paint.style(style, Tag(task.status));
+        let style = style(task.status(), outlook);
+        let tag = paint.style(style, Tag(task.status()));
         if !note.is_empty() {
             return out.line(format_args!("{lead}{tag} {id}{}", paint.faint(note)));
         }
         let title = one_line(&task.title);
-        let worker = match (task.status, &task.claimed_by) {
+        let worker = match (task.status(), task.claimed_by()) {
             (Status::InProgress, Some(worker)) => format!(" — {}", one_line(worker.as_str())),
             _ => String::new(),
         };

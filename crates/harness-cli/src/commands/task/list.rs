@@ -61,10 +61,10 @@ enum StatusArg {
 impl StatusArg {
     fn holds(self, task: &Task, blocked: &HashSet<&TaskId>) -> bool {
         match self {
-            Self::Pending => task.status == Status::Pending,
-            Self::InProgress => task.status == Status::InProgress,
-            Self::Completed => task.status == Status::Completed,
-            Self::Failed => task.status == Status::Failed,
+            Self::Pending => task.status() == Status::Pending,
+            Self::InProgress => task.status() == Status::InProgress,
+            Self::Completed => task.status() == Status::Completed,
+            Self::Failed => task.status() == Status::Failed,
             Self::Blocked => blocked.contains(&task.id),
         }
     }
@@ -93,14 +93,14 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let mut table = Table::default();
     for task in tasks {
         let outlook = if blocked.contains(&task.id) { Outlook::Blocked } else { Outlook::Open };
-        let worker = match (task.status, &task.claimed_by) {
+        let worker = match (task.status(), task.claimed_by()) {
             (Status::InProgress, Some(worker)) => format!(" — {worker}"),
             _ => String::new(),
         };
         let note = if outlook == Outlook::Blocked { " — blocked" } else { "" };
         table.row([
             Cell::styled(Style::new().bold(), task.id.as_str()),
-            Cell::styled(style(task.status, outlook), task.status.name()),
+            Cell::styled(style(task.status(), outlook), task.status().name()),
             Cell::from(task.priority.name()),
             Cell::from(format!("{}/{}", task.attempts, task.max_attempts)),
             Cell::from(format!("{}{note}{worker}", task.title)),

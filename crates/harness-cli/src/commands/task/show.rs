@@ -78,7 +78,7 @@ pub(crate) fn not_found(ledger: &Ledger, id: TaskId) -> Failure {
 fn others<'a>(ledger: &Ledger, ids: impl Iterator<Item = &'a TaskId>) -> Vec<Value> {
     let other = |id: &TaskId| {
         let task = ledger.task(id);
-        let (status, title) = (task.map(|t| t.status.name()), task.map(|t| &t.title));
+        let (status, title) = (task.map(|t| t.status().name()), task.map(|t| &t.title));
         json!({ "id": id, "status": status, "title": title })
     };
     ids.map(other).collect()
@@ -98,8 +98,8 @@ impl Page<'_> {
         let heading = format!("{}: {}", task.id, one_line(&task.title));
         self.out.line(paint.heading(heading))?;
         let standing = Standing::of(self.ledger, task);
-        let status = paint.style(style(task.status, self.outlook(task)), task.status.name());
-        match task.status {
+        let status = paint.style(style(task.status(), self.outlook(task)), task.status().name());
+        match task.status() {
             Status::Completed => self.field("status", status)?,
             Status::InProgress => {
                 let claim = Claim::of(task, self.now);
@@ -150,29 +150,31 @@ impl Page<'_> {
 
     fn claim(&mut self) -> Result<()> {
         let task = self.task;
-        if let (Status::Completed, Some(worker)) = (task.status, &task.claimed_by) {
+        if let (Status::Completed, Some(worker)) = (task.status(), task.claimed_by()) {
             self.field("worker", one_line(worker.as_str()))?;
         }
         let times = [
-            ("claimed", task.claimed_at),
-            ("lease ends", task.lease_expires_at),
-            ("completed", task.completed_at),
-            ("failed", task.failed_at.filter(|_| task.status == Status::Failed)),
+            ("claimed", task.claimed_at()),
+            ("lease ends", task.lease_expires_at()),
+            ("completed", task.completed_at()),
+            ("failed", task.failed_at()),
         ];
         for (name, time) in times {
             if let Some(time) = time {
                 self.field(name, time)?;
             }
         }
-        if let (Some(epoch), Status::InProgress) = (task.epoch, task.status) {
+        if let (Some(epoch), Status::InProgress) = (task.epoch, task.status()) {
             self.field("claim", format_args!("epoch {epoch}, via {}", task.claimed_via().name()))?;
         }
         if let Some(commit) = &task.started_at_commit {
             self.field("base", commit.short())?;
         }
-        self.text("branch", task.branch.as_deref())?;
-        self.text("work tree", task.worktree.as_deref())?;
-        match &task.intent {
+        if let Some(claim) = task.claim() {
+            self.text("branch", claim.branch.as_deref())?;
+            self.text("work tree", claim.worktree.as_deref())?;
+        }
+        match task.intent() {
             None => Ok(()),
             Some(Intent::Rollback { category, message }) => {
                 self.field("intent", format_args!("roll back: [{category}] {}", one_line(message)))
@@ -190,8 +192,8 @@ impl Page<'_> {
         for id in ids {
             match self.ledger.task(id) {
                 Some(other) => {
-                    let tag =
-                        paint.style(style(other.status, self.outlook(other)), Tag(other.status));
+                    let tag = paint
+                        .style(style(other.status(), self.outlook(other)), Tag(other.status()));
                     self.field(name, format_args!("{tag} {id}: {}", one_line(&other.title)))?;
                 }
                 None => self.field(name, format_args!("{} {id}", paint.error("[missing]")))?,
@@ -212,7 +214,7 @@ impl Page<'_> {
         }
         let mut name = "errors";
         for entry in &task.error_log {
-            self.field(name, one_line(entry))?;
+            self.field(name, one_line(&entry.to_string()))?;
             name = "";
         }
         Ok(())

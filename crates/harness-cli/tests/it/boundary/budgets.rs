@@ -121,3 +121,27 @@ fn x_m9_a_locked_index_costs_no_attempt() {
     let done = task(&env, 0);
     assert_eq!((&done["status"], &done["attempts"]), (&json!("completed"), &json!(1)));
 }
+
+/// The process that knew better is dead: what it saw is kept where the agent was not asked to write.
+#[test]
+fn x_m7_what_was_spent_counts_after_a_kill_too() {
+    let env = stage();
+    let pipes = pipes(&env);
+    let usage = r#"{"type":"usage","input_tokens":1,"output_tokens":0,"cost_usd":2.0}"#;
+    let script = format!(
+        "echo x >> $HOME/contexts\nif [ $(wc -l < $HOME/contexts) = 2 ]; then\n{}\nfi\n\
+         echo '{usage}' >> $HARNESS_EVENTS\necho not yet",
+        hanging_script(&pipes)
+    );
+    let command = agent(&env, &script);
+    let args = ["run", "write it", "--agent-command", &command, "--max-cost", "2.5"];
+    Hanging::run(env.harness(args), pipes).kill();
+    edit(&env, "UPDATE runs SET cost_usd = 0, input_tokens = 0");
+    env.run(["run", "--resume"])
+        .code(3)
+        .stderr_contains("it had used 2.00 USD and 1 tokens and harness.db has");
+    let contexts = env.read(env.home().join("contexts")).lines().count();
+    assert_eq!(contexts, 3, "the one that was killed is started again, and no other");
+    let rows = env.run(["runs", "list", "--json"]).success().json();
+    assert_eq!(rows["runs"][0]["cost_usd"], json!(4.0), "{rows}");
+}

@@ -95,7 +95,7 @@ fn x_m12_asking_for_a_claim_again_does_not_forget_what_it_was_made_with() {
         env.git(["config", "core.ignoreStat", "true"]);
         env.run(["task", "claim"]).success();
         env.write("tests/t.sh", "true\n");
-        let refused = "touched protected files: tests/t.sh, git: core.ignorestat";
+        let refused = "touched protected files: harness.toml, tests/t.sh, git: core.ignorestat";
         env.run(COMPLETE).code(1).stderr_contains(refused);
         assert_eq!(setting(&env, "core.ignoreStat"), "");
     }

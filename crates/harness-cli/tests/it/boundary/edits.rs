@@ -184,3 +184,37 @@ fn x_c1_after_a_killed_run_the_edit_may_be_taken() {
     assert!(log(&env).contains("the operator took an edit of harness-tasks.json"));
     env.run(["add", "x"]).success();
 }
+
+/// Several workers share the ledger by the published protocol: others may write rows that nobody holds.
+#[test]
+fn a_completion_that_somebody_wrote_into_a_shared_ledger_is_unproven() {
+    let env = TestEnvironment::of_worker();
+    for title in ["one", "two"] {
+        env.run(["add", title, "--validate", "true"]).success();
+    }
+    let edit = |change: &dyn Fn(&mut serde_json::Value)| {
+        let mut ledger = serde_json::from_str(&env.read(LEDGER)).unwrap();
+        change(&mut ledger);
+        // Under the lock, as a script would.
+        let hash = harness::store::lock::root_hash(env.root());
+        let lock = std::path::PathBuf::from(format!("/tmp/harness-{hash}.lock"));
+        fs::create_dir(&lock).unwrap();
+        env.write(lock.join("pid"), format!("{}\n", std::process::id()));
+        env.write("harness-tasks.json.tmp", ledger.to_string());
+        fs::rename(env.root().join("harness-tasks.json.tmp"), env.root().join(LEDGER)).unwrap();
+        fs::remove_dir_all(&lock).unwrap();
+    };
+    edit(&|ledger| ledger["session_config"]["concurrency_mode"] = "concurrent".into());
+    env.run(["task", "claim"]).success();
+    edit(&|ledger| ledger["tasks"][1]["status"] = "completed".into());
+    env.run(["task", "complete", "--id", "task-001"]).success();
+    assert_eq!(env.task(1)["flags"], serde_json::json!(["unproven"]));
+    assert!(env.task(0)["flags"].is_null(), "{}", env.task(0));
+    let line = "WARN [task-002] unproven: completed by an edit of harness-tasks.json";
+    assert!(log(&env).contains(line), "{}", log(&env));
+    env.run(["status"]).success().stdout_contains("unproven");
+    env.run(["report"]).success().stdout_contains("unproven");
+    let report = env.run(["report", "--json"]).success().json().to_string();
+    assert!(report.contains("\"unproven\""), "{report}");
+    env.run(["verify"]).code(1).stdout_contains("there is no receipt");
+}

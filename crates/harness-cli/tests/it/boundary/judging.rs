@@ -136,3 +136,61 @@ fn x_m13_a_forged_work_tree_does_not_move_the_check() {
         env.run(["task", "complete", "--id", "task-001"]).success();
     }
 }
+
+#[test]
+fn another_list_of_protected_files_is_logged() {
+    for env in [world(), daemon::world()] {
+        env.write("harness.toml", "protected = ['tests']\nprotect = 'refuse'\n");
+        for title in ["one", "two", "three"] {
+            env.run(["add", title, "--validate", "true"]).success();
+        }
+        env.run(["task", "claim", "--worker", "one"]).success();
+        env.write("harness.toml", "protected = []\n");
+        env.run(["task", "claim", "--worker", "two"]).success();
+        env.run(["task", "claim", "--worker", "three"]).success();
+        let line = r#"WARN protected files changed by the configuration: "tests (refuse)" -> """#;
+        let log = env.read("harness-progress.txt");
+        assert_eq!(log.matches(line).count(), 1, "{log}");
+    }
+}
+
+/// Git sees neither the prompts in our own folder nor what it ignores.
+#[test]
+fn own_settings_that_git_does_not_see_are_protected_too() {
+    let own = ["harness.toml", "harness-init.sh", ".harness/prompts/task.md"];
+    for env in [world(), daemon::world()] {
+        env.write(".gitignore", "harness.toml\nharness-init.sh\n");
+        env.git(["add", ".gitignore"]);
+        env.git(["commit", "--quiet", "--message", "ignore"]);
+        for (n, file) in own.iter().enumerate() {
+            env.write("harness.toml", "protect = 'refuse'\n").write("harness-init.sh", "true\n");
+            env.write(".harness/prompts/task.md", "be good\n");
+            env.run(["add", "one", "--validate", "true"]).success();
+            let id = format!("task-00{}", n + 1);
+            env.run(["task", "claim"]).success();
+            let before = env.read(file);
+            env.write(file, format!("{before}# and more\n"));
+            let complete = ["task", "complete", "--id", &id];
+            env.run(complete).code(1).stderr_contains(file);
+            env.write(file, before);
+            env.run(complete).success();
+        }
+    }
+}
+
+#[test]
+fn a_run_flags_a_changed_prompt_that_git_does_not_see() {
+    let env = world();
+    env.write(".harness/prompts/task.md", "be good\n");
+    let add = |title: &str, script: &str| {
+        let check = format!("test -f {title}");
+        env.run(["add", title, "--validate", &check, "--instructions", script]).success();
+    };
+    add("one", "echo bad > .harness/prompts/task.md; touch one");
+    add("two", "touch two");
+    env.run(["run", "--agent", "shell"]).success();
+    let log = env.read("harness-progress.txt");
+    let line = "WARN [task-001] touched protected files: .harness/prompts/task.md";
+    assert!(log.contains(line), "{log}");
+    assert!(!log.contains("[task-002] touched"), "{log}");
+}

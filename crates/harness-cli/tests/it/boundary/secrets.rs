@@ -162,3 +162,45 @@ fn the_configuration_names_further_secrets_and_exceptions() {
     env.run(["add", "Not-A-Usual-Name pk-live-1234"]).success();
     assert_eq!(env.task(1)["title"], "[redacted:LICENCE] [redacted:PUBLIC_KEY]");
 }
+
+/// Nobody but an editor sets a gate: it is refused where it would be run.
+#[test]
+fn x_m2_a_gate_that_holds_a_secret_is_not_run() {
+    let ledger = |line: &str| {
+        json!({
+            "version": 2,
+            "phases": [{ "name": "Plan", "gate": { "command": line } }, { "name": "Build" }],
+            "tasks": [
+                { "id": "plan", "title": "Plan it", "phase": "Plan", "status": "completed" },
+                { "id": "build", "title": "Build it", "phase": "Build" },
+            ],
+        })
+        .to_string()
+    };
+    let secret = ledger(&format!("echo {SECRET} >> $HOME/ran"));
+    let hint =
+        "the gate holds the value of MY_API_KEY, which must not be stored: write \"$MY_API_KEY\"";
+    let env = world();
+    env.write("harness-tasks.json", &secret);
+    env.run(["run", "--agent", "shell"]).code(5).stderr_contains(hint);
+    let env = world().with_daemon();
+    env.write("harness-tasks.json", &secret);
+    env.run(["task", "claim"]).code(1).stderr_contains(hint);
+    assert!(!env.exists(env.home().join("ran")));
+    env.write("harness-tasks.json", ledger("test -n \"$MY_API_KEY\""));
+    let claimed = env.run(["task", "claim"]).success().json();
+    assert_eq!(claimed["task"]["id"], "build");
+    assert!(!env.read("harness-progress.txt").contains(SECRET));
+}
+
+#[test]
+fn x_m2_an_edit_with_a_secret_in_a_command_line_is_refused() {
+    let env = world();
+    env.run(["add", "A"]).success();
+    for flag in ["--validate", "--cleanup"] {
+        env.run(["task", "edit", "task-001", flag, &format!("curl -H {SECRET} x")])
+            .code(1)
+            .stderr_contains("holds the value of MY_API_KEY");
+    }
+    assert_eq!(leaks(env.root()), [""; 0]);
+}

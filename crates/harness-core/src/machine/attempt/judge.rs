@@ -1,15 +1,16 @@
 //! What comes before and after the work is judged; the judging itself is [`crate::machine::judge`].
 
-use super::{Attempt, Effect, Outcome, State, Step, Why};
+use super::{Attempt, AttemptEnd, Effect, State, Step};
 use crate::{
-    Command, CommitId,
+    Command, CommitId, Stop,
     check::{Baseline, Verdict},
     command::{Note, Raise},
     flag::{self, Flag},
     machine::{
         Input, Machine as _, Next,
-        judge::{self, Finding, Judge, Rules},
+        judge::{self, Finding, Judge, JudgeEnd, Rules},
     },
+    run::StopReason,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,23 +95,23 @@ impl Attempt {
             Next::Start(effect) => Next::Start(Effect::Judge(effect)),
             Next::Wait => Next::Wait,
             Next::Cancel(cause) => Next::Cancel(cause),
-            Next::Done(outcome) => self.judged(outcome),
+            Next::Done(end) => self.judged(end),
         }
     }
 
-    fn judged(&mut self, outcome: judge::Outcome) -> Step {
-        match outcome {
-            judge::Outcome::Completed { commit } => Next::Done(Outcome::Completed { commit }),
-            judge::Outcome::Found(finding) => match (finding.category(), &finding) {
+    fn judged(&mut self, end: JudgeEnd) -> Step {
+        match end {
+            JudgeEnd::Completed { commit } => Next::Done(AttemptEnd::Completed { commit }),
+            JudgeEnd::Found(finding) => match (finding.category(), &finding) {
                 (Some(category), _) => self.intend(category, finding.log_message()),
-                (None, Finding::Stopped) => Next::Done(Outcome::Left(Why::Interrupted)),
+                (None, Finding::Stopped) => Next::Done(AttemptEnd::Left(Stop::interrupted())),
                 // The work may be fine: the next session checks it.
-                (None, Finding::CheckMissing { .. } | Finding::Blocked { .. }) => {
-                    Next::Done(Outcome::Left(Why::EnvSetup(finding.sentence())))
-                }
-                (None, _) => Next::Done(Outcome::Left(Why::Config(finding.sentence()))),
+                (None, Finding::CheckMissing { .. } | Finding::Blocked { .. }) => Next::Done(
+                    AttemptEnd::Left(Stop::with_words(StopReason::EnvSetup, finding.sentence())),
+                ),
+                (None, _) => Next::Done(AttemptEnd::Left(Stop::config(finding.sentence()))),
             },
-            judge::Outcome::Refused(refusal) => self.refused_for_good(&refusal),
+            JudgeEnd::Refused(refusal) => self.refused_for_good(&refusal),
         }
     }
 }

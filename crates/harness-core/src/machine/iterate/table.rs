@@ -6,7 +6,7 @@ use crate::{
     agent::{End, FailureKind, StoppedBy},
     check::Verdict,
     command::RunStep,
-    machine::gate,
+    machine::gate::GateEnd,
     promise,
     run::{Ending, StopReason},
 };
@@ -103,27 +103,27 @@ impl Iterate {
         }
     }
 
-    pub(super) fn gated(&mut self, now: Timestamp, outcome: gate::Outcome) -> Step {
+    pub(super) fn gated(&mut self, now: Timestamp, end: GateEnd) -> Step {
         if self.interrupts > 0 {
             return self.cancelled();
         }
         let Some(at) = self.phases.iter().position(|p| p.passed_at.is_none()) else {
             return self.judge_promise(now);
         };
-        match outcome {
-            gate::Outcome::Passed => {
+        match end {
+            GateEnd::Passed => {
                 self.phases[at].passed_at = Some(now);
                 match self.phases.get(at + 1) {
                     Some(next) => self.go_on(now, Cause::NextPhase(next.name.clone())),
                     None => self.judge_promise(now),
                 }
             }
-            gate::Outcome::Closed { why, output } => {
+            GateEnd::Closed { why, output } => {
                 let phase = self.phases[at].name.clone();
                 self.go_on(now, Cause::GateClosed { phase, output: format!("{why}\n{output}") })
             }
-            gate::Outcome::Interrupted if self.purse.used_up(now).is_some() => self.spent_up(now),
-            gate::Outcome::Interrupted => self.cancelled(),
+            GateEnd::Interrupted if self.purse.used_up(now).is_some() => self.spent_up(now),
+            GateEnd::Interrupted => self.cancelled(),
         }
     }
 

@@ -6,9 +6,9 @@ use crate::{
     agent::{End, KeptContext},
     check::Verdict,
     ledger::Phase,
-    machine::gate,
+    machine::gate::GateEnd,
     promise,
-    run::{Owner, Price, StopReason},
+    run::{Owner, Price},
 };
 
 /// What a loop starts from.
@@ -116,7 +116,7 @@ pub enum Ended {
     /// The agent stopped.
     Worked(End),
     /// The gate passed or not.
-    Gated(gate::Outcome),
+    Gated(GateEnd),
     /// The run's own check ended.
     Verified {
         /// What it says.
@@ -129,15 +129,4 @@ pub enum Ended {
         /// By a person: no limit is believed any more.
         kicked: bool,
     },
-}
-
-/// What a loop came to. It is stored already.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outcome {
-    /// As in the row.
-    pub reason: StopReason,
-    /// In words, for people.
-    pub detail: String,
-    /// The time of the attempt was up.
-    pub timed_out: bool,
 }

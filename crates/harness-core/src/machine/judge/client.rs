@@ -57,7 +57,7 @@ impl Judge {
         let task = task.unwrap_or_else(|| Task::new(holder.task.clone(), ""));
         let held = holder.holds(&task);
         let mine = held || authority == Authority::Force;
-        let foregone = !known || task.status == Status::Completed || !mine;
+        let foregone = !known || task.status() == Status::Completed || !mine;
         let epoch = task.epoch.filter(|_| held).unwrap_or(next_epoch);
         Self {
             authority,

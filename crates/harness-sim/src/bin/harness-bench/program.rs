@@ -12,7 +12,7 @@ use harness_core::{
     Ledger, TaskId, Timestamp,
     format::Document,
     ledger::Head,
-    task::{Status, Task},
+    task::{Task, TaskCompletion, TaskState},
 };
 use nix::sys::{
     resource::{UsageWho, getrusage},
@@ -110,9 +110,9 @@ pub(crate) fn ledger_of(tasks: usize) -> Result<String, Box<dyn Error>> {
             task.depends_on = vec![TaskId::parse(&format!("task-{:05}", n - 1))?];
         }
         if n % 10 < 5 {
-            task.status = Status::Completed;
             task.attempts = 1;
-            task.completed_at = Some(now);
+            let completion = TaskCompletion { at: Some(now), ..TaskCompletion::default() };
+            task.state = TaskState::Completed(completion);
         }
         Ok(task)
     };

@@ -24,7 +24,7 @@ pub(in crate::run) fn completed_means_judged(
     a: &Task,
     seen: Option<&Seen>,
 ) -> Verdict {
-    if a.status != Status::Completed || b.status == Status::Completed {
+    if a.status() != Status::Completed || b.status() == Status::Completed {
         return Ok(());
     }
     let seen = seen.ok_or("completed without a claim")?;
@@ -153,7 +153,7 @@ pub(in crate::run) fn a_completion_tells_what_was_tried(
     a: &Task,
     _: Option<&Seen>,
 ) -> Verdict {
-    if a.status != Status::Completed || b.status == Status::Completed {
+    if a.status() != Status::Completed || b.status() == Status::Completed {
         return Ok(());
     }
     let of = (a.id.clone(), a.epoch.unwrap_or_default());
@@ -197,7 +197,7 @@ pub(in crate::run) fn at_the_end(state: &State) -> Result<(), Violation> {
     }
     for (task, epoch) in state.lies.receipts.keys() {
         let row = state.ledger.task(task);
-        let completed = row.is_some_and(|row| row.status == Status::Completed);
+        let completed = row.is_some_and(|row| row.status() == Status::Completed);
         let recorded = state.lies.completed.contains(&(task.clone(), *epoch));
         if recorded && !completed {
             let what = format!("{task} was completed, and is not any more");

@@ -50,7 +50,7 @@ impl State {
         self.tally.late_writes += 1;
         self.files_made += 1;
         let number = self.files_made;
-        let in_progress = self.ledger.tasks().find(|task| task.status == Status::InProgress);
+        let in_progress = self.ledger.tasks().find(|task| task.status() == Status::InProgress);
         let task = in_progress.or_else(|| self.ledger.tasks().next()).map(|task| task.id.clone());
         let Some(task) = task else { return };
         let (work, done) = asked_for(&task);

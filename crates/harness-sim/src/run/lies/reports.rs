@@ -76,7 +76,7 @@ impl State {
             let ends = self.lies.ends.entry(task.id.clone()).or_default();
             *ends = (*ends).min(task.attempts);
             let of = (task.id.clone(), task.epoch.unwrap_or_default());
-            if task.status != Status::Completed {
+            if task.status() != Status::Completed {
                 self.lies.completed.remove(&of);
             }
         }

@@ -9,12 +9,11 @@ use harness::{
     workspace::undo_message,
 };
 use harness_core::{
-    RunId, Timestamp,
+    RunId, Stop, Timestamp,
     command::Anew,
     fact::Source,
     format::{self, Key},
-    machine::work::Stopped,
-    run::RunStatus,
+    run::{RunStatus, StopReason},
     task::{Intent, Status},
 };
 
@@ -27,7 +26,7 @@ use crate::{
         Flaw,
         character::Character,
         fate::{limits, prices, raised},
-        process::{Life, Lived, Process, row, session},
+        process::{Life, Process, row, session},
         stage::Stage,
         world::{cannot_set_up, found},
     },
@@ -119,17 +118,17 @@ impl LiarWorld {
         });
         let alarmed = self.stage.state().lies.alarmed;
         match lived? {
-            Some(Lived::Ledger(Stopped::Complete)) if alarmed => {
+            Some(stop) if stop == Stop::because(StopReason::Complete) && alarmed => {
                 let what = "a forgery was found, and all is well".into();
                 Violation::of("a_forgery_is_no_plain_success", what)
             }
-            Some(Lived::Ledger(Stopped::Complete | Stopped::Alerted)) => Ok(After::Over),
-            Some(Lived::Ledger(stopped)) => {
-                self.stage.state().stuck = matches!(stopped, Stopped::Config(_));
+            Some(stop) if stop.reason == StopReason::Complete => Ok(After::Over),
+            Some(stop) => {
+                let by_config = stop.reason == StopReason::Config && stop.words().is_some();
+                self.stage.state().stuck = by_config;
                 Ok(After::More)
             }
             None => Ok(After::More),
-            Some(Lived::Objective(outcome)) => Violation::of("set_up", format!("{outcome:?}")),
         }
     }
 
@@ -146,8 +145,8 @@ impl LiarWorld {
             }
         });
         let stuck = state.ledger.tasks().find(|task| {
-            task.status == Status::InProgress
-                && matches!(task.intent, Some(Intent::Rollback { .. }))
+            task.status() == Status::InProgress
+                && matches!(task.intent(), Some(Intent::Rollback { .. }))
         });
         let stuck = stuck.map(|task| (task.id.clone(), task.epoch));
         let git = state.git.clone();
@@ -162,7 +161,7 @@ impl LiarWorld {
             }
         }
         state.stuck = false;
-        let working = state.ledger.tasks().any(|task| task.status == Status::InProgress);
+        let working = state.ledger.tasks().any(|task| task.status() == Status::InProgress);
         if !working {
             state.story.tell(|| "the person discards what is uncommitted".into());
             let mut model = git.model();
@@ -190,7 +189,7 @@ impl LiarWorld {
             return Ok(());
         }
         let now: Timestamp = state.clock.now();
-        let held = state.ledger.tasks().any(|task| task.status == Status::InProgress);
+        let held = state.ledger.tasks().any(|task| task.status() == Status::InProgress);
         if held && forged == Some(Kind::Edit) && !state.lies.copies_forged {
             let liars = state.flaw != Flaw::BelievesLedger;
             let mut run = store(self.root.path(), state.disk.clone(), liars);

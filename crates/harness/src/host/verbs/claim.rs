@@ -4,22 +4,18 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use harness_core::{
     Command, Reply, Task, Timestamp,
-    command::{Claim, Claimed, Place},
+    command::{Claim, Claimed, Note, Place},
     task::Via,
 };
 use tokio::time::Instant;
 
 use super::{
-    super::{
-        Daemon,
-        request::{Answer, Request},
-        server::Host,
-        wire::{self, Refused},
-    },
-    gate, state,
+    super::{Daemon, server::Host},
+    Handled, gate, state,
 };
 use crate::{
     home::{FileStamp, Home},
+    protocol::{Answer, Refused, TaskClaim},
     store::{StoreError, WriterError},
     workspace::glance,
 };
@@ -29,12 +25,11 @@ const WAIT_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
 /// Edits by other processes send no word: while somebody waits, the file is looked at this often.
 const OUTSIDE: Duration = Duration::from_secs(1);
 
-pub(super) async fn claim(host: &Host, daemon: &Arc<Daemon>, request: &Request) -> Answer {
-    let worker = request.worker()?;
-    let role = request.text("role")?;
-    let wait = Duration::from_millis(request.number("wait_ms")?.unwrap_or(0)).min(WAIT_MAX);
+pub(super) async fn claim(host: &Host, daemon: &Arc<Daemon>, request: TaskClaim) -> Handled {
+    let TaskClaim { worker_id, role, wait_ms } = request;
+    let wait = Duration::from_millis(wait_ms.unwrap_or(0)).min(WAIT_MAX);
     let claim = Claim {
-        worker,
+        worker: worker_id,
         via: Via::Client,
         role,
         only: None,
@@ -51,7 +46,7 @@ pub(super) async fn claim(host: &Host, daemon: &Arc<Daemon>, request: &Request) 
             claimed = once(host, daemon, &claim).await?;
         }
         if claimed.is_some() || Instant::now() >= deadline || daemon.leaving.is_cancelled() {
-            return Ok(wire::claimed(claimed.as_deref()));
+            return Ok(Answer::Claimed(claimed.map(|claimed| Box::new((&*claimed).into()))));
         }
         tokio::select! {
             _ = changes.changed() => {}
@@ -82,11 +77,19 @@ async fn once(
         Ok(Reply::Claimed(claimed)) => {
             let task = &claimed.task;
             // Asked for again, a claim keeps what it was made with.
+            let mut changed = None;
             if !claimed.is_retry {
-                daemon.claimed(&task.id, claimed.epoch);
+                changed = daemon.claimed(&task.id, claimed.epoch);
                 record_settings(host, daemon, task).await;
             }
-            daemon.gave(&host.root, &task.id, &worker, task.lease_expires_at);
+            daemon.gave(&host.root, &task.id, &worker, task.lease_expires_at());
+            if let Some(message) = changed {
+                let note = Command::Note(Note::Warning { task: None, message });
+                // The claim stands, whatever becomes of the line in the log.
+                if let Err(why) = host.writer.apply_async(note).await {
+                    (daemon.surroundings.warn)(&why.to_string());
+                }
+            }
             Ok(Some(claimed))
         }
         Ok(Reply::NothingToClaim) => Ok(None),
@@ -111,7 +114,7 @@ async fn record_settings(host: &Host, daemon: &Arc<Daemon>, task: &Task) {
 async fn time_passed(host: &Host, daemon: &Daemon, seen: Option<FileStamp>, asked: Timestamp) {
     let lease = state::seen(host, move |ledger| {
         let leases = ledger.selection().claimed().filter_map(|id| ledger.task(id));
-        leases.filter_map(|task| task.lease_expires_at).find(|end| *end > asked)
+        leases.filter_map(|task| task.lease_expires_at()).find(|end| *end > asked)
     });
     let due = lease.await.ok().flatten().flatten();
     let now = daemon.clock.now();

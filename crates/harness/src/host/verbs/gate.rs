@@ -9,7 +9,7 @@ use std::{
 };
 
 use harness_core::{
-    CommitId, ledger::Phase, machine::gate::Outcome, task::Status, trust::Kind,
+    CommitId, command::GATE, ledger::Phase, machine::gate::GateEnd, task::Status, trust::Kind,
     variables::Variables,
 };
 use tokio::{sync::mpsc, time::Instant};
@@ -18,7 +18,6 @@ use super::{
     super::{
         Daemon,
         server::{Duty, Host},
-        wire::Refused,
     },
     state,
 };
@@ -30,7 +29,9 @@ use crate::{
     flows::gate::Gatehouse,
     hub::Hub,
     process::Redactor,
+    protocol::Refused,
     shell::SystemShell,
+    store::refused,
     workspace::glance,
 };
 
@@ -52,7 +53,7 @@ pub(in crate::host) struct Tried {
 enum News {
     /// A person is asked, which may take days.
     Asks,
-    Ended(error::Result<Outcome>),
+    Ended(error::Result<GateEnd>),
 }
 
 /// Whether the gate that all that is left waits for has just passed, so that there may be a task.
@@ -72,6 +73,9 @@ pub(super) async fn open(host: &Host) -> Result<bool, Refused> {
     }
     if let Some(gate) = &phase.gate {
         (daemon.surroundings.may_run)(Kind::Gate, &gate.command)?;
+        if let Some(refusal) = refused(GATE, &gate.command, &host.secrets) {
+            return Err(refusal.into());
+        }
     }
     let asking = Arc::new(AtomicBool::new(false));
     let (name, when) = (phase.name.clone(), Instant::now());
@@ -81,7 +85,7 @@ pub(super) async fn open(host: &Host) -> Result<bool, Refused> {
     let gatehouse = gatehouse(host, daemon, Arc::clone(&asking), sender.clone());
     tokio::spawn(pass(gatehouse, Arc::clone(daemon), phase, asking, sender));
     match news.recv().await {
-        Some(News::Ended(outcome)) => Ok(outcome? == Outcome::Passed),
+        Some(News::Ended(outcome)) => Ok(outcome? == GateEnd::Passed),
         Some(News::Asks) | None => Ok(false),
     }
 }
@@ -147,7 +151,7 @@ async fn due(host: &Host) -> Result<Option<Phase>, Refused> {
     let due = state::seen(host, |ledger| {
         let selection = ledger.selection();
         let gate = selection.due_gate()?;
-        let behind = ledger.tasks().filter(|task| task.status != Status::Completed);
+        let behind = ledger.tasks().filter(|task| task.status() != Status::Completed);
         let mut behind = behind.filter(|task| !task.failed_for_good());
         let waits = behind.any(|t| selection.phase_before(t) == Some(gate.name.as_str()));
         waits.then(|| gate.clone())

@@ -1,37 +1,38 @@
 //! A daemon that is asked to go.
 
 use harness_core::task::{Status, Via};
-use serde_json::{Value, json};
 
 use super::{
-    super::{Daemon, request::Answer, server::Host, wire::Refused},
-    state,
+    super::{Daemon, server::Host},
+    Handled, state,
 };
+use crate::protocol::{Answer, Refused};
 
-pub(super) fn shutdown(daemon: &Daemon) -> Value {
+pub(super) fn shutdown(daemon: &Daemon) -> Answer {
     daemon.close();
     daemon.leaving.cancel();
-    json!({ "shutdown": true })
+    Answer::Shutdown { shutdown: true }
 }
 
 /// For a run, which wants the ledger for itself: not while somebody works on a task of it.
-pub(super) async fn make_way(host: &Host, daemon: &Daemon) -> Answer {
+pub(super) async fn make_way(host: &Host, daemon: &Daemon) -> Handled {
     // First, so that no claim slips in between the look and the end.
     daemon.close();
     let (now, given) = (daemon.clock.now(), daemon.given());
     let seen = state::seen(host, move |ledger| {
         let claimed = ledger.selection().claimed().filter_map(|id| ledger.task(id));
         let mut live = claimed.filter(|task| {
-            task.status == Status::InProgress
+            task.status() == Status::InProgress
                 && task.claimed_via() == Via::Client
-                && (task.lease_expires_at.is_some_and(|end| end > now) || given.contains(&task.id))
+                && (task.lease_expires_at().is_some_and(|end| end > now)
+                    || given.contains(&task.id))
         });
-        live.next().map(|task| (task.id.clone(), task.claimed_by.clone()))
+        live.next().map(|task| (task.id.clone(), task.claimed_by().cloned()))
     });
     let refused = match seen.await {
         Ok(None | Some(None)) => {
             daemon.leaving.cancel();
-            return Ok(json!({}));
+            return Ok(Answer::Nothing {});
         }
         Ok(Some(Some((task, worker)))) => {
             let worker = worker.map_or("nobody".to_owned(), |worker| worker.to_string());

@@ -111,9 +111,6 @@ pub trait Disk: Send {
 
     fn make_marker(&self) -> io::Result<()>;
 
-    /// Fine if there is none.
-    fn remove_marker(&self) -> io::Result<()>;
-
     /// Makes `.harness` (0700), which git ignores by its own `.gitignore`.
     fn ensure_home(&self) -> io::Result<()>;
 

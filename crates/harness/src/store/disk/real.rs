@@ -350,16 +350,6 @@ impl Disk for RealDisk {
         Ok(())
     }
 
-    fn remove_marker(&self) -> io::Result<()> {
-        if self.stat(File::Marker)?.is_none() {
-            return Ok(());
-        }
-        match rustix::fs::unlinkat(&self.root, File::Marker.name(), AtFlags::empty()) {
-            Ok(()) | Err(Errno::NOENT) => Ok(()),
-            Err(e) => Err(failed(File::Marker.path(), "remove", e.into())),
-        }
-    }
-
     fn ensure_home(&self) -> io::Result<()> {
         make_directory(&self.root, HOME, HOME)?;
         let home = open_directory(&self.root, HOME, HOME)?;

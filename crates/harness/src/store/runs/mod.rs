@@ -21,7 +21,7 @@ pub use self::{
     memory::MemoryRuns,
     owner::{is_gone, this_process},
     sqlite::RunStore,
-    steady::SteadyRuns,
+    steady::{Spent, SteadyRuns},
 };
 use crate::home::Home;
 

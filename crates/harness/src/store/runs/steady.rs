@@ -20,12 +20,22 @@ use super::{RunStoreError, Runs};
 pub struct SteadyRuns {
     rows: Arc<dyn Runs>,
     known: Mutex<HashMap<RunId, Run>>,
+    spent: Option<Box<Spent>>,
 }
+
+/// Is told what a run has used by now, after each step that used something.
+pub type Spent = dyn Fn(&RunId, Usage) + Send + Sync;
 
 impl SteadyRuns {
     /// Knows nothing yet.
     pub fn new(rows: Arc<dyn Runs>) -> Self {
-        Self { rows, known: Mutex::default() }
+        Self { rows, known: Mutex::default(), spent: None }
+    }
+
+    /// Keeps what was used outside of the database too, for the next process.
+    #[must_use]
+    pub fn telling(self, spent: Box<Spent>) -> Self {
+        Self { spent: Some(spent), ..self }
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<RunId, Run>> {
@@ -60,18 +70,28 @@ impl SteadyRuns {
 
     /// Of the run that pays: what was known and this, or what the database says, whichever is more.
     fn spent(&self, id: &RunId, usage: Usage, stored: Usage) -> Usage {
+        let (payer, used) = self.charge(id, usage, stored);
+        if let Some(spent) = &self.spent {
+            spent(&payer, used);
+        }
+        used
+    }
+
+    /// The run that pays, and what it has used by now.
+    fn charge(&self, id: &RunId, usage: Usage, stored: Usage) -> (RunId, Usage) {
         let mut known = self.known();
         let parent = known.get_mut(id).and_then(|run| {
             run.usage += usage;
             run.parent.clone()
         });
         let payer = parent.filter(|parent| known.contains_key(parent));
-        let Some(row) = known.get_mut(payer.as_ref().unwrap_or(id)) else { return stored };
+        let pays = payer.as_ref().unwrap_or(id).clone();
+        let Some(row) = known.get_mut(&pays) else { return (pays, stored) };
         if payer.is_some() {
             row.usage += usage;
         }
         row.usage = row.usage.at_least(stored);
-        row.usage
+        (pays, row.usage)
     }
 
     /// Writes back what a row has lost since it was last seen.

@@ -1,0 +1,100 @@
+//! What `init` finds of the project and offers: its check, and its tests as protected files.
+
+use std::path::Path;
+
+use harness::{folder::Folder, workspace::glance};
+use harness_core::project::{MANIFESTS, Project, ProjectCheck};
+
+use super::Args;
+use crate::{
+    failure::Result,
+    prompt::{Answer, Audience, confirm_or},
+    render::visible,
+};
+
+/// Larger ones are no manifests that people write.
+const MANIFEST_BYTES_MAX: u64 = 1024 * 1024;
+/// How many files are looked at for tests.
+const FILES_MAX: usize = 100_000;
+
+/// What the user agreed to.
+pub(super) struct Offer {
+    pub(super) check: Option<ProjectCheck>,
+    /// Commands that would be checks too.
+    pub(super) others: Vec<String>,
+    pub(super) protected: Vec<String>,
+    pub(super) consent: Consent,
+}
+
+/// Whether the code of the repository may be run to try the check.
+pub(super) enum Consent {
+    Given,
+    Refused { why: &'static str },
+}
+
+/// Looks at the files of the work tree, and asks. `None` where there is nothing to offer.
+pub(super) fn offer(tree: &Path, args: &Args, audience: Audience) -> Result<Option<Offer>> {
+    let project = look(tree);
+    let mut checks = project.checks().into_iter();
+    let (check, others) = (checks.next(), checks.map(|check| check.command).collect());
+    let mut offer =
+        Offer { check, others, protected: project.tests(), consent: unasked(args, audience) };
+    if audience == Audience::Person {
+        ask(&mut offer, args)?;
+    }
+    Ok((offer.check.is_some() || !offer.protected.is_empty()).then_some(offer))
+}
+
+/// Without a terminal `init` takes its defaults, but to run code of the repository is agreed to by
+/// nobody then, unless `--yes` does.
+fn unasked(args: &Args, audience: Audience) -> Consent {
+    match (args.no_try, args.yes, audience) {
+        (true, _, _) => Consent::Refused { why: "it was not tried (--no-try)" },
+        (false, true, _) => Consent::Given,
+        (false, false, Audience::Nobody) => Consent::Refused {
+            why: "it was not tried, because nobody agreed to running it (`--yes` does)",
+        },
+        (false, false, Audience::Person) => Consent::Refused { why: "it was not tried" },
+    }
+}
+
+fn ask(offer: &mut Offer, args: &Args) -> Result<()> {
+    if let Some(check) = &offer.check {
+        let command = visible(&check.command);
+        let question = format!(
+            "Found `{command}` ({}). Let it check tasks that are added without a check?",
+            check.shown_by
+        );
+        if confirm_or(&question, Answer::Yes)? == Answer::No {
+            offer.check = None;
+        } else if !args.no_try {
+            let question = format!(
+                "Try `{command}` now, here and in a clean checkout? It runs code of this repository."
+            );
+            if confirm_or(&question, Answer::Yes)? == Answer::Yes {
+                offer.consent = Consent::Given;
+            }
+        }
+    }
+    if !offer.protected.is_empty() {
+        let globs = visible(&offer.protected.join(" "));
+        let question = format!("Flag attempts that change the tests ({globs})?");
+        if confirm_or(&question, Answer::Yes)? == Answer::No {
+            offer.protected.clear();
+        }
+    }
+    Ok(())
+}
+
+/// Names and manifests at the top, and the files that git does not ignore. Nothing is run but git, and
+/// what cannot be read is not there.
+fn look(tree: &Path) -> Project {
+    let Ok(folder) = Folder::open(tree) else { return Project::default() };
+    let names = folder.names().unwrap_or_default().into_iter().collect();
+    let text = |name: &str| {
+        let bytes = folder.read_small(name, MANIFEST_BYTES_MAX).ok().flatten()?;
+        Some((name.to_owned(), String::from_utf8_lossy(&bytes).into_owned()))
+    };
+    let texts = MANIFESTS.into_iter().filter_map(text).collect();
+    Project { names, texts, files: glance::files(tree, FILES_MAX) }
+}

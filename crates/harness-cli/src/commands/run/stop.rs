@@ -1,0 +1,211 @@
+//! How a run that is over is reported: to people, to programs and as an exit code.
+
+use harness::core::{Ledger, Run, Stats, Stop, run::StopReason, stop::StopDetail};
+use serde_json::{Value, json};
+
+use crate::{exit::ExitCode, failure::Failure};
+
+/// A run that is over, as it is reported.
+pub(super) struct RunReport<'a> {
+    pub(super) stop: &'a Stop,
+    /// The flow itself failed with this; the stop is [`StopReason::Crashed`] then.
+    pub(super) broken: Option<&'a Failure>,
+    pub(super) ledger: &'a Ledger,
+    pub(super) run: &'a Run,
+}
+
+impl RunReport<'_> {
+    /// The line about a run that can be resumed, or that a person has to look at.
+    pub(super) fn words(&self) -> Option<String> {
+        if self.stop.is_alerted() && self.stop.reason == StopReason::Complete {
+            let words = "finished, but something has to be looked at: `harness status` shows what";
+            return Some(words.to_owned());
+        }
+        let (reason, id) = (self.stop.reason, &self.run.id);
+        let why = remark(self.stop)?;
+        Some(format!("stopped ({reason}): {why}; go on with `harness run --resume --run-id {id}`"))
+    }
+
+    /// The exit code of the run.
+    pub(super) fn code(&self) -> ExitCode {
+        if let Some(failure) = self.broken {
+            return failure.kind.exit_code();
+        }
+        let (ledger, alerted) = (self.ledger, self.stop.is_alerted());
+        let over_ledger = self.run.objective.is_none();
+        match self.stop.reason {
+            StopReason::Complete if over_ledger && ledger.tasks().any(|t| t.failed_for_good()) => {
+                ExitCode::SomeFailed
+            }
+            StopReason::Complete if alerted => ExitCode::SomeFailed,
+            StopReason::Complete => ExitCode::Done,
+            StopReason::Once if alerted && !ledger.tasks().any(|t| t.unfinished()) => {
+                ExitCode::SomeFailed
+            }
+            StopReason::Once if !ledger.tasks().any(|t| t.unfinished()) => ExitCode::Done,
+            StopReason::Cancelled => ExitCode::Interrupted,
+            // Somebody else works here: nothing has to be fixed.
+            StopReason::Config if matches!(self.stop.detail, StopDetail::Client(_)) => {
+                ExitCode::Error
+            }
+            StopReason::Config => ExitCode::Config,
+            StopReason::EnvSetup | StopReason::Crashed => ExitCode::Error,
+            StopReason::MaxIterations
+            | StopReason::Budget
+            | StopReason::Stalled
+            | StopReason::Limit
+            | StopReason::MaxSessions
+            | StopReason::Once
+            | StopReason::Gate => ExitCode::WorkLeft,
+        }
+    }
+
+    /// The document of `--json`.
+    pub(super) fn document(&self) -> Value {
+        let (ledger, run, reason) = (self.ledger, self.run, self.stop.reason);
+        let stats = Stats::of(ledger);
+        json!({
+            "outcome": reason.status(), "stop_reason": reason,
+            "exit_code": self.code() as u8, "run_id": run.id,
+            "sessions": ledger.head().session_count,
+            "iterations": run.iteration_count,
+            "counts": { "total": stats.total, "completed": stats.completed,
+                "failed": stats.failed, "pending": stats.pending,
+                "in_progress": stats.in_progress, "blocked": stats.blocked },
+            "input_tokens": run.usage.input_tokens, "output_tokens": run.usage.output_tokens,
+            "cost_usd": run.usage.cost_usd,
+        })
+    }
+
+    /// What `notify` is told.
+    pub(super) fn event(&self) -> Value {
+        let kind = match self.stop.reason {
+            StopReason::Complete | StopReason::Once => "done",
+            StopReason::Limit => "limit",
+            StopReason::Budget => "budget",
+            _ => "stuck",
+        };
+        let mut event = self.document();
+        event["event"] = kind.into();
+        event
+    }
+}
+
+/// What is left to do and why; for a stop that is no error.
+fn remark(stop: &Stop) -> Option<String> {
+    match stop.reason {
+        StopReason::Complete
+        | StopReason::Cancelled
+        | StopReason::Config
+        | StopReason::EnvSetup
+        | StopReason::Crashed => None,
+        StopReason::MaxIterations
+        | StopReason::Budget
+        | StopReason::Stalled
+        | StopReason::Limit
+        | StopReason::MaxSessions
+        | StopReason::Once
+        | StopReason::Gate => match &stop.detail {
+            StopDetail::Gate { phase, why } => {
+                Some(format!("the gate of {phase} is closed: {why}"))
+            }
+            StopDetail::Nothing
+            | StopDetail::Words(_)
+            | StopDetail::Alerted
+            | StopDetail::OutOfTime(_)
+            | StopDetail::Dirty(_)
+            | StopDetail::Client(_)
+            | StopDetail::Unattended => stop.words().map(str::to_owned),
+        },
+    }
+}
+
+/// The error of a stop that is not the end of the work.
+pub(super) fn failure(stop: &Stop) -> Option<Failure> {
+    let words = stop.words().unwrap_or_default();
+    let task = stop.task.as_ref().map(ToString::to_string).unwrap_or_default();
+    match (stop.reason, &stop.detail) {
+        (
+            StopReason::Complete
+            | StopReason::Once
+            | StopReason::MaxSessions
+            | StopReason::MaxIterations
+            | StopReason::Stalled
+            | StopReason::Cancelled
+            | StopReason::Limit
+            | StopReason::Budget
+            | StopReason::Gate,
+            _,
+        ) => None,
+        (StopReason::Crashed, StopDetail::Unattended) => Some(
+            Failure::error(format!("task {task} is in progress, and no attempt of this run is"))
+                .hint("run again: what is left of that attempt is recovered first"),
+        ),
+        (StopReason::Crashed, _) => Some(Failure::error(words)),
+        (StopReason::EnvSetup, _) => Some(
+            Failure::error(format!("the environment is not ready: {words}"))
+                .hint("mend it and run again: nothing is lost, and no attempt was counted"),
+        ),
+        (StopReason::Config, StopDetail::Client(worker)) => Some(
+            Failure::error(format!("task {task} is claimed by {worker}"))
+                .hint(format!("wait for it, or take it back: `harness task release {task}`")),
+        ),
+        (StopReason::Config, StopDetail::Dirty(files)) => Some(dirty(files)),
+        (StopReason::Config, _) => Some(Failure::config(words)),
+    }
+}
+
+fn dirty(files: &[String]) -> Failure {
+    let shown: Vec<&str> = files.iter().take(10).map(String::as_str).collect();
+    let more = files.len().saturating_sub(shown.len());
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let files = shown.join(", ");
+    let what = format!("the work tree has changes of yours: {files}{more}");
+    let why = "commit or stash them first: a rollback could not tell them from the agent's";
+    let or = "--allow-dirty sets them aside and puts them back at the end";
+    Failure::config(what).hint(why).hint(or)
+}
+
+#[cfg(test)]
+mod tests {
+    use harness::core::{RunId, Timestamp, WorkerId, ledger::Head};
+
+    use super::*;
+
+    fn code(stop: &Stop) -> ExitCode {
+        let ledger = Ledger::new(Head::new(Timestamp::default()), Vec::new()).unwrap();
+        let run = Run::queued(RunId::of_bits(1), Timestamp::default());
+        RunReport { stop, broken: None, ledger: &ledger, run: &run }.code()
+    }
+
+    #[test]
+    fn every_stop_has_one_exit_code_and_its_error_agrees() {
+        use StopReason as R;
+        let with = |reason, detail| Stop { detail, ..Stop::because(reason) };
+        let gate = StopDetail::Gate { phase: "p".into(), why: "w".into() };
+        let client = StopDetail::Client(WorkerId::recorded("w"));
+        for (stop, expected) in [
+            (Stop::because(R::Complete), ExitCode::Done),
+            (Stop::alerted(), ExitCode::SomeFailed),
+            (Stop::because(R::Once), ExitCode::Done),
+            (with(R::Once, StopDetail::Alerted), ExitCode::SomeFailed),
+            (Stop::because(R::MaxSessions), ExitCode::WorkLeft),
+            (Stop::with_words(R::MaxIterations, "w"), ExitCode::WorkLeft),
+            (Stop::with_words(R::Stalled, "w"), ExitCode::WorkLeft),
+            (Stop::with_words(R::Limit, "w"), ExitCode::WorkLeft),
+            (Stop::with_words(R::Budget, "w"), ExitCode::WorkLeft),
+            (with(R::Gate, gate), ExitCode::WorkLeft),
+            (Stop::interrupted(), ExitCode::Interrupted),
+            (Stop::with_words(R::EnvSetup, "w"), ExitCode::Error),
+            (Stop::with_words(R::Crashed, "w"), ExitCode::Error),
+            (with(R::Crashed, StopDetail::Unattended), ExitCode::Error),
+            (with(R::Config, client), ExitCode::Error),
+            (with(R::Config, StopDetail::Dirty(vec!["a".into()])), ExitCode::Config),
+            (Stop::config("w"), ExitCode::Config),
+        ] {
+            assert_eq!(code(&stop), expected, "{stop}");
+            let failure = failure(&stop);
+            assert!(failure.is_none_or(|failure| failure.kind.exit_code() == expected), "{stop}");
+        }
+    }
+}
