@@ -23,7 +23,9 @@ use harness::{
     },
     process::Redactor,
     shell::Shell,
-    workspace::{Candidate, SettingChange, Settled, Workspace, WorkspaceError, own_contents},
+    workspace::{
+        Candidate, SettingChange, Settled, Sight, Workspace, WorkspaceError, own_contents,
+    },
 };
 
 use super::{Site, Tools, failure, site::Here, tools::until_cancelled};
@@ -102,7 +104,7 @@ impl Bench {
                 Settings::ToSetBack(settings) => return Ok(Ended::Changed(settings)),
                 Settings::Stay(settings) => settings,
             };
-            let mut files = git.touched(&base)?;
+            let mut files = git.touched(&base, bench.sight())?;
             if !protected.globs().is_empty() {
                 let among = |path: &str| !protected.among(&[path.to_owned()]).is_empty();
                 files.extend(git.differing(&base, &among)?);
@@ -154,7 +156,7 @@ impl Bench {
             if !in_work_tree {
                 return Ok(Ok(Around { settings, before: None }));
             }
-            match git.candidate(&base) {
+            match git.candidate(&base, bench.sight()) {
                 Ok(Candidate { tree, hidden }) => {
                     // A client's claim records no files, so what is hidden may be from before it.
                     let hidden = match bench.reach {
@@ -206,6 +208,14 @@ impl Bench {
             Ok(Ended::SetBack)
         })
         .await
+    }
+
+    /// A run knows when something has run in its work tree. Where others are at work, nobody does.
+    fn sight(&self) -> Sight {
+        match self.reach {
+            Reach::Everything => Sight::Last,
+            Reach::Settings | Reach::Nothing => Sight::Anew,
+        }
     }
 
     fn settings(&self, git: &dyn Workspace, task: &Task) -> Result<Settings, WorkspaceError> {
@@ -322,6 +332,7 @@ impl Judge {
         let clean = self.tools.judging.rules.clone().of(&self.task).clean;
         let base = self.task.started_at_commit.clone().filter(|_| clean);
         let check = self.command().await?;
+        self.tools.workspace.disturbed();
         let checked = self.bench.check(branch, &check, base).await?;
         Ok(attempt::Ended::Based(checked.verdict))
     }
@@ -332,6 +343,7 @@ impl Judge {
             Ok(around) => around,
             Err(ended) => return Ok(ended),
         };
+        self.tools.workspace.disturbed();
         let checked = self.bench.check(branch, &check, commit).await?;
         if matches!(checked.verdict, Verdict::Red { .. } | Verdict::TimedOut) {
             let output = self.tools.output(&checked.ran, FAILURE_BYTES);
