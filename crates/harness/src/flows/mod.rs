@@ -10,11 +10,13 @@ mod handoff;
 pub mod judge;
 mod looping;
 pub mod ralph;
+mod site;
 mod tools;
 mod with_tree;
 mod words;
 pub mod work;
 
-pub use judge::{Judging, Record, Site};
+pub use judge::{Judging, Record};
 pub use looping::{Looping, Team};
+pub use site::Site;
 pub use tools::Tools;
