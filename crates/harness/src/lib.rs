@@ -96,6 +96,7 @@
 //! - To write an agent: [`Agent`], [`Execution`].
 //! - To watch a run: [`Hub::subscribe`], [`Hub::events`], [`Event`], [`Instance::attach`],
 //!   [`Channel`], [`terminal`], [`progress_log`], [`recorder()`].
+//! - To work on a ledger, or to serve one: [`Project`], [`Engine`], [`Observer`].
 //! - To talk with people: [`Session::wait_for_user`], [`Ask`], [`Hub::send`], [`Hub::reply`],
 //!   [`Hub::abort`].
 //! - To work on the tasks of a ledger from another program: [`Client`], [`protocol`].

@@ -63,7 +63,7 @@ pub enum Pursuit {
 /// What the flow is for.
 #[derive(Clone)]
 enum Assignment {
-    Ledger(Session),
+    Ledger(Box<Session>),
     Objective(Pursuit),
 }
 
@@ -84,7 +84,7 @@ impl<K: Keeper> Engine<K> {
         let step = RunStep::Beat { lease_seconds: looping.rules.lease_seconds };
         let heartbeat = Some(OfRun { run: looping.run.clone(), by: looping.by.clone(), step });
         let session = Session { until, heartbeat, ..session };
-        self.carry_out(team, equipment, Assignment::Ledger(session)).await
+        self.carry_out(team, equipment, Assignment::Ledger(Box::new(session))).await
     }
 
     /// Pursues the objective of the run, one context after the other, until the promise is kept or
@@ -114,7 +114,7 @@ impl<K: Keeper> Engine<K> {
         let tools = self.tools(equipment);
         let flow = Harness::define("run").agents(team).state(|(): &()| ()).run(
             async move |cx: &mut Cx<'_, (), Team<A>>| match assignment.clone() {
-                Assignment::Ledger(session) => work(cx, &tools, session).await,
+                Assignment::Ledger(session) => work(cx, &tools, *session).await,
                 Assignment::Objective(pursuit) => {
                     let afresh = pursuit == Pursuit::Afresh;
                     ralph(cx, &tools, Errand::Objective { afresh }).await
