@@ -146,6 +146,28 @@ mod tests {
         _ = fs::remove_file(format!("/tmp/harness-{hash}.lock.guard"));
     }
 
+    /// The file is removed before the look, so a look that read it would fail.
+    #[test]
+    fn a_look_of_the_process_that_holds_the_lock_reads_no_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let lock = crate::store::lock::StateLock::acquire(&root, Wait::No).unwrap().guard;
+        let mut store = FileStore::open(&root, Locking::Held(lock)).unwrap();
+        _ = store.create(SystemClock.now()).unwrap();
+        let (sender, seen) = mpsc::channel();
+        let (sender, ledger) = (Mutex::new(sender), root.join(Home::LEDGER));
+        let observers = Observers::default().with(move |made: &Transaction<'_>| {
+            fs::remove_file(&ledger).unwrap();
+            sender.lock().unwrap().send(made.look(Ledger::len)).unwrap();
+        });
+        let writer = Writer::start(store, Arc::new(SystemClock), observers).unwrap();
+        writer.apply(warning("first")).unwrap();
+        drop(writer);
+        assert_eq!(seen.try_recv().unwrap(), Some(0));
+        let hash = crate::store::lock::root_hash(&root);
+        _ = fs::remove_file(format!("/tmp/harness-{hash}.lock.guard"));
+    }
+
     #[test]
     fn each_observer_gets_everything_in_the_order_of_their_addition() {
         struct Noted(&'static str, Arc<Mutex<Vec<String>>>);

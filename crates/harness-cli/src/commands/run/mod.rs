@@ -24,15 +24,16 @@ use harness::{
     process::Redactor,
     prompts::Prompts,
     store::{Store as _, StoreError},
+    workspace::GitWorkspace,
 };
 use harness_core::{
-    Ledger, Stop, Task, format::FormatError, ledger::ConcurrencyMode, role::Operation,
+    Ledger, Run, Stop, Task, format::FormatError, ledger::ConcurrencyMode, role::Operation,
     run::StopReason,
 };
 use serde_json::json;
 
 use self::{
-    session::{Dirty, Ran},
+    session::{Dirty, Ran, Session},
     stop::RunReport,
     view::View,
 };
@@ -140,33 +141,10 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
         restore(invocation, &root)?;
     }
     trust::require(invocation, &root)?;
-    if args.objective.as_ref().is_some_and(|text| text.trim().is_empty()) {
-        return Err(Failure::usage("the objective is empty")
-            .hint("leave it out to work on the tasks of the ledger"));
-    }
-    refuse_secrets(&args, &invocation.secrets(&root))?;
-    let stored = match args.resume {
-        true => Some(row::find(&root, args.run_id.as_deref())?),
-        false => None,
-    };
-    // What was chosen for the run goes on with it, unless something else is chosen now.
-    if let Some(stored) = stored.as_ref().filter(|_| chosen_by(&args).is_none()) {
-        args.agent_command.clone_from(&stored.agent_command);
-        args.agent = stored.agent_command.is_none().then(|| stored.agent.clone());
-    }
+    let stored = stored(invocation, &root, &mut args)?;
     let config = configured(invocation, &root, &mut args)?;
     let agents = agent::choose(&config, args.agent_command.as_deref())?;
-    let ledger = match args.dry_run {
-        true => invocation.look(&root)?,
-        false => invocation.look_or_restore(&root)?,
-    };
-    if let Some(refusal) = harness::store::secret_in(&ledger, &invocation.secrets(&root)) {
-        return Err(Failure::config(format!("harness-tasks.json: {refusal}")));
-    }
-    if ledger.head().session_config.concurrency_mode == ConcurrencyMode::Concurrent {
-        return Err(Failure::config("this ledger is for several workers, which is not there yet")
-            .hint("set session_config.concurrency_mode to \"exclusive\" in harness-tasks.json"));
-    }
+    let ledger = workable(invocation, &root, &args)?;
     if args.dry_run {
         return plan(invocation, &ledger, args.json);
     }
@@ -191,18 +169,53 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
         name_unfinishable(&ledger, &agents.worker);
     }
     money::say_what_it_may_cost(&row, &args, &agents);
+    let chosen = Chosen { args: &args, config: &config, ledger: &ledger, row: &row };
+    let session = session(invocation, &root, &chosen, workspace, secrets)?;
+    let before = Alerts::of(&ledger);
+    let Ran { stop, run } = session.run(&root, agents, row.clone())?;
+    let crashed = Stop::because(StopReason::Crashed);
+    let (mut stop, broken) = stop.map_or_else(|why| (crashed, Some(why)), |stop| (stop, None));
+    let ledger = invocation.look_or_restore(&root)?;
+    if Alerts::of(&ledger).grew_since(&before) {
+        stop.alert();
+    }
+    let broken_by = broken.as_ref();
+    let report = RunReport { stop: &stop, broken: broken_by, ledger: &ledger, run: &run };
+    let code = tell(invocation, &root, &config, &args, &report)?;
+    match broken.or_else(|| stop::failure(&stop)) {
+        Some(failure) => Err(failure),
+        None => Ok(code),
+    }
+}
+
+/// What a session is made from.
+struct Chosen<'a> {
+    args: &'a Args,
+    config: &'a Config,
+    ledger: &'a Ledger,
+    row: &'a Run,
+}
+
+fn session<'a>(
+    invocation: &'a Invocation,
+    root: &StateRoot,
+    chosen: &Chosen<'a>,
+    workspace: GitWorkspace,
+    secrets: Redactor,
+) -> Result<Session<'a>> {
+    let Chosen { args, config, ledger, row } = *chosen;
     let (prompts, mut warnings) = Prompts::load(root.path());
     if row.objective.is_none() && workspace.is_detached() {
         let what = "HEAD is on no branch: each completed commit is kept by a ref below";
         warnings.push(format!("{what} {}", harness::workspace::LANDED));
     }
     let rules = config.rules(root.path())?;
-    warnings.extend(invocation.compare_protected(&root, &rules.protected));
+    warnings.extend(invocation.compare_protected(root, &rules.protected));
     let most = args.max_tasks_per_session.map(i64::from);
     let view = Arc::new(if invocation.is_watched() { View::live() } else { View::Lines });
     let shown = Arc::clone(&view);
     crate::warnings::tell(secrets.clone(), move |text| shown.warning(text));
-    let session = session::Session {
+    Ok(Session {
         worker: args.worker.id(&invocation.env, || Ok(root.clone()))?,
         workspace,
         lease_seconds: invocation.lease_seconds()?,
@@ -217,21 +230,55 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
         prompts,
         warnings,
         secrets,
-        config: &config,
+        config,
         env: &invocation.env,
-        args: &args,
-    };
-    let before = Alerts::of(&ledger);
-    let Ran { stop, run } = session.run(&root, agents, row)?;
-    let crashed = Stop::because(StopReason::Crashed);
-    let (mut stop, broken) = stop.map_or_else(|why| (crashed, Some(why)), |stop| (stop, None));
-    let ledger = invocation.look_or_restore(&root)?;
-    if Alerts::of(&ledger).grew_since(&before) {
-        stop.alert();
+        args,
+    })
+}
+
+/// The run that `--resume` goes on with. What was chosen for it is chosen again, unless the arguments
+/// choose something else.
+fn stored(invocation: &Invocation, root: &StateRoot, args: &mut Args) -> Result<Option<Run>> {
+    if args.objective.as_ref().is_some_and(|text| text.trim().is_empty()) {
+        return Err(Failure::usage("the objective is empty")
+            .hint("leave it out to work on the tasks of the ledger"));
     }
-    let broken_by = broken.as_ref();
-    let report = RunReport { stop: &stop, broken: broken_by, ledger: &ledger, run: &run };
-    let code = report.code();
+    refuse_secrets(args, &invocation.secrets(root))?;
+    if !args.resume {
+        return Ok(None);
+    }
+    let stored = row::find(root, args.run_id.as_deref())?;
+    if chosen_by(args).is_none() {
+        args.agent_command.clone_from(&stored.agent_command);
+        args.agent = stored.agent_command.is_none().then(|| stored.agent.clone());
+    }
+    Ok(Some(stored))
+}
+
+/// The ledger, if a run can work on it.
+fn workable(invocation: &Invocation, root: &StateRoot, args: &Args) -> Result<Ledger> {
+    let ledger = match args.dry_run {
+        true => invocation.look(root)?,
+        false => invocation.look_or_restore(root)?,
+    };
+    if let Some(refusal) = harness::store::secret_in(&ledger, &invocation.secrets(root)) {
+        return Err(Failure::config(format!("harness-tasks.json: {refusal}")));
+    }
+    if ledger.head().session_config.concurrency_mode == ConcurrencyMode::Concurrent {
+        return Err(Failure::config("this ledger is for several workers, which is not there yet")
+            .hint("set session_config.concurrency_mode to \"exclusive\" in harness-tasks.json"));
+    }
+    Ok(ledger)
+}
+
+/// Reports how the run ended: to the command of `notify`, as a document and in words.
+fn tell(
+    invocation: &mut Invocation,
+    root: &StateRoot,
+    config: &Config,
+    args: &Args,
+    report: &RunReport<'_>,
+) -> Result<ExitCode> {
     if let Some(command) = &config.notify {
         notify::notify(command, root.path(), &report.event());
     }
@@ -241,10 +288,7 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
     if let Some(words) = report.words() {
         eprintln!("{}", crate::render::one_line(&words));
     }
-    match broken.or_else(|| stop::failure(&stop)) {
-        Some(failure) => Err(failure),
-        None => Ok(code),
-    }
+    Ok(report.code())
 }
 
 /// A ledger that cannot be read is put back from its backup before anything looks at it, as with every
