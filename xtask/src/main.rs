@@ -3,6 +3,7 @@
 mod bench;
 mod docs;
 mod layers;
+mod manifests;
 mod real_agents;
 mod run;
 mod sim;

@@ -2,7 +2,7 @@
 //! terminal.
 //!
 //! ```sh
-//! cargo run -p harness --example human_in_the_loop
+//! cargo run -p harness-supervisor --example human_in_the_loop
 //! ```
 
 use std::time::Duration;

@@ -9,7 +9,7 @@ fn run(example: &str) -> String {
     let test = std::env::current_exe().unwrap();
     let program = test.parent().unwrap().parent().unwrap().join("examples").join(example);
     if !program.exists() {
-        let build = ["build", "--quiet", "--package", "harness", "--examples"];
+        let build = ["build", "--quiet", "--package", "harness-supervisor", "--examples"];
         assert!(Command::new(env!("CARGO")).args(build).status().unwrap().success());
     }
     let output = Command::new(&program).output().unwrap_or_else(|e| panic!("{program:?}: {e}"));
