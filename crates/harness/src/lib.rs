@@ -85,7 +85,7 @@
 //! ```
 //!
 //! More of them are in `examples/`: `hello`, `plan_and_code`, `parallel_review`,
-//! `human_in_the_loop`, `custom_agent`.
+//! `human_in_the_loop`, `custom_agent`, `real_agents`, `ledger`.
 //!
 //! # Where to look
 //!
@@ -165,7 +165,7 @@ pub use cx::{Branch, Cx, PhaseName};
 pub use error::{Error, Result};
 pub use repeat::{PARALLEL, RetryPolicy};
 // Its agents.
-pub use agent::{Agent, Execution, Named, named};
+pub use agent::{Agent, BoxAgent, Execution, Named, boxed, named};
 // What it tells, and who listens.
 pub use attachments::{progress_log, terminal};
 pub use channel::Channel;
