@@ -54,6 +54,18 @@ pub struct Claimed {
 }
 
 impl Claim {
+    /// The next task of any role, for a worker that does its own git work. The lease is the task's.
+    pub fn new(worker: WorkerId) -> Self {
+        Self {
+            worker,
+            via: Via::Client,
+            role: None,
+            only: None,
+            lease_seconds: crate::lease::CLIENT_LEASE_SECONDS,
+            place: Place::default(),
+        }
+    }
+
     pub(super) fn decide(&self, ledger: &Ledger, now: Timestamp) -> Result<Change, Refusal> {
         if let Some(task) = ledger.selection().dangling().first().and_then(|id| ledger.task(id)) {
             let missing = task.depends_on.iter().find(|d| !ledger.contains(d));

@@ -29,6 +29,7 @@ pub struct CommandAgent {
 
 /// Why a command makes no agent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum BadCommand {
     /// It names no program.
     #[error("the command of an agent is empty")]

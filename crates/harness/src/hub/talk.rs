@@ -16,6 +16,7 @@ const KEPT_MESSAGES: usize = 4096;
 
 /// Where a run stands.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum HubStatus {
     /// Not started, or over with an error: that one came back to the caller.
     #[default]

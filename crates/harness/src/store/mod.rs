@@ -68,6 +68,7 @@ pub struct Applied {
 
 /// Why a store did nothing. Nothing of the transaction became true.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum StoreError {
     /// Nobody has called [`FileStore::create`] here.
     #[error("there is no harness-tasks.json in {}", root.display())]

@@ -335,6 +335,7 @@ pub trait Workspace: Send + Sync {
 
 /// Why a workspace did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum WorkspaceError {
     /// There is no work tree around the directory.
     #[error("{path} is not inside a git work tree")]

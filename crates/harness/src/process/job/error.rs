@@ -6,6 +6,7 @@ use super::super::guard::wire::{Launch, What};
 
 /// Why a job did not start. What had begun is killed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum StartError {
     /// Neither by that path nor in the `PATH` it was given.
     #[error("there is no program {}", .program.display())]

@@ -102,6 +102,7 @@ impl fmt::Display for Obstacle {
 
 /// Why the lock was not taken.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum LockError {
     /// The words of the published protocol. `host` is set when the holder runs on another one, or
     /// in another container, where nobody here can tell whether it still lives.

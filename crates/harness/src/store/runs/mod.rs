@@ -60,6 +60,7 @@ pub trait Runs: Send + Sync {
 
 /// Why the record of runs could not be read or written. Nothing of the transaction became true.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum RunStoreError {
     /// The file could not be made or looked at, or something else stands there.
     #[error(transparent)]
