@@ -33,12 +33,6 @@ const LAYERS: &[&[&str]] = &[
 ];
 const LAYERED: &str = "crates/harness/src";
 
-/// Cycles that are known and being untied; nothing may join them.
-const KNOTS: &[(&str, &[&str])] = &[(
-    "crates/harness-core/src",
-    &["command", "fact", "ledger", "plan", "role", "select", "stats"],
-)];
-
 /// Where a module first uses another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Place {
@@ -165,14 +159,9 @@ impl Modules {
                 ways.keys().filter(|to| reached.get(*to).is_some_and(|w| w.contains_key(from)));
             let knot: BTreeSet<&str> = knot.copied().collect();
             told.extend(knot.iter().copied());
-            let is_known = |(of, known): &&(&str, &[&str])| {
-                *of == source && knot.iter().all(|module| known.contains(module))
-            };
-            if !KNOTS.iter().any(|known| is_known(&known)) {
-                let all = knot.iter().copied().collect::<Vec<_>>().join(", ");
-                let cycle = self.cycle(from, ways);
-                complaints.push(format!("{source}: modules use each other ({all}):{cycle}"));
-            }
+            let all = knot.iter().copied().collect::<Vec<_>>().join(", ");
+            let cycle = self.cycle(from, ways);
+            complaints.push(format!("{source}: modules use each other ({all}):{cycle}"));
         }
         complaints
     }
@@ -301,23 +290,5 @@ mod tests {
         assert_eq!(found.len(), 2, "{found:?}");
         assert!(found[0].contains("the module thing has no layer"), "{found:?}");
         assert!(found[1].starts_with(below), "{found:?}");
-    }
-
-    #[test]
-    fn nothing_joins_a_knot_that_is_known() {
-        let (source, known) = KNOTS[0];
-        let known: Vec<_> = known.iter().map(|module| format!("{source}/{module}.rs")).collect();
-        let [first, second] = [&known[0], &known[1]].map(|file| {
-            let module = module_of(source, file).concat();
-            (file.as_str(), module)
-        });
-        let uses = |module: &str| format!("use crate::{module}::X;");
-        let (to_first, to_second) = (uses(&first.1), uses(&second.1));
-        let knot = [(first.0, &*to_second), (second.0, &*to_first)];
-        assert_eq!(complaints_about(&knot), Vec::<String>::new());
-        let text = format!("{to_first} {}", uses("other"));
-        let other = format!("{source}/other.rs");
-        let joined = [(first.0, &*to_second), (second.0, &*text), (&*other, &*to_first)];
-        assert_eq!(complaints_about(&joined).len(), 1);
     }
 }

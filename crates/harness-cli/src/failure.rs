@@ -2,7 +2,7 @@
 
 use std::{fmt, io, path::Path, sync::Arc};
 
-use harness::{host::wire::Refused, store::disk::DiskError};
+use harness::{protocol::Refused, store::disk::DiskError};
 use harness_core::{
     command::Code,
     machine::judge::{Fault, NotDone},

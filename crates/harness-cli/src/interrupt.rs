@@ -5,17 +5,15 @@ use std::{
     fs,
     io::{self, Read},
     thread,
-    time::Duration,
 };
 
 use harness::shell::Cancel;
-use rustix::event::{PollFd, PollFlags, Timespec};
 use signal_hook::{
     consts::{SIGHUP, SIGINT, SIGTERM},
     low_level::pipe,
 };
 
-use crate::failure::{Failure, Kind, Result};
+use crate::failure::Result;
 
 /// Who may want a command to stop while it waits.
 pub(crate) enum Interrupt {
@@ -31,21 +29,6 @@ impl Interrupt {
             Self::Signals => request(),
             Self::Request(cancel) => Ok(cancel.clone()),
         }
-    }
-
-    /// Lets time pass. Signals end the whole process meanwhile.
-    pub(crate) fn pause(&self, time: Duration) -> Result<()> {
-        let Self::Request(stop) = self else {
-            thread::sleep(time);
-            return Ok(());
-        };
-        let mut polled = [PollFd::new(stop, PollFlags::IN)];
-        // An interrupted poll is a short pause.
-        _ = rustix::event::poll(&mut polled, Timespec::try_from(time).ok().as_ref());
-        if stop.is_cancelled() {
-            return Err(Failure::new(Kind::Interrupted, "cancelled while it waited"));
-        }
-        Ok(())
     }
 }
 

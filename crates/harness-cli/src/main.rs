@@ -1,5 +1,6 @@
 //! The binary: arguments → library calls → words. It decides nothing by itself.
 
+mod client;
 mod commands;
 mod config;
 mod environment;

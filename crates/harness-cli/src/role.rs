@@ -8,8 +8,8 @@ use std::{
 
 use harness::{
     clock::{Clock, SystemClock},
-    host::client::ANSWER_WITHIN,
     process::ancestry::Peer,
+    protocol::Request,
     store::{FileStore, Locking, Store as _, lock::Wait},
 };
 use harness_core::{
@@ -17,11 +17,10 @@ use harness_core::{
     command::Raise,
     role::{Adding, Author, Circumstances, Lease, Operation, Role, Whose, may},
 };
-use serde_json::json;
 
 use crate::{
-    config::Overrides, environment::Environment, failure::Result, host::Asked,
-    interrupt::Interrupt, invocation::Invocation, root::StateRoot,
+    config::Overrides, environment::Environment, failure::Result, interrupt::Interrupt,
+    invocation::Invocation, root::StateRoot,
 };
 
 /// A refusal is recorded if the lock can be had soon; the caller does not wait for it.
@@ -130,12 +129,15 @@ impl Invocation {
         operation: Operation,
         refusal: &Refusal,
     ) {
-        let request =
-            json!({ "command": "may", "operation": operation.name(), "as": peer.role.name() });
-        match self.ask_host(root, request, Some(ANSWER_WITHIN)) {
+        let request = Request::May { operation: Some(operation.name().to_owned()) };
+        let asked = self.client_options(root).and_then(|mut options| {
+            options.speaks_as = Some(peer.role);
+            self.with_options(root, options, |client| client.ask_host(&request))
+        });
+        match asked {
             // The host refuses it too, and has recorded that.
-            Ok(Asked::Answered(_)) | Err(_) => {}
-            Ok(Asked::Nobody) => _ = self.record_in_files(root, peer, refusal),
+            Ok(Some(_)) | Err(_) => {}
+            Ok(None) => _ = self.record_in_files(root, peer, refusal),
         }
     }
 

@@ -3,11 +3,9 @@
 use std::ffi::OsString;
 
 use harness::process::{Redactor, name_secrets};
-use harness_core::Command;
 
 use crate::{
     config::{self, Config, Origin, Overrides},
-    failure::Result,
     invocation::Invocation,
     root::StateRoot,
     trust::Trust,
@@ -37,10 +35,5 @@ impl Invocation {
             }
         }
         known(&loaded.config)
-    }
-
-    /// The command without secrets, or why it is not taken.
-    pub(crate) fn hidden(&self, root: &StateRoot, command: Command) -> Result<Command> {
-        Ok(harness::store::redacted(command, &self.secrets(root))?)
     }
 }

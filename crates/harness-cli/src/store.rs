@@ -5,17 +5,16 @@ use std::{io::Write, path::PathBuf, time::Duration};
 
 use harness::{
     clock::{Clock, SystemClock},
+    protocol::Refused,
     store::{
-        Applied, FileStore, Locking, Store, StoreError,
+        FileStore, Locking, Store, StoreError,
         lock::{LockError, Wait},
     },
 };
-use harness_core::{
-    Command, Ledger, Refusal, Reply, TaskId, command::RefusalKind, format::FormatError,
-};
+use harness_core::{Ledger, Refusal, TaskId, format::FormatError};
 
 use crate::{
-    failure::{Failure, Kind, Result},
+    failure::{Failure, Result},
     invocation::Invocation,
     render::visible,
     root::StateRoot,
@@ -62,42 +61,6 @@ impl Invocation {
     pub(crate) fn lock_wait(&self) -> Result<Wait> {
         let seconds = self.seconds(LOCK_TIMEOUT)?.unwrap_or(LOCK_TIMEOUT_SECONDS);
         Ok(Wait::For(Duration::from_secs(seconds)))
-    }
-
-    /// Makes one command true, or says why not: by the host that answers, else in the files.
-    pub(crate) fn apply(&self, root: &StateRoot, command: Command) -> Result<Reply> {
-        let command = self.hidden(root, command)?;
-        if let Some(reply) = self.apply_by_host(root, &command)? {
-            return Ok(reply);
-        }
-        Ok(self.apply_hidden(root, command)?.0)
-    }
-
-    /// The same for a command that throws the tasks away: says also where they are kept.
-    pub(crate) fn apply_archiving(
-        &self,
-        root: &StateRoot,
-        command: Command,
-    ) -> Result<(Reply, Option<PathBuf>)> {
-        let command = self.hidden(root, command)?;
-        self.apply_hidden(root, command)
-    }
-
-    fn apply_hidden(&self, root: &StateRoot, command: Command) -> Result<(Reply, Option<PathBuf>)> {
-        let mut store = self.store(root)?;
-        let mut applied = store.apply(SystemClock.now(), std::slice::from_ref(&command))?;
-        let archived = applied.archived.pop().map(|(_, path)| root.path().join(path));
-        Ok((self.answer(applied)?, archived))
-    }
-
-    fn answer(&self, mut applied: Applied) -> Result<Reply> {
-        for warning in &applied.warnings {
-            warn(warning);
-        }
-        match applied.replies.pop() {
-            Some(reply) => Ok(reply?),
-            None => Err(Failure::error("the store gave no answer")),
-        }
     }
 
     /// The lease of a claim that a session makes.
@@ -174,53 +137,6 @@ pub(crate) fn both_ways(failure: Failure) -> Failure {
 
 impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Self {
-        let kind = match refusal.kind() {
-            RefusalKind::Conflict | RefusalKind::Request | RefusalKind::Limit => Kind::Error,
-            RefusalKind::Config => Kind::Config,
-        };
-        let failure = Self::new(kind, refusal.to_string());
-        match &refusal {
-            Refusal::NotFound { .. } | Refusal::UnknownDependency { .. } => {
-                failure.hint("`harness task list` shows what there is")
-            }
-            Refusal::NotClaimedBy { task, .. } => {
-                failure.hint(format!("`harness task show {task}` says who holds it"))
-            }
-            Refusal::InProgress { task, .. } => {
-                failure.hint(format!("take it back first: `harness task release {task}`"))
-            }
-            Refusal::MissingDependency { task, .. } => {
-                failure.hint(format!("mend harness-tasks.json: task {task}: depends_on"))
-            }
-            Refusal::Needed { .. } => failure
-                .hint("change their dependencies first: `harness task edit ID --depends-on …`"),
-            Refusal::UnfinishedWork { .. } => failure
-                .hint("--merge keeps the tasks that are there and adds new ones")
-                .hint("--replace archives the ledger and starts from the plan"),
-            Refusal::CheckChanged { task } => {
-                failure.hint(format!("run it again: `harness task complete --id {task}`"))
-            }
-            Refusal::NoCheck { task } => {
-                failure.hint(format!("give it a check: `harness task edit {task} --validate '…'`"))
-            }
-            Refusal::RunNotFound { .. } => failure.hint("`harness runs list` shows what there is"),
-            Refusal::RunTaken { .. } => {
-                failure.hint("`harness status` shows what it does, `harness abort` stops it")
-            }
-            Refusal::OnlyOperator { .. } => failure.hint(harness::host::wire::ONLY_OPERATOR),
-            Refusal::RunFinished { .. }
-            | Refusal::NotClaimed { .. }
-            | Refusal::NotFailed { .. }
-            | Refusal::Exists { .. }
-            | Refusal::Cycle { .. }
-            | Refusal::HoldsAnother { .. }
-            | Refusal::NotNext { .. }
-            | Refusal::Unchecked { .. }
-            | Refusal::Undecided { .. }
-            | Refusal::MaxSessions { .. }
-            | Refusal::Secret { .. }
-            | Refusal::BadValue(_)
-            | Refusal::BadPlan(_) => failure,
-        }
+        Refused::from(refusal).into()
     }
 }

@@ -85,7 +85,8 @@
 //! ```
 //!
 //! More of them are in `examples/`: `hello`, `plan_and_code`, `parallel_review`,
-//! `human_in_the_loop`, `custom_agent`, `real_agents`, `ledger`.
+//! `human_in_the_loop`, `custom_agent`, `real_agents`. `ledger` works a ledger by itself, and
+//! `claim` is a worker that claims tasks from one.
 //!
 //! # Where to look
 //!
@@ -98,6 +99,7 @@
 //!   [`Channel`], [`terminal`], [`progress_log`], [`recorder()`].
 //! - To talk with people: [`Session::wait_for_user`], [`Ask`], [`Hub::send`], [`Hub::reply`],
 //!   [`Hub::abort`].
+//! - To work on the tasks of a ledger from another program: [`Client`], [`protocol`].
 //!
 //! # Ports
 //!
@@ -134,6 +136,7 @@ pub mod agent;
 pub mod attachments;
 mod channel;
 pub mod check;
+pub mod client;
 pub mod clock;
 pub mod conversation;
 mod cx;
@@ -148,6 +151,7 @@ pub mod host;
 pub mod hub;
 pub mod process;
 pub mod prompts;
+pub mod protocol;
 mod queue;
 mod recorder;
 mod repeat;
@@ -164,6 +168,8 @@ pub use define::{Define, Definition, Harness, HarnessResult, Instance, WithState
 pub use cx::{Branch, Cx, PhaseName};
 pub use error::{Error, Result};
 pub use repeat::{PARALLEL, RetryPolicy};
+// Tasks for other programs.
+pub use client::{Client, ClientError, ClientOptions};
 // Its agents.
 pub use agent::{Agent, BoxAgent, Execution, Named, boxed, named};
 // What it tells, and who listens.

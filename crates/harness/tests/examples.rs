@@ -67,3 +67,10 @@ fn parallel_review() {
 fn custom_agent() {
     assert_eq!(run("custom_agent"), "20 tokens\n[\"first line\", \"second line\"]\n");
 }
+
+#[test]
+fn claim() {
+    let expected = "task-001: Write the parser\ntask-001 is completed\n\
+                    task-002: Test the parser\ntask-002 is completed\n";
+    assert_eq!(run("claim"), expected);
+}

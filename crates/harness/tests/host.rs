@@ -16,15 +16,17 @@ use std::{
 
 use harness::{
     Hub,
+    client::{ANSWER_WITHIN, ClientError, Connection},
     clock::Clock,
     host::{
-        Daemon, Desk, Duty, Ended, Host, Settings, Surroundings,
-        client::{ANSWER_WITHIN, Client, ClientError},
-        serve_alone,
+        Daemon, Desk, Duty, Ended, Host, Settings, Surroundings, serve_alone,
         socket::{self, Places},
-        tell_facts, wire,
+        tell_facts,
     },
     process::Redactor,
+    protocol::{
+        Answer, Request, StateView, TaskCheckpoint, TaskClaim, TaskComplete, TaskFail, TaskReason,
+    },
     store::{Applied, FileStore, Locking, Store, StoreError, Writer, lock::Wait, look},
     workspace::{Bring, Filters},
 };
@@ -139,8 +141,8 @@ impl Served {
         Self { _folder: folder, root, clock, history, stop, serving: Some(serving) }
     }
 
-    fn client(&self) -> Client {
-        Client::find(&self.root, &places(&self.root)).unwrap()
+    fn client(&self) -> Connection {
+        Connection::find(&self.root, &places(&self.root)).unwrap()
     }
 }
 
@@ -261,8 +263,9 @@ fn expected(ledger: &mut Ledger, now: Timestamp, command: &Command) -> Result<Va
     ledger.put_in(&change);
     Ok(match change.reply {
         Reply::Task(task) => json!({ "task_id": task }),
-        Reply::Claimed(claimed) => wire::claimed(Some(&claimed)),
-        Reply::NothingToClaim => wire::claimed(None),
+        reply @ (Reply::Claimed(_) | Reply::NothingToClaim) => {
+            json!(Answer::try_from(reply).unwrap())
+        }
         Reply::Lease { task, expires_at } => {
             json!({ "task_id": task, "lease_expires_at": expires_at })
         }
@@ -271,7 +274,40 @@ fn expected(ledger: &mut Ledger, now: Timestamp, command: &Command) -> Result<Va
     })
 }
 
-fn ask(client: &mut Client, request: &Value) -> Result<Value, String> {
+/// The request that a client sends for it.
+fn request(command: &Command) -> Value {
+    let reason = |task_id: &TaskId, reason: &String| TaskReason {
+        task_id: task_id.clone(),
+        reason: Some(reason.clone()),
+    };
+    json!(match command.clone() {
+        Command::Add(add) => Request::TaskAdd(add),
+        Command::Edit(edit) => Request::TaskEdit(edit),
+        Command::Claim(of) => {
+            Request::TaskClaim(TaskClaim { role: of.role, ..TaskClaim::any(of.worker) })
+        }
+        Command::Checkpoint(AddCheckpoint { holder, step, total, description, .. }) => {
+            Request::TaskCheckpoint(TaskCheckpoint { holder, step, total, description })
+        }
+        Command::Renew(of) => Request::TaskRenew(of.holder),
+        Command::Complete(Complete { holder, authority, .. }) => {
+            Request::TaskComplete(TaskComplete { holder, authority })
+        }
+        Command::Fail(Fail { holder, category, message, .. }) => {
+            Request::TaskFail(TaskFail { holder, category, message })
+        }
+        Command::Release(of) => Request::TaskRelease(reason(&of.task, &of.reason)),
+        Command::Retry(of) => Request::TaskRetry(reason(&of.task, &of.reason)),
+        Command::Remove(of) => Request::TaskRemove { task_id: of.task },
+        other => panic!("{other:?}"),
+    })
+}
+
+fn state(ledger: &Ledger) -> Value {
+    json!(StateView::from(ledger))
+}
+
+fn ask(client: &mut Connection, request: &Value) -> Result<Value, String> {
     match client.ask(request, Some(ANSWER_WITHIN)) {
         Ok(data) => Ok(data),
         Err(ClientError::Refused(refused)) => Err(refused.message),
@@ -295,16 +331,16 @@ fn each_of_several_clients_is_told_what_the_core_decides() {
             clients[at] = served.client();
         }
         let command = anything(&mut random, 4, 12);
-        let request = wire::request(&command).unwrap();
+        let request = request(&command);
         let answer = ask(&mut clients[at], &request);
         let wanted = expected(&mut model, served.clock.now(), &command);
         assert_eq!(answer, wanted, "step {step}: {request}");
         if step % 25 == 0 {
-            let state = ask(&mut clients[at], &json!({ "command": "get_state" }));
-            assert_eq!(state, Ok(wire::state(&model)), "step {step}");
+            let answer = ask(&mut clients[at], &json!({ "command": "get_state" }));
+            assert_eq!(answer, Ok(state(&model)), "step {step}");
         }
     }
-    assert_eq!(wire::state(&look(&served.root).unwrap()), wire::state(&model));
+    assert_eq!(state(&look(&served.root).unwrap()), state(&model));
 }
 
 /// The order of things that happen at once is known only afterwards: it is the one in which the writer
@@ -331,7 +367,7 @@ fn clients_at_once_are_told_what_the_core_decides_in_some_order() {
                             ask(&mut client, &json!({ "command": "get_state" })).unwrap();
                         }
                         let command = anything(&mut random, 6, 20);
-                        let answer = ask(&mut client, &wire::request(&command).unwrap());
+                        let answer = ask(&mut client, &request(&command));
                         told.push((command, answer));
                     }
                     told
@@ -353,7 +389,7 @@ fn clients_at_once_are_told_what_the_core_decides_in_some_order() {
             model.put_in(&change);
         }
     }
-    assert_eq!(wire::state(&look(&served.root).unwrap()), wire::state(&model));
+    assert_eq!(state(&look(&served.root).unwrap()), state(&model));
     // Whoever was told that a task is completed finds it among those that were.
     for (command, answer) in told.into_iter().flatten() {
         if let (Command::Complete(of), Ok(_)) = (&command, &answer)

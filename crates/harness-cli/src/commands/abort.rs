@@ -1,8 +1,6 @@
 //! `harness abort`
 
-use harness::host::client::ANSWER_WITHIN;
 use harness_core::role::Operation;
-use serde_json::json;
 
 use super::Invocation;
 use crate::{exit::ExitCode, failure::Result};
@@ -24,7 +22,6 @@ pub(crate) struct Args {
 pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let root = invocation.root()?;
     invocation.permit(&root, Operation::Abort)?;
-    let request = json!({ "command": "abort", "reason": args.reason });
-    invocation.ask_running(&root, request, Some(ANSWER_WITHIN))?;
+    invocation.with_client(&root, |client| client.abort(args.reason))?;
     Ok(ExitCode::Done)
 }

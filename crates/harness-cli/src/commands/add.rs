@@ -3,7 +3,7 @@
 use std::io::{self, Write as _};
 
 use harness_core::{
-    Command, Reply, TaskId,
+    TaskId,
     command::{Add, Edit},
 };
 use serde_json::json;
@@ -81,11 +81,7 @@ pub(crate) fn add(
 ) -> Result<TaskId> {
     let root = invocation.root()?;
     invocation.permit_add(&root)?;
-    let fields = Edit { by: invocation.author(&root), ..fields };
-    match invocation.apply(&root, Command::Add(Add { id, title, fields }))? {
-        Reply::Task(id) => Ok(id),
-        other => Err(Failure::error(format!("unexpected answer: {other:?}"))),
-    }
+    invocation.with_client(&root, |client| client.add(Add { id, title, fields }))
 }
 
 /// The id is only needed where a task could depend on itself, which a new one can not: it is not

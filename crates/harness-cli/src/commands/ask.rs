@@ -1,13 +1,9 @@
 //! `harness ask`
 
-use serde_json::{Value, json};
+use harness::protocol::{Inquiry, QuestionAnswer};
 
 use super::Invocation;
-use crate::{
-    config::Duration,
-    exit::ExitCode,
-    failure::{Failure, Result},
-};
+use crate::{config::Duration, exit::ExitCode, failure::Result};
 
 /// Ask the people behind the run, and wait for the answer
 ///
@@ -37,32 +33,18 @@ fn duration(text: &str) -> std::result::Result<Duration, String> {
 }
 
 pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
-    let question = Question {
+    let inquiry = Inquiry {
         question: args.question,
         choices: args.choices,
         allow_text: args.allow_text,
         timeout_seconds: args.timeout.map(|timeout| timeout.0.as_secs()),
     };
-    let data = ask(invocation, question)?;
-    match data["content"].as_str() {
-        Some(content) => invocation.out.line(content)?,
-        None => return Err(Failure::error(format!("unexpected answer: {data}"))),
-    }
+    invocation.out.line(ask(invocation, inquiry)?.content)?;
     Ok(ExitCode::Done)
 }
 
-pub(crate) struct Question {
-    pub(crate) question: String,
-    pub(crate) choices: Vec<String>,
-    pub(crate) allow_text: bool,
-    pub(crate) timeout_seconds: Option<u64>,
-}
-
-/// The answer, as `content`.
-pub(crate) fn ask(invocation: &Invocation, question: Question) -> Result<Value> {
-    let Question { question, choices, allow_text, timeout_seconds } = question;
+/// Waits for the answer of a person.
+pub(crate) fn ask(invocation: &Invocation, inquiry: Inquiry) -> Result<QuestionAnswer> {
     let root = invocation.root()?;
-    let request = json!({ "command": "ask", "question": question, "choices": choices,
-        "allow_text": allow_text, "timeout": timeout_seconds });
-    invocation.ask_running(&root, request, None)
+    invocation.with_client(&root, |client| client.inquire(inquiry))
 }

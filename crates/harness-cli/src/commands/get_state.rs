@@ -1,13 +1,9 @@
 //! `harness get-state`
 
-use harness::host::wire;
-use serde_json::json;
-
 use super::Invocation;
 use crate::{
     exit::ExitCode,
     failure::{Failure, Kind, Result},
-    host::{Asked, Patience},
 };
 
 /// Print the goal and all tasks as JSON
@@ -25,15 +21,8 @@ pub(crate) fn run(invocation: &mut Invocation, _: Args) -> Result<ExitCode> {
         Kind::Error => nothing(),
         _ => failure,
     })?;
-    let request = json!({ "command": "get_state" });
-    let state = match invocation.ask_or_start(&root, &request, &Patience::Short)? {
-        Asked::Answered(state) => state,
-        Asked::Nobody => wire::state(&invocation.look(&root)?),
-    };
-    if state.is_null() {
-        return Err(nothing());
-    }
-    invocation.out.json(&state)?;
+    let state = invocation.with_client(&root, |client| client.get_state())?;
+    invocation.out.json(&state.ok_or_else(nothing)?)?;
     Ok(ExitCode::Done)
 }
 

@@ -1,12 +1,12 @@
 //! `harness ping`
 
-use serde_json::json;
+use harness::protocol::{Answer, Request};
 
 use super::Invocation;
 use crate::{
+    client::warn_of_version,
     exit::ExitCode,
     failure::{Failure, Result},
-    host::{Asked, Patience, warn_of_version},
 };
 
 /// Ask whether a harness answers here
@@ -21,10 +21,9 @@ pub(crate) struct Args {}
 
 pub(crate) fn run(invocation: &mut Invocation, _: Args) -> Result<ExitCode> {
     let root = invocation.root_or_new()?;
-    let ping = json!({ "command": "ping" });
-    match invocation.ask_or_start(&root, &ping, &Patience::Short)? {
-        Asked::Answered(answer) => warn_of_version(&answer),
-        Asked::Nobody => {
+    match invocation.with_client(&root, |client| client.ask_host(&Request::Ping))? {
+        Some(Answer::Pong(pong)) => warn_of_version(&pong),
+        Some(_) | None => {
             return Err(Failure::error(
                 "nobody is asked: HARNESS_DAEMON is off, or a sandbox forbids it",
             ));

@@ -1,7 +1,7 @@
 //! `harness questions`
 
-use harness::host::client::ANSWER_WITHIN;
-use serde_json::{Value, json};
+use harness::protocol::QuestionView;
+use serde_json::json;
 
 use super::Invocation;
 use crate::{exit::ExitCode, failure::Result, render::one_line};
@@ -22,22 +22,17 @@ pub(crate) struct Args {
 
 pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let root = invocation.root()?;
-    let request = json!({ "command": "questions" });
-    let open = invocation.ask_running(&root, request, Some(ANSWER_WITHIN))?;
+    let open = invocation.with_client(&root, |client| client.questions())?;
     if args.json {
         invocation.out.document(&json!({ "questions": open }))?;
         return Ok(ExitCode::Done);
     }
-    for question in open.as_array().into_iter().flatten() {
-        let text = |name: &str| question[name].as_str().unwrap_or_default().to_owned();
-        let (id, asked) = (text("prompt_id"), text("question"));
-        let choices = question["choices"].as_array().into_iter().flatten();
-        let choices: Vec<&str> = choices.filter_map(Value::as_str).collect();
+    for QuestionView { prompt_id, question, choices, .. } in open {
         let choices = match choices.is_empty() {
             true => String::new(),
             false => format!(" [{}]", choices.join(", ")),
         };
-        invocation.out.line(one_line(&format!("{id}: {asked}{choices}")))?;
+        invocation.out.line(one_line(&format!("{prompt_id}: {question}{choices}")))?;
     }
     Ok(ExitCode::Done)
 }

@@ -1,8 +1,7 @@
 //! `harness reply`
 
-use harness::host::client::ANSWER_WITHIN;
+use harness::protocol::QuestionReply;
 use harness_core::role::Operation;
-use serde_json::json;
 
 use super::Invocation;
 use crate::{exit::ExitCode, failure::Result};
@@ -26,8 +25,8 @@ pub(crate) struct Args {
 pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let root = invocation.root()?;
     invocation.permit(&root, Operation::Reply)?;
-    let request = json!({ "command": "reply", "prompt_id": args.prompt_id, "content": args.text,
-        "choice": args.choice });
-    invocation.ask_running(&root, request, Some(ANSWER_WITHIN))?;
+    let Args { prompt_id, text, choice } = args;
+    let reply = QuestionReply { prompt_id, content: text, choice };
+    invocation.with_client(&root, |client| client.reply(reply))?;
     Ok(ExitCode::Done)
 }

@@ -6,8 +6,9 @@ use harness::workspace::{Filters, GitWorkspace, Rescue, Workspace, WorkspaceErro
 use harness_core::TaskId;
 use serde_json::json;
 
-use super::{Invocation, task::by_files::settings_folder};
+use super::Invocation;
 use crate::{
+    client::settings_folder,
     exit::ExitCode,
     failure::{Failure, Result},
     render::{Table, visible},

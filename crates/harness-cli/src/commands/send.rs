@@ -1,8 +1,7 @@
 //! `harness send`
 
-use harness::host::client::ANSWER_WITHIN;
+use harness::protocol::SentMessage;
 use harness_core::role::Operation;
-use serde_json::json;
 
 use super::Invocation;
 use crate::{exit::ExitCode, failure::Result};
@@ -27,8 +26,8 @@ pub(crate) struct Args {
 pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let root = invocation.root()?;
     invocation.permit(&root, Operation::Send)?;
-    let request = json!({ "command": "send", "content": args.text, "agent": args.agent,
-        "run_id": args.run_id });
-    invocation.ask_running(&root, request, Some(ANSWER_WITHIN))?;
+    let Args { text, agent, run_id } = args;
+    let message = SentMessage { content: text, agent, run_id };
+    invocation.with_client(&root, |client| client.send(message))?;
     Ok(ExitCode::Done)
 }

@@ -11,7 +11,7 @@ use std::{
 
 use harness::clock::{Clock, SystemClock};
 use harness_core::{
-    Command, Stats, TaskId, Timestamp,
+    Stats, TaskId, Timestamp,
     format::{self, FILE_NAME, Glance},
     ledger::Alert,
     role::Operation,
@@ -87,12 +87,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
 /// By the host that answers, else in the files.
 fn acknowledge(invocation: &Invocation, root: &StateRoot) -> Result<()> {
     invocation.permit(root, Operation::Acknowledge)?;
-    if invocation.apply_by_host(root, &Command::Acknowledge)?.is_some() {
-        return Ok(());
-    }
-    let said = invocation.store(root)?.acknowledge(SystemClock.now())?;
-    said.warnings.iter().for_each(|warning| crate::store::warn(warning));
-    Ok(())
+    invocation.with_client(root, |client| client.acknowledge())
 }
 
 /// The text, in at most `rows` lines.

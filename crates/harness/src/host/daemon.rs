@@ -23,13 +23,13 @@ use super::{
     server::{Host, Server, serve},
     socket::Bound,
     vigil::Vigil,
-    wire::Refused,
 };
 use crate::{
     clock::Clock,
     flows::client_tree::{ClientTree, ForeignTree, Repositories},
     home::Home,
     process::leftovers,
+    protocol::Refused,
     store::lock::Wait,
     workspace::{Bring, Filters},
 };

@@ -15,7 +15,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::wire::LINE_BYTES_MAX;
+use crate::protocol::LINE_BYTES_MAX;
 
 /// How long somebody who is connected may say nothing.
 const IDLE: Duration = Duration::from_secs(600);

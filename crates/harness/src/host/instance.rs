@@ -122,7 +122,7 @@ fn pid(file: &File) -> Option<u32> {
 }
 
 /// Waits until `root` has no host; `false` when it still has one then.
-pub(super) fn wait_until_gone(root: &Path, within: Duration) -> io::Result<bool> {
+pub fn wait_until_gone(root: &Path, within: Duration) -> io::Result<bool> {
     let file = match open(&of_root(root)) {
         Ok(file) => file,
         Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(true),

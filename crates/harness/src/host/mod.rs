@@ -1,29 +1,30 @@
 //! Who serves a state root to other processes, and how they talk.
 //!
 //! Whoever holds the [`Writer`](crate::store::Writer) of a root [binds](socket::bind) its socket and
-//! [serves](server::serve) it: one JSON object per line, answered by one line. Other processes use the
-//! blocking [`client`]. Everything that is asked for becomes a command of the core; nothing is decided
+//! [serves](server::serve) it: one JSON object per line, answered by one line. Other processes use a
+//! [`Client`](crate::Client). Everything that is asked for becomes a command of the core; nothing is decided
 //! here.
 
 mod claim_rules;
-pub mod client;
 mod crowd;
 mod daemon;
 mod frames;
 mod instance;
 mod permit;
 pub mod prompts;
-mod request;
+mod refused;
 pub mod server;
 pub mod socket;
-pub mod spawn;
 mod told;
 mod verbs;
 mod vigil;
-pub mod wire;
 
 pub use crate::agent::{AtWork, Desk};
 pub use claim_rules::ClaimRules;
 pub use daemon::{Daemon, Ended, MayRun, Settings, Surroundings, serve_alone};
+pub use instance::wait_until_gone;
 pub use server::{Duty, Host, Server, serve};
 pub use told::tell_facts;
+
+/// What a daemon writes to standard output when it listens.
+pub const READY: &str = "ready";

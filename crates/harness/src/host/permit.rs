@@ -3,28 +3,34 @@
 
 use harness_core::{
     Command, Flag, Refusal, TaskId, Timestamp,
-    command::{Import, ImportMode, Raise},
+    command::{Authority, Import, ImportMode, Raise},
     plan::Plan,
     role::{Circumstances, Lease, Merge, Operation, Role, Whose, may},
 };
 
-use super::{
-    request::Request,
-    server::{Duty, Host},
-    wire::{self, Refused},
-};
+use super::server::{Duty, Host};
 use crate::{
     clock::{Clock as _, SystemClock},
     process::ancestry::Peer,
+    protocol::{Call, Refused, Request},
 };
 
-/// Refuses what the role of `peer` does not allow, with a warning in the log and a flag on the attempt.
-pub(super) async fn permit(host: &Host, peer: &Peer, request: &Request) -> Result<(), Refused> {
+/// Refuses what the role of `peer` does not allow, with a warning in the log and a flag on the attempt. A
+/// request that cannot be read is refused for its operation all the same.
+pub(super) async fn permit(
+    host: &Host,
+    peer: &Peer,
+    call: &Call,
+    request: Option<&Request>,
+) -> Result<(), Refused> {
     if peer.role == Role::Operator {
         return Ok(());
     }
-    let operation = operation(request)?;
-    let given = circumstances(host, peer, operation, request).await?;
+    let operation = request.map_or_else(|| call.operation(), Request::operation)?;
+    let given = match request {
+        Some(request) => circumstances(host, peer, request).await,
+        None => Circumstances { adding: host.adding, ..Circumstances::default() },
+    };
     match may(peer.role, operation, given).map_err(Refusal::from) {
         Ok(()) => Ok(()),
         Err(refusal) => {
@@ -34,70 +40,29 @@ pub(super) async fn permit(host: &Host, peer: &Peer, request: &Request) -> Resul
     }
 }
 
-/// What a request asks for. A verb that the table does not know is unknown to all but the operator.
-fn operation(request: &Request) -> Result<Operation, Refused> {
-    use Operation as O;
-    Ok(match request.command.as_str() {
-        "ping" | "get_state" | "status" | "questions" | "subscribe" => O::Look,
-        "task_add" => O::Add,
-        "task_edit" => O::Edit,
-        "task_remove" => O::Remove,
-        "task_retry" => O::Retry,
-        "task_release" => O::Release,
-        "task_checkpoint" => O::Checkpoint,
-        "task_renew" => O::Renew,
-        "task_complete" if request.flag("force")? => O::ForceComplete,
-        "task_complete" => O::Complete,
-        "task_fail" => O::Fail,
-        "task_claim" => O::Claim,
-        "plan_import" if request.flag("replace")? => O::ReplacePlan,
-        "plan_import" if request.flag("merge")? => O::MergePlan,
-        "plan_import" => O::BeginPlan,
-        "plan_reset" => O::ResetPlan,
-        "ask" => O::Ask,
-        "reply" => O::Reply,
-        "send" => O::Send,
-        "abort" => O::Abort,
-        "kick" => O::Kick,
-        "ack" => O::Acknowledge,
-        "shutdown" => O::Shutdown,
-        // For a run that begins.
-        "yield" => O::Run,
-        "may" => {
-            let word = request.text("operation")?;
-            let word = word.ok_or_else(|| "operation is required".to_owned())?;
-            O::parse(&word).ok_or_else(|| format!("operation: there is no {word:?}"))?
-        }
-        unknown => return Err(wire::unknown_command(unknown)),
-    })
-}
-
-async fn circumstances(
-    host: &Host,
-    peer: &Peer,
-    operation: Operation,
-    request: &Request,
-) -> Result<Circumstances, Refused> {
-    use Operation as O;
+async fn circumstances(host: &Host, peer: &Peer, request: &Request) -> Circumstances {
     let mut given = Circumstances { adding: host.adding, ..Circumstances::default() };
-    if request.command == "may" {
+    match request {
         // The question is about the operation alone: the worst case counts.
-        return Ok(Circumstances { whose: Whose::Other, merge: Merge::Awaited, ..given });
-    }
-    match operation {
-        O::Checkpoint | O::Renew | O::Complete | O::Fail if peer.role == Role::Agent => {
-            let own = peer.attempt.as_ref();
-            let holder = request.holder()?;
-            given.whose = own.map_or(Whose::Other, |own| own.whose(&holder));
+        Request::May { .. } => {
+            given = Circumstances { whose: Whose::Other, merge: Merge::Awaited, ..given };
         }
-        O::Release => given.lease = lease(host, request.task()?).await,
-        O::MergePlan => given.merge = merge(host, request).await,
-        _ => {}
+        Request::TaskRelease(of) => given.lease = lease(host, of.task_id.clone()).await,
+        Request::PlanImport(plan) if plan.mode == ImportMode::Merge => {
+            given.merge = merge(host, &plan.content).await;
+        }
+        // Whoever forces a completion is no holder.
+        Request::TaskComplete(of) if of.authority == Authority::Force => {}
+        other => {
+            if let (Role::Agent, Some(holder)) = (peer.role, other.holder()) {
+                let own = peer.attempt.as_ref();
+                given.whose = own.map_or(Whose::Other, |own| own.whose(holder));
+            }
+        }
     }
-    Ok(given)
+    given
 }
 
-/// An agent works on one attempt, and speaks for no other.
 async fn lease(host: &Host, task: TaskId) -> Lease {
     let now = now(host);
     let lapsed = host.writer.look_async(move |ledger| {
@@ -114,11 +79,9 @@ fn now(host: &Host) -> Timestamp {
     }
 }
 
-async fn merge(host: &Host, request: &Request) -> Merge {
+async fn merge(host: &Host, content: &str) -> Merge {
     // A plan that cannot be read is refused for that.
-    let Some(plan) = request.content().ok().and_then(|text| Plan::read(&text).ok()) else {
-        return Merge::OnlyAdds;
-    };
+    let Ok(plan) = Plan::read(content) else { return Merge::OnlyAdds };
     let import = Import { plan, mode: ImportMode::Merge, by: None };
     let awaited = host.writer.look_async(move |ledger| import.is_awaited(ledger)).await;
     if awaited.unwrap_or(false) { Merge::Awaited } else { Merge::OnlyAdds }

@@ -9,10 +9,7 @@ use std::{
     time::Duration,
 };
 
-use harness_core::{
-    command::Code,
-    role::{Adding, Role},
-};
+use harness_core::{command::Code, role::Adding};
 use serde_json::Value;
 use tokio::{
     io::{AsyncWriteExt as _, BufReader},
@@ -29,14 +26,14 @@ use super::{
     Daemon, Desk,
     crowd::{Crowd, Place},
     frames::{Frame, Frames, Halves},
-    request::{Answer, Request},
+    refused::another_root,
     socket::Bound,
-    verbs,
-    wire::{self, Refused},
+    verbs::{self, Handled},
 };
 use crate::{
     hub::Hub,
     process::{Redactor, ancestry::Peer},
+    protocol::{Call, LINE_BYTES_MAX, Refused, Request, Verb},
     store::Writer,
     workspace::Workspace,
 };
@@ -220,23 +217,28 @@ impl Client {
                 () = place.taken() => return Ok(()),
             };
             place.work();
-            let request = match frame {
+            let call = match frame {
                 Frame::End => return Ok(()),
                 Frame::TooLong => {
-                    let limit = wire::LINE_BYTES_MAX;
-                    Err(format!("A request has at most {limit} bytes").into())
+                    Err(format!("A request has at most {LINE_BYTES_MAX} bytes").into())
                 }
                 Frame::Crowded => Err("Too many large requests at a time".into()),
                 Frame::Late => return self.refuse("The request did not end in time".into()).await,
-                Frame::Line(line) => Request::parse(&line, &host.secrets),
+                Frame::Line(line) => Call::parse(&line, &host.secrets),
             };
-            match request {
-                Err(message) => self.answer(Err(message)).await?,
-                Ok(request) if request.command == "subscribe" => {
-                    return verbs::subscribe(host, &request, self).await;
+            match call {
+                Err(refused) => self.answer(Err(refused)).await?,
+                Ok(call) if call.verb() == Ok(Verb::Subscribe) => {
+                    return match call.request() {
+                        Ok(Request::Subscribe(wanted)) => {
+                            verbs::subscribe(host, wanted, self).await
+                        }
+                        Ok(_) => Ok(()),
+                        Err(refused) => self.answer(Err(refused)).await,
+                    };
                 }
-                Ok(request) => {
-                    let answer = self.handle(host, &request).await;
+                Ok(call) => {
+                    let answer = self.handle(host, &call).await;
                     self.answer(answer).await?;
                 }
             }
@@ -248,52 +250,53 @@ impl Client {
         tokio::time::sleep(LAST_WORD).await;
     }
 
-    async fn handle(&self, host: &Host, request: &Request) -> Answer {
-        if let Some(root) = request.text("root")?
+    async fn handle(&self, host: &Host, call: &Call) -> Handled {
+        if let Some(root) = call.root()?
             && std::path::Path::new(&root) != host.root
         {
-            return Err(wire::another_root(&host.root));
+            return Err(another_root(&host.root));
         }
         if matches!(host.duty, Duty::Daemon(_)) && !self.bound.can_be_found() {
             // Its root is gone, and another may be in its place: the next daemon is free to start
             // before this one has ended.
             self.bound.leave();
             self.stranded.cancel();
-            return Err(wire::another_root(&host.root));
+            return Err(another_root(&host.root));
         }
-        let peer = self.peer(host, request)?;
-        // Nobody is left to be told: what only waits for somebody is given up.
-        let waits = matches!(request.command.as_str(), "ask" | "task_claim" | "task_complete");
+        let peer = self.peer(host, call)?;
+        let verb = call.verb()?;
         tokio::select! {
-            answer = verbs::handle(host, &peer, request) => answer,
-            () = self.gone(), if waits => Err(Refused::new(Code::Stopped, "The client is gone")),
-            () = self.stop.cancelled(), if request.command == "ask" => {
+            answer = verbs::handle(host, &peer, call) => answer,
+            () = self.gone(), if verb.waits() => {
+                Err(Refused::new(Code::Stopped, "The client is gone"))
+            }
+            () = self.stop.cancelled(), if verb == Verb::Ask => {
                 Err(Refused::new(Code::Stopped, "Session aborted"))
             }
         }
     }
 
     /// Who asks. One that speaks for somebody with a lesser role says so with `as`.
-    fn peer(&self, host: &Host, request: &Request) -> Result<Peer, Refused> {
+    fn peer(&self, host: &Host, call: &Call) -> Result<Peer, Refused> {
         let peer = self.peer.get_or_init(|| Peer::of(self.pid, &host.root)).clone();
-        match request.text("as")?.as_deref() {
-            None => Ok(peer),
-            Some("worker") => Ok(peer.at_most(Role::Worker)),
-            Some("agent") => Ok(peer.at_most(Role::Agent)),
-            Some(other) => Err(format!("as: {other:?} is not one of worker, agent").into()),
+        Ok(match call.speaks_as()? {
+            None => peer,
+            Some(role) => peer.at_most(role),
+        })
+    }
+
+    async fn answer(&mut self, answer: Handled) -> io::Result<()> {
+        match answer {
+            Ok(answer) => self.send(answer.line()?).await,
+            Err(refused) => self.line(&refused.line()).await,
         }
     }
 
-    async fn answer(&mut self, answer: Answer) -> io::Result<()> {
-        let answer = match answer {
-            Ok(data) => wire::ok(data),
-            Err(refused) => refused.line(),
-        };
-        self.line(&answer).await
+    pub(super) async fn line(&mut self, value: &Value) -> io::Result<()> {
+        self.send(value.to_string()).await
     }
 
-    pub(super) async fn line(&mut self, value: &Value) -> io::Result<()> {
-        let mut line = value.to_string();
+    async fn send(&mut self, mut line: String) -> io::Result<()> {
         line.push('\n');
         self.write.write_all(line.as_bytes()).await
     }

@@ -46,13 +46,17 @@ pub struct Peer {
 
 impl Peer {
     /// The process with this number, which may have ended. One that cannot be attributed is a
-    /// worker: its number is gone, it is another namespace's, or processes cannot be listed here.
+    /// worker: its number is gone, or it is another namespace's. On a system that lists no processes,
+    /// nobody could be attributed, and what peers say of themselves is all there is.
     #[must_use]
     pub fn of(pid: u32, root: &Path) -> Peer {
         Peer::listed(&Proc, pid, root)
     }
 
     fn listed(processes: &impl Processes, pid: u32, root: &Path) -> Peer {
+        if !processes.are_shown() {
+            return Peer::operator(pid);
+        }
         let hash = root_hash(root);
         match above(processes, pid, &hash) {
             Above::Guard(label) => Peer::below(pid, &label),
@@ -182,6 +186,8 @@ trait Processes {
     /// What it was started with.
     fn environment(&self, pid: u32) -> Option<Vec<(OsString, OsString)>>;
     fn is_in_our_namespace(&self, pid: u32) -> bool;
+    /// Whether this system shows processes at all.
+    fn are_shown(&self) -> bool;
 }
 
 /// Those of this machine.
@@ -204,6 +210,10 @@ impl Processes for Proc {
             Some((text(&pair[..at]), text(&pair[at + 1..])))
         });
         Some(pairs.collect())
+    }
+
+    fn are_shown(&self) -> bool {
+        cfg!(target_os = "linux")
     }
 
     fn is_in_our_namespace(&self, pid: u32) -> bool {
@@ -335,16 +345,22 @@ mod tests {
         fn is_in_our_namespace(&self, _: u32) -> bool {
             true
         }
+
+        fn are_shown(&self) -> bool {
+            !self.0.is_empty()
+        }
     }
 
     #[test]
-    fn where_processes_cannot_be_listed_every_peer_is_a_worker() {
+    fn where_processes_cannot_be_listed_peers_are_what_they_say() {
         let role = |shown: &Shown, pid| Peer::listed(shown, pid, Path::new(ROOT)).role;
         let shown = Shown(&[(1, 0, &[]), (7, 1, &[]), (8, 7, &[("CLAUDECODE", "1")])]);
         assert_eq!(role(&shown, 7), Role::Operator);
         assert_eq!(role(&shown, 8), Role::Worker);
         assert_eq!(role(&shown, 9), Role::Worker, "it is gone");
-        assert_eq!(role(&Shown(&[]), 7), Role::Worker, "nothing is listed");
+        let unlisted = Peer::listed(&Shown(&[]), 7, Path::new(ROOT));
+        assert_eq!(unlisted.clone().at_most(Role::Operator).role, Role::Operator);
+        assert_eq!(unlisted.at_most(Role::Agent).role, Role::Agent);
         // Of a command that works on the files its own environment tells.
         let ours = format!("{HASH}.x");
         for (mark, expected) in [(None, Role::Operator), (Some(ours), Role::Agent)] {

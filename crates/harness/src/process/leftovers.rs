@@ -30,6 +30,8 @@ const KILLED: Duration = Duration::from_secs(5);
 /// How long a guard gets beyond the grace that it gives its agent.
 const GUARD_SLACK: Duration = Duration::from_secs(2);
 
+/// How often a record is written whose folder vanishes meanwhile.
+const WRITES: u32 = 5;
 /// Ours are far smaller.
 const RECORD_BYTES_MAX: u64 = 64 * 1024;
 
@@ -106,9 +108,16 @@ impl Record {
 
     /// Whole or not at all. It need not survive a crash of the machine: no process does either.
     pub(super) fn write(&self, folder: &Path) -> io::Result<PathBuf> {
-        let name = format!("{}.json", self.job);
-        Folder::ours(folder)?.put(&name, &serde_json::to_vec(self)?)?;
-        Ok(folder.join(name))
+        let (name, bytes) = (format!("{}.json", self.job), serde_json::to_vec(self)?);
+        let mut left = WRITES;
+        loop {
+            left -= 1;
+            match Folder::ours(folder).and_then(|folder| folder.put(&name, &bytes)) {
+                // An agent that cleans the work tree removed the folder meanwhile: it is made anew.
+                Err(why) if why.kind() == io::ErrorKind::NotFound && left > 0 => {}
+                other => return other.map(|()| folder.join(name)),
+            }
+        }
     }
 
     /// Another machine's or container's, of which we can say nothing.

@@ -5,15 +5,19 @@ mod serve;
 
 use std::path::PathBuf;
 
-use harness::host::{client::ANSWER_WITHIN, spawn};
+use harness::{
+    client::{ANSWER_WITHIN, Launch},
+    host::wait_until_gone,
+    protocol::{Answer, Pong, Request},
+};
 use harness_core::role::Operation;
-use serde_json::json;
 
 use super::Invocation;
 use crate::{
+    client::warn_of_version,
     exit::ExitCode,
     failure::{Failure, Result},
-    host::{Asked, Stay, warn_of_version},
+    root::StateRoot,
 };
 
 /// Serve the tasks of this ledger to many workers
@@ -68,16 +72,35 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
 
 fn start(invocation: &mut Invocation) -> Result<ExitCode> {
     let root = invocation.root_or_new()?;
-    let ping = || json!({ "command": "ping" });
-    if let Asked::Answered(other) = invocation.ask_host(&root, ping(), Some(ANSWER_WITHIN))? {
+    if let Some(other) = running(invocation, &root)? {
         return Err(Failure::error("Another daemon is already running")
-            .hint(format!("it is process {}", other["pid"])));
+            .hint(format!("it is process {}", other.pid)));
     }
-    let mut started = invocation.start_daemon(&root, Stay::UntilStopped)?;
-    let answer = started.ask(&ping(), Some(ANSWER_WITHIN));
-    let answer = answer.map_err(|why| Failure::error(why.to_string()))?;
-    invocation.out.line(&answer["pid"])?;
+    let launch = Launch { idle: None, ..invocation.launch()? };
+    let pong = invocation.with_client(&root, |client| {
+        client.start_daemon(&launch)?;
+        client.ping()
+    })?;
+    invocation.out.line(pong.pid)?;
     Ok(ExitCode::Done)
+}
+
+/// The host that answers now; none is started.
+fn running(invocation: &Invocation, root: &StateRoot) -> Result<Option<Pong>> {
+    match ask_running(invocation, root, &Request::Ping)? {
+        Some(Answer::Pong(pong)) => Ok(Some(pong)),
+        Some(_) | None => Ok(None),
+    }
+}
+
+fn ask_running(
+    invocation: &Invocation,
+    root: &StateRoot,
+    request: &Request,
+) -> Result<Option<Answer>> {
+    let mut options = invocation.client_options(root)?;
+    options.launch = None;
+    invocation.with_options(root, options, |client| client.ask_host(request))
 }
 
 fn nobody() -> Failure {
@@ -87,13 +110,11 @@ fn nobody() -> Failure {
 pub(super) fn stop(invocation: &mut Invocation) -> Result<ExitCode> {
     let root = invocation.root_or_new()?;
     invocation.permit(&root, Operation::Shutdown)?;
-    let shutdown = json!({ "command": "shutdown" });
-    match invocation.ask_host(&root, shutdown, Some(ANSWER_WITHIN))? {
-        Asked::Nobody => return Err(nobody()),
-        Asked::Answered(_) => {}
+    if ask_running(invocation, &root, &Request::Shutdown)?.is_none() {
+        return Err(nobody());
     }
     // It is asked; whoever goes on from here wants it gone.
-    if !spawn::wait_until_gone(root.path(), ANSWER_WITHIN)? {
+    if !wait_until_gone(root.path(), ANSWER_WITHIN)? {
         return Err(Failure::error("the daemon was asked to end and is still there"));
     }
     invocation.out.line("Daemon stopped")?;
@@ -102,13 +123,8 @@ pub(super) fn stop(invocation: &mut Invocation) -> Result<ExitCode> {
 
 fn status(invocation: &mut Invocation) -> Result<ExitCode> {
     let root = invocation.root_or_new()?;
-    let ping = json!({ "command": "ping" });
-    match invocation.ask_host(&root, ping, Some(ANSWER_WITHIN))? {
-        Asked::Nobody => Err(nobody()),
-        Asked::Answered(answer) => {
-            warn_of_version(&answer);
-            invocation.out.line(&answer["pid"])?;
-            Ok(ExitCode::Done)
-        }
-    }
+    let pong = running(invocation, &root)?.ok_or_else(nobody)?;
+    warn_of_version(&pong);
+    invocation.out.line(pong.pid)?;
+    Ok(ExitCode::Done)
 }

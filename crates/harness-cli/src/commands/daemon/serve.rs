@@ -12,11 +12,11 @@ use harness::{
     Hub,
     clock::SystemClock,
     host::{
-        Daemon, Desk, Duty, Ended, Host, Surroundings, serve_alone,
+        Daemon, Desk, Duty, Ended, Host, READY, Surroundings, serve_alone,
         socket::{self, Places},
-        spawn, tell_facts,
-        wire::Refused,
+        tell_facts,
     },
+    protocol::Refused,
     store::{FileStore, Locking, Redacted, Writer},
     workspace::Filters,
 };
@@ -24,10 +24,8 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::{Args, Invocation, emitter::Emitter};
 use crate::{
-    commands::{
-        init,
-        task::by_files::{claim_rules, settings_folder},
-    },
+    client::{claim_rules, settings_folder},
+    commands::init,
     config::{self, Overrides},
     environment::Environment,
     exit::ExitCode,
@@ -117,7 +115,7 @@ pub(super) fn say(text: &str) {
 fn announce(detached: bool, path: &Path) -> io::Result<()> {
     if detached {
         // Nobody waits any more: then nobody is told.
-        _ = writeln!(io::stdout(), "{}", spawn::READY);
+        _ = writeln!(io::stdout(), "{}", READY);
         return Ok(());
     }
     writeln!(io::stderr(), "listening on {} (pid={})", path.display(), std::process::id())

@@ -1,20 +1,11 @@
 //! `claim`: takes the next task, and always answers with JSON.
 
-use harness::{
-    host::{client::ANSWER_WITHIN, wire},
-    workspace::glance,
-};
-use harness_core::{
-    Command, Reply, WorkerId,
-    command::{Claim, Place},
-    ledger::ConcurrencyMode,
-    role::Operation,
-    task::Via,
-};
+use harness::protocol::TaskClaim;
+use harness_core::{WorkerId, ledger::ConcurrencyMode, role::Operation};
 use serde_json::{Value, json};
 
 use super::{Answer, outlook, payload::Payload, project};
-use crate::{commands::Invocation, host::Asked, root::StateRoot, worker};
+use crate::{commands::Invocation, root::StateRoot, worker};
 
 pub(super) fn answer(
     invocation: &Invocation,
@@ -41,27 +32,15 @@ fn claim(
     let ledger = project::look(root)?;
     let mode = ledger.head().session_config.concurrency_mode;
     let worker = worker_id(invocation, root, payload, mode)?;
-    let claim = Claim {
-        worker: worker.clone(),
-        via: Via::Client,
-        role: None,
-        only: None,
-        lease_seconds: invocation.lease_seconds().map_err(|failure| failure.error)?,
-        place: Place::default(),
-    };
-    let task = match by_host(invocation, root, &claim)? {
-        Some(task) => task,
-        None => by_files(invocation, root, claim)?,
-    };
-    if task.is_null() {
-        return Ok(None);
-    }
+    let claim = TaskClaim::any(worker.clone());
+    let claimed = super::with_client(invocation, root, |client| client.claim(claim));
+    let Some(claimed) = claimed.map_err(|failure| failure.error)? else { return Ok(None) };
     Ok(Some(json!({
         "claimed": true,
         "worker_id": worker,
-        "task_id": task["id"],
-        "title": task["description"],
-        "lease_expires_at": task["lease_expires_at"],
+        "task_id": claimed.task.id,
+        "title": claimed.task.description,
+        "lease_expires_at": claimed.task.lease_expires_at(),
     })))
 }
 
@@ -85,31 +64,4 @@ fn worker_id(
         None => worker::Choice::default().id(&invocation.env, here),
     };
     made.map_err(|failure| failure.error)
-}
-
-/// Whoever serves the root is asked; nobody is started for a hook.
-fn by_host(
-    invocation: &Invocation,
-    root: &StateRoot,
-    claim: &Claim,
-) -> Result<Option<Value>, String> {
-    let Some(request) = wire::request(&Command::Claim(claim.clone())) else { return Ok(None) };
-    match invocation.ask_host(root, request, Some(ANSWER_WITHIN)) {
-        Ok(Asked::Answered(data)) => Ok(Some(data["task"].clone())),
-        Ok(Asked::Nobody) => Ok(None),
-        Err(failure) => Err(failure.error),
-    }
-}
-
-fn by_files(invocation: &Invocation, root: &StateRoot, mut claim: Claim) -> Result<Value, String> {
-    claim.place.base = glance::head(root.path());
-    let applied = invocation.apply_archiving(root, Command::Claim(claim));
-    match applied.map_err(|failure| failure.error)?.0 {
-        Reply::Claimed(claimed) => {
-            invocation.keep_rules(root, &claimed);
-            Ok(wire::task(&claimed.task))
-        }
-        Reply::NothingToClaim => Ok(Value::Null),
-        other => Err(format!("unexpected answer: {other:?}")),
-    }
 }

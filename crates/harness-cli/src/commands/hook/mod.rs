@@ -24,12 +24,13 @@ use std::{
     path::Path,
 };
 
-use harness::workspace::glance;
+use harness::{ClientError, workspace::glance};
 use serde_json::{Value, json};
 
 use self::{payload::Payload, project::Project};
 use super::Invocation;
 use crate::{
+    client::CommandClient,
     environment::Environment,
     exit::ExitCode,
     failure::{Failure, Result},
@@ -37,6 +38,17 @@ use crate::{
     root::{LEDGER, StateRoot},
     trust::Trust,
 };
+
+/// One operation of a client. No daemon is started for a hook.
+fn with_client<T>(
+    invocation: &Invocation,
+    root: &StateRoot,
+    operation: impl FnOnce(&mut CommandClient<'_>) -> Result<T, ClientError>,
+) -> Result<T> {
+    let mut options = invocation.client_options(root)?;
+    options.launch = None;
+    invocation.with_options(root, options, operation)
+}
 
 /// More than any agent sends; what is longer counts as nothing.
 const INPUT_BYTES_MAX: u64 = 64 * 1024 * 1024;

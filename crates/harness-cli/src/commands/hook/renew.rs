@@ -1,13 +1,10 @@
 //! `renew`: makes a claim last longer, and always answers with JSON.
 
-use harness::host::{client::ANSWER_WITHIN, wire};
-use harness_core::{
-    Command, Epoch, Holder, Reply, TaskId, Timestamp, WorkerId, command::Renew, task::Status,
-};
+use harness_core::{Epoch, Holder, TaskId, Timestamp, WorkerId, task::Status};
 use serde_json::json;
 
 use super::{Answer, outlook, payload::Payload, project};
-use crate::{commands::Invocation, environment::Environment, host::Asked, root::StateRoot};
+use crate::{commands::Invocation, environment::Environment, root::StateRoot};
 
 pub(super) fn answer(
     invocation: &Invocation,
@@ -46,11 +43,9 @@ fn renew(
         worker: WorkerId::recorded(worker),
         epoch: epoch(env, of_environment == Some(id))?,
     };
-    let lease_seconds = invocation.lease_seconds().map_err(|failure| failure.error)?;
-    match apply(invocation, root, Command::Renew(Renew { holder, lease_seconds }))? {
-        Reply::Lease { task, expires_at } => Ok((task, expires_at)),
-        other => Err(format!("unexpected answer: {other:?}")),
-    }
+    let renewed = super::with_client(invocation, root, |client| client.renew(holder));
+    let lease = renewed.map_err(|failure| failure.error)?;
+    Ok((lease.task_id, lease.lease_expires_at))
 }
 
 /// The variable is about the task of the variable.
@@ -58,19 +53,4 @@ fn epoch(env: &Environment, is_about_it: bool) -> Result<Option<Epoch>, String> 
     let Some(text) = env.get("HARNESS_EPOCH").filter(|_| is_about_it) else { return Ok(None) };
     let number = text.to_str().and_then(|text| text.trim().parse().ok());
     number.map(|n| Some(Epoch(n))).ok_or_else(|| "HARNESS_EPOCH is not a number".to_owned())
-}
-
-/// Whoever serves the root is asked; nobody is started for a hook.
-fn apply(invocation: &Invocation, root: &StateRoot, command: Command) -> Result<Reply, String> {
-    if let Some(request) = wire::request(&command) {
-        match invocation.ask_host(root, request, Some(ANSWER_WITHIN)) {
-            Ok(Asked::Answered(data)) => {
-                return wire::reply(&data).ok_or_else(|| format!("unexpected answer: {data}"));
-            }
-            Ok(Asked::Nobody) => {}
-            Err(failure) => return Err(failure.error),
-        }
-    }
-    let applied = invocation.apply_archiving(root, command);
-    Ok(applied.map_err(|failure| failure.error)?.0)
 }

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use harness::handoff;
+use harness::{
+    handoff,
+    protocol::{Inquiry, Verb},
+};
 use harness_core::{
     TaskId,
     command::{Authority, Edit, ImportMode},
@@ -26,6 +29,7 @@ use super::{
     tool::{Answer, Call, Effect, Tool},
 };
 use crate::{
+    client::ASK_TOOL,
     failure::{Failure, Result},
     store::task_id,
     worker,
@@ -89,14 +93,14 @@ struct TaskClaim {
 }
 
 impl Call for TaskClaim {
-    const NAME: &'static str = "task_claim";
+    const NAME: &'static str = Verb::TaskClaim.name();
     const EFFECT: Effect = Effect::Settles;
     const WAITS_FOR: Option<&'static str> = Some("waiting for a task");
 
     fn call(self, invocation: &Invocation) -> Result<Answer> {
         let wait = self.wait_seconds.map(Duration::from_secs);
         let worker = worker::Choice::default();
-        Ok(Answer::Data(claim::claim(invocation, &worker, self.role, wait)?))
+        Answer::data(&claim::claim(invocation, &worker, self.role, wait)?)
     }
 }
 
@@ -118,7 +122,7 @@ struct TaskCheckpoint {
 }
 
 impl Call for TaskCheckpoint {
-    const NAME: &'static str = "task_checkpoint";
+    const NAME: &'static str = Verb::TaskCheckpoint.name();
     const EFFECT: Effect = Effect::Adds;
 
     fn call(self, invocation: &Invocation) -> Result<Answer> {
@@ -142,13 +146,13 @@ struct TaskComplete {
 }
 
 impl Call for TaskComplete {
-    const NAME: &'static str = "task_complete";
+    const NAME: &'static str = Verb::TaskComplete.name();
     const EFFECT: Effect = Effect::Settles;
     const WAITS_FOR: Option<&'static str> = Some("waiting for the check");
 
     fn call(self, invocation: &Invocation) -> Result<Answer> {
         let claimed = claimed(self.task_id.as_deref())?;
-        Ok(Answer::Data(complete::complete(invocation, &claimed, Authority::Holder)?))
+        Answer::data(&complete::complete(invocation, &claimed, Authority::Holder)?)
     }
 }
 
@@ -169,7 +173,7 @@ struct TaskFail {
 }
 
 impl Call for TaskFail {
-    const NAME: &'static str = "task_fail";
+    const NAME: &'static str = Verb::TaskFail.name();
     const EFFECT: Effect = Effect::Adds;
 
     fn call(self, invocation: &Invocation) -> Result<Answer> {
@@ -215,7 +219,7 @@ struct TaskAdd {
 }
 
 impl Call for TaskAdd {
-    const NAME: &'static str = "task_add";
+    const NAME: &'static str = Verb::TaskAdd.name();
     const EFFECT: Effect = Effect::Adds;
 
     fn call(self, invocation: &Invocation) -> Result<Answer> {
@@ -269,7 +273,7 @@ enum Mode {
 }
 
 impl Call for PlanImport {
-    const NAME: &'static str = "plan_import";
+    const NAME: &'static str = Verb::PlanImport.name();
     const EFFECT: Effect = Effect::Replaces;
 
     fn call(self, invocation: &Invocation) -> Result<Answer> {
@@ -364,13 +368,13 @@ struct AskUser {
 }
 
 impl Call for AskUser {
-    const NAME: &'static str = "ask_user";
+    const NAME: &'static str = ASK_TOOL;
     const EFFECT: Effect = Effect::Adds;
     const WAITS_FOR: Option<&'static str> = Some("waiting for a person to answer");
 
     fn call(self, invocation: &Invocation) -> Result<Answer> {
         let Self { question, choices, allow_text, timeout_seconds } = self;
-        let question = ask::Question { question, choices, allow_text, timeout_seconds };
-        Ok(Answer::Data(ask::ask(invocation, question)?))
+        let inquiry = Inquiry { question, choices, allow_text, timeout_seconds };
+        Answer::data(&ask::ask(invocation, inquiry)?)
     }
 }

@@ -2,12 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use harness::{
-    clock::{Clock, SystemClock},
-    store::Created,
-};
+use harness::protocol::{ImportedPlan, PlanText};
 use harness_core::{
-    Command, Reply,
     command::{Import, ImportMode},
     plan::Plan,
     role::{Circumstances, Merge, Operation},
@@ -18,8 +14,7 @@ use super::{Invocation, source};
 use crate::{
     commands::{init, working_directory},
     exit::ExitCode,
-    failure::{Failure, Result},
-    host::{Asked, Patience},
+    failure::Result,
     prompt::Audience,
     render::visible,
     root::StateRoot,
@@ -92,32 +87,24 @@ pub(crate) fn import(
     mode: ImportMode,
 ) -> Result<Value> {
     let start = working_directory()?;
-    let (root, ledger) = match StateRoot::discover(&invocation.env, &start) {
-        Ok(root) => (root, Found::Ledger),
+    let root = match StateRoot::discover(&invocation.env, &start) {
+        Ok(root) => root,
         Err(_) => {
             // A plan that is refused must leave nothing behind.
             plan.check_graph(|_| false)?;
-            (StateRoot::for_init(&invocation.env, &start)?, Found::Nothing)
+            StateRoot::for_init(&invocation.env, &start)?
         }
     };
-    let import = Import { plan, mode, by: invocation.author(&root) };
-    permit(invocation, &root, &import)?;
-    let import = invocation.hidden(&root, Command::Import(import))?;
-    // Its command lines hold no secret, or it would have been refused.
-    let text = invocation.secrets(&root).text(text).into_owned();
-    let request = json!({ "command": "plan_import", "content": text,
-        "replace": mode == ImportMode::Replace, "merge": mode == ImportMode::Merge });
-    let asked = invocation.ask_or_start(&root, &request, &Patience::Short);
-    let data = match asked.map_err(|failure| invocation.explained(&root, &import, failure))? {
-        Asked::Answered(data) => data,
-        Asked::Nobody => by_files(invocation, &root, import, ledger)?,
-    };
+    permit(invocation, &root, &Import { plan, mode, by: None })?;
+    let text = PlanText { content: text.to_owned(), mode };
+    let imported = invocation.with_maker(&root, init::made, |client| client.import_plan(text))?;
+    let ImportedPlan { goal, task_count, warnings, archive } = imported;
     Ok(json!({
-        "goal": data["goal"],
-        "task_count": data["task_count"],
-        "warnings": data.get("warnings").cloned().unwrap_or_else(|| json!([])),
+        "goal": goal,
+        "task_count": task_count,
+        "warnings": warnings,
         "root": root.path().to_string_lossy(),
-        "archive": data["archive"],
+        "archive": archive.as_deref().map(Path::to_string_lossy),
     }))
 }
 
@@ -132,41 +119,4 @@ fn permit(invocation: &Invocation, root: &StateRoot, import: &Import) -> Result<
         let merge = if is_awaited { Merge::Awaited } else { Merge::OnlyAdds };
         Circumstances { merge, ..Circumstances::default() }
     })
-}
-
-/// What there was before.
-enum Found {
-    Ledger,
-    Nothing,
-}
-
-/// What a host would answer.
-fn by_files(
-    invocation: &Invocation,
-    root: &StateRoot,
-    import: Command,
-    found: Found,
-) -> Result<Value> {
-    match found {
-        Found::Ledger => {}
-        Found::Nothing => make(invocation, root)?,
-    }
-    let (reply, archived) = invocation.apply_archiving(root, import)?;
-    let Reply::Imported { goal, task_count, warnings } = reply else {
-        return Err(Failure::error("the store gave another answer"));
-    };
-    let archive = archived.as_deref().map(Path::to_string_lossy);
-    Ok(json!({ "goal": goal, "task_count": task_count, "warnings": warnings, "archive": archive }))
-}
-
-/// Ledger, log and marker, and trust: this user made them.
-fn make(invocation: &Invocation, root: &StateRoot) -> Result<()> {
-    match invocation.store(root)?.create(SystemClock.now())? {
-        // Somebody else was faster, and theirs is not ours to trust.
-        Created::Existed => Ok(()),
-        Created::New => {
-            init::made(&invocation.env, root);
-            Ok(())
-        }
-    }
 }

@@ -2,18 +2,16 @@
 
 use std::path::Path;
 
-use harness::host::client::ANSWER_WITHIN;
-use harness_core::{Command, Reply, role::Operation};
-use serde_json::{Value, json};
+use harness::protocol::ResetPlan;
+use harness_core::role::Operation;
+use serde_json::json;
 
 use super::Invocation;
 use crate::{
     exit::ExitCode,
     failure::{Failure, Result},
-    host::Asked,
     prompt::{Answer, Audience, confirm},
     render::visible,
-    root::StateRoot,
 };
 
 /// Throw all tasks away; the ledger is archived first
@@ -54,28 +52,16 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
             Answer::No => return Err(Failure::error("nothing changed")),
         }
     }
-    let request = json!({ "command": "plan_reset" });
-    let data = match invocation.ask_host(&root, request, Some(ANSWER_WITHIN))? {
-        Asked::Answered(data) => data,
-        Asked::Nobody => by_files(invocation, &root)?,
-    };
-    let (task_count, archived) = (&data["task_count"], data["archive"].as_str());
+    let reset = invocation.with_client(&root, |client| client.reset_plan())?;
+    let ResetPlan { task_count, archive, .. } = reset;
+    let archived = archive.as_deref().map(Path::to_string_lossy);
     if args.json {
         invocation.out.document(&json!({ "task_count": task_count, "archive": archived }))?;
         return Ok(ExitCode::Done);
     }
     invocation.out.line(format_args!("Plan reset ({task_count} tasks)"))?;
     if let Some(path) = archived {
-        invocation.out.line(format_args!("Archived: {}", visible(path)))?;
+        invocation.out.line(format_args!("Archived: {}", visible(&path)))?;
     }
     Ok(ExitCode::Done)
-}
-
-fn by_files(invocation: &Invocation, root: &StateRoot) -> Result<Value> {
-    let (reply, archived) = invocation.apply_archiving(root, Command::Reset)?;
-    let Reply::Reset { task_count } = reply else {
-        return Err(Failure::error("the store gave another answer"));
-    };
-    let archive = archived.as_deref().map(Path::to_string_lossy);
-    Ok(json!({ "task_count": task_count, "archive": archive }))
 }

@@ -1,12 +1,8 @@
 //! `harness task checkpoint`
 
-use harness_core::{Command, command::AddCheckpoint, role::Operation};
+use harness::protocol::{ExtendedLease, TaskCheckpoint};
 
-use super::{
-    Invocation,
-    holder::Claimed,
-    renew::{Lease, tell_lease},
-};
+use super::{Invocation, holder::Claimed, renew::tell_lease};
 use crate::{exit::ExitCode, failure::Result};
 
 /// Record how far the work came, and renew the lease
@@ -45,17 +41,14 @@ pub(super) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     tell_lease(invocation, &lease, args.json)
 }
 
-pub(crate) fn checkpoint(invocation: &Invocation, claimed: &Claimed, done: Done) -> Result<Lease> {
+pub(crate) fn checkpoint(
+    invocation: &Invocation,
+    claimed: &Claimed,
+    done: Done,
+) -> Result<ExtendedLease> {
     let root = invocation.root()?;
     let holder = claimed.holder(invocation, &root)?;
-    invocation.permit_holder(&root, Operation::Checkpoint, &holder)?;
-    let command = Command::Checkpoint(AddCheckpoint {
-        holder,
-        step: done.step,
-        total: done.total,
-        description: done.description,
-        tree: None,
-        lease_seconds: invocation.lease_seconds()?,
-    });
-    invocation.apply(&root, command)?.try_into()
+    let Done { description, step, total } = done;
+    let step = TaskCheckpoint { holder, step, total, description };
+    invocation.with_client(&root, |client| client.checkpoint(step))
 }

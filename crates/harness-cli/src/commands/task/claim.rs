@@ -1,27 +1,12 @@
 //! `harness task claim`
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use harness::{host::wire, workspace::glance};
-use harness_core::{
-    Command, Reply,
-    command::{Claim, Place},
-    role::Operation,
-    task::Via,
-};
-use serde_json::Value;
+use harness::protocol::{Answer, Request, TaskClaim};
 
 use super::Invocation;
-use crate::{
-    exit::ExitCode,
-    failure::{Failure, Result},
-    host::{Asked, Patience},
-    root::StateRoot,
-    worker,
-};
+use crate::{exit::ExitCode, failure::Result, worker};
 
-/// How often the files are looked at where nobody can be asked to send word.
-const LOOK: Duration = Duration::from_secs(1);
 /// As long as it takes.
 const FOR_EVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
@@ -50,8 +35,8 @@ pub(super) struct Args {
 
 pub(super) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let wait = args.wait.map(|seconds| seconds.map_or(FOR_EVER, Duration::from_secs));
-    let data = claim(invocation, &args.worker, args.role, wait)?;
-    invocation.out.json(&data)?;
+    let answer = claim(invocation, &args.worker, args.role, wait)?;
+    invocation.out.json(&answer)?;
     Ok(ExitCode::Done)
 }
 
@@ -61,71 +46,12 @@ pub(crate) fn claim(
     worker: &worker::Choice,
     role: Option<String>,
     wait: Option<Duration>,
-) -> Result<Value> {
+) -> Result<Answer> {
     let root = invocation.root()?;
-    invocation.permit(&root, Operation::Claim)?;
-    let claim = Claim {
-        worker: worker.id(&invocation.env, || Ok(root.clone()))?,
-        via: Via::Client,
-        role,
-        only: None,
-        lease_seconds: invocation.lease_seconds()?,
-        place: Place::default(),
-    };
-    match by_host(invocation, &root, &claim, wait)? {
-        Some(data) => Ok(data),
-        None => by_files(invocation, &root, claim, wait),
-    }
-}
-
-fn by_host(
-    invocation: &Invocation,
-    root: &StateRoot,
-    claim: &Claim,
-    wait: Option<Duration>,
-) -> Result<Option<Value>> {
-    let command = Command::Claim(claim.clone());
-    let Some(mut request) = wire::request(&command) else { return Ok(None) };
-    let mut patience = Patience::Short;
+    let worker = worker.id(&invocation.env, || Ok(root.clone()))?;
+    let mut claim = TaskClaim { role, ..TaskClaim::any(worker) };
     if let Some(wait) = wait {
-        request["wait_ms"] = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).into();
-        patience = Patience::Patient("waiting for a task".to_owned());
+        claim = claim.wait(wait);
     }
-    let asked = invocation.ask_or_start(root, &request, &patience);
-    match asked.map_err(|failure| invocation.explained(root, &command, failure))? {
-        Asked::Answered(data) => Ok(Some(data)),
-        Asked::Nobody => Ok(None),
-    }
-}
-
-fn by_files(
-    invocation: &Invocation,
-    root: &StateRoot,
-    mut claim: Claim,
-    wait: Option<Duration>,
-) -> Result<Value> {
-    let deadline = wait.map(|wait| Instant::now() + wait);
-    loop {
-        claim.place = place(root);
-        let (reply, _) = invocation.apply_archiving(root, Command::Claim(claim.clone()))?;
-        match reply {
-            Reply::Claimed(claimed) => {
-                invocation.keep_rules(root, &claimed);
-                return Ok(wire::claimed(Some(&claimed)));
-            }
-            Reply::NothingToClaim => {}
-            other => return Err(Failure::error(format!("unexpected answer: {other:?}"))),
-        }
-        let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
-        match left.filter(|left| !left.is_zero()) {
-            Some(left) => invocation.interrupt.pause(left.min(LOOK))?,
-            None => return Ok(wire::claimed(None)),
-        }
-    }
-}
-
-/// A client does its own git work: of the repository only HEAD is looked at, and where there is
-/// none the claim says so (`base=none`).
-fn place(root: &StateRoot) -> Place {
-    Place { base: glance::head(root.path()), ..Place::default() }
+    invocation.with_client(&root, |client| client.ask(Request::TaskClaim(claim)))
 }

@@ -1,20 +1,10 @@
 //! `harness task complete`
 
-use harness::host::wire;
-use harness_core::{
-    Command, Holder,
-    command::{Authority, Complete, Proof, Unchecked},
-    role::Operation,
-};
-use serde_json::{Value, json};
+use harness::protocol::CompletedTask;
+use harness_core::command::Authority;
 
-use super::{Invocation, by_files::ByFiles, holder::Claimed};
-use crate::{
-    exit::ExitCode,
-    failure::Result,
-    host::{Asked, Patience},
-    root::StateRoot,
-};
+use super::{Invocation, holder::Claimed};
+use crate::{exit::ExitCode, failure::Result};
 
 /// Say that a task is done, and have it checked
 ///
@@ -40,61 +30,25 @@ pub(super) struct Args {
 
 pub(super) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let authority = if args.force { Authority::Force } else { Authority::Holder };
-    let data = complete(invocation, &args.claimed, authority)?;
-    told(invocation, &data, args.json)
+    let completed = complete(invocation, &args.claimed, authority)?;
+    let CompletedTask { task_id, requested } = &completed;
+    if args.json {
+        invocation.out.document(&completed)?;
+    } else if *requested {
+        invocation.out.line(format_args!("Task {task_id}: check requested"))?;
+    } else {
+        invocation.out.line(format_args!("Task {task_id} completed"))?;
+    }
+    Ok(ExitCode::Done)
 }
 
-/// The answer has `"requested": true` where the check follows the end of the agent.
+/// The answer is `requested` where the check follows the end of the agent.
 pub(crate) fn complete(
     invocation: &Invocation,
     claimed: &Claimed,
     authority: Authority,
-) -> Result<Value> {
+) -> Result<CompletedTask> {
     let root = invocation.root()?;
     let holder = claimed.holder(invocation, &root)?;
-    match authority {
-        Authority::Force => invocation.permit(&root, Operation::ForceComplete)?,
-        Authority::Holder => invocation.permit_holder(&root, Operation::Complete, &holder)?,
-    }
-    if let Some(data) = by_host(invocation, &root, &holder, authority)? {
-        return Ok(data);
-    }
-    let task = ByFiles::new(invocation, &root)?.complete(holder, authority)?;
-    Ok(json!({ "task_id": task }))
-}
-
-/// What the host says, if one may be asked: it has the check run, by the rules of its own.
-fn by_host(
-    invocation: &Invocation,
-    root: &StateRoot,
-    holder: &Holder,
-    authority: Authority,
-) -> Result<Option<Value>> {
-    let command = Command::Complete(Complete {
-        holder: holder.clone(),
-        authority,
-        proof: Proof::Word,
-        unchecked: Unchecked::Forbidden,
-        commit: None,
-    });
-    let Some(request) = wire::request(&command) else { return Ok(None) };
-    // A check takes as long as it takes.
-    let waiting = Patience::Patient(format!("waiting for the check of {}", holder.task));
-    let asked = invocation.ask_or_start(root, &request, &waiting);
-    match asked.map_err(|failure| invocation.explained(root, &command, failure))? {
-        Asked::Answered(data) => Ok(Some(data)),
-        Asked::Nobody => Ok(None),
-    }
-}
-
-fn told(invocation: &mut Invocation, data: &Value, json: bool) -> Result<ExitCode> {
-    let task = data["task_id"].as_str().unwrap_or_default();
-    if json {
-        invocation.out.document(data)?;
-    } else if data["requested"] == true {
-        invocation.out.line(format_args!("Task {task}: check requested"))?;
-    } else {
-        invocation.out.line(format_args!("Task {task} completed"))?;
-    }
-    Ok(ExitCode::Done)
+    invocation.with_client(&root, |client| client.complete_as(holder, authority))
 }

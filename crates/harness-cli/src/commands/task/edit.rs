@@ -1,6 +1,7 @@
 //! `harness task edit`
 
-use harness_core::{Command, TaskId};
+use harness::protocol::Request;
+use harness_core::TaskId;
 
 use super::{super::fields::Fields, Invocation, done};
 use crate::{
@@ -41,7 +42,7 @@ pub(super) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     }
     let edit = args.fields.edit(args.id, args.title)?;
     let made = WouldRun::of_edit(&edit);
-    let ended = done(invocation, Command::Edit(edit), "changed", args.json)?;
+    let ended = done(invocation, Request::TaskEdit(edit), "changed", args.json)?;
     Trust::grant_own(invocation, &invocation.root()?, &made);
     Ok(ended)
 }

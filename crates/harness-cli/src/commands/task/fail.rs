@@ -1,17 +1,10 @@
 //! `harness task fail`
 
-use harness_core::{
-    Category, Command, Reply, TaskId,
-    command::{Attempts, Fail},
-    role::Operation,
-};
-use serde::Serialize;
+use harness::protocol::{FailedTask, TaskFail};
+use harness_core::Category;
 
 use super::{Invocation, holder::Claimed};
-use crate::{
-    exit::ExitCode,
-    failure::{Failure, Result},
-};
+use crate::{exit::ExitCode, failure::Result};
 
 /// Give a claimed task up as failed
 ///
@@ -43,18 +36,11 @@ pub(super) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     if args.json {
         invocation.out.document(&failed)?;
     } else {
-        let Failed { task_id, retryable } = failed;
+        let FailedTask { task_id, retryable } = failed;
         let next = if retryable { "it will be tried again" } else { "it failed for good" };
         invocation.out.line(format_args!("Task {task_id} failed; {next}"))?;
     }
     Ok(ExitCode::Done)
-}
-
-/// What became of the task.
-#[derive(Debug, Serialize)]
-pub(crate) struct Failed {
-    task_id: TaskId,
-    retryable: bool,
 }
 
 pub(crate) fn fail(
@@ -62,19 +48,9 @@ pub(crate) fn fail(
     claimed: &Claimed,
     category: Category,
     message: String,
-) -> Result<Failed> {
+) -> Result<FailedTask> {
     let root = invocation.root()?;
     let holder = claimed.holder(invocation, &root)?;
-    invocation.permit_holder(&root, Operation::Fail, &holder)?;
-    let command = Command::Fail(Fail {
-        holder,
-        category,
-        message,
-        attempts: Attempts::One,
-        rolled_back_to: None,
-    });
-    match invocation.apply(&root, command)? {
-        Reply::Failed { task, retryable } => Ok(Failed { task_id: task, retryable }),
-        other => Err(Failure::error(format!("unexpected answer: {other:?}"))),
-    }
+    let fail = TaskFail { holder, category, message };
+    invocation.with_client(&root, |client| client.fail(fail))
 }

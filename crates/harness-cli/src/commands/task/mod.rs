@@ -1,6 +1,5 @@
 //! `harness task …`
 
-pub(crate) mod by_files;
 pub(crate) mod checkpoint;
 pub(crate) mod claim;
 pub(crate) mod complete;
@@ -15,14 +14,13 @@ mod renew;
 mod retry;
 pub(crate) mod show;
 
-use harness_core::{Reply, command::Edit, role::Operation};
+use harness::protocol::{Answer, Request};
 use serde_json::json;
 
 use super::Invocation;
 use crate::{
     exit::ExitCode,
     failure::{Failure, Result},
-    root::StateRoot,
 };
 
 /// Look at tasks and work on them
@@ -72,37 +70,16 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     }
 }
 
-/// The same command with its author, if the role of this process allows it.
-fn permitted(
-    invocation: &Invocation,
-    root: &StateRoot,
-    command: harness_core::Command,
-) -> Result<harness_core::Command> {
-    use harness_core::Command as C;
-    match &command {
-        C::Release(release) => invocation.permit_release(root, &release.task)?,
-        C::Remove(_) => invocation.permit(root, Operation::Remove)?,
-        C::Retry(_) => invocation.permit(root, Operation::Retry)?,
-        _ => invocation.permit(root, Operation::Edit)?,
-    }
-    Ok(match command {
-        C::Edit(edit) => C::Edit(Edit { by: invocation.author(root), ..edit }),
-        other => other,
-    })
-}
-
-/// Applies a command that is about one task and says that it is done.
-fn done(
-    invocation: &mut Invocation,
-    command: harness_core::Command,
-    word: &str,
-    json: bool,
-) -> Result<ExitCode> {
+/// Changes one task, if the role of this process allows it, and says that it is done.
+fn done(invocation: &mut Invocation, request: Request, word: &str, json: bool) -> Result<ExitCode> {
     let root = invocation.root()?;
-    let command = permitted(invocation, &root, command)?;
-    let reply = invocation.apply(&root, command)?;
-    let Reply::Task(task) = reply else {
-        return Err(Failure::error(format!("unexpected answer: {reply:?}")));
+    match &request {
+        Request::TaskRelease(of) => invocation.permit_release(&root, &of.task_id)?,
+        other => invocation.permit(&root, other.operation()?)?,
+    }
+    let task = match invocation.with_client(&root, |client| client.ask(request))? {
+        Answer::Task { task_id } => task_id,
+        other => return Err(Failure::error(format!("unexpected answer: {other:?}"))),
     };
     if json {
         invocation.out.document(&json!({ "task_id": task }))?;

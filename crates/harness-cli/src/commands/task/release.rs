@@ -1,6 +1,7 @@
 //! `harness task release`
 
-use harness_core::{Command, TaskId, command::Release};
+use harness::protocol::{Request, TaskReason};
+use harness_core::TaskId;
 
 use super::{Invocation, done};
 use crate::{exit::ExitCode, failure::Result, store::task_id};
@@ -26,6 +27,6 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
-    let command = Command::Release(Release { task: args.id, holder: None, reason: args.reason });
-    done(invocation, command, "is pending again", args.json)
+    let release = TaskReason { task_id: args.id, reason: Some(args.reason) };
+    done(invocation, Request::TaskRelease(release), "is pending again", args.json)
 }

@@ -1,6 +1,7 @@
 //! `harness task remove`
 
-use harness_core::{Command, TaskId, command::Remove};
+use harness::protocol::Request;
+use harness_core::TaskId;
 
 use super::{Invocation, done};
 use crate::{exit::ExitCode, failure::Result, store::task_id};
@@ -22,6 +23,5 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
-    let command = Command::Remove(Remove { task: args.id });
-    done(invocation, command, "removed", args.json)
+    done(invocation, Request::TaskRemove { task_id: args.id }, "removed", args.json)
 }

@@ -1,6 +1,7 @@
 //! `harness task retry`
 
-use harness_core::{Command, TaskId, command::Retry};
+use harness::protocol::{Request, TaskReason};
+use harness_core::TaskId;
 
 use super::{Invocation, done};
 use crate::{exit::ExitCode, failure::Result, store::task_id};
@@ -26,6 +27,6 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
-    let command = Command::Retry(Retry { task: args.id, reason: args.reason });
-    done(invocation, command, "is pending again", args.json)
+    let retry = TaskReason { task_id: args.id, reason: Some(args.reason) };
+    done(invocation, Request::TaskRetry(retry), "is pending again", args.json)
 }

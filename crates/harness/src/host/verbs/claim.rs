@@ -10,16 +10,12 @@ use harness_core::{
 use tokio::time::Instant;
 
 use super::{
-    super::{
-        Daemon,
-        request::{Answer, Request},
-        server::Host,
-        wire::{self, Refused},
-    },
-    gate, state,
+    super::{Daemon, server::Host},
+    Handled, gate, state,
 };
 use crate::{
     home::{FileStamp, Home},
+    protocol::{Answer, Refused, TaskClaim},
     store::{StoreError, WriterError},
     workspace::glance,
 };
@@ -29,12 +25,11 @@ const WAIT_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
 /// Edits by other processes send no word: while somebody waits, the file is looked at this often.
 const OUTSIDE: Duration = Duration::from_secs(1);
 
-pub(super) async fn claim(host: &Host, daemon: &Arc<Daemon>, request: &Request) -> Answer {
-    let worker = request.worker()?;
-    let role = request.text("role")?;
-    let wait = Duration::from_millis(request.number("wait_ms")?.unwrap_or(0)).min(WAIT_MAX);
+pub(super) async fn claim(host: &Host, daemon: &Arc<Daemon>, request: TaskClaim) -> Handled {
+    let TaskClaim { worker_id, role, wait_ms } = request;
+    let wait = Duration::from_millis(wait_ms.unwrap_or(0)).min(WAIT_MAX);
     let claim = Claim {
-        worker,
+        worker: worker_id,
         via: Via::Client,
         role,
         only: None,
@@ -51,7 +46,7 @@ pub(super) async fn claim(host: &Host, daemon: &Arc<Daemon>, request: &Request) 
             claimed = once(host, daemon, &claim).await?;
         }
         if claimed.is_some() || Instant::now() >= deadline || daemon.leaving.is_cancelled() {
-            return Ok(wire::claimed(claimed.as_deref()));
+            return Ok(Answer::Claimed(claimed.map(|claimed| Box::new((&*claimed).into()))));
         }
         tokio::select! {
             _ = changes.changed() => {}

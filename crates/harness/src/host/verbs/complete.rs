@@ -8,16 +8,14 @@ use harness_core::{
     machine::judge::{self, Standing},
     trust::Kind,
 };
-use serde_json::json;
 
 use super::{
     super::{
         Daemon, Settings,
-        request::{Answer, Request},
+        refused::busy,
         server::{Duty, Host},
-        wire::{self, Refused},
     },
-    apply,
+    Handled, apply,
     attempt::run_task,
 };
 use crate::{
@@ -28,6 +26,7 @@ use crate::{
     },
     hub::Hub,
     process::Redactor,
+    protocol::{Answer, CompletedTask, Refused, TaskComplete},
     shell::SystemShell,
     store::Writer,
     workspace::Bring,
@@ -35,17 +34,16 @@ use crate::{
 
 /// The word of an agent of a run is its promise: check, commit and completion follow its end. That of
 /// any other worker is put to the test now.
-pub(super) async fn complete(host: &Host, request: &Request) -> Answer {
-    let holder = request.holder()?;
-    let authority = if request.flag("force")? { Authority::Force } else { Authority::Holder };
+pub(super) async fn complete(host: &Host, request: TaskComplete) -> Handled {
+    let TaskComplete { holder, authority } = request;
     if run_task(host, &holder).await?.is_some() {
         host.desk.promise(&holder);
-        return Ok(json!({ "task_id": holder.task, "requested": true }));
+        return Ok(Answer::Completed(CompletedTask { task_id: holder.task, requested: true }));
     }
     match (&host.duty, authority) {
         (Duty::Daemon(daemon), _) => judged(host, daemon, holder, authority).await,
         // Its check would run in the tree that an agent is working in.
-        (Duty::Run, Authority::Force) => Err(wire::busy()),
+        (Duty::Run, Authority::Force) => Err(busy()),
         (Duty::Run, Authority::Holder) => {
             let (proof, unchecked) = (Proof::Word, Unchecked::Forbidden);
             let complete = Complete { holder, authority, proof, unchecked, commit: None };
@@ -54,7 +52,12 @@ pub(super) async fn complete(host: &Host, request: &Request) -> Answer {
     }
 }
 
-async fn judged(host: &Host, daemon: &Arc<Daemon>, holder: Holder, authority: Authority) -> Answer {
+async fn judged(
+    host: &Host,
+    daemon: &Arc<Daemon>,
+    holder: Holder,
+    authority: Authority,
+) -> Handled {
     let _turn = daemon.turn(&holder.task).await;
     let standing = standing(&host.writer, &holder.task).await?;
     let Settings { rules, unchecked, bring } = daemon.rules_for(&holder, standing.task.as_ref())?;
@@ -77,7 +80,7 @@ async fn judged(host: &Host, daemon: &Arc<Daemon>, holder: Holder, authority: Au
     let request = judge::Request { holder, authority, unchecked, lease_seconds, rules };
     // When nobody waits for the answer any more, the check ends with this future.
     let task = completion.run(request, daemon.leaving.cancelled()).await?;
-    Ok(json!({ "task_id": task }))
+    Ok(Answer::Completed(CompletedTask { task_id: task, requested: false }))
 }
 
 struct ByWriter<'a> {

@@ -18,7 +18,6 @@ use super::{
     super::{
         Daemon,
         server::{Duty, Host},
-        wire::Refused,
     },
     state,
 };
@@ -30,6 +29,7 @@ use crate::{
     flows::gate::Gatehouse,
     hub::Hub,
     process::Redactor,
+    protocol::Refused,
     shell::SystemShell,
     store::refused,
     workspace::glance,

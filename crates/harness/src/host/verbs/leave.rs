@@ -1,21 +1,21 @@
 //! A daemon that is asked to go.
 
 use harness_core::task::{Status, Via};
-use serde_json::{Value, json};
 
 use super::{
-    super::{Daemon, request::Answer, server::Host, wire::Refused},
-    state,
+    super::{Daemon, server::Host},
+    Handled, state,
 };
+use crate::protocol::{Answer, Refused};
 
-pub(super) fn shutdown(daemon: &Daemon) -> Value {
+pub(super) fn shutdown(daemon: &Daemon) -> Answer {
     daemon.close();
     daemon.leaving.cancel();
-    json!({ "shutdown": true })
+    Answer::Shutdown { shutdown: true }
 }
 
 /// For a run, which wants the ledger for itself: not while somebody works on a task of it.
-pub(super) async fn make_way(host: &Host, daemon: &Daemon) -> Answer {
+pub(super) async fn make_way(host: &Host, daemon: &Daemon) -> Handled {
     // First, so that no claim slips in between the look and the end.
     daemon.close();
     let (now, given) = (daemon.clock.now(), daemon.given());
@@ -32,7 +32,7 @@ pub(super) async fn make_way(host: &Host, daemon: &Daemon) -> Answer {
     let refused = match seen.await {
         Ok(None | Some(None)) => {
             daemon.leaving.cancel();
-            return Ok(json!({}));
+            return Ok(Answer::Nothing {});
         }
         Ok(Some(Some((task, worker)))) => {
             let worker = worker.map_or("nobody".to_owned(), |worker| worker.to_string());

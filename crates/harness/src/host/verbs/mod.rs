@@ -13,60 +13,67 @@ mod talk;
 
 use std::sync::Arc;
 
-use harness_core::{Command, Reply, command::Code};
-use serde_json::{Value, json};
+use harness_core::Command;
 
 use super::{
     Daemon,
-    request::{Answer, Request},
+    refused::busy,
     server::{Duty, Host},
-    wire::{self, Refused},
 };
-use crate::process::ancestry::Peer;
+use crate::{
+    process::ancestry::Peer,
+    protocol::{Answer, Call, PROTOCOL, Pong, Refused, Request},
+};
 
 pub(super) use gate::Tried;
 pub(super) use subscribe::subscribe;
 
-/// All verbs but `subscribe`, which has no one answer.
-pub(super) async fn handle(host: &Host, peer: &Peer, request: &Request) -> Answer {
-    super::permit::permit(host, peer, request).await?;
-    match request.command.as_str() {
-        "ping" => Ok(ping()),
-        "get_state" => state::get_state(host).await,
-        "status" => state::status(host, request).await,
-        "task_add" => ledger::add(host, peer, request).await,
-        "task_edit" => ledger::edit(host, peer, request).await,
-        "task_remove" => ledger::remove(host, request).await,
-        "task_retry" => ledger::retry(host, request).await,
-        "task_release" => ledger::release(host, request).await,
-        "task_checkpoint" => attempt::checkpoint(host, request).await,
-        "task_renew" => attempt::renew(host, request).await,
-        "task_complete" => complete::complete(host, request).await,
-        "task_fail" => attempt::fail(host, request).await,
-        "ask" => talk::ask(host, request).await,
-        "questions" => Ok(talk::questions(host)),
-        "reply" => talk::reply(host, peer, request),
-        "send" => talk::send(host, request),
-        "abort" => talk::abort(host, request),
-        "kick" => Ok(talk::kick(host)),
-        "ack" => apply(host, Command::Acknowledge).await,
-        "task_claim" => claim::claim(host, daemon(host)?, request).await,
-        "plan_import" => plan::import(host, daemon(host)?, peer, request).await,
-        "plan_reset" => plan::reset(host, daemon(host)?).await,
-        "shutdown" => Ok(leave::shutdown(daemon(host)?)),
-        "yield" => leave::make_way(host, daemon(host)?).await,
-        // The permission was checked before the handler is called.
-        "may" => Ok(json!({})),
-        unknown => Err(wire::unknown_command(unknown)),
+/// What a handler returns.
+pub(super) type Handled = Result<Answer, Refused>;
+
+/// All verbs but `subscribe`, which has no one answer. A caller that may not ask learns nothing else.
+pub(super) async fn handle(host: &Host, peer: &Peer, call: &Call) -> Handled {
+    let request = call.request();
+    super::permit::permit(host, peer, call, request.as_ref().ok()).await?;
+    if call.verb()?.needs_daemon() {
+        daemon(host)?;
+    }
+    match request? {
+        Request::Ping => Ok(ping()),
+        Request::GetState => state::get_state(host).await,
+        Request::Status { event_count } => state::status(host, event_count).await,
+        Request::TaskAdd(add) => ledger::add(host, peer, add).await,
+        Request::TaskEdit(edit) => ledger::edit(host, peer, edit).await,
+        Request::TaskRemove { task_id } => ledger::remove(host, task_id).await,
+        Request::TaskRetry(of) => ledger::retry(host, of).await,
+        Request::TaskRelease(of) => ledger::release(host, of).await,
+        Request::TaskCheckpoint(of) => attempt::checkpoint(host, of).await,
+        Request::TaskRenew(holder) => attempt::renew(host, holder).await,
+        Request::TaskComplete(of) => complete::complete(host, of).await,
+        Request::TaskFail(of) => attempt::fail(host, of).await,
+        Request::Ask(inquiry) => talk::ask(host, inquiry).await,
+        Request::Questions => Ok(talk::questions(host)),
+        Request::Reply(reply) => talk::reply(host, peer, reply),
+        Request::Send(message) => talk::send(host, message),
+        Request::Abort { reason } => talk::abort(host, reason.as_deref()),
+        Request::Kick => Ok(talk::kick(host)),
+        Request::Ack => apply(host, Command::Acknowledge).await,
+        Request::TaskClaim(claim) => claim::claim(host, daemon(host)?, claim).await,
+        Request::PlanImport(plan) => plan::import(host, daemon(host)?, peer, plan).await,
+        Request::PlanReset => plan::reset(host).await,
+        Request::Shutdown => Ok(leave::shutdown(daemon(host)?)),
+        Request::Yield => leave::make_way(host, daemon(host)?).await,
+        // The permission was checked before. Events are streamed by the connection.
+        Request::May { .. } | Request::Subscribe(_) => Ok(Answer::Nothing {}),
     }
 }
 
-fn ping() -> Value {
-    json!({
-        "running": true,
-        "pid": std::process::id(),
-        "version": env!("CARGO_PKG_VERSION"),
-        "protocol": wire::PROTOCOL,
+fn ping() -> Answer {
+    Answer::Pong(Pong {
+        running: true,
+        pid: std::process::id(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        protocol: PROTOCOL,
     })
 }
 
@@ -74,20 +81,11 @@ fn ping() -> Value {
 fn daemon(host: &Host) -> Result<&Arc<Daemon>, Refused> {
     match &host.duty {
         Duty::Daemon(daemon) => Ok(daemon),
-        Duty::Run => Err(wire::busy()),
+        Duty::Run => Err(busy()),
     }
 }
 
 /// Makes it true, then says so.
-async fn apply(host: &Host, command: Command) -> Answer {
-    let reply = host.writer.apply_async(command).await?;
-    match reply {
-        Reply::Task(task) => Ok(json!({ "task_id": task })),
-        Reply::Lease { task, expires_at } => {
-            Ok(json!({ "task_id": task, "lease_expires_at": expires_at }))
-        }
-        Reply::Failed { task, retryable } => Ok(json!({ "task_id": task, "retryable": retryable })),
-        Reply::Noted => Ok(json!({})),
-        other => Err(Refused::new(Code::Failed, format!("unexpected answer: {other:?}"))),
-    }
+async fn apply(host: &Host, command: Command) -> Handled {
+    host.writer.apply_async(command).await?.try_into()
 }

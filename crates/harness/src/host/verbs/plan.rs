@@ -1,34 +1,19 @@
 //! Plans, taken in whole or not at all.
 
-use harness_core::{
-    Command, Reply,
-    command::{Import, ImportMode},
-    plan::Plan,
-};
-use serde_json::json;
+use harness_core::{Command, Reply, command::Import, plan::Plan};
 
 use super::{
-    super::{
-        Daemon,
-        request::{Answer, Request},
-        server::Host,
-        wire::Refused,
-    },
-    state,
+    super::{Daemon, server::Host},
+    Handled, state,
 };
 use crate::{
     process::ancestry::Peer,
+    protocol::{Answer, ImportedPlan, PlanText, Refused, ResetPlan},
     store::{Created, FileStore, Locking, StoreError},
 };
 
-pub(super) async fn import(host: &Host, daemon: &Daemon, peer: &Peer, request: &Request) -> Answer {
-    let content = request.content()?;
-    let mode = match (request.flag("replace")?, request.flag("merge")?) {
-        (true, true) => return Err("replace and merge exclude each other".into()),
-        (true, false) => ImportMode::Replace,
-        (false, true) => ImportMode::Merge,
-        (false, false) => ImportMode::IfFinished,
-    };
+pub(super) async fn import(host: &Host, daemon: &Daemon, peer: &Peer, plan: PlanText) -> Handled {
+    let PlanText { content, mode } = plan;
     let plan = Plan::read(&content).map_err(|why| why.to_string())?;
     if state::seen(host, |_| ()).await?.is_none() {
         // A plan that is refused must leave nothing behind.
@@ -40,14 +25,8 @@ pub(super) async fn import(host: &Host, daemon: &Daemon, peer: &Peer, request: &
     let Reply::Imported { goal, task_count, warnings } = written.reply else {
         return Err("unexpected answer".into());
     };
-    let mut data = json!({ "goal": goal, "task_count": task_count });
-    if !warnings.is_empty() {
-        data["warnings"] = json!(warnings);
-    }
-    if let Some(path) = written.archived {
-        data["archive"] = host.root.join(path).display().to_string().into();
-    }
-    Ok(data)
+    let archive = written.archived.map(|path| host.root.join(path));
+    Ok(Answer::Imported(ImportedPlan { goal, task_count, warnings, archive }))
 }
 
 /// Ledger, log and marker where there are none.
@@ -66,15 +45,11 @@ async fn make(host: &Host, daemon: &Daemon) -> Result<(), Refused> {
     Ok(())
 }
 
-pub(super) async fn reset(host: &Host, _: &Daemon) -> Answer {
+pub(super) async fn reset(host: &Host) -> Handled {
     let written = host.writer.write_async(Command::Reset).await?;
     let Reply::Reset { task_count } = written.reply else {
         return Err("unexpected answer".into());
     };
-    let message = format!("Plan reset ({task_count} tasks)");
-    let mut data = json!({ "message": message, "task_count": task_count });
-    if let Some(path) = written.archived {
-        data["archive"] = host.root.join(path).display().to_string().into();
-    }
-    Ok(data)
+    let archive = written.archived.map(|path| host.root.join(path));
+    Ok(Answer::Reset(ResetPlan::new(task_count, archive)))
 }

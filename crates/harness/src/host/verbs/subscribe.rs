@@ -2,29 +2,26 @@
 
 use std::{collections::BTreeMap, io};
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::super::{
     prompts,
-    request::Request,
     server::{Client, Host},
 };
 use crate::{
     event::Envelope,
     hub::{EventStream, Filter, StreamItem, lagged},
+    protocol::Subscribe,
 };
 
 /// Until the client goes or the host ends. There is no line but events, and `lagged` where some are
 /// missing.
 pub(in super::super) async fn subscribe(
     host: &Host,
-    request: &Request,
+    Subscribe { filter, since }: Subscribe,
     client: &mut Client,
 ) -> io::Result<()> {
-    let (filter, since) = match wanted(request) {
-        Ok(wanted) => wanted,
-        Err(message) => return client.refuse(message).await,
-    };
+    let filter = filter.map_or_else(Filter::all, |kinds| Filter::from(&kinds[..]));
     let mut events = match since {
         None => host.hub.events_matching(filter),
         Some(last) => {
@@ -39,16 +36,6 @@ pub(in super::super) async fn subscribe(
         }
     };
     stream(client, &mut events).await
-}
-
-fn wanted(request: &Request) -> Result<(Filter, Option<uuid::Uuid>), String> {
-    let filter = match request.get("filter") {
-        None => Filter::all(),
-        Some(Value::String(one)) => Filter::from(one.as_str()),
-        Some(_) => Filter::from(&request.texts("filter")?.unwrap_or_default()[..]),
-    };
-    let since = request.text("since")?.map(|id| uuid::Uuid::parse_str(&id)).transpose();
-    Ok((filter, since.map_err(|_| "since must be the id of an event".to_owned())?))
 }
 
 async fn stream(client: &mut Client, events: &mut EventStream) -> io::Result<()> {

@@ -3,31 +3,32 @@
 use std::time::Duration;
 
 use harness_core::command::Code;
-use serde_json::{Value, json};
 
-use super::super::{
-    prompts,
-    request::{Answer, Request},
-    server::{Duty, Host},
-    wire::Refused,
+use super::{
+    super::{
+        prompts,
+        server::{Duty, Host},
+    },
+    Handled,
 };
 use crate::{
     conversation::{Ask, Session},
     error::Error,
     hub::{Answered, Reply},
     process::ancestry::Peer,
+    protocol::{
+        Answer, Inquiry, QuestionAnswer, QuestionReply, QuestionView, Refused, SentMessage,
+    },
 };
 
 /// Answers when somebody has answered.
-pub(super) async fn ask(host: &Host, request: &Request) -> Answer {
-    let question = request.text("question")?.filter(|question| !question.trim().is_empty());
-    let question = question.ok_or_else(|| "question is required".to_owned())?;
-    let choices = request.texts("choices")?.unwrap_or_default();
+pub(super) async fn ask(host: &Host, inquiry: Inquiry) -> Handled {
+    let Inquiry { question, choices, allow_text, timeout_seconds } = inquiry;
     let mut ask = if choices.is_empty() { Ask::text() } else { Ask::choices(choices) };
-    if request.flag("allow_text")? {
+    if allow_text {
         ask = ask.or_text();
     }
-    if let Some(seconds) = request.number("timeout")? {
+    if let Some(seconds) = timeout_seconds {
         ask = ask.within(Duration::from_secs(seconds));
     }
     let session = Session { hub: host.hub.clone() };
@@ -36,34 +37,27 @@ pub(super) async fn ask(host: &Host, request: &Request) -> Answer {
         Err(Error::Aborted) => return Err(Refused::new(Code::Stopped, "Session aborted")),
         Err(other) => return Err(Refused::new(Code::Failed, other.to_string())),
     };
-    let mut data = json!({ "prompt_id": prompts::name(prompt), "content": reply.content });
-    if let Some(choice) = reply.choice {
-        data["choice"] = choice.into();
-    }
-    Ok(data)
+    let Reply { content, choice, .. } = reply;
+    Ok(Answer::Answered(QuestionAnswer { prompt_id: prompts::name(prompt), content, choice }))
 }
 
-pub(super) fn questions(host: &Host) -> Value {
-    let open = host.hub.questions().into_iter().map(|question| {
-        json!({ "prompt_id": prompts::name(question.id), "question": question.prompt,
-            "choices": question.choices, "allow_text": question.allow_text })
+pub(super) fn questions(host: &Host) -> Answer {
+    let open = host.hub.questions().into_iter().map(|question| QuestionView {
+        prompt_id: prompts::name(question.id),
+        question: question.prompt,
+        choices: question.choices,
+        allow_text: question.allow_text,
     });
-    open.collect()
+    Answer::Questions(open.collect())
 }
 
-pub(super) fn reply(host: &Host, peer: &Peer, request: &Request) -> Answer {
-    let id = request.text("prompt_id")?.ok_or_else(|| "prompt_id is required".to_owned())?;
-    let choice = request.text("choice")?;
-    let content = match (request.text("content")?, &choice) {
-        (Some(content), _) if !content.is_empty() => content,
-        (_, Some(choice)) => choice.clone(),
-        (_, None) => return Err("content required".into()),
-    };
-    let unknown = || Refused::new(Code::NotFound, format!("Question {id} not found"));
-    let prompt = prompts::parse(&id).ok_or_else(unknown)?;
+pub(super) fn reply(host: &Host, peer: &Peer, reply: QuestionReply) -> Handled {
+    let QuestionReply { prompt_id, content, choice } = reply;
+    let unknown = || Refused::new(Code::NotFound, format!("Question {prompt_id} not found"));
+    let prompt = prompts::parse(&prompt_id).ok_or_else(unknown)?;
     let by = Some(peer.author().to_string());
     match host.hub.reply(prompt, Reply { content, choice, by }) {
-        Answered::Accepted => Ok(json!({ "prompt_id": id })),
+        Answered::Accepted => Ok(Answer::Replied { prompt_id }),
         Answered::Unknown => Err(unknown()),
         Answered::Unfit { why } => Err(why.into()),
     }
@@ -77,26 +71,26 @@ fn of_a_run(host: &Host) -> Result<(), Refused> {
     }
 }
 
-pub(super) fn send(host: &Host, request: &Request) -> Answer {
-    let content = request.content()?;
+pub(super) fn send(host: &Host, message: SentMessage) -> Handled {
     of_a_run(host)?;
-    match (request.text("run_id")?, request.text("agent")?) {
+    let SentMessage { content, agent, run_id } = message;
+    match (run_id, agent) {
         (Some(run), _) => host.hub.send_to_run(run, content),
         (None, Some(agent)) => host.hub.send_to(agent, content),
         (None, None) => host.hub.send(content),
     }
-    Ok(json!({}))
+    Ok(Answer::Nothing {})
 }
 
 /// As Ctrl-C: the run comes to an orderly stop; asked again, at once.
-pub(super) fn abort(host: &Host, request: &Request) -> Answer {
+pub(super) fn abort(host: &Host, reason: Option<&str>) -> Handled {
     of_a_run(host)?;
-    host.hub.abort(request.text("reason")?.as_deref());
+    host.hub.abort(reason);
     host.hub.interrupt();
-    Ok(json!({}))
+    Ok(Answer::Nothing {})
 }
 
 /// Whoever waits for a usage limit asks its agent again, now.
-pub(super) fn kick(host: &Host) -> Value {
-    json!({ "woken": host.desk.kick() })
+pub(super) fn kick(host: &Host) -> Answer {
+    Answer::Woken { woken: host.desk.kick() as u64 }
 }

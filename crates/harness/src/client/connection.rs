@@ -1,4 +1,4 @@
-//! Asks the host of a root. Blocking, no runtime: one connection, one line out, one line in.
+//! A connection to the host of a root. Blocking, no runtime: one line out, one line in.
 
 use std::{
     io::{self, BufRead as _, BufReader, Write as _},
@@ -8,45 +8,46 @@ use std::{
 };
 
 use rustix::{
-    event::{PollFd, PollFlags, poll},
+    event::{PollFd, PollFlags, Timespec, poll},
     fs::{Access, access},
     io::Errno,
 };
 use serde_json::Value;
 
-use super::{
-    socket::{self, Places},
-    wire::{LINE_BYTES_MAX, Refused},
+use super::ClientError;
+use crate::{
+    host::socket::{self, Places},
+    protocol::{LINE_BYTES_MAX, Refused},
+    shell::Cancel,
 };
-use crate::shell::Cancel;
 
 /// How long an answer may take that waits for nobody.
 pub const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
 /// A connection to a host.
 #[derive(Debug)]
-pub struct Client {
+pub struct Connection {
     stream: BufReader<UnixStream>,
 }
 
-/// What came of looking for the host of a root.
+/// Whether the host of a root can be reached.
 #[derive(Debug)]
-pub enum Found {
+pub enum Reach {
     /// It listens.
-    Host(Client),
-    /// Nobody does, or not one of this user.
+    Host(Connection),
+    /// No process of this user listens.
     Nobody,
-    /// This process may not connect to anybody: it is in a sandbox. Who it starts may not either.
+    /// A sandbox forbids this process to connect. A process that it starts may not either.
     Forbidden,
 }
 
-impl Found {
+impl Reach {
     /// Looks in all places.
     pub fn of(root: &Path, places: &Places) -> Self {
         let mut found = Self::Nobody;
         for path in socket::candidates(root, places) {
-            match Client::connect(&path) {
-                Ok(client) => return Self::Host(client),
+            match Connection::connect(&path) {
+                Ok(connection) => return Self::Host(connection),
                 Err(why) if is_forbidden(&path, &why) => found = Self::Forbidden,
                 Err(_) => {}
             }
@@ -77,36 +78,7 @@ fn is_forbidden(path: &Path, why: &io::Error) -> bool {
     }
 }
 
-/// Why there is no answer.
-#[derive(Debug, thiserror::Error)]
-pub enum ClientError {
-    /// The host says no, in these words.
-    #[error("{}", .0.message)]
-    Refused(Refused),
-    /// It ended without an answer: whether it did what was asked is not known.
-    #[error("the harness that was asked has ended without an answer")]
-    Gone,
-    /// It holds the connection and says nothing.
-    #[error("the harness that was asked does not answer")]
-    Silent,
-    /// The asker was told to stop: whether it was done is not known.
-    #[error("cancelled before there was an answer")]
-    Cancelled,
-    /// The request would not be read.
-    #[error("the request has {length} bytes, more than {LINE_BYTES_MAX}")]
-    TooLong {
-        /// Its length.
-        length: usize,
-    },
-    /// What came is no answer.
-    #[error("the harness that was asked answers in a way that this one does not understand")]
-    Strange,
-    /// The connection failed.
-    #[error(transparent)]
-    Io(io::Error),
-}
-
-impl Client {
+impl Connection {
     /// To whoever listens on `path`, if that is a process of this user.
     pub fn connect(path: &Path) -> io::Result<Self> {
         let stream = UnixStream::connect(path)?;
@@ -119,9 +91,37 @@ impl Client {
 
     /// To the host of `root`, if there is one.
     pub fn find(root: &Path, places: &Places) -> Option<Self> {
-        match Found::of(root, places) {
-            Found::Host(client) => Some(client),
-            Found::Nobody | Found::Forbidden => None,
+        match Reach::of(root, places) {
+            Reach::Host(connection) => Some(connection),
+            Reach::Nobody | Reach::Forbidden => None,
+        }
+    }
+
+    /// Whether another request can be sent: the host closes connections that are not used.
+    pub(super) fn is_open(&self) -> bool {
+        let mut polled = [PollFd::new(self.stream.get_ref(), PollFlags::IN)];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut polled, Some(&now)) == Ok(0)
+    }
+
+    /// Sends a request whose answer is a stream of lines.
+    pub(super) fn begin(&mut self, request: &Value) -> Result<(), ClientError> {
+        self.send(request)
+    }
+
+    /// The next line of a stream; `None` at its end. Waits for as long as the host is there.
+    pub(super) fn next_line(
+        &mut self,
+        stop: Option<&Cancel>,
+    ) -> Result<Option<Value>, ClientError> {
+        if let Some(stop) = stop.filter(|_| self.stream.buffer().is_empty()) {
+            self.wait(stop)?;
+        }
+        let mut line = Vec::new();
+        match self.receive(&mut line, None) {
+            Err(ClientError::Gone) if line.is_empty() => Ok(None),
+            Err(why) => Err(why),
+            Ok(()) => serde_json::from_slice(&line).map(Some).map_err(|_| ClientError::Strange),
         }
     }
 

@@ -1,41 +1,19 @@
-//! What a client asks: a command and its fields, taken out with words for what is wrong.
+//! The fields of a request, read with the published messages for what is wrong with them.
 
 use harness_core::{Epoch, Holder, TaskId, WorkerId};
 use serde_json::{Map, Value};
 
-use super::wire::{self, Refused};
-use crate::process::Redactor;
+/// Fields by name. One that is null counts as absent.
+#[derive(Debug, Clone)]
+pub(super) struct Fields(Map<String, Value>);
 
-/// What a handler answers: data, or why not.
-pub(super) type Answer = Result<Value, Refused>;
-
-#[derive(Debug)]
-pub(super) struct Request {
-    pub(super) command: String,
-    fields: Map<String, Value>,
-}
-
-impl Request {
-    /// Nothing behind this sees a secret, command lines aside: the store refuses those.
-    pub(super) fn parse(line: &[u8], secrets: &Redactor) -> Result<Self, Refused> {
-        let text = std::str::from_utf8(line).map_err(|_| "Invalid UTF-8")?;
-        let mut value: Value =
-            serde_json::from_str(text).map_err(|why| format!("Invalid JSON: {why}"))?;
-        wire::hide(&mut value, secrets);
-        let Value::Object(fields) = value else {
-            return Err("A request is a JSON object".into());
-        };
-        match fields.get("command") {
-            Some(Value::String(command)) if !command.is_empty() => {
-                Ok(Self { command: command.clone(), fields })
-            }
-            _ => Err("Missing command".into()),
-        }
+impl Fields {
+    pub(super) fn new(fields: Map<String, Value>) -> Self {
+        Self(fields)
     }
 
-    /// `None` where it is absent or null.
     pub(super) fn get(&self, name: &str) -> Option<&Value> {
-        self.fields.get(name).filter(|value| !value.is_null())
+        self.0.get(name).filter(|value| !value.is_null())
     }
 
     pub(super) fn text(&self, name: &str) -> Result<Option<String>, String> {
@@ -44,6 +22,10 @@ impl Request {
             Some(Value::String(text)) => Ok(Some(text.clone())),
             Some(_) => Err(format!("{name} must be a string")),
         }
+    }
+
+    pub(super) fn required(&self, name: &str) -> Result<String, String> {
+        self.text(name)?.ok_or_else(|| format!("{name} is required"))
     }
 
     pub(super) fn number(&self, name: &str) -> Result<Option<u64>, String> {
@@ -61,6 +43,10 @@ impl Request {
         number.map_err(|_| format!("{name} is too large"))
     }
 
+    pub(super) fn required_small(&self, name: &str) -> Result<u32, String> {
+        self.small(name)?.ok_or_else(|| format!("{name} is required"))
+    }
+
     pub(super) fn flag(&self, name: &str) -> Result<bool, String> {
         match self.get(name) {
             None => Ok(false),
@@ -74,7 +60,7 @@ impl Request {
         let Some(value) = self.get(name) else { return Ok(None) };
         let items = value.as_array().ok_or_else(wrong)?.iter();
         items
-            .map(|i| i.as_str().map(str::to_owned).ok_or_else(wrong))
+            .map(|item| item.as_str().map(str::to_owned).ok_or_else(wrong))
             .collect::<Result<_, _>>()
             .map(Some)
     }

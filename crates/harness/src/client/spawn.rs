@@ -10,23 +10,21 @@ use std::{
     time::{Duration, Instant},
 };
 
-use harness_core::variables;
+use harness_core::{command::Code, variables};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use serde_json::json;
+use serde_json::Value;
 
-use super::{
-    client::{Client, ClientError},
-    instance,
-    socket::Places,
-    wire::{self, Refused},
-};
+use super::{ClientError, Connection};
 use crate::{
     home::{Home, file_name, folder::Folder},
+    host::{
+        self,
+        socket::{Places, SocketError},
+    },
     process::JOB_VARIABLE,
+    protocol::{Call, Refused, Request},
 };
 
-/// What a daemon writes to standard output when it listens.
-pub const READY: &str = "ready";
 /// How much of its last words is told.
 const LAST_WORDS: u64 = 4096;
 /// A larger log is begun anew.
@@ -68,13 +66,13 @@ pub enum StartError {
 
 /// Starts `program` with `arguments` as the daemon of `root`, its words in `.harness/daemon.log`, and
 /// waits until somebody answers: that one, or another that was faster. `.harness` exists.
-pub fn start(
+pub(super) fn start(
     program: &Path,
     arguments: &[&OsStr],
     root: &Path,
     places: &Places,
     within: Duration,
-) -> Result<Client, StartError> {
+) -> Result<Connection, StartError> {
     let deadline = Instant::now() + within;
     let mut log = open_log(root)?;
     let from = log.seek(SeekFrom::End(0))?;
@@ -86,8 +84,8 @@ pub fn start(
     let mut said = child.stdout.take().ok_or_else(|| io::Error::other("no standard output"))?;
     let ready = is_ready(&mut said, deadline)?;
     while Instant::now() < deadline || ready == Some(true) {
-        if let Some(client) = Client::find(root, places) {
-            return Ok(client);
+        if let Some(connection) = Connection::find(root, places) {
+            return Ok(connection);
         }
         match ready {
             Some(true) => return Err(StartError::Crashed("nobody listens".to_owned())),
@@ -130,7 +128,7 @@ fn is_ready(said: &mut ChildStdout, deadline: Instant) -> io::Result<Option<bool
         let count = said.read(&mut bytes)?;
         line.extend_from_slice(&bytes[..count]);
         if count == 0 || line.contains(&b'\n') {
-            return Ok(Some(line.starts_with(READY.as_bytes())));
+            return Ok(Some(line.starts_with(host::READY.as_bytes())));
         }
     }
 }
@@ -148,13 +146,8 @@ fn last_words(log: &mut File, from: u64) -> String {
 }
 
 fn says_another(log: &mut File, from: u64) -> bool {
-    let running = super::socket::SocketError::Running { pid: None }.to_string();
+    let running = SocketError::Running { pid: None }.to_string();
     last_words(log, from).contains(&running)
-}
-
-/// Waits until no host of `root` is left; `false` if there still is one then.
-pub fn wait_until_gone(root: &Path, within: Duration) -> io::Result<bool> {
-    instance::wait_until_gone(root, within)
 }
 
 /// What became of a daemon that was asked to make way.
@@ -169,10 +162,10 @@ pub enum Way {
 /// Before a run binds the socket: a daemon that is there makes way, unless somebody works on a task
 /// that it gave out. `within` is what one that has answered may take to end.
 pub fn make_way(root: &Path, places: &Places, within: Duration) -> Result<Way, Refused> {
-    let request = json!({ "command": "yield", "root": root.display().to_string() });
+    let request = Value::Object(Call::line(&Request::Yield, root, None));
     for _ in 0..YIELDS {
-        let Some(mut client) = Client::find(root, places) else { return Ok(Way::Free) };
-        match client.ask(&request, Some(YIELDS_WITHIN)) {
+        let Some(mut connection) = Connection::find(root, places) else { return Ok(Way::Free) };
+        match connection.ask(&request, Some(YIELDS_WITHIN)) {
             Ok(_) => {}
             Err(ClientError::Silent) => return Ok(Way::Silent),
             Err(ClientError::Refused(refused)) if is_no_daemon(&refused) => return Ok(Way::Free),
@@ -180,11 +173,11 @@ pub fn make_way(root: &Path, places: &Places, within: Duration) -> Result<Way, R
             // It was about to end.
             Err(_) => {}
         }
-        wait_until_gone(root, within)?;
+        host::wait_until_gone(root, within)?;
     }
     Ok(Way::Free)
 }
 
 fn is_no_daemon(refused: &Refused) -> bool {
-    wire::is_of_another_root(&refused.message) || wire::is_of_a_run(&refused.message)
+    matches!(refused.code, Code::AnotherRoot | Code::Busy)
 }

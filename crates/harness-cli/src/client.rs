@@ -1,0 +1,334 @@
+//! The client of a root, with what this program knows of its surroundings: the environment, the
+//! configuration, trust, secrets, and the role of this process.
+
+use std::{
+    io::{self, Write as _},
+    path::PathBuf,
+};
+
+use harness::{
+    Client, ClientError, ClientOptions,
+    client::{Caller, FileAccess, Hosts, Launch},
+    host::{ClaimRules, Settings},
+    process::Redactor,
+    protocol::{Answer, PROTOCOL, Pong, Refused, Request, Verb},
+    shell::Cancel,
+    store::Outside,
+    workspace::glance,
+};
+use harness_core::{
+    Holder, Task,
+    command::Code,
+    protect::Protected,
+    role::{Author, Operation, Role},
+    trust::Kind as ItemKind,
+};
+
+use crate::{
+    config::Overrides,
+    environment::Environment,
+    failure::{Failure, Kind, Result},
+    host::places,
+    interrupt::Interrupt,
+    invocation::Invocation,
+    render::visible,
+    root::StateRoot,
+    store::warn,
+    trust::{self, Trust},
+    would_run::item,
+};
+
+const TIMEOUT: &str = "HARNESS_TIMEOUT";
+
+pub(crate) type CommandClient<'a> = Client<CommandCaller<'a>>;
+
+/// A command, or a call of a tool, as the library sees it.
+pub(crate) struct CommandCaller<'a> {
+    invocation: &'a Invocation,
+    root: &'a StateRoot,
+    /// Called where a ledger was made.
+    made: fn(&Environment, &StateRoot),
+}
+
+impl Caller for CommandCaller<'_> {
+    fn secrets(&self) -> Redactor {
+        self.invocation.secrets(self.root)
+    }
+
+    fn waiting(&self, request: &Request) {
+        let what = match request {
+            Request::TaskClaim(_) => "waiting for a task".to_owned(),
+            Request::TaskComplete(of) => format!("waiting for the check of {}", of.holder.task),
+            _ => return,
+        };
+        _ = writeln!(io::stderr(), "{what} …");
+    }
+
+    fn warn(&self, text: &str) {
+        warn(text);
+    }
+
+    /// Commands whose permission depends on more than the request ask for it before.
+    fn permit(&self, operation: Operation, holder: Option<&Holder>) -> Result<(), Refused> {
+        use Operation as O;
+        let permitted = match (operation, holder) {
+            (O::Checkpoint | O::Renew | O::Complete | O::Fail, Some(holder)) => {
+                self.invocation.permit_holder(self.root, operation, holder)
+            }
+            (O::Claim | O::ForceComplete, _) => self.invocation.permit(self.root, operation),
+            _ => Ok(()),
+        };
+        Ok(permitted?)
+    }
+
+    fn author(&self) -> Option<Author> {
+        self.invocation.author(self.root)
+    }
+
+    fn made(&self) {
+        (self.made)(&self.invocation.env, self.root);
+    }
+
+    fn settings(&self) -> Result<Settings, Refused> {
+        let config = self.invocation.config(self.root, Overrides::default())?;
+        Ok(config.settings(self.root.path())?)
+    }
+
+    fn may_check(&self, task: &Task) -> Result<(), Refused> {
+        let command = task.check().unwrap_or_default();
+        trust::require_item(self.invocation, self.root, &item(ItemKind::Check, command))?;
+        _ = writeln!(io::stderr(), "checking {}: {}", task.id, visible(command));
+        Ok(())
+    }
+
+    fn trusts_filters(&self) -> Result<bool, Refused> {
+        Ok(Trust::of_user(&self.invocation.env)?.is_place_trusted(self.root)?)
+    }
+
+    fn interrupt(&self) -> io::Result<Cancel> {
+        self.invocation.interrupt.request().map_err(|failure| io::Error::other(failure.error))
+    }
+}
+
+/// Where the rules of claims are kept.
+pub(crate) fn claim_rules(env: &Environment, root: &StateRoot) -> Result<ClaimRules> {
+    let folder = Outside::of_root(root.path(), &env.state_home()?);
+    Ok(ClaimRules::in_folder(&folder.claims()))
+}
+
+/// Where git's settings at claims are recorded.
+pub(crate) fn settings_folder(env: &Environment, root: &StateRoot) -> Result<PathBuf> {
+    let folder = Outside::of_root(root.path(), &env.state_home()?);
+    Ok(folder.settings())
+}
+
+impl Invocation {
+    pub(crate) fn client_options(&self, root: &StateRoot) -> Result<ClientOptions> {
+        let mut options = ClientOptions::default();
+        if self.env.get("HARNESS_DAEMON").is_some_and(|value| value == "off") {
+            options.hosts = Hosts::Ignored;
+        }
+        options.places = places(&self.env);
+        options.launch = Some(self.launch()?);
+        if let Interrupt::Request(stop) = &self.interrupt {
+            options.stop = Some(stop.clone());
+            options.speaks_as = Some(Role::Worker);
+        }
+        options.lock_wait = self.lock_wait()?;
+        options.lease_seconds = self.lease_seconds()?;
+        options.worktree = self.env.path("HARNESS_WORKTREE").map(Into::into);
+        options.state_home = self.state_home();
+        options.claims = claim_rules(&self.env, root).ok();
+        options.records = settings_folder(&self.env, root).ok();
+        if self.env.get("HARNESS_RUN_ID").is_some() {
+            options.files = FileAccess::OfARun;
+        }
+        Ok(options)
+    }
+
+    /// What the log should say where other files are protected than at the last claim.
+    pub(crate) fn compare_protected(
+        &self,
+        root: &StateRoot,
+        protected: &Protected,
+    ) -> Option<String> {
+        let compared = claim_rules(&self.env, root).and_then(|rules| Ok(rules.compare(protected)?));
+        compared.unwrap_or_else(|why| {
+            warn(&format!("a change of the protected files would not be noticed: {}", why.error));
+            None
+        })
+    }
+
+    /// Where checks run, unless a claim says otherwise.
+    pub(crate) fn worktree(&self, root: &StateRoot) -> PathBuf {
+        let named = self.env.path("HARNESS_WORKTREE").map(PathBuf::from);
+        let found = named.or_else(|| glance::top_level(root.path()));
+        found.unwrap_or_else(|| root.path().to_owned())
+    }
+
+    /// How a daemon is started that ends by itself.
+    pub(crate) fn launch(&self) -> Result<Launch> {
+        let mut launch = Launch::of(std::env::current_exe()?);
+        if let Some(seconds) = self.seconds(TIMEOUT)? {
+            launch.within = std::time::Duration::from_secs(seconds);
+        }
+        Ok(launch)
+    }
+
+    /// One operation of a client of `root`.
+    pub(crate) fn with_client<T>(
+        &self,
+        root: &StateRoot,
+        operation: impl FnOnce(&mut CommandClient<'_>) -> Result<T, ClientError>,
+    ) -> Result<T> {
+        self.with_options(root, self.client_options(root)?, operation)
+    }
+
+    /// The same with other options.
+    pub(crate) fn with_options<T>(
+        &self,
+        root: &StateRoot,
+        options: ClientOptions,
+        operation: impl FnOnce(&mut CommandClient<'_>) -> Result<T, ClientError>,
+    ) -> Result<T> {
+        self.perform(CommandCaller { invocation: self, root, made: |_, _| {} }, options, operation)
+    }
+
+    /// The same for an operation that may make a ledger.
+    pub(crate) fn with_maker<T>(
+        &self,
+        root: &StateRoot,
+        made: fn(&Environment, &StateRoot),
+        operation: impl FnOnce(&mut CommandClient<'_>) -> Result<T, ClientError>,
+    ) -> Result<T> {
+        let caller = CommandCaller { invocation: self, root, made };
+        self.perform(caller, self.client_options(root)?, operation)
+    }
+
+    fn perform<'a, T>(
+        &self,
+        caller: CommandCaller<'a>,
+        options: ClientOptions,
+        operation: impl FnOnce(&mut CommandClient<'a>) -> Result<T, ClientError>,
+    ) -> Result<T> {
+        let root = caller.root;
+        let mut client = Client::of(root.path(), options, caller)?;
+        operation(&mut client).map_err(|why| match other_version(&mut client, &why) {
+            Some(other) => Failure::error(format!("{why}: {other}"))
+                .hint("end it with `harness shutdown`; the next command starts this version"),
+            None => self.failed(why),
+        })
+    }
+
+    /// Hints that depend on where this process runs.
+    fn failed(&self, why: ClientError) -> Failure {
+        match why {
+            ClientError::Forbidden { verb } => {
+                let of_a_run = self.env.get("HARNESS_RUN_ID").is_some();
+                let failure = Failure::error(ClientError::Forbidden { verb }.to_string());
+                match tool_for(verb).filter(|_| of_a_run) {
+                    Some(tool) => failure.hint(format!(
+                        "call your tool `{tool}` (of the MCP server `harness`) instead"
+                    )),
+                    None => failure.hint("run it outside of the sandbox"),
+                }
+            }
+            other => other.into(),
+        }
+    }
+}
+
+/// The tool of `harness mcp` that asks people; the others that change something have the name of a verb.
+pub(crate) const ASK_TOOL: &str = "ask_user";
+
+/// The tool that an agent of a run calls where its sandbox forbids sockets.
+fn tool_for(verb: Verb) -> Option<&'static str> {
+    match verb {
+        Verb::Ask => Some(ASK_TOOL),
+        Verb::PlanImport
+        | Verb::TaskAdd
+        | Verb::TaskCheckpoint
+        | Verb::TaskClaim
+        | Verb::TaskComplete
+        | Verb::TaskFail => Some(verb.name()),
+        // A checkpoint renews the claim too.
+        Verb::TaskRenew => Some(Verb::TaskCheckpoint.name()),
+        Verb::Ping
+        | Verb::GetState
+        | Verb::Status
+        | Verb::PlanReset
+        | Verb::TaskEdit
+        | Verb::TaskRemove
+        | Verb::TaskRetry
+        | Verb::TaskRelease
+        | Verb::Questions
+        | Verb::Reply
+        | Verb::Send
+        | Verb::Ack
+        | Verb::Kick
+        | Verb::Abort
+        | Verb::Subscribe
+        | Verb::May
+        | Verb::Shutdown
+        | Verb::Yield => None,
+    }
+}
+
+/// What to say of a host that does not understand this version, or is not understood.
+fn other_version(client: &mut CommandClient<'_>, why: &ClientError) -> Option<String> {
+    match why {
+        ClientError::Strange => {}
+        ClientError::Refused(refused) if refused.code == Code::UnknownCommand => {}
+        _ => return None,
+    }
+    match client.ask_host(&Request::Ping).ok()?? {
+        Answer::Pong(pong) => differs(&pong),
+        _ => None,
+    }
+}
+
+/// What to say of a host of another version.
+fn differs(pong: &Pong) -> Option<String> {
+    let own = env!("CARGO_PKG_VERSION");
+    let Pong { pid, version, protocol, .. } = pong;
+    if version == own && *protocol == PROTOCOL {
+        return None;
+    }
+    Some(format!(
+        "the harness that answers (pid={pid}) is version {version} with protocol {protocol}, \
+         this one is {own} with {PROTOCOL}"
+    ))
+}
+
+pub(crate) fn warn_of_version(pong: &Pong) {
+    if let Some(other) = differs(pong) {
+        warn(&other);
+    }
+}
+
+impl From<ClientError> for Failure {
+    fn from(why: ClientError) -> Self {
+        let text = why.to_string();
+        match why {
+            ClientError::Refused(refused) if refused.code == Code::AnotherRoot => {
+                Self::from(refused).hint("unset HARNESS_SOCKET, or set it to another path")
+            }
+            ClientError::Refused(refused) => refused.into(),
+            ClientError::NotDone(why) => why.into(),
+            ClientError::Cancelled => Self::new(Kind::Interrupted, text),
+            ClientError::Gone | ClientError::Silent => {
+                Self::error(text).hint("`harness task list` shows whether it was done")
+            }
+            ClientError::Nobody { .. } => Self::error(text)
+                .hint("`harness run` answers while it works, `harness daemon start` stays"),
+            ClientError::Start(_) => Self::error(text)
+                .hint("its words are in .harness/daemon.log")
+                .hint("HARNESS_DAEMON=off works on the files alone"),
+            ClientError::Store(why) => why.into(),
+            ClientError::Runs(why) => why.into(),
+            ClientError::Judge(why) => why.into(),
+            ClientError::Io(why) => why.into(),
+            _ => Self::error(text),
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Why a client has no answer.
+
+use std::{io, path::PathBuf};
+
+use harness_core::{Refusal, machine::judge::NotDone};
+
+use super::spawn::StartError;
+use crate::{
+    error::Error,
+    protocol::{LINE_BYTES_MAX, Refused, Verb},
+    store::{RunStoreError, StoreError},
+};
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// The request was refused, by the host or by the rules of the ledger.
+    #[error("{}", .0.message)]
+    Refused(Refused),
+    /// This process judged the work, and it does not count as done.
+    #[error("{}", .0.message)]
+    NotDone(NotDone),
+    /// The host ended without an answer: whether it did what was asked is not known.
+    #[error("the harness that was asked has ended without an answer")]
+    Gone,
+    /// The host holds the connection and sends nothing.
+    #[error("the harness that was asked does not answer")]
+    Silent,
+    /// The caller asked for a stop: whether it was done is not known.
+    #[error("cancelled before there was an answer")]
+    Cancelled,
+    /// The request would not be read.
+    #[error("the request has {length} bytes, more than {LINE_BYTES_MAX}")]
+    TooLong {
+        /// Its length.
+        length: usize,
+    },
+    /// The answer has a form that this version does not know.
+    #[error("the harness that was asked answers in a way that this one does not understand")]
+    Strange,
+    /// No host answers, and only one could do this.
+    #[error("no harness is running in {}", root.display())]
+    Nobody {
+        /// The state root.
+        root: PathBuf,
+    },
+    /// A sandbox lets this process connect to nobody, and the files are not its to change.
+    #[error("the sandbox of this command does not let it reach the harness")]
+    Forbidden {
+        /// What was asked for.
+        verb: Verb,
+    },
+    /// A daemon could not be started.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// The ledger could not be read or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The database of runs could not be read or written.
+    #[error(transparent)]
+    Runs(#[from] RunStoreError),
+    /// The work could not be judged.
+    #[error(transparent)]
+    Judge(Error),
+    /// The system failed.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl From<Refused> for ClientError {
+    fn from(refused: Refused) -> Self {
+        Self::Refused(refused)
+    }
+}
+
+impl From<Refusal> for ClientError {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal.into())
+    }
+}
+
+impl From<NotDone> for ClientError {
+    fn from(why: NotDone) -> Self {
+        Self::NotDone(why)
+    }
+}
+
+impl From<Error> for ClientError {
+    fn from(why: Error) -> Self {
+        Self::Judge(why)
+    }
+}

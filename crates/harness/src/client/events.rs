@@ -1,0 +1,67 @@
+//! The events of a host, as they come.
+
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::{ClientError, Connection};
+use crate::{protocol::Refused, shell::Cancel};
+
+/// One line of a stream of events.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Notice {
+    /// Something happened.
+    Event {
+        /// Its identity: what a later subscription names to go on after it.
+        id: Option<Uuid>,
+        /// `task:start`, `run:end` and so on.
+        kind: String,
+        /// The event with all its fields.
+        event: Value,
+        /// The session, phase and task in which it happened.
+        context: Value,
+    },
+    /// Events are missing here; how many, where that is known.
+    Lagged {
+        /// How many.
+        missed: Option<u64>,
+    },
+}
+
+/// A stream of events, until the host ends.
+#[derive(Debug)]
+pub struct EventLines {
+    connection: Connection,
+    stop: Option<Cancel>,
+}
+
+impl EventLines {
+    pub(super) fn begin(
+        mut connection: Connection,
+        request: &Value,
+        stop: Option<Cancel>,
+    ) -> Result<Self, ClientError> {
+        connection.begin(request)?;
+        Ok(Self { connection, stop })
+    }
+}
+
+impl Iterator for EventLines {
+    type Item = Result<Notice, ClientError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let line = self.connection.next_line(self.stop.as_ref()).transpose()?;
+        Some(line.and_then(read))
+    }
+}
+
+fn read(mut line: Value) -> Result<Notice, ClientError> {
+    if let Some(refused) = Refused::read(&line) {
+        return Err(refused.into());
+    }
+    if line["type"] == "lagged" {
+        return Ok(Notice::Lagged { missed: line["missed"].as_u64() });
+    }
+    let kind = line["event"]["type"].as_str().ok_or(ClientError::Strange)?.to_owned();
+    let id = line["id"].as_str().and_then(|id| Uuid::parse_str(id).ok());
+    Ok(Notice::Event { id, kind, event: line["event"].take(), context: line["context"].take() })
+}

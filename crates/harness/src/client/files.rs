@@ -1,0 +1,244 @@
+//! What a client does where no host can be asked: one transaction on the files, under their lock.
+
+use std::{
+    path::PathBuf,
+    thread,
+    time::{Duration, Instant},
+};
+
+use harness_core::{
+    Command, Reply, Run,
+    command::{
+        AddCheckpoint, Attempts, Claim, Code, Edit, Fail, Import, OfRun, Place, Release, Remove,
+        Renew, Retry, RunStep,
+    },
+    plan::Plan,
+    role::Author,
+    run::RunStatus,
+    task::Via,
+};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::{Caller, Client, ClientError};
+use crate::{
+    clock::{Clock as _, SystemClock},
+    protocol::{
+        Answer, ClaimedTask, ImportedPlan, PlanText, Refused, Request, ResetPlan, StateView,
+        StatusView, TaskCheckpoint, TaskClaim, TaskFail,
+    },
+    store::{
+        Created, FileStore, Locking, RunStore, Runs as _, Store as _, StoreError, is_gone, look,
+        redacted,
+    },
+    trajectory,
+    workspace::glance,
+};
+
+/// How often the files are looked at while a claim waits: their changes send no word.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// The command that a plan becomes.
+pub(super) fn import(text: &PlanText, by: Option<Author>) -> Result<Import, Refused> {
+    let bad = |why: String| Refused::new(Code::BadPlan, why);
+    let plan = Plan::read(&text.content).map_err(|why| bad(why.to_string()))?;
+    Ok(Import { plan, mode: text.mode, by })
+}
+
+impl<C: Caller> Client<C> {
+    pub(super) fn by_files(&self, request: Request) -> Result<Answer, ClientError> {
+        self.caller.permit(request.operation()?, request.holder())?;
+        let lease_seconds = self.options.lease_seconds;
+        let command = match request {
+            Request::GetState => {
+                return Ok(Answer::State(Some(StateView::from(&look(&self.root)?))));
+            }
+            Request::Status { event_count } => {
+                let status = StatusView::from(&look(&self.root)?);
+                let count = StatusView::events_wanted(event_count);
+                let events = trajectory::last(&self.root, count).unwrap_or_default();
+                return Ok(Answer::Status(StatusView { events, ..status }));
+            }
+            Request::TaskClaim(claim) => return self.claim_by_files(&claim),
+            Request::TaskComplete(of) => return self.complete_by_files(of.holder, of.authority),
+            Request::PlanImport(text) => return self.import_by_files(&text),
+            Request::PlanReset => return self.reset_by_files(),
+            Request::Ack => return self.acknowledge_by_files(),
+            Request::Kick => return Ok(Answer::Woken { woken: self.forget_waits()? }),
+            Request::TaskAdd(mut add) => {
+                add.fields = Edit { by: self.caller.author(), ..add.fields };
+                Command::Add(add)
+            }
+            Request::TaskEdit(edit) => Command::Edit(Edit { by: self.caller.author(), ..edit }),
+            Request::TaskRemove { task_id } => Command::Remove(Remove { task: task_id }),
+            Request::TaskRetry(of) => {
+                let reason = of.reason.unwrap_or_else(|| "retried by hand".to_owned());
+                Command::Retry(Retry { task: of.task_id, reason })
+            }
+            Request::TaskRelease(of) => {
+                let reason = of.reason.unwrap_or_else(|| "released by hand".to_owned());
+                Command::Release(Release { task: of.task_id, holder: None, reason })
+            }
+            Request::TaskCheckpoint(of) => {
+                let TaskCheckpoint { holder, step, total, description } = of;
+                let tree = None;
+                Command::Checkpoint(AddCheckpoint {
+                    holder,
+                    step,
+                    total,
+                    description,
+                    tree,
+                    lease_seconds,
+                })
+            }
+            Request::TaskRenew(holder) => Command::Renew(Renew { holder, lease_seconds }),
+            Request::TaskFail(TaskFail { holder, category, message }) => {
+                let attempts = Attempts::One;
+                Command::Fail(Fail { holder, category, message, attempts, rolled_back_to: None })
+            }
+            Request::Ping
+            | Request::Ask(_)
+            | Request::Questions
+            | Request::Reply(_)
+            | Request::Send(_)
+            | Request::Abort { .. }
+            | Request::Subscribe(_)
+            | Request::May { .. }
+            | Request::Shutdown
+            | Request::Yield => {
+                return Err(ClientError::Nobody { root: self.root.clone() });
+            }
+        };
+        Ok(self.apply(command)?.0.try_into()?)
+    }
+
+    pub(super) fn store(&self) -> Result<FileStore, ClientError> {
+        let locking = Locking::Each(self.options.lock_wait);
+        Ok(FileStore::open_with(&self.root, locking, self.options.state_home.as_deref())?)
+    }
+
+    /// Makes one command true. Returns also where tasks are kept that it threw away.
+    pub(super) fn apply(&self, command: Command) -> Result<(Reply, Option<PathBuf>), ClientError> {
+        let command = redacted(command, self.secrets())?;
+        let mut applied = self.store()?.apply(SystemClock.now(), std::slice::from_ref(&command))?;
+        let archive = applied.archived.pop().map(|(_, path)| self.root.join(path));
+        applied.warnings.iter().for_each(|warning| self.caller.warn(warning));
+        match applied.replies.pop() {
+            Some(reply) => Ok((reply?, archive)),
+            None => Err(strange()),
+        }
+    }
+
+    fn claim_by_files(&self, request: &TaskClaim) -> Result<Answer, ClientError> {
+        let wait = request.wait_ms.map(Duration::from_millis);
+        let deadline = wait.and_then(|wait| Instant::now().checked_add(wait));
+        loop {
+            let claim = Claim {
+                worker: request.worker_id.clone(),
+                via: Via::Client,
+                role: request.role.clone(),
+                only: None,
+                lease_seconds: self.options.lease_seconds,
+                // A client does its own git work: of the repository only HEAD is looked at.
+                place: Place { base: glance::head(&self.root), ..Place::default() },
+            };
+            match self.apply(Command::Claim(claim))?.0 {
+                Reply::Claimed(claimed) => {
+                    self.keep_rules(&claimed);
+                    let claimed = ClaimedTask::from(&*claimed);
+                    return Ok(Answer::Claimed(Some(Box::new(claimed))));
+                }
+                Reply::NothingToClaim => {}
+                _ => return Err(strange()),
+            }
+            let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+            match left.filter(|left| !left.is_zero()) {
+                Some(left) => self.pause(left.min(LOOK))?,
+                None => return Ok(Answer::Claimed(None)),
+            }
+        }
+    }
+
+    /// Lets time pass, or ends when a stop is asked for.
+    fn pause(&self, time: Duration) -> Result<(), ClientError> {
+        let Some(stop) = &self.options.stop else {
+            thread::sleep(time);
+            return Ok(());
+        };
+        let mut polled = [PollFd::new(stop, PollFlags::IN)];
+        // An interrupted poll is a short pause.
+        _ = poll(&mut polled, Timespec::try_from(time).ok().as_ref());
+        if stop.is_cancelled() { Err(ClientError::Cancelled) } else { Ok(()) }
+    }
+
+    fn import_by_files(&self, text: &PlanText) -> Result<Answer, ClientError> {
+        let import = import(text, self.caller.author())?;
+        let command = || Command::Import(import.clone());
+        // A ledger that was only lost is restored; the plan then meets the tasks that it has.
+        let applied = match self.apply(command()) {
+            Err(ClientError::Store(StoreError::NoLedger { .. })) => {
+                self.create_for(&import.plan)?;
+                self.apply(command())
+            }
+            applied => applied,
+        };
+        match applied? {
+            (Reply::Imported { goal, task_count, warnings }, archive) => {
+                Ok(Answer::Imported(ImportedPlan { goal, task_count, warnings, archive }))
+            }
+            _ => Err(strange()),
+        }
+    }
+
+    /// A plan that is refused must leave nothing behind.
+    fn create_for(&self, plan: &Plan) -> Result<(), ClientError> {
+        let checked = plan.check_graph(|_| false);
+        checked.map_err(|why| Refused::new(Code::BadPlan, why.to_string()))?;
+        match self.store()?.create(SystemClock.now())? {
+            Created::New => self.caller.made(),
+            // Another process was faster, and its ledger is not ours to trust.
+            Created::Existed => {}
+        }
+        Ok(())
+    }
+
+    fn reset_by_files(&self) -> Result<Answer, ClientError> {
+        match self.apply(Command::Reset)? {
+            (Reply::Reset { task_count }, archive) => {
+                Ok(Answer::Reset(ResetPlan::new(task_count, archive)))
+            }
+            _ => Err(strange()),
+        }
+    }
+
+    fn acknowledge_by_files(&self) -> Result<Answer, ClientError> {
+        let acknowledged = self.store()?.acknowledge(SystemClock.now())?;
+        acknowledged.warnings.iter().for_each(|warning| self.caller.warn(warning));
+        Ok(Answer::Nothing {})
+    }
+
+    /// Forgets the waits of runs whose process is gone; returns how many there were.
+    fn forget_waits(&self) -> Result<u64, ClientError> {
+        let Some(looked) = RunStore::look(&self.root)? else { return Ok(0) };
+        let waits = |run: &Run| {
+            let driven = run.lease.as_ref().is_some_and(|lease| !is_gone(&lease.owner));
+            run.status == RunStatus::Running && run.wake_at.is_some() && !driven
+        };
+        let waiting: Vec<Run> = looked.live()?.into_iter().filter(waits).collect();
+        if waiting.is_empty() {
+            return Ok(0);
+        }
+        let store = RunStore::open(&self.root)?;
+        let mut woken = 0;
+        for run in waiting {
+            let by = run.lease.map(|lease| lease.owner);
+            let command = OfRun { run: run.id, by, step: RunStep::WaitUntil(None) };
+            store.apply(SystemClock.now(), &command)??;
+            woken += 1;
+        }
+        Ok(woken)
+    }
+}
+
+fn strange() -> ClientError {
+    Refused::new(Code::Failed, "the store gave another answer").into()
+}

@@ -1,0 +1,238 @@
+//! The tasks of a root, for other programs: by the host that answers, which is started if need be, else
+//! by the files.
+//!
+//! A [`Client`] has one connection and sends one request per operation. It blocks, and needs no runtime
+//! while a host answers. What it cannot know by itself (secrets, configuration, trust, how to start a
+//! daemon) is handed in by [`ClientOptions`] and [`Caller`]; it reads no variable.
+
+mod completion;
+mod connection;
+mod error;
+mod events;
+mod files;
+mod operations;
+mod options;
+mod spawn;
+
+use std::{
+    borrow::Cow,
+    cell::OnceCell,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use harness_core::{Command, command::Code};
+use serde_json::Value;
+
+pub use connection::{ANSWER_WITHIN, Connection, Reach};
+pub use error::ClientError;
+pub use events::{EventLines, Notice};
+pub use options::{Caller, ClientOptions, FileAccess, Hosts, Launch, PlainCaller};
+pub use spawn::{StartError, Way, make_way};
+
+use crate::{
+    host::socket,
+    process::Redactor,
+    protocol::{Answer, Call, PlanText, Request, Verb, hide},
+    store::{
+        disk::{Disk as _, RealDisk},
+        redacted,
+    },
+    workspace::glance,
+};
+
+/// After this long without an answer the program may tell a person what is being waited for.
+const SILENCE: Duration = Duration::from_secs(1);
+
+/// A client of one state root.
+///
+/// ```
+/// use harness::{Client, core::{Timestamp, WorkerId}, protocol::TaskClaim};
+/// use harness::store::{FileStore, Locking, lock::Wait};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let root = folder.path();
+/// // As `harness init` does.
+/// FileStore::open(root, Locking::Each(Wait::No))?.create(Timestamp::from_seconds(0))?;
+/// let mut client = Client::connect(root)?;
+/// client.add_task("Write the parser")?;
+/// let worker = WorkerId::parse("alice")?;
+/// let claimed = client.claim(TaskClaim::any(worker))?.ok_or("nothing is ready")?;
+/// assert_eq!(claimed.task.description, "Write the parser");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Client<C = PlainCaller> {
+    root: PathBuf,
+    options: ClientOptions,
+    caller: C,
+    connection: Option<Connection>,
+    secrets: OnceCell<Redactor>,
+}
+
+impl Client {
+    /// For the root in the folder `root`: by the host that answers there, else by the files. No daemon is
+    /// started; [`ClientOptions::launch`] does that.
+    pub fn connect(root: &Path) -> Result<Self, ClientError> {
+        Self::with(root, ClientOptions::default())
+    }
+
+    /// The same with other options.
+    pub fn with(root: &Path, options: ClientOptions) -> Result<Self, ClientError> {
+        Self::of(root, options, PlainCaller)
+    }
+}
+
+impl<C: Caller> Client<C> {
+    /// The same for a program that knows more.
+    pub fn of(root: &Path, options: ClientOptions, caller: C) -> Result<Self, ClientError> {
+        let root = root.canonicalize()?;
+        Ok(Self { root, options, caller, connection: None, secrets: OnceCell::new() })
+    }
+
+    /// The state root.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Sends `request` to the host, or performs it on the files where none can be asked.
+    pub fn ask(&mut self, request: Request) -> Result<Answer, ClientError> {
+        match self.ask_host(&request)? {
+            Some(answer) => Ok(answer),
+            None => self.by_files(request),
+        }
+    }
+
+    /// Sends `request` to the host. `None` where none can be asked: nothing was done then.
+    pub fn ask_host(&mut self, request: &Request) -> Result<Option<Answer>, ClientError> {
+        if self.options.hosts == Hosts::Ignored {
+            return Ok(None);
+        }
+        if cfg!(not(target_os = "linux")) {
+            // There, hosts cannot find out what a process is.
+            self.caller.permit(request.operation()?, request.holder())?;
+        }
+        let request = &*self.without_secrets(request)?;
+        let kept = self.connection.take().filter(Connection::is_open);
+        let reach = match kept {
+            Some(connection) => Reach::Host(connection),
+            None => Reach::of(&self.root, &self.options.places),
+        };
+        match reach {
+            Reach::Host(connection) => match self.converse(connection, request) {
+                Err(why) if may_be_repeated(request, &why) => {}
+                answered => return answered.map(Some),
+            },
+            Reach::Nobody => {}
+            Reach::Forbidden => return self.without_sockets(request.verb()),
+        }
+        match self.options.launch.clone().filter(|_| request.starts_host()) {
+            Some(launch) if !socket::is_read_only(&self.root, &self.options.places) => {
+                let connection = self.start(&launch)?;
+                self.converse(connection, request).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Starts a daemon and waits until it answers. The next request goes to it.
+    pub fn start_daemon(&mut self, launch: &Launch) -> Result<(), ClientError> {
+        self.connection = Some(self.start(launch)?);
+        Ok(())
+    }
+
+    fn start(&self, launch: &Launch) -> Result<Connection, ClientError> {
+        RealDisk::open(&self.root)?.ensure_home()?;
+        let socket = socket::path(&self.root, &self.options.places)?;
+        let arguments = launch.arguments(&self.root, &socket, &self.worktree());
+        let arguments: Vec<_> = arguments.iter().map(AsRef::as_ref).collect();
+        let places = &self.options.places;
+        Ok(spawn::start(&launch.program, &arguments, &self.root, places, launch.within)?)
+    }
+
+    /// Where checks run, unless a claim says otherwise.
+    fn worktree(&self) -> PathBuf {
+        let found = self.options.worktree.clone().or_else(|| glance::top_level(&self.root));
+        found.unwrap_or_else(|| self.root.clone())
+    }
+
+    /// One request on a connection, which is kept if it was answered.
+    fn converse(
+        &mut self,
+        mut connection: Connection,
+        request: &Request,
+    ) -> Result<Answer, ClientError> {
+        let line = self.line(request);
+        let answer = match &self.options.stop {
+            _ if !request.waits() => connection.ask(&line, Some(ANSWER_WITHIN)),
+            Some(stop) => connection.ask_until(&line, stop),
+            None => connection.ask_patiently(&line, SILENCE, || self.caller.waiting(request)),
+        };
+        let data = match answer {
+            Ok(data) => data,
+            Err(why) => {
+                if let ClientError::Refused(_) = why {
+                    self.connection = Some(connection);
+                }
+                return Err(why);
+            }
+        };
+        self.connection = Some(connection);
+        Answer::read(request.verb(), data).ok_or(ClientError::Strange)
+    }
+
+    /// Command lines are not changed by [`hide`]: one that holds a secret is refused here, because the
+    /// host knows only its own secrets.
+    fn without_secrets<'a>(&self, request: &'a Request) -> Result<Cow<'a, Request>, ClientError> {
+        let command = match request {
+            Request::TaskAdd(add) => Command::Add(add.clone()),
+            Request::TaskEdit(edit) => Command::Edit(edit.clone()),
+            Request::PlanImport(text) => Command::Import(files::import(text, None)?),
+            _ => return Ok(Cow::Borrowed(request)),
+        };
+        Ok(Cow::Owned(match (redacted(command, self.secrets())?, request) {
+            (Command::Add(add), _) => Request::TaskAdd(add),
+            (Command::Edit(edit), _) => Request::TaskEdit(edit),
+            (_, Request::PlanImport(PlanText { content, mode })) => {
+                let content = self.secrets().text(content).into_owned();
+                Request::PlanImport(PlanText { content, mode: *mode })
+            }
+            (_, other) => other.clone(),
+        }))
+    }
+
+    /// What is sent holds no secret of this process: the host knows only its own.
+    fn line(&self, request: &Request) -> Value {
+        let mut line = Value::Object(Call::line(request, &self.root, self.options.speaks_as));
+        if request.verb() != Verb::Ping {
+            hide(&mut line, self.secrets());
+        }
+        line
+    }
+
+    fn secrets(&self) -> &Redactor {
+        self.secrets.get_or_init(|| self.caller.secrets())
+    }
+
+    /// In a sandbox the files are left, but not to the agent of a run, and not for what only a host can
+    /// do. Looking is allowed to all.
+    fn without_sockets(&self, verb: Verb) -> Result<Option<Answer>, ClientError> {
+        let is_forbidden = match verb {
+            Verb::Ping | Verb::GetState | Verb::Status | Verb::May => false,
+            Verb::Ask | Verb::Questions | Verb::Reply | Verb::Send | Verb::Abort => true,
+            _ => self.options.files == FileAccess::OfARun,
+        };
+        if is_forbidden { Err(ClientError::Forbidden { verb }) } else { Ok(None) }
+    }
+}
+
+/// Whether a request can be sent elsewhere: it was not done, or a second time changes nothing.
+fn may_be_repeated(request: &Request, why: &ClientError) -> bool {
+    match why {
+        ClientError::Refused(refused) => refused.code == Code::AnotherRoot,
+        ClientError::Gone => request.is_idempotent(),
+        _ => false,
+    }
+}

@@ -1,0 +1,180 @@
+//! The operations of a client, with typed answers.
+
+use harness_core::{
+    Holder, TaskId,
+    command::{Add, Authority, Edit},
+};
+use uuid::Uuid;
+
+use super::{Caller, Client, ClientError, EventLines, Reach};
+use crate::protocol::{
+    Answer, ClaimedTask, CompletedTask, ExtendedLease, FailedTask, ImportedPlan, Inquiry, PlanText,
+    Pong, QuestionAnswer, QuestionReply, QuestionView, Request, ResetPlan, SentMessage, StateView,
+    StatusView, Subscribe, TaskCheckpoint, TaskClaim, TaskComplete, TaskFail, TaskReason,
+};
+
+/// The answer has the form that belongs to the request, or it is one of another version.
+macro_rules! expect {
+    ($answer:expr, $pattern:pat => $value:expr) => {
+        match $answer? {
+            $pattern => Ok($value),
+            _ => Err(ClientError::Strange),
+        }
+    };
+}
+
+impl<C: Caller> Client<C> {
+    /// The host that answers; one is started if the options say how.
+    pub fn ping(&mut self) -> Result<Pong, ClientError> {
+        expect!(self.ask(Request::Ping), Answer::Pong(pong) => pong)
+    }
+
+    /// The goal and all tasks; `None` where there is no ledger.
+    pub fn get_state(&mut self) -> Result<Option<StateView>, ClientError> {
+        expect!(self.ask(Request::GetState), Answer::State(state) => state)
+    }
+
+    /// The tasks with counts, and the last `event_count` events.
+    pub fn status(&mut self, event_count: u64) -> Result<StatusView, ClientError> {
+        let request = Request::Status { event_count: Some(event_count) };
+        expect!(self.ask(request), Answer::Status(status) => status)
+    }
+
+    /// Makes a plan the tasks of the ledger, which is made where there is none.
+    pub fn import_plan(&mut self, plan: PlanText) -> Result<ImportedPlan, ClientError> {
+        expect!(self.ask(Request::PlanImport(plan)), Answer::Imported(imported) => imported)
+    }
+
+    /// Archives all tasks.
+    pub fn reset_plan(&mut self) -> Result<ResetPlan, ClientError> {
+        expect!(self.ask(Request::PlanReset), Answer::Reset(reset) => reset)
+    }
+
+    /// Takes the next task; `None` where none is ready. A worker that holds a task is given that one.
+    pub fn claim(&mut self, claim: TaskClaim) -> Result<Option<ClaimedTask>, ClientError> {
+        let answer = self.ask(Request::TaskClaim(claim));
+        expect!(answer, Answer::Claimed(claimed) => claimed.map(|claimed| *claimed))
+    }
+
+    /// Records a step, and renews the lease.
+    pub fn checkpoint(&mut self, step: TaskCheckpoint) -> Result<ExtendedLease, ClientError> {
+        expect!(self.ask(Request::TaskCheckpoint(step)), Answer::Lease(lease) => lease)
+    }
+
+    /// Renews the lease.
+    pub fn renew(&mut self, holder: Holder) -> Result<ExtendedLease, ClientError> {
+        expect!(self.ask(Request::TaskRenew(holder)), Answer::Lease(lease) => lease)
+    }
+
+    /// Has the check of a claimed task run. The task is completed only if it passes.
+    pub fn complete(&mut self, holder: Holder) -> Result<CompletedTask, ClientError> {
+        self.complete_as(holder, Authority::Holder)
+    }
+
+    /// The same, perhaps for a task that another worker or nobody has claimed.
+    pub fn complete_as(
+        &mut self,
+        holder: Holder,
+        authority: Authority,
+    ) -> Result<CompletedTask, ClientError> {
+        let request = Request::TaskComplete(TaskComplete { holder, authority });
+        expect!(self.ask(request), Answer::Completed(completed) => completed)
+    }
+
+    /// Gives an attempt up.
+    pub fn fail(&mut self, fail: TaskFail) -> Result<FailedTask, ClientError> {
+        expect!(self.ask(Request::TaskFail(fail)), Answer::Failed(failed) => failed)
+    }
+
+    /// Adds a task of which only the title is known.
+    pub fn add_task(&mut self, title: &str) -> Result<TaskId, ClientError> {
+        let fields = Edit::nothing(TaskId::numbered(0));
+        self.add(Add { id: None, title: title.to_owned(), fields })
+    }
+
+    /// Adds a task.
+    pub fn add(&mut self, add: Add) -> Result<TaskId, ClientError> {
+        self.change(Request::TaskAdd(add))
+    }
+
+    /// Changes a task.
+    pub fn edit(&mut self, edit: Edit) -> Result<TaskId, ClientError> {
+        self.change(Request::TaskEdit(edit))
+    }
+
+    /// Removes a task.
+    pub fn remove(&mut self, task_id: TaskId) -> Result<TaskId, ClientError> {
+        self.change(Request::TaskRemove { task_id })
+    }
+
+    /// Gives a failed task new attempts.
+    pub fn retry(&mut self, task: TaskReason) -> Result<TaskId, ClientError> {
+        self.change(Request::TaskRetry(task))
+    }
+
+    /// Takes a claim back.
+    pub fn release(&mut self, task: TaskReason) -> Result<TaskId, ClientError> {
+        self.change(Request::TaskRelease(task))
+    }
+
+    fn change(&mut self, request: Request) -> Result<TaskId, ClientError> {
+        expect!(self.ask(request), Answer::Task { task_id } => task_id)
+    }
+
+    /// Asks the people behind a run, and waits for their answer.
+    pub fn inquire(&mut self, inquiry: Inquiry) -> Result<QuestionAnswer, ClientError> {
+        expect!(self.ask(Request::Ask(inquiry)), Answer::Answered(answer) => answer)
+    }
+
+    /// The questions that wait for an answer.
+    pub fn questions(&mut self) -> Result<Vec<QuestionView>, ClientError> {
+        expect!(self.ask(Request::Questions), Answer::Questions(questions) => questions)
+    }
+
+    /// Answers a question.
+    pub fn reply(&mut self, reply: QuestionReply) -> Result<(), ClientError> {
+        expect!(self.ask(Request::Reply(reply)), Answer::Replied { .. } => ())
+    }
+
+    /// Sends a message to a run.
+    pub fn send(&mut self, message: SentMessage) -> Result<(), ClientError> {
+        expect!(self.ask(Request::Send(message)), Answer::Nothing {} => ())
+    }
+
+    /// Acknowledges the alerts of the ledger.
+    pub fn acknowledge(&mut self) -> Result<(), ClientError> {
+        expect!(self.ask(Request::Ack), Answer::Nothing {} => ())
+    }
+
+    /// Ends waits for usage limits; returns how many there were.
+    pub fn kick(&mut self) -> Result<u64, ClientError> {
+        expect!(self.ask(Request::Kick), Answer::Woken { woken } => woken)
+    }
+
+    /// Stops a run.
+    pub fn abort(&mut self, reason: Option<String>) -> Result<(), ClientError> {
+        expect!(self.ask(Request::Abort { reason }), Answer::Nothing {} => ())
+    }
+
+    /// Ends a daemon; returns before it is gone.
+    pub fn shutdown(&mut self) -> Result<(), ClientError> {
+        expect!(self.ask(Request::Shutdown), Answer::Shutdown { .. } => ())
+    }
+
+    /// Events of the given types (all, where none is given), on a connection of their own. After `since`,
+    /// the last event that was seen.
+    pub fn subscribe(
+        &self,
+        kinds: &[&str],
+        since: Option<Uuid>,
+    ) -> Result<EventLines, ClientError> {
+        let reach = Reach::of(&self.root, &self.options.places);
+        let Reach::Host(connection) = reach else {
+            return Err(ClientError::Nobody { root: self.root.clone() });
+        };
+        let kinds: Vec<String> = kinds.iter().map(|kind| (*kind).to_owned()).collect();
+        let filter = (!kinds.is_empty()).then_some(kinds);
+        let line = self.line(&Request::Subscribe(Subscribe { filter, since }));
+        EventLines::begin(connection, &line, self.options.stop.clone())
+    }
+}

@@ -1,0 +1,122 @@
+//! A request with its address, as a line.
+
+use std::{borrow::Cow, path::Path};
+
+use harness_core::{
+    command::Code,
+    role::{Operation, Role},
+};
+use serde_json::{Map, Value};
+
+use super::{Refused, Request, Verb, fields::Fields};
+use crate::process::Redactor;
+
+/// Fields that are ids, or command lines. The store refuses a command line that holds a secret, because
+/// it would do something else with the secret replaced.
+const NOT_PROSE: [&str; 8] =
+    ["command", "root", "task_id", "worker_id", "prompt_id", "run_id", "validate", "cleanup"];
+
+/// One line of a client, whose fields are read on demand: what is wrong with the address is answered
+/// before what is wrong with the request.
+#[derive(Debug, Clone)]
+pub struct Call {
+    command: String,
+    fields: Fields,
+}
+
+impl Call {
+    /// Reads a line and takes secrets out of it. Command lines are left to the store, which refuses them.
+    pub fn parse(line: &[u8], secrets: &Redactor) -> Result<Self, Refused> {
+        let text = std::str::from_utf8(line).map_err(|_| "Invalid UTF-8")?;
+        let mut value: Value =
+            serde_json::from_str(text).map_err(|why| format!("Invalid JSON: {why}"))?;
+        hide(&mut value, secrets);
+        let Value::Object(fields) = value else {
+            return Err("A request is a JSON object".into());
+        };
+        match fields.get("command") {
+            Some(Value::String(command)) if !command.is_empty() => {
+                Ok(Self { command: command.clone(), fields: Fields::new(fields) })
+            }
+            _ => Err("Missing command".into()),
+        }
+    }
+
+    /// The line that sends `request` to the host of `root`, in the role `speaks_as` if that is less than
+    /// the client's own.
+    pub fn line(request: &Request, root: &Path, speaks_as: Option<Role>) -> Map<String, Value> {
+        let mut line = match serde_json::to_value(request) {
+            Ok(Value::Object(line)) => line,
+            // All requests are structs of plain values.
+            Ok(_) | Err(_) => Map::new(),
+        };
+        line.insert("root".to_owned(), root.display().to_string().into());
+        if let Some(role) = speaks_as {
+            line.insert("as".to_owned(), role.name().into());
+        }
+        line
+    }
+
+    /// The root that is meant, where the client names one.
+    pub fn root(&self) -> Result<Option<String>, Refused> {
+        Ok(self.fields.text("root")?)
+    }
+
+    /// The lesser role that the client speaks in, where it names one.
+    pub fn speaks_as(&self) -> Result<Option<Role>, Refused> {
+        match self.fields.text("as")?.as_deref() {
+            None => Ok(None),
+            Some("worker") => Ok(Some(Role::Worker)),
+            Some("agent") => Ok(Some(Role::Agent)),
+            Some(other) => Err(format!("as: {other:?} is not one of worker, agent").into()),
+        }
+    }
+
+    /// The verb, if this version knows it.
+    pub fn verb(&self) -> Result<Verb, Refused> {
+        Verb::parse(&self.command).ok_or_else(|| {
+            Refused::new(Code::UnknownCommand, format!("Unknown command: {}", self.command))
+        })
+    }
+
+    /// The operation of a request whose other fields cannot be read.
+    pub fn operation(&self) -> Result<Operation, Refused> {
+        Ok(match self.verb()? {
+            Verb::TaskComplete if self.fields.flag("force")? => Operation::ForceComplete,
+            Verb::PlanImport if self.fields.flag("replace")? => Operation::ReplacePlan,
+            Verb::PlanImport if self.fields.flag("merge")? => Operation::MergePlan,
+            verb => verb.operation(),
+        })
+    }
+
+    /// The request, or what is wrong with its fields.
+    pub fn request(&self) -> Result<Request, Refused> {
+        Ok(Request::read(self.verb()?, &self.fields)?)
+    }
+}
+
+/// Takes secrets out of a request, before it is sent and where it arrives. The plan of an import is left
+/// as it is: the store takes them out of its prose and refuses its command lines.
+pub fn hide(request: &mut Value, secrets: &Redactor) {
+    let is_import = request["command"] == Verb::PlanImport.name();
+    let Some(fields) = request.as_object_mut() else { return };
+    for (name, value) in fields {
+        let is_plan = is_import && name == "content";
+        if !is_plan && !NOT_PROSE.contains(&name.as_str()) {
+            hide_in(value, secrets);
+        }
+    }
+}
+
+fn hide_in(value: &mut Value, secrets: &Redactor) {
+    match value {
+        Value::String(text) => {
+            if let Cow::Owned(hidden) = secrets.text(text) {
+                *text = hidden;
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| hide_in(item, secrets)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| hide_in(field, secrets)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}

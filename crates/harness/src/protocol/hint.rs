@@ -1,0 +1,52 @@
+//! What to do after a refusal.
+
+use harness_core::Refusal;
+
+pub(super) fn after(refusal: &Refusal) -> Vec<String> {
+    let one = |hint: &str| vec![hint.to_owned()];
+    match refusal {
+        Refusal::NotFound { .. } | Refusal::UnknownDependency { .. } => {
+            one("`harness task list` shows what there is")
+        }
+        Refusal::NotClaimedBy { task, .. } => {
+            vec![format!("`harness task show {task}` says who holds it")]
+        }
+        Refusal::InProgress { task, .. } => {
+            vec![format!("take it back first: `harness task release {task}`")]
+        }
+        Refusal::MissingDependency { task, .. } => {
+            vec![format!("fix harness-tasks.json: task {task}: depends_on")]
+        }
+        Refusal::Needed { .. } => {
+            one("change their dependencies first: `harness task edit ID --depends-on …`")
+        }
+        Refusal::UnfinishedWork { .. } => vec![
+            "--merge keeps the tasks that are there and adds new ones".to_owned(),
+            "--replace archives the ledger and starts from the plan".to_owned(),
+        ],
+        Refusal::CheckChanged { task } => {
+            vec![format!("run it again: `harness task complete --id {task}`")]
+        }
+        Refusal::NoCheck { task } => {
+            vec![format!("give it a check: `harness task edit {task} --validate '…'`")]
+        }
+        Refusal::RunNotFound { .. } => one("`harness runs list` shows what there is"),
+        Refusal::RunTaken { .. } => {
+            one("`harness status` shows what it does, `harness abort` stops it")
+        }
+        Refusal::OnlyOperator { .. } => one("run it in your own terminal"),
+        Refusal::RunFinished { .. }
+        | Refusal::NotClaimed { .. }
+        | Refusal::NotFailed { .. }
+        | Refusal::Exists { .. }
+        | Refusal::Cycle { .. }
+        | Refusal::HoldsAnother { .. }
+        | Refusal::NotNext { .. }
+        | Refusal::Unchecked { .. }
+        | Refusal::Undecided { .. }
+        | Refusal::MaxSessions { .. }
+        | Refusal::Secret { .. }
+        | Refusal::BadValue(_)
+        | Refusal::BadPlan(_) => Vec::new(),
+    }
+}

@@ -1,0 +1,162 @@
+//! Reads the fields of a request. The messages about what is wrong with them are published.
+
+use harness_core::{
+    Category, TaskId,
+    category::UnknownCategory,
+    command::{Add, Authority, Edit, ImportMode},
+};
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::{
+    Inquiry, PlanText, QuestionReply, Request, SentMessage, Subscribe, TaskCheckpoint, TaskClaim,
+    TaskComplete, TaskFail, TaskReason, Verb, fields::Fields,
+};
+
+impl Request {
+    pub(super) fn read(verb: Verb, fields: &Fields) -> Result<Self, String> {
+        Ok(match verb {
+            Verb::Ping => Self::Ping,
+            Verb::GetState => Self::GetState,
+            Verb::Status => Self::Status { event_count: fields.number("event_count")? },
+            Verb::PlanImport => Self::PlanImport(plan(fields)?),
+            Verb::PlanReset => Self::PlanReset,
+            Verb::TaskClaim => Self::TaskClaim(TaskClaim {
+                worker_id: fields.worker()?,
+                role: fields.text("role")?,
+                wait_ms: fields.number("wait_ms")?,
+            }),
+            Verb::TaskAdd => Self::TaskAdd(read_add(fields)?),
+            Verb::TaskEdit => {
+                let edit = read_edit(fields, fields.task()?)?;
+                Self::TaskEdit(Edit { title: fields.text("title")?, ..edit })
+            }
+            Verb::TaskRemove => Self::TaskRemove { task_id: fields.task()? },
+            Verb::TaskRetry => Self::TaskRetry(reason(fields)?),
+            Verb::TaskRelease => Self::TaskRelease(reason(fields)?),
+            Verb::TaskCheckpoint => Self::TaskCheckpoint(TaskCheckpoint {
+                holder: fields.holder()?,
+                step: fields.required_small("step")?,
+                total: fields.required_small("total")?,
+                description: fields.required("description")?,
+            }),
+            Verb::TaskRenew => Self::TaskRenew(fields.holder()?),
+            Verb::TaskComplete => Self::TaskComplete(TaskComplete {
+                holder: fields.holder()?,
+                authority: match fields.flag("force")? {
+                    true => Authority::Force,
+                    false => Authority::Holder,
+                },
+            }),
+            Verb::TaskFail => Self::TaskFail(read_fail(fields)?),
+            Verb::Ask => Self::Ask(inquiry(fields)?),
+            Verb::Questions => Self::Questions,
+            Verb::Reply => Self::Reply(read_reply(fields)?),
+            Verb::Send => Self::Send(SentMessage {
+                content: fields.content()?,
+                agent: fields.text("agent")?,
+                run_id: fields.text("run_id")?,
+            }),
+            Verb::Ack => Self::Ack,
+            Verb::Kick => Self::Kick,
+            Verb::Abort => Self::Abort { reason: fields.text("reason")? },
+            Verb::Subscribe => Self::Subscribe(subscribe(fields)?),
+            Verb::May => Self::May { operation: fields.text("operation")? },
+            Verb::Shutdown => Self::Shutdown,
+            Verb::Yield => Self::Yield,
+        })
+    }
+}
+
+fn plan(fields: &Fields) -> Result<PlanText, String> {
+    let content = fields.content()?;
+    let mode = match (fields.flag("replace")?, fields.flag("merge")?) {
+        (true, true) => return Err("replace and merge exclude each other".to_owned()),
+        (true, false) => ImportMode::Replace,
+        (false, true) => ImportMode::Merge,
+        (false, false) => ImportMode::IfFinished,
+    };
+    Ok(PlanText { content, mode })
+}
+
+fn reason(fields: &Fields) -> Result<TaskReason, String> {
+    Ok(TaskReason { task_id: fields.task()?, reason: fields.text("reason")? })
+}
+
+fn read_fail(fields: &Fields) -> Result<TaskFail, String> {
+    let holder = fields.holder()?;
+    let message = fields.required("message")?;
+    let category = match fields.text("category")? {
+        None => Category::TaskExec,
+        Some(text) => text.parse().map_err(|why: UnknownCategory| why.to_string())?,
+    };
+    Ok(TaskFail { holder, category, message })
+}
+
+fn inquiry(fields: &Fields) -> Result<Inquiry, String> {
+    let question = fields.text("question")?.filter(|question| !question.trim().is_empty());
+    Ok(Inquiry {
+        question: question.ok_or("question is required")?,
+        choices: fields.texts("choices")?.unwrap_or_default(),
+        allow_text: fields.flag("allow_text")?,
+        timeout_seconds: fields.number("timeout")?,
+    })
+}
+
+/// A choice is an answer too.
+fn read_reply(fields: &Fields) -> Result<QuestionReply, String> {
+    let prompt_id = fields.required("prompt_id")?;
+    let choice = fields.text("choice")?;
+    let content = match (fields.text("content")?, &choice) {
+        (Some(content), _) if !content.is_empty() => content,
+        (_, Some(choice)) => choice.clone(),
+        (_, None) => return Err("content required".to_owned()),
+    };
+    Ok(QuestionReply { prompt_id, content, choice })
+}
+
+fn subscribe(fields: &Fields) -> Result<Subscribe, String> {
+    let filter = match fields.get("filter") {
+        Some(Value::String(one)) => Some(vec![one.clone()]),
+        _ => fields.texts("filter")?,
+    };
+    let since = fields.text("since")?.map(|id| Uuid::parse_str(&id)).transpose();
+    Ok(Subscribe { filter, since: since.map_err(|_| "since must be the id of an event")? })
+}
+
+fn read_add(fields: &Fields) -> Result<Add, String> {
+    let title = fields.required("title")?;
+    let id = match fields.text("id")? {
+        Some(id) => Some(TaskId::parse(&id).map_err(|why| format!("id: {why}"))?),
+        None => None,
+    };
+    let fields = read_edit(fields, id.clone().unwrap_or_else(|| TaskId::numbered(0)))?;
+    Ok(Add { id, title, fields })
+}
+
+/// All but the title.
+fn read_edit(fields: &Fields, task: TaskId) -> Result<Edit, String> {
+    let depends_on = match fields.texts("depends_on")? {
+        None => None,
+        Some(ids) => Some(
+            ids.iter()
+                .map(|id| TaskId::parse(id).map_err(|why| format!("depends_on: {why}")))
+                .collect::<Result<_, _>>()?,
+        ),
+    };
+    Ok(Edit {
+        task,
+        title: None,
+        priority: fields.text("priority")?,
+        depends_on,
+        validation_command: fields.text("validate")?,
+        validation_timeout_seconds: fields.number("timeout")?,
+        attempt_timeout_seconds: fields.number("attempt_timeout")?,
+        max_attempts: fields.small("max_attempts")?,
+        cleanup: fields.text("cleanup")?,
+        instructions: fields.text("instructions")?,
+        role: fields.text("role")?,
+        phase: fields.text("phase")?,
+        by: None,
+    })
+}

@@ -1,0 +1,422 @@
+//! What a client asks for.
+
+use std::time::Duration;
+
+use harness_core::{
+    Category, Epoch, Holder, TaskId, WorkerId,
+    command::{Add, Authority, Edit, ImportMode},
+    role::Operation,
+};
+use serde::{Serialize, Serializer, ser::SerializeMap as _};
+use uuid::Uuid;
+
+use super::{Refused, Verb};
+
+/// One request. On the wire, `command` is the name of its [`Verb`] and the other fields stand beside it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "command", rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the verbs say what they are for")]
+pub enum Request {
+    Ping,
+    GetState,
+    Status {
+        /// How many events are returned; ten, if it does not say.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        event_count: Option<u64>,
+    },
+    PlanImport(PlanText),
+    PlanReset,
+    TaskClaim(TaskClaim),
+    TaskAdd(#[serde(serialize_with = "add")] Add),
+    TaskEdit(#[serde(serialize_with = "edit")] Edit),
+    TaskRemove {
+        task_id: TaskId,
+    },
+    TaskRetry(TaskReason),
+    TaskRelease(TaskReason),
+    TaskCheckpoint(TaskCheckpoint),
+    TaskRenew(#[serde(serialize_with = "holder")] Holder),
+    TaskComplete(TaskComplete),
+    TaskFail(TaskFail),
+    Ask(Inquiry),
+    Questions,
+    Reply(QuestionReply),
+    Send(SentMessage),
+    Ack,
+    Kick,
+    Abort {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    Subscribe(Subscribe),
+    May {
+        /// A word of the table of operations.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        operation: Option<String>,
+    },
+    Shutdown,
+    Yield,
+}
+
+/// A plan to take in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlanText {
+    /// The text that holds the plan.
+    pub content: String,
+    /// What becomes of the tasks that are there.
+    pub mode: ImportMode,
+}
+
+impl Serialize for PlanText {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        let mut map = s.serialize_map(None)?;
+        map.serialize_entry("content", &self.content)?;
+        match self.mode {
+            ImportMode::IfFinished => {}
+            ImportMode::Replace => map.serialize_entry("replace", &true)?,
+            ImportMode::Merge => map.serialize_entry("merge", &true)?,
+        }
+        map.end()
+    }
+}
+
+/// A worker that wants a task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TaskClaim {
+    /// The worker.
+    pub worker_id: WorkerId,
+    /// Only tasks of this role, or of none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    /// How long to wait until a task is ready, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait_ms: Option<u64>,
+}
+
+impl TaskClaim {
+    /// The next task, whatever its role; without waiting for one.
+    pub fn any(worker: WorkerId) -> Self {
+        Self { worker_id: worker, role: None, wait_ms: None }
+    }
+
+    /// Only tasks of `role`, or of none.
+    #[must_use]
+    pub fn role(mut self, role: impl Into<String>) -> Self {
+        self.role = Some(role.into());
+        self
+    }
+
+    /// Waits up to `time` until a task is ready.
+    #[must_use]
+    pub fn wait(mut self, time: Duration) -> Self {
+        self.wait_ms = Some(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+        self
+    }
+}
+
+/// A task, and why something is done to it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TaskReason {
+    /// The task.
+    pub task_id: TaskId,
+    /// For the log.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// A step of an attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TaskCheckpoint {
+    /// The holder of the claim.
+    #[serde(flatten, serialize_with = "holder")]
+    pub holder: Holder,
+    /// The number of the step, from 1.
+    pub step: u32,
+    /// How many steps there are.
+    pub total: u32,
+    /// What was done.
+    pub description: String,
+}
+
+/// A task that its worker calls done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskComplete {
+    /// The holder of the claim.
+    pub holder: Holder,
+    /// Whether the task has to be claimed by this worker.
+    pub authority: Authority,
+}
+
+impl Serialize for TaskComplete {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Wire<'a> {
+            #[serde(flatten, serialize_with = "holder")]
+            holder: &'a Holder,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            force: Option<bool>,
+        }
+        let force = match self.authority {
+            Authority::Force => Some(true),
+            Authority::Holder => None,
+        };
+        Wire { holder: &self.holder, force }.serialize(s)
+    }
+}
+
+/// An attempt that its worker gives up.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TaskFail {
+    /// The holder of the claim.
+    #[serde(flatten, serialize_with = "holder")]
+    pub holder: Holder,
+    /// Why.
+    pub category: Category,
+    /// The same in words.
+    pub message: String,
+}
+
+/// A question to the people behind a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Inquiry {
+    /// The question.
+    pub question: String,
+    /// The answers to choose from.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub choices: Vec<String>,
+    /// Whether other answers than the choices are taken too.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub allow_text: bool,
+    /// After how many seconds to give up.
+    #[serde(rename = "timeout", skip_serializing_if = "Option::is_none")]
+    pub timeout_seconds: Option<u64>,
+}
+
+/// The answer of a person.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct QuestionReply {
+    /// The question.
+    pub prompt_id: String,
+    /// The answer.
+    pub content: String,
+    /// One of the choices.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub choice: Option<String>,
+}
+
+/// A message to a run, to one of its agents or to one execution of an agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SentMessage {
+    /// The text.
+    pub content: String,
+    /// The agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// The execution.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<String>,
+}
+
+/// Which events are wanted.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Subscribe {
+    /// Types, or prefixes with a star; all where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub filter: Option<Vec<String>>,
+    /// The last event that was seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<Uuid>,
+}
+
+impl Request {
+    /// The verb.
+    pub fn verb(&self) -> Verb {
+        match self {
+            Self::Ping => Verb::Ping,
+            Self::GetState => Verb::GetState,
+            Self::Status { .. } => Verb::Status,
+            Self::PlanImport(_) => Verb::PlanImport,
+            Self::PlanReset => Verb::PlanReset,
+            Self::TaskClaim(_) => Verb::TaskClaim,
+            Self::TaskAdd(_) => Verb::TaskAdd,
+            Self::TaskEdit(_) => Verb::TaskEdit,
+            Self::TaskRemove { .. } => Verb::TaskRemove,
+            Self::TaskRetry(_) => Verb::TaskRetry,
+            Self::TaskRelease(_) => Verb::TaskRelease,
+            Self::TaskCheckpoint(_) => Verb::TaskCheckpoint,
+            Self::TaskRenew(_) => Verb::TaskRenew,
+            Self::TaskComplete(_) => Verb::TaskComplete,
+            Self::TaskFail(_) => Verb::TaskFail,
+            Self::Ask(_) => Verb::Ask,
+            Self::Questions => Verb::Questions,
+            Self::Reply(_) => Verb::Reply,
+            Self::Send(_) => Verb::Send,
+            Self::Ack => Verb::Ack,
+            Self::Kick => Verb::Kick,
+            Self::Abort { .. } => Verb::Abort,
+            Self::Subscribe(_) => Verb::Subscribe,
+            Self::May { .. } => Verb::May,
+            Self::Shutdown => Verb::Shutdown,
+            Self::Yield => Verb::Yield,
+        }
+    }
+
+    /// Whether the answer to this request may take any time. A claim that does not wait is answered at
+    /// once.
+    pub fn waits(&self) -> bool {
+        match self {
+            Self::TaskClaim(claim) => claim.wait_ms.is_some(),
+            other => other.verb().waits(),
+        }
+    }
+
+    /// Whether a client that lost the answer may send it again.
+    pub fn is_idempotent(&self) -> bool {
+        self.verb().is_idempotent()
+    }
+
+    /// Whether a client starts a daemon where no host answers.
+    pub fn starts_host(&self) -> bool {
+        self.verb().starts_host()
+    }
+
+    /// The operation that the caller's role must allow.
+    pub fn operation(&self) -> Result<Operation, Refused> {
+        use Operation as O;
+        Ok(match self {
+            Self::TaskComplete(of) => match of.authority {
+                Authority::Force => O::ForceComplete,
+                Authority::Holder => O::Complete,
+            },
+            Self::PlanImport(plan) => match plan.mode {
+                ImportMode::Replace => O::ReplacePlan,
+                ImportMode::Merge => O::MergePlan,
+                ImportMode::IfFinished => O::BeginPlan,
+            },
+            Self::May { operation } => {
+                let word = operation.as_ref().ok_or("operation is required")?;
+                O::parse(word).ok_or_else(|| format!("operation: there is no {word:?}"))?
+            }
+            other => other.verb().operation(),
+        })
+    }
+
+    /// The claim that it is about, where only its holder may ask.
+    pub fn holder(&self) -> Option<&Holder> {
+        match self {
+            Self::TaskCheckpoint(of) => Some(&of.holder),
+            Self::TaskRenew(holder) => Some(holder),
+            Self::TaskComplete(of) => Some(&of.holder),
+            Self::TaskFail(of) => Some(&of.holder),
+            _ => None,
+        }
+    }
+}
+
+impl Verb {
+    /// The operation of a request whose fields cannot be read, or do not matter.
+    pub fn operation(self) -> Operation {
+        use Operation as O;
+        match self {
+            Self::Ping
+            | Self::GetState
+            | Self::Status
+            | Self::Questions
+            | Self::Subscribe
+            // The fields name the operation.
+            | Self::May => O::Look,
+            Self::PlanImport => O::BeginPlan,
+            Self::PlanReset => O::ResetPlan,
+            Self::TaskClaim => O::Claim,
+            Self::TaskAdd => O::Add,
+            Self::TaskEdit => O::Edit,
+            Self::TaskRemove => O::Remove,
+            Self::TaskRetry => O::Retry,
+            Self::TaskRelease => O::Release,
+            Self::TaskCheckpoint => O::Checkpoint,
+            Self::TaskRenew => O::Renew,
+            Self::TaskComplete => O::Complete,
+            Self::TaskFail => O::Fail,
+            Self::Ask => O::Ask,
+            Self::Reply => O::Reply,
+            Self::Send => O::Send,
+            Self::Ack => O::Acknowledge,
+            Self::Kick => O::Kick,
+            Self::Abort => O::Abort,
+            Self::Shutdown => O::Shutdown,
+            // A run that begins asks for it.
+            Self::Yield => O::Run,
+        }
+    }
+}
+
+/// The fields of a task under their names on the wire. Who changes it is found out by the host.
+#[derive(Serialize)]
+struct EditFields<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    priority: Option<&'a String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    depends_on: Option<&'a Vec<TaskId>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    validate: Option<&'a String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timeout: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attempt_timeout: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_attempts: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cleanup: Option<&'a String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instructions: Option<&'a String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    role: Option<&'a String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    phase: Option<&'a String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task_id: Option<&'a TaskId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<&'a String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a TaskId>,
+}
+
+fn edit_fields(of: &Edit) -> EditFields<'_> {
+    EditFields {
+        priority: of.priority.as_ref(),
+        depends_on: of.depends_on.as_ref(),
+        validate: of.validation_command.as_ref(),
+        timeout: of.validation_timeout_seconds,
+        attempt_timeout: of.attempt_timeout_seconds,
+        max_attempts: of.max_attempts,
+        cleanup: of.cleanup.as_ref(),
+        instructions: of.instructions.as_ref(),
+        role: of.role.as_ref(),
+        phase: of.phase.as_ref(),
+        task_id: None,
+        title: None,
+        id: None,
+    }
+}
+
+fn add<S: Serializer>(of: &Add, s: S) -> Result<S::Ok, S::Error> {
+    let fields = edit_fields(&of.fields);
+    EditFields { title: Some(&of.title), id: of.id.as_ref(), ..fields }.serialize(s)
+}
+
+fn edit<S: Serializer>(of: &Edit, s: S) -> Result<S::Ok, S::Error> {
+    let fields = edit_fields(of);
+    EditFields { task_id: Some(&of.task), title: of.title.as_ref(), ..fields }.serialize(s)
+}
+
+fn holder<S: Serializer>(holder: &Holder, s: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct Wire<'a> {
+        task_id: &'a TaskId,
+        worker_id: &'a WorkerId,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        epoch: Option<Epoch>,
+    }
+    let Holder { task, worker, epoch } = holder;
+    Wire { task_id: task, worker_id: worker, epoch: *epoch }.serialize(s)
+}

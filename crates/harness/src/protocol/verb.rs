@@ -1,0 +1,155 @@
+//! The verbs of the wire, and the rules that depend on nothing but the verb.
+
+use std::fmt;
+
+macro_rules! verbs {
+    ($($(#[doc = $doc:literal])+ $name:ident: $word:literal;)+) => {
+        /// What a request asks for.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Verb {
+            $($(#[doc = $doc])+ $name,)+
+        }
+
+        impl Verb {
+            /// All of them, in the order of PROTOCOL.md.
+            pub const ALL: &[Self] = &[$(Self::$name,)+];
+
+            /// The value of `command` on the wire.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$name => $word,)+
+                }
+            }
+        }
+    };
+}
+
+verbs! {
+    /// Reports the process, its version and the protocol.
+    Ping: "ping";
+    /// Returns the goal and all tasks.
+    GetState: "get_state";
+    /// Returns the tasks with counts and recent events.
+    Status: "status";
+    /// Makes a plan the tasks of the ledger.
+    PlanImport: "plan_import";
+    /// Archives all tasks.
+    PlanReset: "plan_reset";
+    /// Gives the next task to a worker.
+    TaskClaim: "task_claim";
+    /// Adds a task.
+    TaskAdd: "task_add";
+    /// Changes a task.
+    TaskEdit: "task_edit";
+    /// Removes a task.
+    TaskRemove: "task_remove";
+    /// Gives a failed task new attempts.
+    TaskRetry: "task_retry";
+    /// Takes a claim back.
+    TaskRelease: "task_release";
+    /// Records a step of an attempt and renews its lease.
+    TaskCheckpoint: "task_checkpoint";
+    /// Renews a lease.
+    TaskRenew: "task_renew";
+    /// Has a task checked and completed.
+    TaskComplete: "task_complete";
+    /// Ends an attempt as failed.
+    TaskFail: "task_fail";
+    /// Asks a person.
+    Ask: "ask";
+    /// Lists open questions.
+    Questions: "questions";
+    /// Answers a question.
+    Reply: "reply";
+    /// Sends a message to a run.
+    Send: "send";
+    /// Acknowledges the alerts of a ledger.
+    Ack: "ack";
+    /// Ends waits for usage limits.
+    Kick: "kick";
+    /// Stops a run.
+    Abort: "abort";
+    /// Streams events.
+    Subscribe: "subscribe";
+    /// Reports whether the caller may do something.
+    May: "may";
+    /// Ends a daemon.
+    Shutdown: "shutdown";
+    /// Ends a daemon in favour of a run.
+    Yield: "yield";
+}
+
+impl Verb {
+    /// The verb of this name; `None` for one of another version.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|verb| verb.name() == name)
+    }
+
+    /// Whether the answer may have to wait for a person, a check or another worker. The host gives such
+    /// a request up when its client is gone.
+    pub const fn waits(self) -> bool {
+        matches!(self, Self::Ask | Self::TaskClaim | Self::TaskComplete)
+    }
+
+    /// Whether a client that lost the answer may send the request again.
+    pub const fn is_idempotent(self) -> bool {
+        !matches!(self, Self::TaskAdd | Self::PlanImport)
+    }
+
+    /// Whether a client starts a daemon where no host answers: for what workers need.
+    pub const fn starts_host(self) -> bool {
+        matches!(
+            self,
+            Self::Ping
+                | Self::GetState
+                | Self::PlanImport
+                | Self::TaskClaim
+                | Self::TaskCheckpoint
+                | Self::TaskRenew
+                | Self::TaskComplete
+                | Self::TaskFail
+        )
+    }
+
+    /// Whether a run refuses it, because it has the ledger for itself.
+    pub const fn needs_daemon(self) -> bool {
+        matches!(
+            self,
+            Self::TaskClaim | Self::PlanImport | Self::PlanReset | Self::Shutdown | Self::Yield
+        )
+    }
+}
+
+impl fmt::Display for Verb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    #[test]
+    fn every_verb_has_a_row_in_the_protocol() {
+        let page = include_str!("../../../../PROTOCOL.md");
+        let section = page.split("### Verbs").nth(1).unwrap().split("\n### ").next().unwrap();
+        let rows = section.lines().filter_map(|line| line.strip_prefix("| `"));
+        let named: Vec<&str> = rows
+            .flat_map(|row| row.split(" |").next().unwrap().split(", "))
+            .map(|name| name.trim_matches(['`', ' ']))
+            .collect();
+        let known: Vec<&str> = Verb::ALL.iter().map(|verb| verb.name()).collect();
+        assert_eq!(named, known);
+    }
+
+    #[test]
+    fn a_name_is_read_as_it_is_written() {
+        for verb in Verb::ALL {
+            assert_eq!(Verb::parse(verb.name()), Some(*verb));
+        }
+        assert_eq!(Verb::parse("frobnicate"), None);
+    }
+}

@@ -1,0 +1,176 @@
+//! A host in this process, on a socket in a folder of its own.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+use harness::{
+    Hub,
+    clock::Clock,
+    host::{
+        Daemon, Desk, Duty, Host, Settings, Surroundings, serve, serve_alone,
+        socket::{self, Places},
+        tell_facts,
+    },
+    process::Redactor,
+    store::{FileStore, Locking, Writer, lock::Wait},
+    workspace::{Bring, Filters},
+};
+use harness_core::{
+    Timestamp,
+    command::Unchecked,
+    machine::judge::Rules,
+    protect::{OnTouch, Protected},
+    role::Adding,
+};
+use tokio_util::sync::CancellationToken;
+
+pub(crate) const WAIT: Wait = Wait::For(Duration::from_secs(60));
+const LEASE: u64 = 1800;
+const KEPT_EVENTS: usize = 4096;
+
+/// Variables that make this process something else than the operator.
+const OF_AN_AGENT: [&str; 5] =
+    ["CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CODEX_THREAD_ID", "CODEX_SANDBOX", "HARNESS_JOB"];
+
+/// Runs `test` where no agent is around this process: else once more, with an environment of its own.
+pub(crate) fn with_own_environment(name: &str, test: impl FnOnce()) {
+    if !OF_AN_AGENT.iter().any(|name| std::env::var_os(name).is_some()) {
+        return test();
+    }
+    let mut again = std::process::Command::new(std::env::current_exe().unwrap());
+    again.args(["--exact", name]);
+    OF_AN_AGENT.iter().for_each(|name| _ = again.env_remove(name));
+    assert!(again.status().unwrap().success());
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Daemon,
+    Run,
+}
+
+/// Moves when it is told to.
+struct Hand(AtomicI64);
+
+impl Clock for Hand {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_seconds(self.0.load(Ordering::SeqCst))
+    }
+}
+
+pub(crate) struct Served {
+    _folder: tempfile::TempDir,
+    root: PathBuf,
+    clock: Arc<Hand>,
+    stop: CancellationToken,
+    serving: Option<thread::JoinHandle<()>>,
+}
+
+impl Served {
+    /// A daemon has no ledger yet, a run has an empty one.
+    pub(crate) fn start(kind: Kind) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let clock = Arc::new(Hand(AtomicI64::new(1_750_000_000)));
+        if kind == Kind::Run {
+            FileStore::open(&root, Locking::Each(WAIT)).unwrap().create(clock.now()).unwrap();
+        }
+        let stop = CancellationToken::new();
+        let bound = socket::bind(&root, &places(&root)).unwrap();
+        let daemon = Arc::new(Daemon::new(root.clone(), surroundings(), clock.clone(), WAIT));
+        let hub = Hub::keeping("test", KEPT_EVENTS);
+        hub.start_session();
+        let (told, waiting) = (hub.clone(), Arc::clone(&daemon));
+        let publish = Box::new(move |facts: &[_], _: &[String]| {
+            tell_facts(&told, facts);
+            waiting.heard(facts);
+        });
+        let store = FileStore::open(&root, Locking::Each(WAIT)).unwrap();
+        let writer = Arc::new(Writer::start(store, clock.clone(), publish).unwrap());
+        let host = Host {
+            root: root.clone(),
+            writer,
+            hub,
+            workspace: None,
+            desk: Desk::default(),
+            lease_seconds: LEASE,
+            duty: match kind {
+                Kind::Daemon => Duty::Daemon(Arc::clone(&daemon)),
+                Kind::Run => Duty::Run,
+            },
+            secrets: Redactor::default(),
+            adding: Adding::Allowed,
+        };
+        let asked = stop.clone();
+        let serving = thread::spawn(move || {
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                match kind {
+                    Kind::Daemon => {
+                        let asked = asked.cancelled_owned();
+                        serve_alone(bound, host, &daemon, None, asked).await.unwrap();
+                    }
+                    Kind::Run => {
+                        let server = serve(bound, host).unwrap();
+                        asked.cancelled().await;
+                        server.end().await;
+                    }
+                }
+            });
+        });
+        Self { _folder: folder, root, clock, stop, serving: Some(serving) }
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.root.join("s")
+    }
+
+    pub(crate) fn pass(&self, seconds: i64) {
+        self.clock.0.fetch_add(seconds, Ordering::SeqCst);
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.stop.cancel();
+        let ended = self.serving.take().unwrap().join();
+        let hash = harness::store::lock::root_hash(&self.root);
+        _ = std::fs::remove_file(format!("/tmp/harness-{hash}.lock.guard"));
+        if !thread::panicking() {
+            ended.unwrap();
+        }
+    }
+}
+
+pub(crate) fn places(root: &Path) -> Places {
+    Places { socket: Some(root.join("s")), runtime_dir: None }
+}
+
+fn surroundings() -> Surroundings {
+    Surroundings {
+        claims: None,
+        settings: Box::new(|| {
+            let protected = Protected::new(&[], OnTouch::Flag).map_err(|e| e.to_string())?;
+            let rules = Rules { clean: false, baseline: false, protected };
+            Ok(Settings { rules, unchecked: Unchecked::Allowed, bring: Bring::default() })
+        }),
+        may_run: Box::new(|_, _| Ok(())),
+        filters: Box::new(|| Filters::Run),
+        made: Box::new(|| {}),
+        warn: Box::new(|text| println!("{text}")),
+        state_home: None,
+        records: None,
+    }
+}
