@@ -133,6 +133,7 @@
 #![warn(missing_docs)]
 
 pub mod agent;
+#[doc(hidden)]
 pub mod attachments;
 mod channel;
 pub mod check;
@@ -145,20 +146,27 @@ mod drive;
 mod error;
 pub mod event;
 pub mod flows;
+#[doc(hidden)]
 pub mod handoff;
+#[doc(hidden)]
 pub mod home;
+#[doc(hidden)]
 pub mod host;
 pub mod hub;
 pub mod process;
+#[doc(hidden)]
 pub mod prompts;
 pub mod protocol;
 mod queue;
 mod recorder;
 mod repeat;
+#[doc(hidden)]
 pub mod research;
 pub mod shell;
 pub mod store;
+#[doc(hidden)]
 pub mod telemetry;
+#[doc(hidden)]
 pub mod trajectory;
 pub mod workspace;
 
@@ -187,6 +195,7 @@ pub use agent::Told;
 pub use drive::{Commit, Committing, Ports};
 pub use harness_core as core;
 // The files of a root, and how they are opened.
+#[doc(hidden)]
 pub use home::folder;
 // The processes it starts end with it.
 pub use process::guard;

@@ -35,6 +35,7 @@ pub use claude::{ClaudeAgent, ClaudeSettings};
 pub use codex::CodexAgent;
 pub use coding::CodingAgent;
 pub use command::{BadCommand, CommandAgent};
+#[doc(hidden)]
 pub use desk::{AtWork, Desk};
 pub use prompt::Prompt;
 pub(crate) use relay::Stop;

@@ -23,11 +23,13 @@ use std::{
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+#[doc(hidden)]
+pub use self::stream::lagged;
 pub(crate) use self::talk::{Question, Validate, Wait};
 pub use self::{
     filter::Filter,
     inbox::{Inbox, Message, Messages},
-    stream::{EventStream, StreamItem, lagged},
+    stream::{EventStream, StreamItem},
     talk::{Answered, HubStatus, OpenQuestion, Reply, UserMessage},
 };
 use self::{record::Record, talk::Talk, turn::Turn};

@@ -26,18 +26,25 @@ use harness_core::{
     Command, Fact, Ledger, Refusal, Reply, Timestamp, fact::Source, format::FormatError,
 };
 
+#[doc(hidden)]
 pub use crate::home::{Outside, git_directory};
 pub use commit::{Commit, Committing};
 pub use edits::Acknowledged;
 pub use file::{Created, FileStore, Locking};
-pub use look::{LockState, look, look_backup, look_bytes, look_lock, open_log};
+pub use look::look;
+#[doc(hidden)]
+pub use look::{LockState, look_backup, look_bytes, look_lock, open_log};
+#[doc(hidden)]
 pub use receipts::{receipt, record};
+#[doc(hidden)]
 pub use redacted::{Redacted, redacted, refused, secret_in};
 pub use restore::{Fresh, Restored};
-pub use runs::{
-    DATABASE, MemoryRuns, RunStore, RunStoreError, Runs, Spent, SteadyRuns, is_gone, this_process,
-};
+#[doc(hidden)]
+pub use runs::{DATABASE, SteadyRuns, is_gone, this_process};
+pub use runs::{MemoryRuns, RunStore, RunStoreError, Runs, Spent};
+#[doc(hidden)]
 pub use stores::Stores;
+#[doc(hidden)]
 pub use witness::{Origin, Witness};
 pub use writer::{Publish, Writer, WriterError, Written};
 

@@ -11,6 +11,7 @@ mod discover;
 mod evidence;
 mod filter;
 mod git;
+#[doc(hidden)]
 pub mod glance;
 mod hidden;
 mod history;
@@ -37,12 +38,17 @@ use std::{
 
 pub use self::{
     checkout::{Bring, Checkout},
-    contents::own_contents,
     discover::GitWorkspace,
     filter::Filters,
-    mark::{Author, author, committer, names_task, undo_message, unmarked},
-    own::{OWN_FILES, OWN_FOLDER, OwnFiles},
+    mark::Author,
+    own::OwnFiles,
     settings::SettingChange,
+};
+#[doc(hidden)]
+pub use self::{
+    contents::own_contents,
+    mark::{author, committer, names_task, undo_message, unmarked},
+    own::{OWN_FILES, OWN_FOLDER},
 };
 
 use harness_core::{CommitId, Epoch, Task, TaskId, Timestamp, TreeId};
@@ -191,6 +197,7 @@ pub enum Undone {
 }
 
 /// Below this are commits of tasks that were completed on no branch, by task.
+#[doc(hidden)]
 pub const LANDED: &str = "refs/harness/landed/";
 
 /// Git as the harness needs it. One work tree; blocking calls.

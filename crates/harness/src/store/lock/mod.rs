@@ -18,6 +18,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+#[doc(hidden)]
 pub use directory::DirectoryLock;
 pub(crate) use turnstile::lock_until;
 pub(super) use {directory::judge, holder::Verdict};
