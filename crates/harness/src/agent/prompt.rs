@@ -96,8 +96,8 @@ impl Prompt {
         self
     }
 
-    /// The variables that an adapter chooses from, mostly [`std::env::vars_os`]. The library reads
-    /// no environment by itself.
+    /// The variables that an adapter chooses from, mostly [`std::env::vars_os`]. The agent sees
+    /// nothing else of your environment.
     #[must_use]
     pub fn environment(
         mut self,

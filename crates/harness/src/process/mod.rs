@@ -30,9 +30,11 @@ mod table;
 mod transcript;
 
 pub use environment::Allowed;
-pub use job::{Event, Exit, Finished, Job, Limits, Spec, StartError, State, Stdin, Warning};
+pub use job::{
+    Finished, Job, JobEvent, JobExit, JobStartError, JobState, JobWarning, Limits, Spec, Stdin,
+};
 pub use lines::{Line, Lines};
-pub use pipes::{Chunk, Source};
+pub use pipes::{Chunk, OutputSource};
 pub use redact::Redactor;
 pub(crate) use redact::is_secret;
 #[doc(hidden)]
