@@ -79,7 +79,7 @@
 //! |---|---|---|
 //! | [`Agent`] | work that a model does | [`CodingAgent`](agent::CodingAgent), or yours |
 //! | [`Store`](store::Store) | the ledger: tasks, claims and their results | [`FileStore`](store::FileStore), owned by a [`Writer`](store::Writer) |
-//! | [`Runs`](store::Runs) | the record of runs and their iterations | [`RunStore`](store::RunStore) |
+//! | [`Runs`](store::Runs) | the record of runs and their iterations | [`RunStore`](store::RunStore), with the feature `sqlite` |
 //! | [`Workspace`](workspace::Workspace) | git: commit, roll back, rescue | [`GitWorkspace`](workspace::GitWorkspace) |
 //! | [`Shell`](shell::Shell) | checks, init scripts, cleanups | [`SystemShell`](shell::SystemShell) |
 //! | [`Clock`](clock::Clock) | the time, for decisions | [`SystemClock`](clock::SystemClock) |
@@ -95,6 +95,11 @@
 //! through [`Ports::commit`], performs one effect at a time and hands the result to the machine. A
 //! machine is never stored. After a crash a new one is made from what was committed. All decisions are
 //! in [`harness_core`], which this crate re-exports as [`core`].
+//!
+//! # Features
+//!
+//! `sqlite` is on by default and adds [`RunStore`](store::RunStore), the record of runs on disk. Without
+//! it SQLite is not compiled, and [`MemoryRuns`](store::MemoryRuns) is what remains.
 //!
 //! # Stability
 //!

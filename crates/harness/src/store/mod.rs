@@ -39,9 +39,11 @@ pub use receipts::{receipt, record};
 #[doc(hidden)]
 pub use redacted::{Redacted, redacted, refused, secret_in};
 pub use restore::{Fresh, Restored};
+#[cfg(feature = "sqlite")]
+pub use runs::RunStore;
 #[doc(hidden)]
 pub use runs::{DATABASE, SteadyRuns, is_gone, this_process};
-pub use runs::{MemoryRuns, RunStore, RunStoreError, Runs, Spent};
+pub use runs::{MemoryRuns, RunStoreError, Runs, Spent};
 #[doc(hidden)]
 pub use stores::Stores;
 #[doc(hidden)]
