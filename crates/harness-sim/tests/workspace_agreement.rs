@@ -4,7 +4,7 @@
 
 mod simulated;
 
-use harness::workspace::{Base, WorkspaceError};
+use harness::workspace::{Base, Sight, WorkspaceError};
 use harness_core::{Epoch, TaskId, Timestamp};
 use harness_sim::conformance::{
     repository::Repository,
@@ -66,7 +66,7 @@ fn agree(both: [&dyn Fixture; 2], bases: [&Base; 2], history: &[String]) {
     let [real, model] = [0, 1].map(|i| {
         let (f, workspace) = (both[i], both[i].workspace());
         let evidence = workspace.evidence(&task, bases[i], Timestamp::from_seconds(0)).unwrap();
-        let candidate = workspace.candidate(bases[i]).unwrap();
+        let candidate = workspace.candidate(bases[i], Sight::Anew).unwrap();
         let settled = workspace.settle(bases[i], &candidate.tree).unwrap();
         assert_eq!((&settled.tree, settled.changed.len()), (&candidate.tree, 0), "{history:#?}");
         let rescues = workspace.rescues(None).unwrap();
@@ -112,7 +112,7 @@ fn real_and_simulated_git_agree() {
             history.push(disturb(&mut dice, both, number));
         }
         let epoch = Some(Epoch(1));
-        let bases = both.map(|f| Base { epoch, ..f.workspace().base(&task).unwrap() });
+        let bases = both.map(|f| Base { epoch, ..f.workspace().base(&task, Sight::Anew).unwrap() });
         let bases = [&bases[0], &bases[1]];
         for round in 0..3 {
             for number in 0..6 {

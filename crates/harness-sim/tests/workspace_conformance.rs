@@ -9,7 +9,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use harness::workspace::{Base, Workspace, WorkspaceError};
+use harness::workspace::{Base, Sight, Workspace, WorkspaceError};
 use harness_core::{TaskId, Timestamp};
 use harness_sim::{
     conformance::workspace::{self as suite, Fixture},
@@ -191,7 +191,7 @@ fn putting_back_what_was_judged_and_committing_it_survives_a_crash_anywhere() {
         },
         |git, base| {
             // The check begins with what is there, and changes it each time.
-            let judged = git.candidate(base)?.tree;
+            let judged = git.candidate(base, Sight::Anew)?.tree;
             git.write("a.txt", b"changed by the check");
             git.write("made.txt", b"made by the check");
             git.settle(base, &judged)?;

@@ -6,7 +6,7 @@ mod claimed;
 use std::fs;
 
 use claimed::{LONG_AGO, claim, exercise, refused, roll_back, task};
-use harness::workspace::{Base, Filters, GitWorkspace, Workspace, WorkspaceError};
+use harness::workspace::{Base, Filters, GitWorkspace, Sight, Workspace, WorkspaceError};
 use harness_sim::conformance::{repository::Repository, workspace::Fixture};
 
 /// Makes `a.txt` differ on `main` and on `other`.
@@ -112,7 +112,7 @@ fn places_that_are_no_work_tree_are_named() {
     let workspace = repository.workspace();
     assert!(matches!(workspace.head(), Err(WorkspaceError::NoCommits)));
     assert!(matches!(workspace.preflight(), Err(WorkspaceError::NoCommits)));
-    assert!(matches!(workspace.base(&task()), Err(WorkspaceError::NoCommits)));
+    assert!(matches!(workspace.base(&task(), Sight::Anew), Err(WorkspaceError::NoCommits)));
     workspace.status().unwrap();
     let bare = repository.beside("bare");
     repository.git(["init", "--quiet", "--bare", bare.to_str().unwrap()]);
@@ -133,7 +133,7 @@ fn a_linked_worktree_works_and_is_not_the_main_one() {
     let workspace = GitWorkspace::discover(&linked, &repository.root, Filters::Off).unwrap();
     assert_eq!(workspace.top_level(), linked.canonicalize().unwrap());
     workspace.preflight().unwrap();
-    let base = workspace.base(&task()).unwrap();
+    let base = workspace.base(&task(), Sight::Anew).unwrap();
     assert_eq!(base.branch.as_deref(), Some("side"));
     fs::write(linked.join("a.txt"), "changed").unwrap();
     fs::write(linked.join("new.txt"), "new").unwrap();
@@ -156,7 +156,7 @@ fn a_state_root_below_the_top_level_has_our_files() {
     let sub = repository.root.join("sub");
     let workspace = GitWorkspace::discover(&sub, &sub, Filters::Off).unwrap();
     assert_eq!(workspace.top_level(), repository.root);
-    let base = workspace.base(&task()).unwrap();
+    let base = workspace.base(&task(), Sight::Anew).unwrap();
     repository.write("sub/.harness/x", "x");
     repository.write("sub/new.txt", "new");
     repository.write("harness-tasks.json", "changed");

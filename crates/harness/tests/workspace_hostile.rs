@@ -14,7 +14,7 @@ use std::{
 };
 
 use claimed::{LONG_AGO, claim, exercise, refused, roll_back, script, task};
-use harness::workspace::{Filters, GitWorkspace, Workspace};
+use harness::workspace::{Filters, GitWorkspace, Sight, Workspace};
 use harness_sim::conformance::{repository::Repository, workspace::Fixture};
 
 #[test]
@@ -105,7 +105,7 @@ fn a_filtered_base_is_refused_without_trust_and_right_with_it() {
     refused(repository.open(Filters::Off).preflight(), "content filter");
     let trusted = repository.open(Filters::Run);
     trusted.preflight().unwrap();
-    let base = trusted.base(&task()).unwrap();
+    let base = trusted.base(&task(), Sight::Anew).unwrap();
     repository.write("a.txt", "changed");
     refused(repository.open(Filters::Off).rollback(&task(), 1, &base), "content filter");
     assert_eq!(repository.read("a.txt").as_deref(), Some("changed"));
@@ -244,7 +244,7 @@ fn a_core_worktree_of_the_agent_misleads_nobody() {
     fs::create_dir(&elsewhere).unwrap();
     fs::write(elsewhere.join("precious"), "precious").unwrap();
     let workspace = repository.workspace();
-    let base = workspace.base(&task()).unwrap();
+    let base = workspace.base(&task(), Sight::Anew).unwrap();
     repository.write("new.txt", "new");
     repository.git(["config", "core.worktree", elsewhere.to_str().unwrap()]);
     workspace.rollback(&task(), 1, &base).unwrap();
@@ -260,7 +260,7 @@ fn variables_of_a_calling_git_do_not_redirect_us() {
     if let Some(root) = std::env::var_os(MARK) {
         let root = PathBuf::from(root);
         let workspace = GitWorkspace::discover(&root, &root, Filters::Off).unwrap();
-        let base = workspace.base(&task()).unwrap();
+        let base = workspace.base(&task(), Sight::Anew).unwrap();
         fs::write(root.join("a.txt"), "changed").unwrap();
         workspace.commit(&base, "task-1: title").unwrap();
         return;

@@ -16,6 +16,7 @@ mod environment;
 mod evidence;
 mod frame;
 mod gates;
+mod git_calls;
 mod hook_rules;
 mod hooks;
 mod host;

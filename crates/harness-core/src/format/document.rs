@@ -19,6 +19,8 @@ use crate::{
 
 /// How deep a task lies in the file.
 const TASK_DEPTH: usize = 2;
+/// How many tasks share the digest of a block.
+const BLOCK: usize = 128;
 /// The field of the root object that counts the writes.
 const REVISION: &str = "revision";
 /// The field of the root object that no seal covers: its own.
@@ -31,6 +33,9 @@ pub struct Document {
     /// The root object, with a null where the tasks are.
     fields: Object,
     tasks: IndexMap<TaskId, Kept>,
+    /// The digests of so many tasks each, in order, as far as they are known. A write makes only those
+    /// anew whose tasks it changed.
+    blocks: Vec<Option<Digest>>,
 }
 
 /// One task: its text, and the digest of that once somebody asked for it.
@@ -65,23 +70,27 @@ impl Kept {
         *self.digest.get_or_insert_with(|| state::digest(self.text.json()))
     }
 
-    /// Indents what somebody else wrote. A file of our own is indented already.
-    fn settle(&mut self) {
-        let Text::Read(json) = &mut self.text else { return };
+    /// Indents what somebody else wrote, and returns whether that changed it. A file of our own is
+    /// indented already.
+    fn settle(&mut self) -> bool {
+        let Text::Read(json) = &mut self.text else { return false };
         let mut indented = String::with_capacity(json.len());
         pretty(json, TASK_DEPTH, &mut indented);
-        if indented == **json {
-            self.text = Text::Written(std::mem::take(json));
-        } else {
+        let changed = indented != **json;
+        if changed {
             *self = Self::written(indented);
+        } else {
+            self.text = Text::Written(std::mem::take(json));
         }
+        changed
     }
 }
 
 impl Document {
     /// A file that does not exist yet.
     pub fn new(ledger: &Ledger) -> Self {
-        let mut document = Self { fields: patch::new_root(), tasks: IndexMap::new() };
+        let fields = patch::new_root();
+        let mut document = Self { fields, tasks: IndexMap::new(), blocks: Vec::new() };
         for task in ledger.tasks() {
             let text = render(&patch::task(Object::default(), task));
             document.tasks.insert(task.id.clone(), Kept::written(text));
@@ -91,7 +100,8 @@ impl Document {
 
     pub(super) fn read<'a>(fields: Object, tasks: impl Iterator<Item = (TaskId, &'a str)>) -> Self {
         let kept = |text: &str| Kept { text: Text::Read(text.into()), digest: None };
-        Self { fields, tasks: tasks.map(|(id, text)| (id, kept(text))).collect() }
+        let tasks = tasks.map(|(id, text)| (id, kept(text))).collect();
+        Self { fields, tasks, blocks: Vec::new() }
     }
 
     /// Follows a change that was put into the ledger.
@@ -99,6 +109,7 @@ impl Document {
         let dropped = change.rows.iter().filter(|r| matches!(r, Row::Drop(_))).count();
         if dropped > 0 && dropped == self.tasks.len() {
             self.tasks.clear();
+            self.blocks.clear();
         }
         for row in &change.rows {
             match row {
@@ -106,10 +117,16 @@ impl Document {
                     let before = self.tasks.get(&task.id).map(|kept| kept.text.json());
                     let fields = before.and_then(|json| serde_json::from_str::<Object>(json).ok());
                     let json = render(&patch::task(fields.unwrap_or_default(), task));
-                    self.tasks.insert(task.id.clone(), Kept::written(json));
+                    let (at, _) = self.tasks.insert_full(task.id.clone(), Kept::written(json));
+                    if let Some(block) = self.blocks.get_mut(at / BLOCK) {
+                        *block = None;
+                    }
                 }
                 Row::Drop(id) => {
-                    self.tasks.shift_remove(id);
+                    if let Some((at, _, _)) = self.tasks.shift_remove_full(id) {
+                        // All that follow have moved.
+                        self.blocks.truncate(at / BLOCK);
+                    }
                 }
             }
         }
@@ -142,13 +159,28 @@ impl Document {
     }
 
     pub(super) fn indent_tasks(&mut self) {
-        self.tasks.values_mut().for_each(Kept::settle);
+        for (at, kept) in self.tasks.values_mut().enumerate() {
+            if kept.settle()
+                && let Some(block) = self.blocks.get_mut(at / BLOCK)
+            {
+                *block = None;
+            }
+        }
     }
 
     /// The digest of this version as its text stands.
     pub fn state(&mut self) -> State {
         let head = self.head();
-        state::state(&head, self.tasks.values_mut().map(Kept::digest))
+        self.blocks.resize(self.tasks.len().div_ceil(BLOCK), None);
+        let tasks = &mut self.tasks;
+        let blocks = self.blocks.iter_mut().enumerate().map(|(n, block)| {
+            *block.get_or_insert_with(|| {
+                let end = tasks.len().min((n + 1) * BLOCK);
+                let rows = tasks.get_range_mut(n * BLOCK..end);
+                state::block(rows.into_iter().flat_map(|rows| rows.values_mut()).map(Kept::digest))
+            })
+        });
+        state::state(&head, blocks)
     }
 
     /// Whether this version is one that was written with `key`.

@@ -1,8 +1,8 @@
 //! The digest of a version of the ledger, and the seal over it.
 //!
 //! A version is its root object and its tasks in order. Each task has a digest of its own, kept
-//! beside its text, so that the digest of a version costs what changed and one pass over 32 bytes
-//! for each task.
+//! beside its text, and so has each block of tasks, so that the digest of a version costs what changed
+//! and one pass over 32 bytes for each block.
 
 use std::fmt;
 
@@ -89,12 +89,17 @@ pub(super) fn digest(text: &str) -> Digest {
     Sha256::digest(text.as_bytes()).into()
 }
 
-pub(super) fn state(head: &str, rows: impl Iterator<Item = Digest>) -> State {
+/// The digest of some tasks, from theirs.
+pub(super) fn block(rows: impl Iterator<Item = Digest>) -> Digest {
+    let mut all = Sha256::new();
+    rows.for_each(|row| all.update(row));
+    all.finalize().into()
+}
+
+pub(super) fn state(head: &str, blocks: impl Iterator<Item = Digest>) -> State {
     let mut all = Sha256::new();
     all.update(digest(head));
-    for row in rows {
-        all.update(row);
-    }
+    blocks.for_each(|block| all.update(block));
     State(all.finalize().into())
 }
 

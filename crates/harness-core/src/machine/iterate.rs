@@ -6,6 +6,8 @@
 //!          ▲        └ blank: same iteration            └─ else: the bounds, then the next one
 //!          └───────────────── iteration + 1 ◀──────────────┘
 //! ```
+//! The look at the end of an iteration serves the next one too, unless something ran in between.
+//!
 //! A usage limit, a spent budget and an agent that can not run are no ends of an iteration: it goes
 //! on under its number when the run does.
 
@@ -54,6 +56,13 @@ enum State {
     Stopping(Stop),
 }
 
+/// Whether the last look at the work still tells how it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Seen {
+    Now,
+    Before,
+}
+
 /// The machine of a loop.
 pub struct Iterate {
     run: Run,
@@ -84,6 +93,8 @@ pub struct Iterate {
     context: Option<KeptContext>,
     head: Option<CommitId>,
     mark: Option<String>,
+    /// Nothing was run, and no time was waited, since `head` and `mark` were looked up.
+    seen: Seen,
     /// The mark is that of an iteration which a crash interrupted.
     begins_again: bool,
     /// How often the iteration that did not end was started.
@@ -124,6 +135,7 @@ impl Iterate {
             context: None,
             head: None,
             mark: open.and_then(|open| open.mark_before.clone()),
+            seen: Seen::Before,
             begins_again: open.is_some_and(|open| open.mark_before.is_some()),
             starts: open.map_or(0, |open| open.starts),
             run,
@@ -132,6 +144,7 @@ impl Iterate {
 
     fn start(&mut self, state: State, effect: Effect) -> Step {
         self.state = state;
+        self.seen = Seen::Before;
         Next::Start(effect)
     }
 
@@ -315,7 +328,7 @@ impl Iterate {
             }
             (State::Working, Ended::Worked(end)) => self.worked(now, end),
             (State::LookingAfter(end), Ended::Looked { head, mark }) => {
-                self.head = head;
+                (self.head, self.seen) = (head, Seen::Now);
                 self.looked_after(now, &end, mark)
             }
             (State::Gating, Ended::Gated(end)) => self.gated(now, end),

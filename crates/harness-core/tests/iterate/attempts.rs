@@ -45,8 +45,7 @@ fn any_other_agent_is_started_again_in_the_same_attempt() {
     Loop::at_work(attempt(|_| {}))
         .restarts(1)
         .ends(failed(FailureKind::Crashed), "crashed: boom")
-        .tell(ok(), "look")
-        .begins(2, "failed: boom");
+        .goes_on(2, "failed: boom");
 }
 
 #[test]

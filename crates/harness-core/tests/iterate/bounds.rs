@@ -2,6 +2,8 @@
 
 use harness_core::{
     agent::{AgentEvent, End, FailureKind},
+    check::Verdict,
+    command::RunStep,
     machine::{Input, iterate::Brief},
 };
 
@@ -30,10 +32,7 @@ fn max_iterations_bounds_restarts_so_that_there_is_one_context_more() {
 #[test]
 fn the_third_failed_end_in_a_row_is_a_crash() {
     let fails = |story: Loop, number: u32| {
-        story
-            .ends(failed(FailureKind::Network), "network: boom")
-            .tell(ok(), "look")
-            .begins(number, "failed: boom")
+        story.ends(failed(FailureKind::Network), "network: boom").goes_on(number, "failed: boom")
     };
     let twice = |brief| fails(fails(Loop::at_work(brief), 1), 2);
     twice(brief())
@@ -46,7 +45,7 @@ fn the_third_failed_end_in_a_row_is_a_crash() {
         (finished("not yet"), "finished", "no promise"),
         (End::OutOfContext, "out_of_context", "out of context"),
     ] {
-        let story = twice(brief()).ends(end, recorded).tell(ok(), "look").begins(3, cause);
+        let story = twice(brief()).ends(end, recorded).goes_on(3, cause);
         fails(fails(story, 4), 5);
     }
     // It goes before max_iterations; a second one does not.
@@ -59,14 +58,13 @@ fn the_third_failed_end_in_a_row_is_a_crash() {
 }
 
 impl Loop {
-    /// Ends after a while with nothing changed since its beginning.
+    /// Ends after a while, and the files are what they were at the end of the last such one.
     #[track_caller]
     fn stands_still(self, number: u32, next: &str) -> Self {
         let story = if number == 0 {
             self.tell(looked("same"), "begin 0").tell(ok(), "work 0 first")
         } else {
-            let [begin, work] = [format!("begin {number}"), format!("work {number} no promise")];
-            self.tell(looked("same"), &begin).tell(ok(), &work)
+            self.tell(ok(), &format!("work {number} no promise"))
         };
         story
             .after(60)
@@ -80,27 +78,29 @@ impl Loop {
 fn three_iterations_without_progress_are_a_standstill() {
     Loop::new(brief())
         .tell(Input::Begin, "look")
-        .stands_still(0, "look")
-        .stands_still(1, "look")
+        .stands_still(0, "begin 1")
+        .stands_still(1, "begin 2")
         .stands_still(2, "stop stalled")
         .ends_as("stalled", "nothing changed for 3 iterations");
     // Progress in between starts the count again.
     Loop::new(brief())
         .tell(Input::Begin, "look")
-        .stands_still(0, "look")
-        .stands_still(1, "look")
-        .begins(2, "no promise")
+        .stands_still(0, "begin 1")
+        .stands_still(1, "begin 2")
+        .tell(ok(), "work 2 no promise")
         .restarts(3)
         .ends(finished("not yet"), "finished")
-        .tell(ok(), "look")
-        .stands_still(4, "look")
-        .stands_still(5, "look")
-        .stands_still(6, "stop stalled");
+        .tell(ok(), "begin 4")
+        // This one still changes something.
+        .stands_still(4, "begin 5")
+        .stands_still(5, "begin 6")
+        .stands_still(6, "begin 7")
+        .stands_still(7, "stop stalled");
     // max_iterations goes before it.
     Loop::new(at_most(2))
         .tell(Input::Begin, "look")
-        .stands_still(0, "look")
-        .stands_still(1, "look")
+        .stands_still(0, "begin 1")
+        .stands_still(1, "begin 2")
         .stands_still(2, "stop max_iterations");
 }
 
@@ -108,7 +108,7 @@ fn three_iterations_without_progress_are_a_standstill() {
 fn a_standstill_is_not_looked_for_where_the_limit_is_0_or_git_can_not_tell() {
     let mut story = Loop::new(brief_with(|b| b.rules.stall_limit = 0)).tell(Input::Begin, "look");
     for number in 0..10 {
-        story = story.stands_still(number, "look");
+        story = story.stands_still(number, &format!("begin {}", number + 1));
     }
     story.stands_still(10, "stop max_iterations");
     let blind = || {
@@ -148,7 +148,7 @@ fn hasty_turns_are_followed_by_pauses_that_double_up_to_half_a_minute() {
         .begins(7, "no promise")
         .restarts(8)
         .tell(worked(finished("not yet")), "look")
-        .tell(looked("look 3"), "end finished")
+        .tell(looked("look 2"), "end finished")
         .tell(ok(), &format!("sleep until {}", now + 11));
 }
 
@@ -165,9 +165,25 @@ fn a_turn_that_took_time_or_used_a_tool_or_changed_something_is_not_hasty() {
         story
             .tell(worked(finished("not yet")), "look")
             .tell(looked(mark), "end finished")
-            .tell(ok(), "look");
+            .tell(ok(), "begin 1");
     };
     ends(begun().after(2), "same");
     ends(begun().tell(tool, "wait"), "same");
     ends(begun(), "other");
+}
+
+#[test]
+fn one_look_is_the_end_of_one_iteration_and_the_beginning_of_the_next() {
+    let mut story = Loop::at_work(brief())
+        .tell(worked(finished("not yet")), "look")
+        .tell(looked("now"), "end finished");
+    let begun = story.step_of(ok());
+    let RunStep::Begin { number: 1, mark, .. } = begun.step else { panic!("{begun:?}") };
+    assert_eq!(mark.as_deref(), Some("now"));
+    // The check of the run may have changed files since.
+    let verified_by = brief_with(|b| b.run.verify = Some("make check".into()));
+    Loop::at_work(verified_by)
+        .ends(finished("DONE"), "finished")
+        .tell(ok(), "verify make check")
+        .tell(verified(Verdict::Red { why: "x".into() }, ""), "look");
 }

@@ -89,8 +89,7 @@ fn another_agent_takes_over_while_the_first_is_limited() {
         )
         .tell(ok(), "work 0 first agent 1")
         .ends(finished("not yet"), "finished")
-        .tell(ok(), "look")
-        .begins(1, "no promise agent 1")
+        .goes_on(1, "no promise agent 1")
         // Both are: the earlier end is waited for.
         .tell(worked(limited(Some(3000))), "wait until 3000")
         .tell(ok(), "warn: usage limit: waiting until 1970-01-01T00:50:00Z")
@@ -101,8 +100,7 @@ fn another_agent_takes_over_while_the_first_is_limited() {
         // The preferred one is free again.
         .after(2000)
         .ends(finished("not yet"), "finished")
-        .tell(ok(), "look")
-        .begins(2, "no promise");
+        .goes_on(2, "no promise");
     // `--no-wait` stops only when nobody is left.
     let hurried = brief_with(|b| {
         b.rules.prices = vec![None, None];

@@ -74,7 +74,7 @@ fn gates_are_bounded_like_everything_else() {
 
 #[test]
 fn a_context_that_failed_asks_no_gate() {
-    Loop::at_work(phases()).ends(End::OutOfContext, "out_of_context").tell(ok(), "look");
+    Loop::at_work(phases()).ends(End::OutOfContext, "out_of_context").tell(ok(), "begin 1");
 }
 
 #[test]

@@ -73,7 +73,7 @@ fn it_is_measured_by_what_was_there_when_it_first_began() {
             .tell(ok(), next);
     };
     // It did its work before the crash, and had nothing to add after it.
-    ends_with("half done", "look");
+    ends_with("half done", "begin 3");
     ends_with("before", "stop stalled");
 }
 
@@ -120,7 +120,7 @@ fn a_person_who_takes_it_up_again_starts_the_count_afresh() {
         .tell(Input::Begin, "look")
         .begins(3, "failed: x")
         .ends(crate::story::failed(FailureKind::Crashed), "crashed: boom")
-        .tell(ok(), "look");
+        .tell(ok(), "begin 4");
     let idle_thrice = vec![idle(0), idle(1), idle(2)];
     Loop::new(with(idle_thrice, |b| b.afresh = true))
         .tell(Input::Begin, "look")

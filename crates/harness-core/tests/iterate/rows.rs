@@ -24,19 +24,16 @@ fn a_promise_in_the_final_text_of_a_proper_end_completes() {
 #[test]
 fn only_a_whole_token_in_a_proper_end_is_a_promise() {
     for text in ["done", "DONE_", "UNDONE", "I did nothing"] {
-        Loop::at_work(brief()).ends(finished(text), "finished").tell(ok(), "look");
+        Loop::at_work(brief()).ends(finished(text), "finished").tell(ok(), "begin 1");
     }
     let tag = || brief_with(|b| b.rules.promise_match = Match::Tag);
-    Loop::at_work(tag()).ends(finished("DONE"), "finished").tell(ok(), "look");
+    Loop::at_work(tag()).ends(finished("DONE"), "finished").tell(ok(), "begin 1");
     Loop::at_work(tag())
         .ends(finished("<promise>DONE</promise>"), "finished")
         .tell(ok(), "stop complete");
     // What it said before it failed is no final text.
     let crash = End::Failed { kind: FailureKind::Crashed, detail: "DONE".into() };
-    Loop::at_work(brief())
-        .ends(crash, "crashed: DONE")
-        .tell(ok(), "look")
-        .begins(1, "failed: DONE");
+    Loop::at_work(brief()).ends(crash, "crashed: DONE").goes_on(1, "failed: DONE");
 }
 
 #[test]
@@ -58,7 +55,7 @@ fn a_promise_by_another_road_counts_as_well() {
         .tell(verified(Verdict::Red { why: "exit code 1".into() }, "no"), "look")
         .begins(1, "verify: exit code 1\nno")
         .ends(finished("not yet"), "finished")
-        .tell(ok(), "look");
+        .tell(ok(), "begin 2");
 }
 
 #[test]
@@ -92,7 +89,7 @@ fn the_runs_own_check_has_to_agree() {
         .tell(verified(Verdict::Cancelled, ""), "stop cancelled")
         .ends_as("cancelled", "stopped by a person");
     // Without a promise there is nothing to check.
-    Loop::at_work(with_verify()).ends(finished("not yet"), "finished").tell(ok(), "look");
+    Loop::at_work(with_verify()).ends(finished("not yet"), "finished").tell(ok(), "begin 1");
 }
 
 #[test]
@@ -134,16 +131,14 @@ fn each_cause_of_a_restart_is_told_to_the_next_context() {
         (stopped(StoppedBy::Stall), "silent: no sign of life", "failed: no sign of life"),
         (stopped(StoppedBy::Timeout), "silent: no sign of life", "failed: no sign of life"),
     ] {
-        Loop::at_work(brief()).ends(end, recorded).tell(ok(), "look").begins(1, cause);
+        Loop::at_work(brief()).ends(end, recorded).goes_on(1, cause);
     }
 }
 
 #[test]
 fn the_next_context_hears_the_end_of_what_the_last_one_said() {
-    let mut at_work = Loop::at_work(brief())
-        .ends(finished("half of it"), "finished")
-        .tell(ok(), "look")
-        .tell(looked("x"), "begin 1");
+    let mut at_work =
+        Loop::at_work(brief()).ends(finished("half of it"), "finished").tell(ok(), "begin 1");
     let next = at_work.next(ok());
     let harness_core::machine::Next::Start(harness_core::machine::iterate::Effect::Work(turn)) =
         next
@@ -160,8 +155,7 @@ fn a_blank_turn_is_overlooked_twice_in_a_row_and_then_counted() {
             .tell(worked(finished(blank)), "work 0 first")
             .tell(worked(finished(blank)), "work 0 first")
             .ends(finished(blank), "finished")
-            .tell(ok(), "look")
-            .begins(1, "no promise")
+            .goes_on(1, "no promise")
             // Counted from the beginning in the next context.
             .tell(worked(finished(blank)), "work 1 no promise")
             .tell(worked(finished("DONE")), "look");
@@ -169,7 +163,7 @@ fn a_blank_turn_is_overlooked_twice_in_a_row_and_then_counted() {
     // A script has nothing to say.
     Loop::at_work(brief_with(|b| b.rules.restarts = false))
         .ends(finished(""), "finished")
-        .tell(ok(), "look");
+        .tell(ok(), "begin 1");
 }
 
 #[test]
@@ -189,8 +183,7 @@ fn a_blank_turn_goes_on_in_its_context_where_that_can_be_taken_up() {
         .tell(worked(finished("")), "work 0 first in s-1 after 42")
         // The next iteration is a fresh one.
         .ends(finished("half of it"), "finished")
-        .tell(ok(), "look")
-        .begins(1, "no promise");
+        .goes_on(1, "no promise");
     // Another agent knows nothing of it.
     Loop::at_work(brief_with(|b| b.rules.prices = vec![None, None]))
         .tell(session("s-1"), "session s-1")

@@ -271,6 +271,12 @@ impl Loop {
         self.tell(look, &format!("begin {number}")).tell(ok(), &format!("work {number} {cause}"))
     }
 
+    /// The end is recorded; the next iteration begins with what was seen then, and its agent starts.
+    #[track_caller]
+    pub(crate) fn goes_on(self, number: u32, cause: &str) -> Self {
+        self.tell(ok(), &format!("begin {number}")).tell(ok(), &format!("work {number} {cause}"))
+    }
+
     /// The context ends, after a while and with something changed; what is recorded of it.
     #[track_caller]
     pub(crate) fn ends(mut self, end: End, recorded: &str) -> Self {
@@ -282,7 +288,7 @@ impl Loop {
     /// It ends without a promise and the next one starts.
     #[track_caller]
     pub(crate) fn restarts(self, number: u32) -> Self {
-        self.ends(finished("not yet"), "finished").tell(ok(), "look").begins(number, "no promise")
+        self.ends(finished("not yet"), "finished").goes_on(number, "no promise")
     }
 
     /// It ends, and that is stored.

@@ -2,20 +2,17 @@
 
 use std::{collections::BTreeSet, sync::PoisonError};
 
-use harness::workspace::{Base, Settled, WorkspaceError};
+use harness::workspace::{Base, Settled, Sight, WorkspaceError};
 use harness_core::{CommitId, TreeId};
 
-use super::{Files, SimGit};
+use super::{Files, Model, SimGit};
 
 impl SimGit {
     /// Computes the candidate and remembers it with HEAD.
-    pub(super) fn know(&self, base: &Base) -> Result<TreeId, WorkspaceError> {
+    pub(super) fn know(&self, base: &Base, view: &Model) -> Result<TreeId, WorkspaceError> {
         self.right_place(base)?;
-        let files = self.files_to_commit(base);
-        let (tree, head) = {
-            let mut model = self.model();
-            (model.add_tree(files)?, model.head_commit()?)
-        };
+        let files = self.files_to_commit(base, view);
+        let (tree, head) = (self.model().add_tree(files)?, view.head_commit()?);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         *known = Some((tree.clone(), head));
         Ok(tree)
@@ -26,16 +23,17 @@ impl SimGit {
     }
 
     pub(super) fn settled(&self, base: &Base, before: &TreeId) -> Result<Settled, WorkspaceError> {
-        let head = self.model().head_commit()?;
+        let view = self.view(Sight::Anew);
+        let head = view.head_commit()?;
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let moved = known.is_none_or(|(tree, at)| tree != *before || at != head);
-        let mut tree = self.know(base)?;
+        let mut tree = self.know(base, &view)?;
         if !moved {
             let (old, now) = (self.files_in(before), self.files_in(&tree));
             for path in now.keys().filter(|path| !old.contains_key(*path)) {
                 self.set_file("remove new", path, None)?;
             }
-            tree = self.know(base)?;
+            tree = self.know(base, &self.view(Sight::Anew))?;
         }
         let moved = moved && tree != *before;
         let changed = differing(&self.files_in(before), &self.files_in(&tree));
@@ -46,7 +44,7 @@ impl SimGit {
         let head = self.model().head_commit()?;
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let moved = known.is_some_and(|(tree, at)| tree == *before && at != head);
-        let tree = self.know(base)?;
+        let tree = self.know(base, &self.view(Sight::Anew))?;
         let (old, now) = (self.files_in(before), self.files_in(&tree));
         let mut changed = differing(&old, &now);
         changed.retain(|path| old.contains_key(path));
@@ -55,21 +53,20 @@ impl SimGit {
     }
 
     pub(super) fn make(&self, base: &Base, tree: &TreeId) -> Result<Vec<String>, WorkspaceError> {
-        let now = self.know(base)?;
+        let now = self.know(base, &self.view(Sight::Anew))?;
         let (wanted, now) = (self.files_in(tree), self.files_in(&now));
         let paths = differing(&wanted, &now);
         for path in &paths {
             self.set_file("put back", path, wanted.get(path))?;
         }
-        self.know(base)?;
+        self.know(base, &self.view(Sight::Anew))?;
         Ok(paths)
     }
 
     /// Untracked files from before the claim that differ, and ignored ones where nothing else was
     /// done. There are neither folders nor submodules, nor times at which files were changed.
-    pub(super) fn hidden(&self, base: &Base) -> Vec<String> {
+    pub(super) fn hidden(&self, base: &Base, model: &Model) -> Vec<String> {
         let recorded = self.recorded(base);
-        let model = self.model();
         let changed = recorded.iter().filter(|(path, bytes)| model.work.get(*path) != Some(bytes));
         let mut hidden: Vec<_> = changed.map(|(path, _)| path.clone()).collect();
         let untracked = model.untracked(&self.own);

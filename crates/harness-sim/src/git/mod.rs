@@ -19,11 +19,12 @@ use std::{
 
 use harness::workspace::{
     Base, Candidate, Checkout, Evidence, OwnFiles, Rescue, RolledBack, SettingChange, Settled,
-    Status, Undone, Workspace, WorkspaceError,
+    Sight, Status, Undone, Workspace, WorkspaceError,
 };
 use harness_core::{CommitId, Epoch, TaskId, Timestamp, TreeId};
 
 pub use model::{Files, Head, Model, Settings, SimCommit};
+pub(crate) use user::repository;
 
 /// Called before every change with the name of the step; an error stops the process there.
 pub type Hook = Arc<dyn Fn(&'static str) -> io::Result<()> + Send + Sync>;
@@ -57,22 +58,40 @@ pub struct SimGit {
     top_level: PathBuf,
     /// The last candidate of this process, and where HEAD was then.
     known: Arc<Mutex<Option<(TreeId, CommitId)>>>,
+    /// What this process saw last, while nothing has run since.
+    seen: Arc<Mutex<Option<Model>>>,
 }
 
 impl SimGit {
     pub fn new(hook: Hook) -> Self {
         let top_level = PathBuf::from("/sim");
         let own = OwnFiles::new(&top_level, &top_level);
-        Self { model: Arc::default(), hook, own, top_level, known: Arc::default() }
+        let (known, seen) = (Arc::default(), Arc::default());
+        Self { model: Arc::default(), hook, own, top_level, known, seen }
     }
 
     /// The same repository, seen by a process with another fate.
     pub fn with_hook(&self, hook: Hook) -> Self {
-        Self { hook, known: Arc::default(), ..self.clone() }
+        Self { hook, known: Arc::default(), seen: Arc::default(), ..self.clone() }
     }
 
     pub(crate) fn model(&self) -> MutexGuard<'_, Model> {
         self.model.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Option<Model>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is there, or what was there at the last look: who stages or checks out makes the next
+    /// look a new one.
+    fn view(&self, sight: Sight) -> Model {
+        let model = self.model();
+        let holds = |seen: &Model| seen.index == model.index && seen.head == model.head;
+        let last = self.seen().clone().filter(|seen| sight == Sight::Last && holds(seen));
+        let view = last.unwrap_or_else(|| model.seen());
+        *self.seen() = Some(view.clone());
+        view
     }
 
     /// One step: the hook decides whether the process gets to make it.
@@ -146,9 +165,8 @@ impl SimGit {
     }
 
     /// What is to be committed; see the port.
-    fn files_to_commit(&self, base: &Base) -> Files {
+    fn files_to_commit(&self, base: &Base, model: &Model) -> Files {
         let recorded = self.recorded(base);
-        let model = self.model();
         let head = model.head_files();
         let mut files = model.snapshot(&self.own);
         files.retain(|path, _| !recorded.contains_key(path) || head.contains_key(path));
@@ -199,13 +217,24 @@ impl Workspace for SimGit {
         Ok(Status { changed: model.changed(&self.own), untracked })
     }
 
-    fn preflight(&self) -> Result<(), WorkspaceError> {
-        self.head().map(drop)
+    fn preflight(&self) -> Result<Status, WorkspaceError> {
+        self.head()?;
+        self.status()
     }
 
-    fn base(&self, task: &TaskId) -> Result<Base, WorkspaceError> {
+    fn disturbed(&self) {
+        *self.seen() = None;
+    }
+
+    fn mark(&self, sight: Sight) -> Result<(CommitId, String), WorkspaceError> {
+        let view = self.view(sight);
+        let tree = self.model().add_tree(view.snapshot(&self.own))?;
+        Ok((view.head_commit()?, tree.to_string()))
+    }
+
+    fn base(&self, task: &TaskId, sight: Sight) -> Result<Base, WorkspaceError> {
         let (commit, branch, files) = {
-            let model = self.model();
+            let model = self.view(sight);
             let mut files = model.untracked(&self.own);
             let flagged = model.settings.assumed.iter().filter(|p| !self.own.own(p.as_bytes()));
             files.extend(flagged.filter_map(|p| Some((p.clone(), model.work.get(p)?.clone()))));
@@ -261,10 +290,10 @@ impl Workspace for SimGit {
         })
     }
 
-    fn touched(&self, base: &Base) -> Result<Vec<String>, WorkspaceError> {
+    fn touched(&self, base: &Base, sight: Sight) -> Result<Vec<String>, WorkspaceError> {
         self.right_place(base)?;
         let recorded = self.recorded(base);
-        let model = self.model();
+        let model = self.view(sight);
         let (before, head) = (model.files_of(&base.commit), model.head_files());
         let committed = before.keys().chain(head.keys());
         let committed = committed.filter(|path| before.get(*path) != head.get(*path)).cloned();
@@ -312,7 +341,11 @@ impl Workspace for SimGit {
         task: &TaskId,
         epoch: Epoch,
     ) -> Result<Vec<SettingChange>, WorkspaceError> {
-        self.set_settings_back(task, epoch)
+        let changes = self.set_settings_back(task, epoch)?;
+        if !changes.is_empty() {
+            self.disturbed();
+        }
+        Ok(changes)
     }
 
     fn forget_settings(&self, task: &TaskId, epoch: Epoch) -> Result<(), WorkspaceError> {
@@ -335,9 +368,10 @@ impl Workspace for SimGit {
         Ok(Checkout::new(PathBuf::from("/sim-checkout").join(commit.as_str()), || ()))
     }
 
-    fn candidate(&self, base: &Base) -> Result<Candidate, WorkspaceError> {
-        let tree = self.know(base)?;
-        Ok(Candidate { tree, hidden: self.hidden(base) })
+    fn candidate(&self, base: &Base, sight: Sight) -> Result<Candidate, WorkspaceError> {
+        let view = self.view(sight);
+        let tree = self.know(base, &view)?;
+        Ok(Candidate { tree, hidden: self.hidden(base, &view) })
     }
 
     fn settle(&self, base: &Base, before: &TreeId) -> Result<Settled, WorkspaceError> {
@@ -365,15 +399,23 @@ impl Workspace for SimGit {
             return Err(WorkspaceError::HeadMoved { from });
         }
         let files = self.model().trees.get(tree).cloned().unwrap_or_default();
+        let seen = self.seen().take();
         let commit = self.commit_files(base, head, files, message)?;
         *self.known.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        // What was seen before the commit is what a look would find after it.
+        if let Some(seen) = seen {
+            let mut now = self.model().seen();
+            now.work = seen.work;
+            *self.seen() = Some(now);
+        }
         Ok(commit)
     }
 
     fn commit(&self, base: &Base, message: &str) -> Result<CommitId, WorkspaceError> {
         self.right_place(base)?;
         let head = self.head()?;
-        let files = self.files_to_commit(base);
+        let files = self.files_to_commit(base, &self.view(Sight::Anew));
+        self.disturbed();
         self.commit_files(base, head, files, message)
     }
 
@@ -393,6 +435,7 @@ impl Workspace for SimGit {
         base: &Base,
     ) -> Result<RolledBack, WorkspaceError> {
         self.right_place(base)?;
+        self.disturbed();
         let Some(target) = self.plan(task, base)? else { return Ok(RolledBack::default()) };
         let stays = target.tip.as_ref().filter(|_| target.foreign);
         let flagged = self.flagged_as_recorded(base);
@@ -429,14 +472,11 @@ impl Workspace for SimGit {
     }
 
     fn show(&self, rescue: &Rescue) -> Result<String, WorkspaceError> {
-        let lines = self.changes(rescue).into_iter().map(|(path, _, after)| {
-            let text = after.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-            format!("{path}: {}\n", text.as_deref().unwrap_or("deleted"))
-        });
-        Ok(lines.collect())
+        Ok(self.shown(rescue))
     }
 
     fn restore(&self, rescue: &Rescue) -> Result<Vec<String>, WorkspaceError> {
+        self.disturbed();
         self.bring_back(rescue)
     }
 
@@ -450,17 +490,4 @@ impl Workspace for SimGit {
     fn forget(&self, task: &TaskId) -> Result<(), WorkspaceError> {
         self.op("forget", |model| drop(model.bases.remove(task.as_str())))
     }
-}
-
-/// A repository with a commit, and with a file of the user's that no commit holds.
-pub(crate) fn repository() -> SimGit {
-    let git = SimGit::new(Arc::new(|_| Ok(())));
-    git.write("src/main.rs", b"fn main() {}");
-    git.write("README", b"read me");
-    git.stage("src/main.rs");
-    git.stage("README");
-    // A simulated commit of staged files has no way to fail.
-    let _ = git.commit_index("start");
-    git.write("notes.txt", b"the user's own");
-    git
 }

@@ -79,6 +79,19 @@ impl Default for Model {
 }
 
 impl Model {
+    /// What one look tells of it.
+    pub(super) fn seen(&self) -> Self {
+        Self {
+            work: self.work.clone(),
+            index: self.index.clone(),
+            head: self.head.clone(),
+            branches: self.branches.clone(),
+            commits: self.commits.clone(),
+            settings: self.settings.clone(),
+            ..Self::default()
+        }
+    }
+
     pub fn tick(&mut self) -> Timestamp {
         self.ticks += 1;
         Timestamp::from_seconds(self.ticks)

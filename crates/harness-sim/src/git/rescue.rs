@@ -11,6 +11,15 @@ use super::{Files, SimGit};
 type Change = (String, Option<Vec<u8>>, Option<Vec<u8>>);
 
 impl SimGit {
+    /// What a rescue would bring back, for people.
+    pub(super) fn shown(&self, rescue: &Rescue) -> String {
+        let lines = self.changes(rescue).into_iter().map(|(path, _, after)| {
+            let text = after.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+            format!("{path}: {}\n", text.as_deref().unwrap_or("deleted"))
+        });
+        lines.collect()
+    }
+
     pub(super) fn save(
         &self,
         task: &TaskId,

@@ -1,6 +1,8 @@
 //! What people and agents do in a simulated repository. None of it is a step of the harness, so
 //! nothing here can crash.
 
+use std::sync::Arc;
+
 use harness::workspace::WorkspaceError;
 use harness_core::{CommitId, Timestamp};
 
@@ -129,4 +131,17 @@ impl SimGit {
     pub fn assume_unchanged(&self, path: &str) {
         self.model().settings.assumed.insert(path.to_owned());
     }
+}
+
+/// A repository with a commit, and with a file of the user's that no commit holds.
+pub(crate) fn repository() -> SimGit {
+    let git = SimGit::new(Arc::new(|_| Ok(())));
+    git.write("src/main.rs", b"fn main() {}");
+    git.write("README", b"read me");
+    git.stage("src/main.rs");
+    git.stage("README");
+    // A simulated commit of staged files has no way to fail.
+    let _ = git.commit_index("start");
+    git.write("notes.txt", b"the user's own");
+    git
 }

@@ -6,8 +6,8 @@ use harness::{
     clock::Clock as _,
     store::{RunStoreError, Runs},
     workspace::{
-        Base, Candidate, Checkout, Evidence, Rescue, RolledBack, SettingChange, Settled, Status,
-        Undone, Workspace, WorkspaceError,
+        Base, Candidate, Checkout, Evidence, Rescue, RolledBack, SettingChange, Settled, Sight,
+        Status, Undone, Workspace, WorkspaceError,
     },
 };
 use harness_core::{
@@ -194,8 +194,8 @@ pub(super) struct FlawedGit {
 }
 
 impl Workspace for FlawedGit {
-    fn touched(&self, base: &Base) -> Result<Vec<String>, WorkspaceError> {
-        self.git.touched(base)
+    fn touched(&self, base: &Base, sight: Sight) -> Result<Vec<String>, WorkspaceError> {
+        self.git.touched(base, sight)
     }
 
     fn differing(
@@ -262,14 +262,23 @@ impl Workspace for FlawedGit {
         self.git.status()
     }
 
-    fn preflight(&self) -> Result<(), WorkspaceError> {
+    fn preflight(&self) -> Result<Status, WorkspaceError> {
         self.stage.in_turn();
         self.git.preflight()
     }
 
-    fn base(&self, task: &TaskId) -> Result<Base, WorkspaceError> {
+    fn disturbed(&self) {
+        self.git.disturbed();
+    }
+
+    fn mark(&self, sight: Sight) -> Result<(CommitId, String), WorkspaceError> {
         self.stage.in_turn();
-        self.git.base(task)
+        self.git.mark(sight)
+    }
+
+    fn base(&self, task: &TaskId, sight: Sight) -> Result<Base, WorkspaceError> {
+        self.stage.in_turn();
+        self.git.base(task, sight)
     }
 
     fn tree(&self) -> Result<TreeId, WorkspaceError> {
@@ -287,9 +296,9 @@ impl Workspace for FlawedGit {
         self.git.evidence(task, base, claimed_at)
     }
 
-    fn candidate(&self, base: &Base) -> Result<Candidate, WorkspaceError> {
+    fn candidate(&self, base: &Base, sight: Sight) -> Result<Candidate, WorkspaceError> {
         self.stage.in_turn();
-        self.git.candidate(base)
+        self.git.candidate(base, sight)
     }
 
     fn settle(&self, base: &Base, before: &TreeId) -> Result<Settled, WorkspaceError> {

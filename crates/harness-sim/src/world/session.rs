@@ -6,7 +6,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use harness::workspace::{Base, Workspace as _};
+use harness::workspace::{Base, Sight, Workspace as _};
 use harness_core::{
     Category, Command, Epoch, Holder, TaskId,
     command::{Attempts, Claim, Fail, Intend, Place},
@@ -62,7 +62,7 @@ impl World {
 
     fn session_claims(&mut self) -> Result<Option<Attempt>, Violation> {
         let Some(task) = self.current.selection().next(None).cloned() else { return Ok(None) };
-        let base = self.git.base(&task).map_err(|e| broken(e.to_string()))?;
+        let base = self.git.base(&task, Sight::Anew).map_err(|e| broken(e.to_string()))?;
         let claim = Claim {
             worker: self.session_id().clone(),
             via: Via::Run,

@@ -139,6 +139,10 @@ impl Site for ClientTree {
         glance::head(&self.directory)
     }
 
+    fn head_at_once(&self) -> Option<Option<CommitId>> {
+        glance::head_at_once(&self.directory)
+    }
+
     fn workspace(&self) -> Result<Arc<dyn Workspace>, WorkspaceError> {
         Ok(self.git()?)
     }

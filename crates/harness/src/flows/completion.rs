@@ -72,8 +72,18 @@ impl<C: Clerk> Completion<'_, C> {
         request: Request,
         stop: impl Future<Output = ()>,
     ) -> Result<TaskId, C::Error> {
+        let standing = self.clerk.standing(&request.holder.task).await?;
+        self.run_from(standing, request, stop).await
+    }
+
+    /// The same for a caller that knows already how the task stands.
+    pub async fn run_from(
+        &self,
+        standing: Standing,
+        request: Request,
+        stop: impl Future<Output = ()>,
+    ) -> Result<TaskId, C::Error> {
         let id = request.holder.task.clone();
-        let standing = self.clerk.standing(&id).await?;
         let judge = Judge::of_client(standing.clone(), request.clone());
         let task = standing.task.clone().unwrap_or_else(|| Task::new(id.clone(), ""));
         if judge.runs_a_check() {

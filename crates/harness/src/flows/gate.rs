@@ -31,6 +31,7 @@ pub async fn gate<A: Send + Sync>(
     waiting: Option<Waiting>,
     until: Option<Timestamp>,
 ) -> Result<GateEnd> {
+    tools.workspace.disturbed();
     let gatehouse = Gatehouse {
         ports: tools.ports.clone(),
         shell: Arc::clone(&tools.shell),

@@ -23,10 +23,12 @@ use harness::{
     },
     process::Redactor,
     shell::Shell,
-    workspace::{Base, Candidate, SettingChange, Settled, Workspace, WorkspaceError, own_contents},
+    workspace::{
+        Candidate, SettingChange, Settled, Sight, Workspace, WorkspaceError, own_contents,
+    },
 };
 
-use super::{Tools, failure, tools::until_cancelled};
+use super::{Site, Tools, failure, site::Here, tools::until_cancelled};
 
 /// How much of a failing check's output goes into the next prompt.
 const FAILURE_BYTES: usize = 8 * 1024;
@@ -47,49 +49,6 @@ pub struct Judging {
     pub agent: Option<String>,
     /// Called before the completion is committed.
     pub record: Arc<super::Record>,
-}
-
-/// Where the judged work is. Blocking.
-pub trait Site: Send + Sync {
-    /// Where the check runs.
-    fn directory(&self) -> &Path;
-    /// `None` without a repository or a commit.
-    fn head(&self) -> Option<CommitId>;
-    /// The repository around the work.
-    fn workspace(&self) -> Result<Arc<dyn Workspace>, WorkspaceError>;
-    /// What the claim started from; `None` where it recorded nothing.
-    fn base(&self, task: &Task) -> Result<Option<Base>, WorkspaceError>;
-    /// What the tree that is judged is seen from; `None` where there is no tree.
-    fn judged_from(&self, task: &Task) -> Result<Option<Base>, WorkspaceError> {
-        self.base(task)
-    }
-    /// The tree of a commit, where there is one.
-    fn tree_of(&self, commit: &CommitId) -> Result<Option<TreeId>, WorkspaceError>;
-}
-
-/// The work tree of a run.
-struct Here(Arc<dyn Workspace>);
-
-impl Site for Here {
-    fn directory(&self) -> &Path {
-        self.0.top_level()
-    }
-
-    fn head(&self) -> Option<CommitId> {
-        self.0.head().ok()
-    }
-
-    fn workspace(&self) -> Result<Arc<dyn Workspace>, WorkspaceError> {
-        Ok(Arc::clone(&self.0))
-    }
-
-    fn base(&self, task: &Task) -> Result<Option<Base>, WorkspaceError> {
-        Ok(Base::of_claim(task, self.0.top_level()))
-    }
-
-    fn tree_of(&self, commit: &CommitId) -> Result<Option<TreeId>, WorkspaceError> {
-        self.0.tree_of(commit).map(Some)
-    }
 }
 
 /// How far judging may reach into the work tree and its repository.
@@ -124,7 +83,10 @@ pub struct Bench {
 impl Bench {
     /// HEAD of the work tree.
     pub async fn head(&self) -> Result<Ended> {
-        self.blocking(|bench| Ok(Ended::Head(bench.site.head()))).await
+        match self.site.head_at_once() {
+            Some(head) => Ok(Ended::Head(head)),
+            None => self.blocking(|bench| Ok(Ended::Head(bench.site.head()))).await,
+        }
     }
 
     /// The files that differ from the claim, seen with git's settings of the claim. Files that a glob
@@ -142,7 +104,7 @@ impl Bench {
                 Settings::ToSetBack(settings) => return Ok(Ended::Changed(settings)),
                 Settings::Stay(settings) => settings,
             };
-            let mut files = git.touched(&base)?;
+            let mut files = git.touched(&base, bench.sight())?;
             if !protected.globs().is_empty() {
                 let among = |path: &str| !protected.among(&[path.to_owned()]).is_empty();
                 files.extend(git.differing(&base, &among)?);
@@ -194,7 +156,7 @@ impl Bench {
             if !in_work_tree {
                 return Ok(Ok(Around { settings, before: None }));
             }
-            match git.candidate(&base) {
+            match git.candidate(&base, bench.sight()) {
                 Ok(Candidate { tree, hidden }) => {
                     // A client's claim records no files, so what is hidden may be from before it.
                     let hidden = match bench.reach {
@@ -246,6 +208,14 @@ impl Bench {
             Ok(Ended::SetBack)
         })
         .await
+    }
+
+    /// A run knows when something has run in its work tree. Where others are at work, nobody does.
+    fn sight(&self) -> Sight {
+        match self.reach {
+            Reach::Everything => Sight::Last,
+            Reach::Settings | Reach::Nothing => Sight::Anew,
+        }
     }
 
     fn settings(&self, git: &dyn Workspace, task: &Task) -> Result<Settings, WorkspaceError> {
@@ -362,6 +332,7 @@ impl Judge {
         let clean = self.tools.judging.rules.clone().of(&self.task).clean;
         let base = self.task.started_at_commit.clone().filter(|_| clean);
         let check = self.command().await?;
+        self.tools.workspace.disturbed();
         let checked = self.bench.check(branch, &check, base).await?;
         Ok(attempt::Ended::Based(checked.verdict))
     }
@@ -372,6 +343,7 @@ impl Judge {
             Ok(around) => around,
             Err(ended) => return Ok(ended),
         };
+        self.tools.workspace.disturbed();
         let checked = self.bench.check(branch, &check, commit).await?;
         if matches!(checked.verdict, Verdict::Red { .. } | Verdict::TimedOut) {
             let output = self.tools.output(&checked.ran, FAILURE_BYTES);

@@ -15,12 +15,15 @@ mod handoff;
 pub mod judge;
 mod looping;
 pub mod ralph;
+mod site;
 mod tools;
 mod with_tree;
 mod words;
 pub mod work;
 
 #[doc(hidden)]
-pub use judge::{Judging, Record, Site};
+pub use judge::{Judging, Record};
 pub use looping::{Looping, Team};
+#[doc(hidden)]
+pub use site::Site;
 pub use tools::Tools;

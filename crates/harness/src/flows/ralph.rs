@@ -26,6 +26,7 @@ use harness::{
     },
     home::Home,
     process::Limits,
+    workspace::Sight,
 };
 
 /// How long the run's own check may take.
@@ -179,15 +180,12 @@ impl Doing {
 
     /// Where git can not tell, nothing is said: that is no standstill.
     async fn look(&self) -> Result<Ended> {
-        let found = self
-            .tools
-            .git(|git| Ok::<_, harness::workspace::WorkspaceError>((git.head()?, git.tree()?)));
-        let Ok((head, tree)) = found.await? else {
+        let Ok((head, files)) = self.tools.git(|git| git.mark(Sight::Last)).await? else {
             return Ok(Ended::Looked { head: None, mark: None });
         };
         let root = self.tools.root.clone();
         let handoff = self.tools.blocking(move || Ok(handoff::mark(&root))).await?;
-        let mark = Some(format!("{head} {tree} {handoff}"));
+        let mark = Some(format!("{head} {files} {handoff}"));
         Ok(Ended::Looked { head: Some(head), mark })
     }
 
@@ -207,6 +205,7 @@ impl Doing {
             iteration: turn.number,
             max_iterations: self.run.limits.max_iterations,
         });
+        self.tools.workspace.disturbed();
         let agent = turn.agent;
         let prompt = self.prompt(branch, &turn).await?;
         let end = branch.execute(move |team| team.agent(agent), prompt).await?;
@@ -309,6 +308,7 @@ impl Doing {
         let timeout_seconds = self.tools.seconds_until(until).min(VERIFY_SECONDS);
         let check = Check { command, timeout_seconds, environment };
         let tools = self.tools.clone();
+        tools.workspace.disturbed();
         let checked = until_cancelled(branch, move |cancel| {
             Ok(check.run_in(&*tools.shell, tools.workspace.top_level(), cancel)?)
         });
@@ -325,6 +325,7 @@ impl Doing {
         }
         let now = self.tools.ports.clock.now();
         let nap = Duration::from_secs(until.since(now));
+        self.tools.workspace.disturbed();
         let kicked = tokio::select! {
             () = tokio::time::sleep(nap) => false,
             () = branch.cancelled().cancelled() => false,

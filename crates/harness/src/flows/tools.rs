@@ -133,6 +133,7 @@ impl Tools {
 
     async fn run<A>(&self, branch: &Branch<A>, script: Script) -> Result<Ran> {
         let shell = Arc::clone(&self.shell);
+        self.workspace.disturbed();
         until_cancelled(branch, move |cancel| Ok(shell.run_until(&script, cancel)?)).await
     }
 

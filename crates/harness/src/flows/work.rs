@@ -18,6 +18,7 @@ use harness::{
         task::{Status, Via},
     },
     home::Home,
+    workspace::Sight,
 };
 
 use super::{
@@ -79,7 +80,7 @@ where
 }
 
 async fn base(tools: &Tools, task: TaskId) -> Result<Place> {
-    let base = tools.git(move |git| git.base(&task)).await??;
+    let base = tools.git(move |git| git.base(&task, Sight::Last)).await??;
     Ok(Place {
         base: Some(base.commit),
         base_untracked: base.untracked,
@@ -91,12 +92,7 @@ async fn base(tools: &Tools, task: TaskId) -> Result<Place> {
 /// What is there: the tree, claims of clients, attempts that nobody finished.
 async fn survey(tools: &Tools) -> Result<Survey> {
     let ledger: Ledger = (tools.ledger)()?;
-    let status = tools
-        .git(|git| {
-            git.preflight()?;
-            git.status()
-        })
-        .await??;
+    let status = tools.git(|git| git.preflight()).await??;
     let now = tools.ports.clock.now();
     let alerts = Alerts::of(&ledger);
     let mut survey = Survey { dirty: status.changed, alerts, ..Survey::default() };

@@ -1,6 +1,12 @@
 //! Whether a file is still the one that it was, told without reading it.
 
-use std::{fs, fs::Metadata, os::unix::fs::MetadataExt as _, path::Path};
+use std::{
+    fs,
+    fs::Metadata,
+    os::unix::fs::MetadataExt as _,
+    path::Path,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use rustix::fs::Stat;
 
@@ -32,6 +38,9 @@ impl Inode {
         Self { device: stat.st_dev as u64, number: stat.st_ino as u64 }
     }
 }
+
+/// How coarse the clock of a file system may be.
+const GRAIN: Duration = Duration::from_millis(20);
 
 /// Tells one version of a file from another without reading it.
 ///
@@ -80,6 +89,14 @@ impl FileStamp {
             modified_ns: nanoseconds(stat.st_mtime.into(), stat.st_mtime_nsec.into()),
             changed_ns: nanoseconds(stat.st_ctime.into(), stat.st_ctime_nsec.into()),
         }
+    }
+
+    /// The file was changed so shortly before `now` that the next change may leave the stamp as it
+    /// is.
+    pub(crate) fn is_young(&self, now: SystemTime) -> bool {
+        let old = now.checked_sub(GRAIN).unwrap_or(UNIX_EPOCH);
+        let old = old.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+        self.changed_ns >= i128::try_from(old).unwrap_or(i128::MAX)
     }
 
     /// The same without the time of the attributes: a second name or another mode makes no

@@ -4,17 +4,14 @@
 //! before the check and compared after it. Where nothing changed, the comparison is one look at the
 //! repository and at the files that no commit holds yet.
 
-use std::{
-    collections::BTreeSet,
-    fs,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::{collections::BTreeSet, fs, sync::Arc, time::SystemTime};
 
-use harness_core::TreeId;
+use harness_core::{CommitId, TreeId};
 
 use super::{
     Base, Candidate, Settled, WorkspaceError,
     filter::refuse_silenced,
+    fingerprint::{Print, print},
     git::{Git, failed},
     hidden,
     index::PrivateIndex,
@@ -31,13 +28,14 @@ use crate::home::FileStamp;
 pub(super) struct Known {
     pub(super) tree: TreeId,
     pub(super) look: Look,
+    /// The index that holds the tree.
+    pub(super) index: Option<Arc<PrivateIndex>>,
+    /// Files that stay untracked when the tree is committed; `None` if that is not simply told.
+    stay: Option<Vec<RepoPath>>,
     stamps: Vec<Option<FileStamp>>,
-    /// A file was so young that its stamp may stay the same when it changes.
-    racy: bool,
+    /// Files so young that their stamps may stay the same when they change, with what is in them.
+    young: Vec<(RepoPath, Print)>,
 }
-
-/// How coarse the clock of a file system may be.
-const GRAIN: Duration = Duration::from_millis(20);
 
 impl Known {
     /// Computes the tree anew.
@@ -46,36 +44,49 @@ impl Known {
         own: &OwnFiles,
         base: &Base,
         look: Look,
-    ) -> Result<(Self, Listing), WorkspaceError> {
-        let young = SystemTime::now().checked_sub(GRAIN).unwrap_or(UNIX_EPOCH);
-        let young = young.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-        let young = i128::try_from(young).unwrap_or(i128::MAX);
+    ) -> Result<(Self, Arc<Listing>), WorkspaceError> {
+        let now = SystemTime::now();
         let stamps = stamps(git, &look);
-        let racy = stamps.iter().flatten().any(|stamp| stamp.changed_ns >= young);
+        let mut young = Vec::new();
+        for (path, stamp) in paths(&look).zip(&stamps) {
+            if stamp.is_some_and(|stamp| stamp.is_young(now)) {
+                young.push((path.clone(), print(git, path)?));
+            }
+        }
         let recorded = untracked::recorded(git, base.untracked.as_ref())?;
-        let tree = tree_to_commit(git, own, &recorded, &look)?;
-        Ok((Self { tree, look, stamps, racy }, recorded))
+        let Built { tree, index, stay } = build(git, own, &recorded, &look)?;
+        Ok((Self { tree, look, index, stay, stamps, young }, recorded))
     }
 
     /// Whether a new look at the same work tree would give the same tree.
     fn still_holds(&self, git: &Git, look: &Look) -> bool {
-        !self.racy && self.look == *look && self.stamps == stamps(git, look)
+        let same =
+            |(path, known): &(RepoPath, Print)| print(git, path).is_ok_and(|print| print == *known);
+        self.look == *look && self.stamps == stamps(git, look) && self.young.iter().all(same)
+    }
+
+    /// What a look finds when the tree was committed and nothing else happened.
+    pub(super) fn committed(&self, base: &Base, commit: &CommitId) -> Option<Look> {
+        let untracked = self.stay.clone().filter(|_| self.look.branch == base.branch)?;
+        let head = Some(commit.clone());
+        Some(Look { head, changed: Vec::new(), untracked, ..self.look.clone() })
     }
 }
 
+fn paths(look: &Look) -> impl Iterator<Item = &RepoPath> {
+    look.changed.iter().map(|changed| &changed.path).chain(&look.untracked)
+}
+
 fn stamps(git: &Git, look: &Look) -> Vec<Option<FileStamp>> {
-    let changed = look.changed.iter().map(|changed| &changed.path);
-    // A change of the mode shows in the time of the last change.
-    let stamp = |path: &RepoPath| FileStamp::at(&path.under(&git.top_level));
-    changed.chain(&look.untracked).map(stamp).collect()
+    paths(look).map(|path| FileStamp::at(&path.under(&git.top_level))).collect()
 }
 
 pub(super) fn candidate(
     git: &Git,
     own: &OwnFiles,
     base: &Base,
+    look: Look,
 ) -> Result<(Known, Candidate), WorkspaceError> {
-    let look = Look::take(git, own)?;
     let (known, recorded) = Known::take(git, own, base, look)?;
     let hidden = hidden::hidden(git, own, base, &known.look, &recorded)?;
     let candidate = Candidate { tree: known.tree.clone(), hidden };
@@ -89,8 +100,8 @@ pub(super) fn settle(
     base: &Base,
     before: &TreeId,
     known: Option<&Known>,
+    look: Look,
 ) -> Result<(Known, Settled), WorkspaceError> {
-    let look = Look::take(git, own)?;
     let known = known.filter(|known| known.tree == *before);
     if let Some(known) = known
         && known.still_holds(git, &look)
@@ -217,17 +228,28 @@ fn remove(git: &Git, recorded: &Listing, new: &[Change]) -> Result<(), Workspace
     Ok(())
 }
 
+/// A tree, and where it was computed.
+struct Built {
+    tree: TreeId,
+    index: Option<Arc<PrivateIndex>>,
+    stay: Option<Vec<RepoPath>>,
+}
+
 /// Everything but our files, and but untracked files from before the claim (unless the agent
 /// committed them itself).
-fn tree_to_commit(
+fn build(
     git: &Git,
     own: &OwnFiles,
     recorded: &Listing,
     look: &Look,
-) -> Result<TreeId, WorkspaceError> {
+) -> Result<Built, WorkspaceError> {
     let earlier = |path: &RepoPath| recorded.contains_key(path);
     let staged: Vec<_> =
         look.changed.iter().map(|changed| &changed.path).filter(|path| earlier(path)).collect();
+    let ours_tracked = !look.ours.is_empty() || git.tracked()?.is_none_or(|tracked| tracked.ours);
+    if staged.is_empty() && !ours_tracked {
+        return build_plain(git, recorded, look);
+    }
     let ours = own.pathspecs();
     // Usually nobody staged an earlier file; only then is the whole of HEAD listed.
     let mut committed = list_tree(git, "HEAD", if staged.is_empty() { &ours } else { &[] })?;
@@ -236,9 +258,25 @@ fn tree_to_commit(
         look.unstaged().filter(|path| !earlier(path) || committed.contains_key(path)).collect();
     refuse_silenced(git, None, wanted.iter().copied())?;
     let index = PrivateIndex::copy_of_users(git)?;
-    index.drop_paths(git, &ours)?;
+    index.drop_ours(git, own)?;
     index.remove(git, staged)?;
     index.set(git, &committed)?;
     index.take(git, wanted)?;
-    index.write_tree(git)
+    let tree = index.write_tree(git)?;
+    Ok(Built { tree, index: Some(Arc::new(index)), stay: None })
+}
+
+/// Nobody tracks a file of ours, and nobody staged an earlier file.
+fn build_plain(git: &Git, recorded: &Listing, look: &Look) -> Result<Built, WorkspaceError> {
+    let earlier = |path: &&RepoPath| recorded.contains_key(*path);
+    let stay = Some(look.untracked.iter().filter(earlier).cloned().collect());
+    let wanted: Vec<_> = look.unstaged().filter(|path| !earlier(path)).collect();
+    if wanted.is_empty() && look.changed.is_empty() {
+        return Ok(Built { tree: git.tree_of(&look.commit()?)?, index: None, stay });
+    }
+    refuse_silenced(git, None, wanted.iter().copied())?;
+    let index = PrivateIndex::copy_of_users(git)?;
+    index.take(git, wanted)?;
+    let tree = index.write_tree(git)?;
+    Ok(Built { tree, index: Some(Arc::new(index)), stay })
 }

@@ -7,6 +7,7 @@ use std::{
     io,
     os::unix::{ffi::OsStrExt, fs::symlink},
     path::{Component, Path, PathBuf},
+    sync::Arc,
 };
 
 use harness_core::CommitId;
@@ -123,6 +124,7 @@ fn populate(
         git_dir: source.git_dir.clone(),
         silenced: Vec::new(),
         settings: Vec::new(),
+        memory: Arc::default(),
     };
     let format = "--format=%(objectname) %(refname)";
     let refs = theirs.read("for-each-ref").arg(format).output()?;
@@ -130,7 +132,7 @@ fn populate(
     packed.extend(refs);
     fs::write(own.join("packed-refs"), packed)?;
     fs::write(own.join("config"), config(&theirs, source, commit, &git.silenced)?)?;
-    let ours = Git { git_dir: own, ..theirs };
+    let ours = Git { git_dir: own, memory: Arc::default(), ..theirs };
     let call = ours.write("reset").args(["--quiet", "--hard"]);
     call.env("GIT_LFS_SKIP_SMUDGE", "0").output()?;
     submodules(git, &ours, source, commit)
@@ -221,7 +223,8 @@ fn submodules(git: &Git, ours: &Git, source: &Source, commit: &str) -> Result<()
             continue;
         }
         let inner = Source { git_dir: modules.clone(), common_dir: modules };
-        let known = Git { git_dir: inner.git_dir.clone(), ..ours.clone() };
+        let (git_dir, memory) = (inner.git_dir.clone(), Arc::default());
+        let known = Git { git_dir, memory, ..ours.clone() };
         let there = known.read("cat-file").args(["-e", &link.object]).run()?;
         if there.code == Some(0) {
             populate(git, &inner, &place, &link.object)?;

@@ -11,25 +11,31 @@ use harness_core::{CommitId, TreeId};
 use super::{
     Base, WorkspaceError,
     git::Git,
+    index::PrivateIndex,
     object::commit_id,
     preflight::{UnderWay, refuse_locked_index},
     rescue::{commit_tree, resolve},
     status::Look,
 };
 
-/// Commits `tree`, which was computed from `look`.
+/// Commits `tree`, which was computed from `look`, in `index` if that is known: then the user's need
+/// not be computed once more.
 pub(super) fn commit(
     git: &Git,
     base: &Base,
     look: &Look,
     tree: &TreeId,
+    index: Option<&PrivateIndex>,
     message: &str,
 ) -> Result<CommitId, WorkspaceError> {
     let merged = refuse_before_commit(git, base)?;
     let head = look.commit()?;
     claim_branch_for(git, base, look, &head)?;
-    let head_tree = git.read("rev-parse").args(["--verify", &format!("{head}^{{tree}}")]).line()?;
-    let commit = if head_tree == tree.as_str() && merged.is_empty() {
+    let commit = if git.tree_of(&head)? == *tree && merged.is_empty() {
+        if look.changed.is_empty() && look.ours.is_empty() {
+            // The index holds what HEAD does.
+            return Ok(head);
+        }
         head
     } else {
         let parents: Vec<_> = [head.clone()].into_iter().chain(merged).collect();
@@ -41,8 +47,13 @@ pub(super) fn commit(
             let elsewhere = now.is_some_and(|now| now != head);
             return Err(if elsewhere { WorkspaceError::HeadMoved { from: head } } else { why });
         }
+        git.memory.remember_tree(&commit, tree);
         commit
     };
+    // A reset also forgets what is under way.
+    if UnderWay::find(git).is_none() && index.is_some_and(|index| index.install(git)) {
+        return Ok(commit);
+    }
     git.write("reset").args(["--quiet", "--mixed"]).output()?;
     Ok(commit)
 }

@@ -13,10 +13,13 @@ use super::{
     candidate::{self, Known},
     checkout, commit, evidence,
     filter::{self, Filters},
+    fingerprint,
     git::{Access, Call, Git, failed},
+    memory::Memory,
     own::OwnFiles,
     preflight, rescue, restore, rollback,
     settings::{Records, Treatment},
+    sight::{Seen, Sight},
     snapshot::Snapshot,
     status::{Look, Staged},
     sweep, untracked,
@@ -30,6 +33,8 @@ pub struct GitWorkspace {
     filters: Filters,
     /// The last candidate, for a cheap second look; clones share it.
     known: Arc<Mutex<Option<Known>>>,
+    /// The last look, while nothing has run since; clones share it.
+    seen: Arc<Mutex<Option<Seen>>>,
     /// Where settings are recorded, if anywhere.
     records: Option<Records>,
     /// What clean checkouts are given beside the commit.
@@ -43,13 +48,15 @@ impl GitWorkspace {
         state_root: &Path,
         filters: Filters,
     ) -> Result<Self, WorkspaceError> {
-        let git = repository(directory)?;
+        let mut git = repository(directory)?;
         let own = OwnFiles::new(&git.top_level, &state_root.canonicalize()?);
+        git.memory = Arc::new(Memory::with(&own));
         Ok(Self {
             git,
             own,
             filters,
             known: Arc::default(),
+            seen: Arc::default(),
             records: None,
             bring: Bring::default(),
         })
@@ -72,7 +79,7 @@ impl GitWorkspace {
     /// The same work tree for somebody else: nothing is known of its files yet.
     #[must_use]
     pub fn anew(&self, filters: Filters) -> Self {
-        Self { filters, known: Arc::default(), ..self.clone() }
+        Self { filters, known: Arc::default(), seen: Arc::default(), ..self.clone() }
     }
 
     /// Removes what killed processes left in the git directory and of checkouts; how many there were.
@@ -113,6 +120,21 @@ impl GitWorkspace {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn seen(&self) -> MutexGuard<'_, Option<Seen>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn look(&self, git: &Git, sight: Sight) -> Result<Look, WorkspaceError> {
+        let last = self.seen().clone().filter(|seen| sight == Sight::Last && seen.holds(git));
+        if let Some(last) = last {
+            return Ok(last.look);
+        }
+        let seen = Seen::take(git, &self.own)?;
+        let look = seen.look.clone();
+        *self.seen() = Some(seen);
+        Ok(look)
+    }
+
     /// Git with those filters silenced that are configured now and must not run.
     fn git(&self) -> Result<Git, WorkspaceError> {
         let silenced = match self.filters {
@@ -149,7 +171,8 @@ pub(super) fn repository(directory: &Path) -> Result<Git, WorkspaceError> {
             hint: "git config --unset core.worktree".to_owned(),
         });
     }
-    Ok(Git { top_level, git_dir, silenced: Vec::new(), settings: Vec::new() })
+    let memory = Arc::default();
+    Ok(Git { top_level, git_dir, silenced: Vec::new(), settings: Vec::new(), memory })
 }
 
 impl GitWorkspace {
@@ -173,14 +196,26 @@ impl Workspace for GitWorkspace {
         Ok(Look::take(&self.git()?, &self.own)?.status())
     }
 
-    fn preflight(&self) -> Result<(), WorkspaceError> {
-        let git = self.git()?;
-        preflight::preflight(&git, &Look::take(&git, &self.own)?)
-    }
-
-    fn base(&self, task: &TaskId) -> Result<Base, WorkspaceError> {
+    fn preflight(&self) -> Result<Status, WorkspaceError> {
         let git = self.git()?;
         let look = Look::take(&git, &self.own)?;
+        preflight::preflight(&git, &look)?;
+        Ok(look.status())
+    }
+
+    fn disturbed(&self) {
+        *self.seen() = None;
+    }
+
+    fn mark(&self, sight: Sight) -> Result<(CommitId, String), WorkspaceError> {
+        let git = self.git()?;
+        let look = self.look(&git, sight)?;
+        Ok((look.commit()?, fingerprint::of_work(&git, &look)?))
+    }
+
+    fn base(&self, task: &TaskId, sight: Sight) -> Result<Base, WorkspaceError> {
+        let git = self.git()?;
+        let look = self.look(&git, sight)?;
         let commit = look.commit()?;
         let untracked = untracked::record(&git, &self.own, task, &look)?;
         let (branch, worktree) = (look.branch, git.top_level);
@@ -202,8 +237,10 @@ impl Workspace for GitWorkspace {
         evidence::evidence(&self.git()?, &self.own, task, base, claimed_at)
     }
 
-    fn touched(&self, base: &Base) -> Result<Vec<String>, WorkspaceError> {
-        evidence::touched(&self.git()?, &self.own, base)
+    fn touched(&self, base: &Base, sight: Sight) -> Result<Vec<String>, WorkspaceError> {
+        let git = self.git()?;
+        let look = self.look(&git, sight)?;
+        evidence::touched(&git, &self.own, base, &look)
     }
 
     fn differing(
@@ -226,10 +263,15 @@ impl Workspace for GitWorkspace {
         task: &TaskId,
         epoch: Epoch,
     ) -> Result<Vec<SettingChange>, WorkspaceError> {
-        match &self.records {
-            Some(records) => records.compare(&self.git, task, epoch, Treatment::SetBack),
-            None => Ok(Vec::new()),
+        let changes = match &self.records {
+            Some(records) => records.compare(&self.git, task, epoch, Treatment::SetBack)?,
+            None => Vec::new(),
+        };
+        if !changes.is_empty() {
+            // What was seen before was seen with them.
+            self.disturbed();
         }
+        Ok(changes)
     }
 
     fn changed_settings(
@@ -263,11 +305,14 @@ impl Workspace for GitWorkspace {
         commit::refuse_before_commit(&git, base)?;
         let look = Look::take(&git, &self.own)?;
         let (known, _) = Known::take(&git, &self.own, base, look)?;
-        commit::commit(&git, base, &known.look, &known.tree, message)
+        self.disturbed();
+        commit::commit(&git, base, &known.look, &known.tree, known.index.as_deref(), message)
     }
 
-    fn candidate(&self, base: &Base) -> Result<Candidate, WorkspaceError> {
-        let (known, candidate) = candidate::candidate(&self.git()?, &self.own, base)?;
+    fn candidate(&self, base: &Base, sight: Sight) -> Result<Candidate, WorkspaceError> {
+        let git = self.git()?;
+        let look = self.look(&git, sight)?;
+        let (known, candidate) = candidate::candidate(&git, &self.own, base, look)?;
         *self.known() = Some(known);
         Ok(candidate)
     }
@@ -275,7 +320,13 @@ impl Workspace for GitWorkspace {
     fn settle(&self, base: &Base, before: &TreeId) -> Result<Settled, WorkspaceError> {
         let last = self.known().clone();
         let git = self.git()?;
-        let (known, settled) = candidate::settle(&git, &self.own, base, before, last.as_ref())?;
+        let look = self.look(&git, Sight::Anew)?;
+        let seen = look.clone();
+        let settled = candidate::settle(&git, &self.own, base, before, last.as_ref(), look);
+        if !settled.as_ref().is_ok_and(|(known, _)| known.look == seen) {
+            self.disturbed();
+        }
+        let (known, settled) = settled?;
         *self.known() = Some(known);
         Ok(settled)
     }
@@ -289,6 +340,7 @@ impl Workspace for GitWorkspace {
     }
 
     fn put_back(&self, base: &Base, tree: &TreeId) -> Result<Vec<String>, WorkspaceError> {
+        self.disturbed();
         let (known, files) = candidate::put_back(&self.git()?, &self.own, base, tree)?;
         *self.known() = Some(known);
         Ok(files)
@@ -302,12 +354,21 @@ impl Workspace for GitWorkspace {
     ) -> Result<CommitId, WorkspaceError> {
         let git = self.git()?;
         let known = self.known().clone().filter(|known| known.tree == *tree);
-        let look = match known {
-            Some(known) => known.look,
-            None => Look::take(&git, &self.own)?,
+        let seen = self.seen().take();
+        let Some(known) = known else {
+            let look = Look::take(&git, &self.own)?;
+            let commit = commit::commit(&git, base, &look, tree, None, message)?;
+            *self.known() = None;
+            return Ok(commit);
         };
-        let commit = commit::commit(&git, base, &look, tree, message)?;
+        let index = known.index.as_deref();
+        let commit = commit::commit(&git, base, &known.look, tree, index, message)?;
         *self.known() = None;
+        let same = seen.is_some_and(|seen| seen.look == known.look);
+        let look = known.committed(base, &commit).filter(|_| same);
+        // The second name of the installed index goes first: it is part of its stamp.
+        drop(known);
+        *self.seen() = look.map(|look| Seen::known(&git, look));
         Ok(commit)
     }
 
@@ -329,6 +390,7 @@ impl Workspace for GitWorkspace {
         attempt: u32,
         base: &Base,
     ) -> Result<RolledBack, WorkspaceError> {
+        self.disturbed();
         rollback::rollback(&self.git()?, &self.own, task, attempt, base)
     }
 
@@ -341,6 +403,7 @@ impl Workspace for GitWorkspace {
     }
 
     fn restore(&self, rescue: &Rescue) -> Result<Vec<String>, WorkspaceError> {
+        self.disturbed();
         restore::restore(&self.git()?, &self.own, rescue)
     }
 

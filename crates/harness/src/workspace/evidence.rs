@@ -8,7 +8,7 @@ use super::{
     Base, Evidence, WorkspaceError,
     git::Git,
     history::History,
-    object::{Contents, GITLINK, Hashing, hash_with, list_tree, tree_id},
+    object::{Contents, GITLINK, Hashing, hash_with, list_tree},
     own::OwnFiles,
     path::{RepoPath, records},
     snapshot::Snapshot,
@@ -50,10 +50,11 @@ pub(super) fn touched(
     git: &Git,
     own: &OwnFiles,
     base: &Base,
+    look: &Look,
 ) -> Result<Vec<String>, WorkspaceError> {
-    let look = Look::take(git, own)?;
     let mut output = Vec::new();
-    if look.head.as_ref() != Some(&base.commit) {
+    let moved = look.head.as_ref() != Some(&base.commit);
+    if moved {
         must_be_commit(git, &base.commit)?;
         let call = git.read("diff").args(["--name-only", "-z", "--no-renames", "--no-ext-diff"]);
         let call = call.args(["--ignore-submodules=dirty", base.commit.as_str(), "HEAD", "--"]);
@@ -65,8 +66,11 @@ pub(super) fn touched(
     let new = look.untracked.iter().filter(|path| !unchanged.contains(*path)).cloned();
     let changed = look.changed.iter().map(|changed| changed.path.clone());
     // They are ours and nobody else's to commit, but what agents are told must not change unseen.
-    let call = git.read("diff").args(["--name-only", "-z", "--no-renames", "--no-ext-diff"]);
-    let output = call.args([base.commit.as_str(), "--"]).arg(own.prompts()).output()?;
+    let mut output = Vec::new();
+    if moved || look.ours.iter().any(|path| own.is_prompt(path.bytes())) {
+        let call = git.read("diff").args(["--name-only", "-z", "--no-renames", "--no-ext-diff"]);
+        output = call.args([base.commit.as_str(), "--"]).arg(own.prompts()).output()?;
+    }
     let prompts = records(&output).map(RepoPath::new);
     let touched: BTreeSet<_> = committed.chain(changed).chain(new).chain(prompts).collect();
     Ok(touched.iter().map(RepoPath::shown).collect())
@@ -101,8 +105,7 @@ pub(super) fn differing(
 
 pub(super) fn tree_of(git: &Git, commit: &CommitId) -> Result<TreeId, WorkspaceError> {
     must_be_commit(git, commit)?;
-    let tree = git.read("rev-parse").args(["--verify", &format!("{commit}^{{tree}}")]).line()?;
-    tree_id(&tree)
+    git.tree_of(commit)
 }
 
 pub(super) fn must_be_commit(git: &Git, commit: &CommitId) -> Result<(), WorkspaceError> {

@@ -10,10 +10,11 @@ use std::{
     io::{self, Write},
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    sync::Arc,
     thread,
 };
 
-use super::{WorkspaceError, mark::unmarked};
+use super::{WorkspaceError, mark::unmarked, memory::Memory};
 
 /// Settings that win over every configuration file.
 const HARDENED: [&str; 21] = [
@@ -73,6 +74,8 @@ pub(super) struct Git {
     pub(super) silenced: Vec<OsString>,
     /// Further settings that win over every configuration file.
     pub(super) settings: Vec<(OsString, OsString)>,
+    /// What is known of this repository; clones share it.
+    pub(super) memory: Arc<Memory>,
 }
 
 impl Git {

@@ -16,13 +16,22 @@ use super::git::{Access, Call};
 
 /// HEAD of the repository that `directory` lies in.
 pub fn head(directory: &Path) -> Option<CommitId> {
-    match plain_head(directory) {
-        Plain::Commit(commit) => Some(commit),
-        Plain::NoRepository => None,
-        Plain::AskGit => {
+    match head_at_once(directory) {
+        Some(head) => head,
+        None => {
             let said = rev_parse(directory, &["--verify", "--quiet", "HEAD^{commit}"])?;
             CommitId::parse(std::str::from_utf8(&said).ok()?).ok()
         }
+    }
+}
+
+/// The same where a few small files tell it, so that nobody needs a thread that may block for a git
+/// process; `None` where git has to be asked.
+pub fn head_at_once(directory: &Path) -> Option<Option<CommitId>> {
+    match plain_head(directory) {
+        Plain::Commit(commit) => Some(Some(commit)),
+        Plain::NoRepository => Some(None),
+        Plain::AskGit => None,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{
     ffi::OsString,
-    fs::File,
+    fs::{self, File},
     io,
     path::{Path, PathBuf},
 };
@@ -13,16 +13,21 @@ use super::{
     WorkspaceError,
     git::Git,
     object::{Listing, tree_id},
+    own::OwnFiles,
     path::{RepoPath, nul_separated},
 };
+use crate::home::FileStamp;
 
 /// How such folders are called; what a killed process left of them is swept by that name.
 pub(super) const SCRATCH: &str = "harness-tmp-";
 
 /// A folder inside the git directory (so it is writable wherever a commit is), gone with the value.
+#[derive(Debug)]
 pub(super) struct PrivateIndex {
     folder: tempfile::TempDir,
     file: PathBuf,
+    /// The user's index when it was copied.
+    users: Option<FileStamp>,
 }
 
 impl PrivateIndex {
@@ -30,14 +35,14 @@ impl PrivateIndex {
     pub(super) fn scratch(git: &Git) -> Result<Self, WorkspaceError> {
         let folder = tempfile::Builder::new().prefix(SCRATCH).tempdir_in(&git.git_dir)?;
         let file = folder.path().join("index");
-        Ok(Self { folder, file })
+        Ok(Self { folder, file, users: None })
     }
 
     /// A copy of the user's, with its cached stat data: only changed files are read again. It
     /// keeps the time of the original, by which git knows the files that changed too soon after
     /// it was written for their stat data to show it.
     pub(super) fn copy_of_users(git: &Git) -> Result<Self, WorkspaceError> {
-        let index = Self::scratch(git)?;
+        let mut index = Self::scratch(git)?;
         let mut users = match File::open(git.git_dir.join("index")) {
             Ok(users) => users,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(index),
@@ -45,7 +50,9 @@ impl PrivateIndex {
         };
         let mut copy = File::create(&index.file)?;
         io::copy(&mut users, &mut copy)?;
-        copy.set_modified(users.metadata()?.modified()?)?;
+        let found = users.metadata()?;
+        copy.set_modified(found.modified()?)?;
+        index.users = Some(FileStamp::of(&found));
         Ok(index)
     }
 
@@ -105,8 +112,15 @@ impl PrivateIndex {
         call.input(input).output().map(drop)
     }
 
-    /// Drops whatever lies at or below `paths`.
-    pub(super) fn drop_paths(&self, git: &Git, paths: &[OsString]) -> Result<(), WorkspaceError> {
+    /// Drops our files, if the user's index has any.
+    pub(super) fn drop_ours(&self, git: &Git, own: &OwnFiles) -> Result<(), WorkspaceError> {
+        match git.tracked()?.is_some_and(|tracked| !tracked.ours) {
+            true => Ok(()),
+            false => self.drop_paths(git, &own.pathspecs()),
+        }
+    }
+
+    fn drop_paths(&self, git: &Git, paths: &[OsString]) -> Result<(), WorkspaceError> {
         if paths.is_empty() || !self.file.exists() {
             return Ok(());
         }
@@ -118,6 +132,21 @@ impl PrivateIndex {
     pub(super) fn read_tree(&self, git: &Git, treeish: &str) -> Result<(), WorkspaceError> {
         let call = git.write("read-tree").index(&self.file).args(["--end-of-options", treeish]);
         call.output().map(drop)
+    }
+
+    /// Puts a copy of the user's index that was brought up to date into its place, as git would: by
+    /// its lock, and only if the user's is still the one that was copied. Otherwise nothing changes,
+    /// and the answer is no.
+    pub(super) fn install(&self, git: &Git) -> bool {
+        let (index, lock) = (git.git_dir.join("index"), git.git_dir.join("index.lock"));
+        if self.users.is_none() || fs::hard_link(&self.file, &lock).is_err() {
+            return false;
+        }
+        if FileStamp::at(&index) == self.users && fs::rename(&lock, &index).is_ok() {
+            return true;
+        }
+        let _ = fs::remove_file(&lock);
+        false
     }
 
     pub(super) fn write_tree(&self, git: &Git) -> Result<TreeId, WorkspaceError> {

@@ -10,13 +10,17 @@ mod contents;
 mod discover;
 mod evidence;
 mod filter;
+mod fingerprint;
+mod folders;
 mod git;
 #[doc(hidden)]
 pub mod glance;
 mod hidden;
 mod history;
 mod index;
+mod index_file;
 mod mark;
+mod memory;
 mod object;
 mod own;
 mod path;
@@ -25,6 +29,7 @@ mod rescue;
 mod restore;
 mod rollback;
 mod settings;
+mod sight;
 mod snapshot;
 mod status;
 mod sweep;
@@ -43,6 +48,7 @@ pub use self::{
     mark::Author,
     own::OwnFiles,
     settings::SettingChange,
+    sight::Sight,
 };
 #[doc(hidden)]
 pub use self::{
@@ -212,11 +218,18 @@ pub trait Workspace: Send + Sync {
     fn status(&self) -> Result<Status, WorkspaceError>;
 
     /// Refuses states of the repository in which a session could do harm (a merge or rebase under
-    /// way, a locked index, …), each with its way out.
-    fn preflight(&self) -> Result<(), WorkspaceError>;
+    /// way, a locked index, …), each with its way out. Otherwise: what no commit holds.
+    fn preflight(&self) -> Result<Status, WorkspaceError>;
+
+    /// Says that something is about to run, or has run, that may have changed files: what was seen
+    /// before does not count any more.
+    fn disturbed(&self);
+
+    /// HEAD, and a text that changes when a file does; ours and ignored ones aside.
+    fn mark(&self, sight: Sight) -> Result<(CommitId, String), WorkspaceError>;
 
     /// Records what the claim of `task` starts from, and keeps the untracked files' tree alive.
-    fn base(&self, task: &TaskId) -> Result<Base, WorkspaceError>;
+    fn base(&self, task: &TaskId, sight: Sight) -> Result<Base, WorkspaceError>;
 
     /// The tree as it stands (for a checkpoint).
     fn tree(&self) -> Result<TreeId, WorkspaceError>;
@@ -231,7 +244,7 @@ pub trait Workspace: Send + Sync {
 
     /// The files, from the top level, that are not what they were at the claim: by commits since
     /// `base`, changed, or untracked and not there before. Ours and ignored ones aside; sorted.
-    fn touched(&self, base: &Base) -> Result<Vec<String>, WorkspaceError>;
+    fn touched(&self, base: &Base, sight: Sight) -> Result<Vec<String>, WorkspaceError>;
 
     /// The files of the base that `protected` picks and whose contents are not what they were at the
     /// claim. They are read: no flag, no ignore rule and no cache of the index counts. Sorted.
@@ -272,9 +285,9 @@ pub trait Workspace: Send + Sync {
     fn checkout(&self, commit: &CommitId) -> Result<Checkout, WorkspaceError>;
 
     /// The tree that [`Workspace::commit`] would commit now.
-    fn candidate(&self, base: &Base) -> Result<Candidate, WorkspaceError>;
+    fn candidate(&self, base: &Base, sight: Sight) -> Result<Candidate, WorkspaceError>;
 
-    /// What became of `before`, a candidate, while a check ran. Files that are new since are
+    /// What became of `before`, a candidate, while a check ran: the work tree is looked at. Files that are new since are
     /// removed; ignored ones stay.
     fn settle(&self, base: &Base, before: &TreeId) -> Result<Settled, WorkspaceError>;
 

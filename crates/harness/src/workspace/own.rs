@@ -48,6 +48,13 @@ impl OwnFiles {
         std::ffi::OsString::from_vec(path)
     }
 
+    /// Whether `path` is one of those templates.
+    pub(super) fn is_prompt(&self, path: &[u8]) -> bool {
+        use std::os::unix::ffi::OsStrExt;
+        let rest = path.strip_prefix(self.prompts().as_bytes());
+        rest.is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
+    }
+
     /// Ours, relative to the top level, as literal pathspecs.
     pub(super) fn pathspecs(&self) -> Vec<std::ffi::OsString> {
         use std::os::unix::ffi::OsStringExt;

@@ -29,7 +29,7 @@ impl Snapshot {
             Some(StagedOnly { tree: index.write_tree(git)?, paths })
         };
         index.take(git, look.unstaged())?;
-        index.drop_paths(git, &own.pathspecs())?;
+        index.drop_ours(git, own)?;
         let tree = index.write_tree(git)?;
         Ok(Self { look, tree, staged, index })
     }

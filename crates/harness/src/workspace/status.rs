@@ -23,6 +23,8 @@ pub(super) struct Look {
     /// Repositories inside this one that are no submodules. They are somebody's work tree of their
     /// own: neither saved nor committed nor cleaned.
     pub(super) nested: Vec<RepoPath>,
+    /// Files of ours that somebody tracks, and that differ.
+    pub(super) ours: Vec<RepoPath>,
 }
 
 /// A tracked path that differs between HEAD, index and work tree.
@@ -53,6 +55,7 @@ impl Look {
             changed: Vec::new(),
             untracked: Vec::new(),
             nested: Vec::new(),
+            ours: Vec::new(),
         };
         for record in records(&output) {
             look.record(record, own).ok_or_else(|| {
@@ -94,6 +97,7 @@ impl Look {
     fn tracked(&mut self, rest: &[u8], fields: usize, own: &OwnFiles) -> Option<()> {
         let path = rest.splitn(fields, |byte| *byte == b' ').nth(fields - 1)?;
         if own.own(path) {
+            self.ours.push(RepoPath::new(path));
             return Some(());
         }
         let staged = match (fields, rest.first()?) {

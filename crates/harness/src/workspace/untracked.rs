@@ -10,17 +10,16 @@ use std::{
     io,
     os::unix::fs::{OpenOptionsExt, symlink},
     path::Path,
+    sync::Arc,
 };
 
 use harness_core::{TaskId, TreeId};
 
 use super::{
-    WorkspaceError,
+    WorkspaceError, folders,
     git::Git,
     index::PrivateIndex,
-    object::{
-        Contents, EXECUTABLE, Entry, GITLINK, Hashing, LINK, Listing, absent, hash_files, list_tree,
-    },
+    object::{Contents, EXECUTABLE, Entry, GITLINK, Hashing, LINK, Listing, absent, hash_files},
     own::OwnFiles,
     path::{RepoPath, records},
     settings::flags::Flags,
@@ -48,7 +47,9 @@ pub(super) fn record(
         listing.insert(folder, entry);
     }
     if listing.is_empty() {
-        forget(git, task)?;
+        if !is_absent(git, &base_ref(task)) {
+            forget(git, task)?;
+        }
         return Ok(None);
     }
     let index = PrivateIndex::scratch(git)?;
@@ -56,7 +57,20 @@ pub(super) fn record(
     let tree = index.write_tree(git)?;
     let call = git.write("update-ref").args(["-m", "harness: before the claim"]);
     call.args([base_ref(task).as_str(), tree.as_str()]).output()?;
+    git.memory.remember_listing(&tree, Arc::new(listing));
     Ok(Some(tree))
+}
+
+/// Whether there is surely no such ref: neither a file of its own, nor a packed one, nor a store of
+/// another kind.
+fn is_absent(git: &Git, reference: &str) -> bool {
+    let common = git.common_dir();
+    let missing = |path: &Path| fs::symlink_metadata(path).is_err_and(|error| absent(&error));
+    let packed = match fs::read(common.join("packed-refs")) {
+        Ok(bytes) => bytes.windows(reference.len()).any(|part| part == reference.as_bytes()),
+        Err(error) => !absent(&error),
+    };
+    !packed && missing(&common.join(reference)) && missing(&common.join("reftable"))
 }
 
 pub(super) fn forget(git: &Git, task: &TaskId) -> Result<(), WorkspaceError> {
@@ -64,8 +78,8 @@ pub(super) fn forget(git: &Git, task: &TaskId) -> Result<(), WorkspaceError> {
 }
 
 /// What was recorded.
-pub(super) fn recorded(git: &Git, tree: Option<&TreeId>) -> Result<Listing, WorkspaceError> {
-    tree.map_or_else(|| Ok(Listing::new()), |tree| list_tree(git, tree.as_str(), &[]))
+pub(super) fn recorded(git: &Git, tree: Option<&TreeId>) -> Result<Arc<Listing>, WorkspaceError> {
+    tree.map_or_else(|| Ok(Arc::default()), |tree| git.listing(tree))
 }
 
 /// Those of `paths` that are, byte by byte, what was recorded. An index can not tell: it knows
@@ -152,7 +166,7 @@ fn write(git: &Git, file: &Path, entry: &Entry) -> Result<(), WorkspaceError> {
 /// Untracked folders, not ignored, that hold nothing at all.
 fn empty_folders(git: &Git, own: &OwnFiles) -> Result<Vec<RepoPath>, WorkspaceError> {
     let mut empty = Vec::new();
-    for folder in untracked_folders(git, own)? {
+    for folder in folders::with_empty_ones(git, own)? {
         walk(git, own, &folder, &mut |folder, inside| {
             if inside == Inside::Nothing {
                 empty.push(folder.clone());
@@ -182,7 +196,10 @@ pub(super) fn prune_empty_folders(
 }
 
 /// The outermost folders without a tracked file.
-fn untracked_folders(git: &Git, own: &OwnFiles) -> Result<Vec<RepoPath>, WorkspaceError> {
+pub(super) fn untracked_folders(
+    git: &Git,
+    own: &OwnFiles,
+) -> Result<Vec<RepoPath>, WorkspaceError> {
     let call = git.read("ls-files").args(["--others", "--directory", "--exclude-standard", "-z"]);
     let output = call.output()?;
     let folders = records(&output).filter_map(|record| record.strip_suffix(b"/"));

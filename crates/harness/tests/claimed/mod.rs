@@ -3,7 +3,7 @@
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
-use harness::workspace::{Base, Filters, Workspace, WorkspaceError};
+use harness::workspace::{Base, Filters, Sight, Workspace, WorkspaceError};
 use harness_core::{Epoch, TaskId, Timestamp};
 use harness_sim::conformance::{repository::Repository, workspace::Fixture};
 
@@ -15,7 +15,7 @@ pub(crate) fn task() -> TaskId {
 
 pub(crate) fn claim(repository: &Repository) -> Base {
     repository.workspace().preflight().unwrap();
-    Base { epoch: Some(Epoch(1)), ..repository.workspace().base(&task()).unwrap() }
+    Base { epoch: Some(Epoch(1)), ..repository.workspace().base(&task(), Sight::Anew).unwrap() }
 }
 
 pub(crate) fn roll_back(repository: &Repository, base: &Base) -> Option<String> {
@@ -45,7 +45,7 @@ pub(crate) fn script(path: &Path, text: &str) {
 pub(crate) fn exercise(repository: &Repository) {
     let workspace = repository.open(Filters::Off);
     workspace.status().unwrap();
-    let base = workspace.base(&task()).unwrap();
+    let base = workspace.base(&task(), Sight::Anew).unwrap();
     repository.write("a.txt", "by the agent");
     repository.write("new.txt", "new");
     workspace.tree().unwrap();

@@ -2,7 +2,7 @@
 
 use harness::{
     clock::{Clock, SystemClock},
-    workspace::{GitWorkspace, Workspace, WorkspaceError},
+    workspace::{GitWorkspace, Sight, Workspace, WorkspaceError},
 };
 use harness_core::{
     Ledger, TaskId,
@@ -34,7 +34,7 @@ impl SetAside {
         workspace.preflight()?;
         let user = TaskId::parse(USER)?;
         let seconds = u32::try_from(SystemClock.now().seconds()).unwrap_or(u32::MAX);
-        let base = workspace.base(&user)?;
+        let base = workspace.base(&user, Sight::Anew)?;
         let saved = workspace.rollback(&user, seconds, &base)?.rescue;
         workspace.forget(&user)?;
         let Some(reference) = saved else { return Ok(None) };

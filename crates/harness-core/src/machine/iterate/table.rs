@@ -1,6 +1,6 @@
 //! What is decided when the agent stops, in the order in which it is looked at.
 
-use super::{BLANKS_MAX, Cause, Effect, Iterate, State, Step, past::FAILED_MAX};
+use super::{BLANKS_MAX, Cause, Effect, Iterate, Seen, State, Step, past::FAILED_MAX};
 use crate::{
     Timestamp,
     agent::{End, FailureKind, StoppedBy},
@@ -192,6 +192,7 @@ impl Iterate {
                 let until = now.plus(seconds);
                 self.start(State::Resting, Effect::Sleep { until })
             }
+            None if self.seen == Seen::Now && self.mark.is_some() => self.begin_iteration(),
             None => self.start(State::Looking, Effect::Look),
         }
     }

@@ -6,6 +6,7 @@ mod gap;
 mod hub;
 mod program;
 mod report;
+mod repository;
 mod store;
 
 use std::path::PathBuf;
@@ -40,6 +41,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     daemon::measure(&harness, effort, &mut report)?;
     hub::measure(effort, &mut report)?;
     gap::measure(&harness, effort, &mut report)?;
+    repository::measure(&harness, effort, &mut report)?;
     report.print();
     Ok(())
 }

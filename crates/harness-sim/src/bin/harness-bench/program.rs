@@ -58,7 +58,7 @@ pub(crate) fn measure(
     let status = |json: bool| -> Result<Duration, Box<dyn Error>> {
         let mut command = Command::new(harness);
         command.arg("status").args(json.then_some("--json")).current_dir(&root);
-        cpu(command)
+        cpu(command, Some(0))
     };
     let times = (0..effort.rounds(30)).map(|_| status(false)).collect::<Result<_, _>>()?;
     report.absolute("harness status, 10,000 tasks, CPU", median(times), Duration::from_millis(30));
@@ -81,14 +81,17 @@ fn start(mut command: Command) -> Result<Duration, Box<dyn Error>> {
     if status.success() { Ok(took) } else { Err(format!("{command:?}: {status}").into()) }
 }
 
-/// User and system time of one child.
-fn cpu(command: Command) -> Result<Duration, Box<dyn Error>> {
+/// User and system time of one child, which ends with that code, and of all that it waited for.
+pub(crate) fn cpu(mut command: Command, code: Option<i32>) -> Result<Duration, Box<dyn Error>> {
     let used = || -> Result<i64, nix::Error> {
         let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
         Ok(usage.user_time().num_microseconds() + usage.system_time().num_microseconds())
     };
     let before = used()?;
-    start(command)?;
+    let status = command.stdin(Stdio::null()).stdout(Stdio::null()).status()?;
+    if status.code() != code {
+        return Err(format!("{command:?}: {status}").into());
+    }
     Ok(Duration::from_micros(u64::try_from(used()? - before)?))
 }
 

@@ -36,6 +36,18 @@ impl Report {
         self.rows.push([what.to_owned(), measured, String::new(), bar, verdict.to_owned()]);
     }
 
+    /// A number of things, perhaps with the most that there may be.
+    pub(crate) fn count(&mut self, what: &str, measured: usize, bar: Option<usize>) {
+        let verdict = match bar {
+            Some(bar) if measured > bar => "OVER",
+            Some(_) => "ok",
+            None => "",
+        };
+        let bar = bar.map(|bar| format!("(bar {bar})")).unwrap_or_default();
+        let measured = measured.to_string();
+        self.rows.push([what.to_owned(), measured, String::new(), bar, verdict.to_owned()]);
+    }
+
     /// A figure without a bar.
     pub(crate) fn note(&mut self, what: &str, measured: Duration) {
         self.rows.push([

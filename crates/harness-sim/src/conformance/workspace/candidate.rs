@@ -1,6 +1,6 @@
 //! The tree that would be committed, before and after a check.
 
-use harness::workspace::{Settled, WorkspaceError};
+use harness::workspace::{Settled, Sight, WorkspaceError};
 
 use super::{Fixture, before_claim, claim};
 
@@ -12,11 +12,11 @@ pub fn a_candidate_is_the_tree_that_is_committed(f: &dyn Fixture) {
     before_claim(f);
     let base = claim(f);
     let git = f.workspace();
-    let clean = git.candidate(&base).unwrap();
+    let clean = git.candidate(&base, Sight::Anew).unwrap();
     assert_eq!(clean.tree, git.tree_of(&base.commit).unwrap());
     f.write_all(&[("a.txt", "changed"), ("new.txt", "new"), ("y.log", "ignored")]);
     f.remove("b.txt");
-    let candidate = git.candidate(&base).unwrap();
+    let candidate = git.candidate(&base, Sight::Anew).unwrap();
     assert_ne!(candidate.tree, clean.tree);
     let settled = Settled { tree: candidate.tree.clone(), changed: Vec::new(), moved: false };
     assert_eq!(git.settle(&base, &candidate.tree).unwrap(), settled, "nothing happened");
@@ -32,7 +32,7 @@ pub fn what_a_check_changed_is_told_and_its_new_files_go(f: &dyn Fixture) {
     let base = claim(f);
     f.write("new.txt", "new");
     let git = f.workspace();
-    let before = git.candidate(&base).unwrap().tree;
+    let before = git.candidate(&base, Sight::Anew).unwrap().tree;
     f.write_all(&[("report/out.xml", "made by the check"), ("z.log", "ignored")]);
     let settled = git.settle(&base, &before).unwrap();
     assert_eq!(settled, Settled { tree: before.clone(), changed: Vec::new(), moved: false });
@@ -55,7 +55,7 @@ pub fn what_was_judged_can_be_put_back(f: &dyn Fixture) {
     let base = claim(f);
     f.write("new.txt", "new");
     let git = f.workspace();
-    let before = git.candidate(&base).unwrap().tree;
+    let before = git.candidate(&base, Sight::Anew).unwrap().tree;
     let files = f.files();
     assert!(git.put_back(&base, &before).unwrap().is_empty());
     f.write_all(&[("a.txt", "changed"), ("new.txt", "changed"), ("deep/other.txt", "x")]);
@@ -72,7 +72,7 @@ pub fn a_commit_of_somebody_during_the_check_is_noticed(f: &dyn Fixture) {
     let base = claim(f);
     f.write("new.txt", "new");
     let git = f.workspace();
-    let before = git.candidate(&base).unwrap().tree;
+    let before = git.candidate(&base, Sight::Anew).unwrap().tree;
     f.foreign_file("mine.txt", "mine", "my own work");
     let error = git.commit_tree(&base, &before, "task-1: title").unwrap_err();
     assert!(matches!(error, WorkspaceError::HeadMoved { .. }), "{error}");
@@ -89,7 +89,7 @@ pub fn work_that_no_commit_can_hold_is_told(f: &dyn Fixture) {
     before_claim(f);
     let base = claim(f);
     let git = f.workspace();
-    let hidden = || git.candidate(&base).unwrap().hidden;
+    let hidden = || git.candidate(&base, Sight::Anew).unwrap().hidden;
     f.write("new.txt", "so that there is work");
     assert_eq!(hidden(), [""; 0]);
     f.write("notes.txt", "the work");

@@ -1,5 +1,7 @@
 //! What recovery sees.
 
+use harness::workspace::Sight;
+
 use super::{FAR_AHEAD, Fixture, LONG_AGO, before_claim, claim, task};
 
 pub fn own_files_never_make_a_tree_dirty(f: &dyn Fixture) {
@@ -97,7 +99,7 @@ pub fn equal_trees_have_equal_ids(f: &dyn Fixture) {
 pub fn touched_is_what_differs_from_the_claim(f: &dyn Fixture) {
     before_claim(f);
     let base = claim(f);
-    let touched = || f.workspace().touched(&base).unwrap();
+    let touched = || f.workspace().touched(&base, Sight::Anew).unwrap();
     assert_eq!(touched(), [""; 0], "what was there before is not touched");
     f.write("harness-progress.txt", "more log");
     f.commit_file("done.txt", "committed", "some work");
@@ -108,7 +110,7 @@ pub fn touched_is_what_differs_from_the_claim(f: &dyn Fixture) {
     assert_eq!(touched(), ["a.txt", "b.txt", "done.txt", "new.txt", "notes.txt", "staged.txt"]);
     let missing = harness_core::CommitId::parse(&"1".repeat(40)).unwrap();
     let elsewhere = harness::workspace::Base { commit: missing, ..base };
-    assert!(f.workspace().touched(&elsewhere).is_err());
+    assert!(f.workspace().touched(&elsewhere, Sight::Anew).is_err());
 }
 
 pub fn a_commit_has_a_tree_and_can_be_checked_out(f: &dyn Fixture) {

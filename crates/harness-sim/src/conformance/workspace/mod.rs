@@ -12,10 +12,11 @@ mod foreign;
 mod rescue;
 mod rollback;
 mod settings;
+mod sight;
 
 use std::collections::BTreeMap;
 
-use harness::workspace::{Base, RolledBack};
+use harness::workspace::{Base, RolledBack, Sight};
 use harness_core::{Epoch, TaskId, Timestamp};
 
 pub use self::{
@@ -27,6 +28,7 @@ pub use self::{
     rescue::*,
     rollback::*,
     settings::*,
+    sight::*,
 };
 
 fn task() -> TaskId {
@@ -38,7 +40,7 @@ const FAR_AHEAD: Timestamp = Timestamp::from_seconds(100_000_000_000);
 
 pub fn claim(f: &dyn Fixture) -> Base {
     f.workspace().preflight().unwrap();
-    Base { epoch: Some(Epoch(1)), ..f.workspace().base(&task()).unwrap() }
+    Base { epoch: Some(Epoch(1)), ..f.workspace().base(&task(), Sight::Anew).unwrap() }
 }
 
 fn roll_back(f: &dyn Fixture, base: &Base) -> RolledBack {
@@ -125,6 +127,9 @@ macro_rules! for_each_workspace_case {
             evidence_names_younger_stashes,
             equal_trees_have_equal_ids,
             touched_is_what_differs_from_the_claim,
+            a_mark_changes_when_a_file_does,
+            the_last_look_counts_until_something_has_run,
+            what_a_commit_leaves_is_known_without_a_look,
             a_commit_has_a_tree_and_can_be_checked_out,
             restore_brings_a_rescue_back,
             restore_refuses_to_overwrite,

@@ -1,6 +1,6 @@
 //! Git's settings, as they were at the claim.
 
-use harness::workspace::RolledBack;
+use harness::workspace::{RolledBack, Sight};
 use harness_core::Epoch;
 
 use super::{Fixture, LONG_AGO, claim, rescued, roll_back, task};
@@ -20,7 +20,7 @@ pub fn settings_are_set_back_and_told(f: &dyn Fixture) {
     f.exclude("mine.tmp\nhelper.sh\n");
     f.assume_unchanged("a.txt");
     f.write_all(&[("a.txt", "changed"), ("helper.sh", "hidden"), ("mine.tmp", "mine")]);
-    assert_eq!(git.touched(&base).unwrap(), [""; 0], "nothing is seen");
+    assert_eq!(git.touched(&base, Sight::Anew).unwrap(), [""; 0], "nothing is seen");
     let named = git.changed_settings(&task(), EPOCH).unwrap();
     assert_eq!(f.setting("core.ignorestat").as_deref(), Some("true"), "it is only named");
     let changes = git.restore_settings(&task(), EPOCH).unwrap();
@@ -44,7 +44,7 @@ pub fn settings_are_set_back_and_told(f: &dyn Fixture) {
     assert_eq!(f.setting("core.ignorestat"), None);
     assert_eq!(f.setting("diff.noprefix").as_deref(), Some("true"));
     assert_eq!(f.setting("user.nickname").as_deref(), Some("left alone"));
-    assert_eq!(git.touched(&base).unwrap(), ["a.txt", "helper.sh"]);
+    assert_eq!(git.touched(&base, Sight::Anew).unwrap(), ["a.txt", "helper.sh"]);
     assert_eq!(git.changed_settings(&task(), EPOCH).unwrap(), []);
     assert_eq!(git.restore_settings(&task(), EPOCH).unwrap(), [], "again: nothing");
     assert!(f.workspace().evidence(&task(), &base, LONG_AGO).unwrap().uncommitted);

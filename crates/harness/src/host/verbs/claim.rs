@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use harness_core::{
-    Command, Reply, Task, Timestamp,
+    Command, CommitId, Reply, Task, Timestamp,
     command::{Claim, Claimed, Note, Place},
     task::Via,
 };
@@ -64,10 +64,8 @@ async fn once(
     claim: &Claim,
 ) -> Result<Option<Box<Claimed>>, Refused> {
     let mut claim = claim.clone();
-    let worktree = daemon.worktree.clone();
     // A client does its own git work: of the repository only HEAD is looked at.
-    let head = tokio::task::spawn_blocking(move || glance::head(&worktree)).await;
-    claim.place.base = head.unwrap_or(None);
+    claim.place.base = head(&daemon.worktree).await;
     // From here to the writer's queue nothing else runs: whoever closes sees all that was given out.
     if daemon.is_closing() {
         return Ok(None);
@@ -97,6 +95,15 @@ async fn once(
         Err(WriterError::Store(why)) if matches!(*why, StoreError::NoLedger { .. }) => Ok(None),
         Err(why) => Err(why.into()),
     }
+}
+
+/// HEAD of the work tree. Only where git has to be asked does a thread block for it.
+pub(super) async fn head(worktree: &Path) -> Option<CommitId> {
+    if let Some(head) = glance::head_at_once(worktree) {
+        return head;
+    }
+    let worktree = worktree.to_owned();
+    tokio::task::spawn_blocking(move || glance::head(&worktree)).await.unwrap_or(None)
 }
 
 /// Of a task without a check, or without a repository, there is nothing to record.

@@ -79,7 +79,7 @@ async fn judged(
     let lease_seconds = host.lease_seconds;
     let request = judge::Request { holder, authority, unchecked, lease_seconds, rules };
     // When nobody waits for the answer any more, the check ends with this future.
-    let task = completion.run(request, daemon.leaving.cancelled()).await?;
+    let task = completion.run_from(standing, request, daemon.leaving.cancelled()).await?;
     Ok(Answer::Completed(CompletedTask { task_id: task, requested: false }))
 }
 
@@ -109,10 +109,16 @@ impl Clerk for ByWriter<'_> {
     async fn site(&self, claimed: Option<&Path>) -> Result<Arc<dyn Site>, Refused> {
         let (daemon, root) = (Arc::clone(self.daemon), self.root.to_owned());
         let filters = (self.daemon.surroundings.filters)();
-        let claimed = claimed.map(Path::to_owned);
-        let found =
-            tokio::task::spawn_blocking(move || daemon.tree(&root, claimed.as_deref(), filters));
-        let tree = found.await.map_err(|why| why.to_string())??;
+        let tree = match claimed.map(Path::to_owned) {
+            // Git has to be asked whether that is a work tree of this repository.
+            Some(claimed) => {
+                let found = tokio::task::spawn_blocking(move || {
+                    daemon.tree(&root, Some(&claimed), filters)
+                });
+                found.await.map_err(|why| why.to_string())??
+            }
+            None => daemon.tree(&root, None, filters)?,
+        };
         Ok(Arc::new(tree.bringing(self.bring.clone())))
     }
 }

@@ -32,7 +32,6 @@ use crate::{
     protocol::Refused,
     shell::SystemShell,
     store::refused,
-    workspace::glance,
 };
 
 /// A dozen workers that ask for a task are no reason to try a red gate a dozen times: once for each
@@ -63,7 +62,7 @@ pub(super) async fn open(host: &Host) -> Result<bool, Refused> {
     // Who comes second waits for what the first one finds out.
     let mut tried = daemon.gate.lock().await;
     let worktree = daemon.worktree.clone();
-    let head = tokio::task::spawn_blocking(move || glance::head(&worktree)).await.unwrap_or(None);
+    let head = super::claim::head(&worktree).await;
     let same = |t: &Tried| {
         let is_fresh = t.head == head && t.when.elapsed() < AGAIN;
         t.phase == phase.name && (t.asking.load(Ordering::Relaxed) || is_fresh)

@@ -1,6 +1,6 @@
 //! Flags of the index that make git look away: `assume-unchanged` and `skip-worktree`.
 
-use std::{collections::BTreeMap, fs, io};
+use std::{collections::BTreeMap, fs};
 
 use serde::{Deserialize, Serialize};
 
@@ -8,6 +8,7 @@ use super::{SettingChange, Treatment};
 use crate::workspace::{
     WorkspaceError,
     git::Git,
+    index_file::IndexEntry,
     path::{RepoPath, nul_separated, records},
 };
 
@@ -24,15 +25,23 @@ struct Flag {
 impl Flags {
     /// Reads the index itself, which costs no process. What it does not understand is left to git.
     pub(in crate::workspace) fn read(git: &Git) -> Result<Self, WorkspaceError> {
-        let bytes = match fs::read(git.git_dir.join("index")) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
-            Err(error) => return Err(error.into()),
-        };
-        match parse(&bytes) {
-            Some(flags) => Ok(flags),
+        match git.tracked()? {
+            Some(tracked) => Ok(tracked.flags.clone()),
             None => Self::ask(git),
         }
+    }
+
+    pub(in crate::workspace) fn note(&mut self, entry: &IndexEntry<'_>) {
+        let flag =
+            Flag { assume_unchanged: entry.assume_unchanged, skip_worktree: entry.skip_worktree };
+        if flag.assume_unchanged || flag.skip_worktree {
+            self.0.insert(String::from_utf8_lossy(entry.path).into_owned(), flag);
+        }
+    }
+
+    /// No name had to be changed to be kept.
+    pub(in crate::workspace) fn are_text(&self) -> bool {
+        self.0.keys().all(|path| !path.contains(char::REPLACEMENT_CHARACTER))
     }
 
     fn ask(git: &Git) -> Result<Self, WorkspaceError> {
@@ -144,54 +153,4 @@ fn bring_back(git: &Git, paths: &[&String]) -> Result<(), WorkspaceError> {
     }
     let call = git.write("checkout-index").args(["--quiet", "-z", "--stdin"]);
     call.input(nul_separated(&gone)).output().map(drop)
-}
-
-/// The flags of versions 2 and 3 of the index with SHA-1; `None` for everything else.
-fn parse(bytes: &[u8]) -> Option<Flags> {
-    const STAT: usize = 40;
-    const HASH: usize = 20;
-    let number = |at: usize| {
-        let bytes = bytes.get(at..at + 4)?;
-        Some(u32::from_be_bytes(bytes.try_into().ok()?))
-    };
-    let short = |at: usize| {
-        let bytes = bytes.get(at..at + 2)?;
-        Some(u16::from_be_bytes(bytes.try_into().ok()?))
-    };
-    let version = number(4)?;
-    if bytes.get(..4)? != b"DIRC" || !matches!(version, 2 | 3) {
-        return None;
-    }
-    let (mut at, mut flags) = (12, BTreeMap::new());
-    for _ in 0..number(8)? {
-        let first = short(at + STAT + HASH)?;
-        let extended = first & 0x4000 != 0;
-        let second = if extended { short(at + STAT + HASH + 2)? } else { 0 };
-        let start = at + STAT + HASH + 2 + if extended { 2 } else { 0 };
-        let known = usize::from(first & 0x0fff);
-        let length = match known {
-            0x0fff => bytes.get(start..)?.iter().position(|byte| *byte == 0)?,
-            known => known,
-        };
-        let path = bytes.get(start..start + length)?;
-        if path.is_empty() || path.contains(&0) || *bytes.get(start + length)? != 0 {
-            return None;
-        }
-        let flag =
-            Flag { assume_unchanged: first & 0x8000 != 0, skip_worktree: second & 0x4000 != 0 };
-        if flag.assume_unchanged || flag.skip_worktree {
-            flags.insert(String::from_utf8(path.to_vec()).ok()?, flag);
-        }
-        // Between one and eight zeros, so that entries begin at multiples of eight.
-        at += (start + length - at + 8) & !7;
-    }
-    // Extensions follow. A shared index has its entries elsewhere, a sparse one has folders.
-    while bytes.len().checked_sub(HASH)? > at {
-        let name = bytes.get(at..at + 4)?;
-        if name == b"link" || name == b"sdir" {
-            return None;
-        }
-        at += 8 + usize::try_from(number(at + 4)?).ok()?;
-    }
-    (at == bytes.len() - HASH).then_some(Flags(flags))
 }

@@ -1,0 +1,56 @@
+//! Where work is judged.
+
+use std::{path::Path, sync::Arc};
+
+use harness::{
+    Result,
+    core::{CommitId, Task, TreeId},
+    workspace::{Base, Workspace, WorkspaceError},
+};
+
+/// Where the judged work is. Blocking.
+pub trait Site: Send + Sync {
+    /// Where the check runs.
+    fn directory(&self) -> &Path;
+    /// `None` without a repository or a commit.
+    fn head(&self) -> Option<CommitId>;
+    /// The same where that needs no git process; `None` where it does.
+    fn head_at_once(&self) -> Option<Option<CommitId>> {
+        None
+    }
+    /// The repository around the work.
+    fn workspace(&self) -> Result<Arc<dyn Workspace>, WorkspaceError>;
+    /// What the claim started from; `None` where it recorded nothing.
+    fn base(&self, task: &Task) -> Result<Option<Base>, WorkspaceError>;
+    /// What the tree that is judged is seen from; `None` where there is no tree.
+    fn judged_from(&self, task: &Task) -> Result<Option<Base>, WorkspaceError> {
+        self.base(task)
+    }
+    /// The tree of a commit, where there is one.
+    fn tree_of(&self, commit: &CommitId) -> Result<Option<TreeId>, WorkspaceError>;
+}
+
+/// The work tree of a run.
+pub(super) struct Here(pub(super) Arc<dyn Workspace>);
+
+impl Site for Here {
+    fn directory(&self) -> &Path {
+        self.0.top_level()
+    }
+
+    fn head(&self) -> Option<CommitId> {
+        self.0.head().ok()
+    }
+
+    fn workspace(&self) -> Result<Arc<dyn Workspace>, WorkspaceError> {
+        Ok(Arc::clone(&self.0))
+    }
+
+    fn base(&self, task: &Task) -> Result<Option<Base>, WorkspaceError> {
+        Ok(Base::of_claim(task, self.0.top_level()))
+    }
+
+    fn tree_of(&self, commit: &CommitId) -> Result<Option<TreeId>, WorkspaceError> {
+        self.0.tree_of(commit).map(Some)
+    }
+}
