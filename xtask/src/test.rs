@@ -7,6 +7,7 @@ pub(crate) fn test() -> Done {
     run(cargo().args(["build", "--workspace", "--all-targets"]))?;
     run(cargo().args(["check", "--package", "harness-supervisor", "--no-default-features"]))?;
     run(cargo().args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))?;
+    crate::names::unique()?;
     crate::docs::docs(&["--check"])?;
     crate::sim::sim(&[])?;
     run(cargo().args(["test", "--workspace", "--doc", "--quiet"]))?;

@@ -6,7 +6,7 @@ use crate::{
     fact::Fact,
     lease,
     ledger::Ledger,
-    task::{FailureCause, Task, TaskClaim, TaskState, Via},
+    task::{ActiveClaim, FailureCause, Task, TaskState, Via},
 };
 
 /// A worker that already holds a task is given that one again.
@@ -124,7 +124,7 @@ impl Claim {
         };
         let is_reclaim = task.failure().is_some_and(|f| f.cause == FailureCause::Lease);
         let epoch = ledger.next_epoch();
-        task.state = TaskState::Claimed(Box::new(TaskClaim {
+        task.state = TaskState::Claimed(Box::new(ActiveClaim {
             by: Some(self.worker.clone()),
             at: Some(now),
             lease_expires_at: None,

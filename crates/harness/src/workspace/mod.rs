@@ -45,7 +45,7 @@ pub use self::{
     checkout::{Bring, Checkout},
     discover::GitWorkspace,
     filter::Filters,
-    mark::Author,
+    mark::CommitAuthor,
     own::OwnFiles,
     settings::SettingChange,
     sight::Sight,
@@ -118,7 +118,7 @@ impl Base {
 
 /// What is in the work tree that no commit holds. Ours and ignored files aside.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Status {
+pub struct TreeStatus {
     /// Tracked files with staged or unstaged changes.
     pub changed: Vec<String>,
     /// Untracked, not ignored.
@@ -215,11 +215,11 @@ pub trait Workspace: Send + Sync {
     fn head(&self) -> Result<CommitId, WorkspaceError>;
 
     /// What no commit holds.
-    fn status(&self) -> Result<Status, WorkspaceError>;
+    fn status(&self) -> Result<TreeStatus, WorkspaceError>;
 
     /// Refuses states of the repository in which a session could do harm (a merge or rebase under
     /// way, a locked index, …), each with its way out. Otherwise: what no commit holds.
-    fn preflight(&self) -> Result<Status, WorkspaceError>;
+    fn preflight(&self) -> Result<TreeStatus, WorkspaceError>;
 
     /// Says that something is about to run, or has run, that may have changed files: what was seen
     /// before does not count any more.
