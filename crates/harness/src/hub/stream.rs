@@ -20,7 +20,6 @@ pub(super) const CAPACITY: usize = 4096;
 
 /// What a stream yields.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub enum StreamItem {
     /// The next event.
     Event(Arc<Envelope>),
