@@ -25,8 +25,8 @@ impl Watched {
         env.git(["add", "src"]);
         env.git(["commit", "--quiet", "--message", "files"]);
         let path = std::env::var_os("PATH").unwrap();
-        let real = std::env::split_paths(&path).map(|folder| folder.join("git"));
-        let real = real.filter(|git| git.is_file()).next().unwrap();
+        let mut real = std::env::split_paths(&path).map(|folder| folder.join("git"));
+        let real = real.find(|git| git.is_file()).unwrap();
         let (folder, log) = (env.home().join("bin"), env.home().join("git.log"));
         fs::create_dir(&folder).unwrap();
         let script = format!(
