@@ -7,7 +7,7 @@ use crate::run::{Done, cargo, root, run};
 const HEAD: &str = "# Commands\n\nMade by `cargo xtask docs` from `harness --help`; do not edit.\n";
 
 pub(crate) fn docs(arguments: &[&str]) -> Done {
-    run(cargo().args(["build", "--quiet", "--package", "harness-cli"]))?;
+    run(cargo().args(["build", "--quiet", "--package", "harness-supervisor-cli"]))?;
     let mut text = HEAD.to_owned();
     page(&mut Vec::new(), &mut text)?;
     let path = root().join("docs/cli.md");

@@ -3,6 +3,8 @@
 mod bench;
 mod docs;
 mod layers;
+mod manifests;
+mod names;
 mod real_agents;
 mod run;
 mod sim;

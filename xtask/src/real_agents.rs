@@ -21,7 +21,7 @@ pub(crate) fn test() -> Done {
         install(&folder.join(name), name, package)?;
     }
     eprintln!("the agents are in {}", folder.display());
-    let tests = ["test", "--package", "harness-cli", "--test", "real", "--"];
+    let tests = ["test", "--package", "harness-supervisor-cli", "--test", "real", "--"];
     run(cargo().env("HARNESS_REAL_AGENTS", &folder).args(tests).args([
         "--ignored",
         "--test-threads",

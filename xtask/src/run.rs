@@ -33,7 +33,7 @@ pub(crate) fn answers(command: &mut Command) -> bool {
 
 /// The release binary, built if need be.
 pub(crate) fn release_binary() -> Result<PathBuf, String> {
-    run(cargo().args(["build", "--release", "--package", "harness-cli"]))?;
+    run(cargo().args(["build", "--release", "--package", "harness-supervisor-cli"]))?;
     let target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
     Ok(target.join("release/harness"))

@@ -5,6 +5,9 @@ use crate::run::{Done, answers, cargo, run};
 /// The tests proper come last, so that the run ends with their summary.
 pub(crate) fn test() -> Done {
     run(cargo().args(["build", "--workspace", "--all-targets"]))?;
+    run(cargo().args(["check", "--package", "harness-supervisor", "--no-default-features"]))?;
+    run(cargo().args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))?;
+    crate::names::unique()?;
     crate::docs::docs(&["--check"])?;
     crate::sim::sim(&[])?;
     run(cargo().args(["test", "--workspace", "--doc", "--quiet"]))?;

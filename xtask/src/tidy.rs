@@ -3,7 +3,7 @@
 use std::{fs, path::PathBuf, process::Command};
 
 use crate::{
-    layers,
+    layers, manifests,
     run::{Done, root},
 };
 
@@ -20,7 +20,7 @@ const OUR_PATHS: [&str; 3] = ["join(\".harness", "join(\"harness-", "join(\"harn
 
 pub(crate) fn tidy() -> Done {
     let mut complaints = Vec::new();
-    let mut sources = Vec::new();
+    let (mut sources, mut others) = (Vec::new(), Vec::new());
     for path in tracked_files()? {
         let Ok(text) = fs::read_to_string(root().join(&path)) else { continue };
         let name = path.to_string_lossy().into_owned();
@@ -28,9 +28,12 @@ pub(crate) fn tidy() -> Done {
         contents(&name, &text, &mut complaints);
         if name.ends_with(".rs") {
             sources.push((name, text));
+        } else {
+            others.push((name, text));
         }
     }
     complaints.extend(layers::complaints(&sources));
+    complaints.extend(manifests::complaints(&others));
     if complaints.is_empty() {
         eprintln!("tidy: nothing to say");
         return Ok(());

@@ -121,6 +121,8 @@ impl From<harness::store::RunStoreError> for Failure {
             | E::Exists { .. }
             | E::NoParent { .. }
             | E::Failed { .. } => Self::error(why.to_string()),
+            // The library may add further ones.
+            _ => Self::error(why.to_string()),
         }
     }
 }

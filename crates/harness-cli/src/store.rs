@@ -122,6 +122,8 @@ impl From<StoreError> for Failure {
             StoreError::Io(why) => Self::from(why),
             StoreError::Lock(LockError::Disk(why)) => Self::from(why),
             StoreError::Lock(_) | StoreError::LockLost => Self::error(text),
+            // The library may add further ones.
+            _ => Self::error(text),
         }
     }
 }

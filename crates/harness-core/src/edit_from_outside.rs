@@ -9,7 +9,7 @@ use std::{collections::BTreeSet, fmt};
 use crate::{
     TaskId,
     ledger::{ConcurrencyMode, Head, Ledger},
-    task::{Status, Task, TaskClaim, TaskCompletion, TaskState, Via},
+    task::{ActiveClaim, Status, Task, TaskCompletion, TaskState, Via},
 };
 
 /// Who holds the ledger that was edited.
@@ -223,7 +223,7 @@ fn changed(before: &Task, after: &Task) -> Fields {
 fn changed_state(before: &TaskState, after: &TaskState) -> Fields {
     let fields: Vec<(bool, &'static str)> = match (before, after) {
         (TaskState::Claimed(before), TaskState::Claimed(after)) => {
-            let TaskClaim {
+            let ActiveClaim {
                 by,
                 at,
                 lease_expires_at,

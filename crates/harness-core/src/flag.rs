@@ -79,12 +79,14 @@ impl Flag {
 }
 
 /// Both lists as one.
+#[doc(hidden)]
 pub fn together(mut some: Vec<Flag>, others: Vec<Flag>) -> Vec<Flag> {
     others.into_iter().for_each(|flag| raise(&mut some, flag));
     some
 }
 
 /// Adds `flag` to a sorted list that holds each flag once.
+#[doc(hidden)]
 pub fn raise(flags: &mut Vec<Flag>, flag: Flag) {
     if let Err(place) = flags.binary_search(&flag) {
         flags.insert(place, flag);
@@ -104,6 +106,7 @@ impl Serialize for Flag {
 }
 
 /// A list of flags as files hold it. Words of a newer version are passed over.
+#[doc(hidden)]
 pub fn list<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<Flag>, D::Error> {
     let words = Option::<Vec<String>>::deserialize(d)?.unwrap_or_default();
     let mut flags = Vec::new();

@@ -145,7 +145,7 @@ mod tests {
     use crate::{
         Timestamp,
         ledger::{Head, Phase},
-        task::{Priority, TaskClaim},
+        task::{ActiveClaim, Priority},
     };
 
     fn failed() -> TaskState {
@@ -177,9 +177,9 @@ mod tests {
             task("snake", &["snake"]),
             Task { phase: Some("two".into()), ..task("gated", &[]) },
             Task {
-                state: TaskState::Claimed(Box::new(TaskClaim {
+                state: TaskState::Claimed(Box::new(ActiveClaim {
                     by: Some(WorkerId::recorded("w")),
-                    ..TaskClaim::default()
+                    ..ActiveClaim::default()
                 })),
                 ..task("held", &[])
             },

@@ -4,7 +4,7 @@
 
 mod state;
 
-pub use state::{ErrorEntry, FailureCause, TaskClaim, TaskCompletion, TaskFailure, TaskState};
+pub use state::{ActiveClaim, ErrorEntry, FailureCause, TaskCompletion, TaskFailure, TaskState};
 
 use crate::{Category, CommitId, Epoch, Flag, TaskId, Timestamp, TreeId, WorkerId};
 
@@ -102,7 +102,7 @@ impl Task {
     }
 
     /// The claim, while it lasts.
-    pub fn claim(&self) -> Option<&TaskClaim> {
+    pub fn claim(&self) -> Option<&ActiveClaim> {
         match &self.state {
             TaskState::Claimed(claim) => Some(claim),
             TaskState::Pending | TaskState::Completed(_) | TaskState::Failed(_) => None,
@@ -110,7 +110,7 @@ impl Task {
     }
 
     /// The claim, to be changed; see [`claim`](Task::claim).
-    pub fn claim_mut(&mut self) -> Option<&mut TaskClaim> {
+    pub fn claim_mut(&mut self) -> Option<&mut ActiveClaim> {
         match &mut self.state {
             TaskState::Claimed(claim) => Some(claim),
             TaskState::Pending | TaskState::Completed(_) | TaskState::Failed(_) => None,

@@ -17,7 +17,7 @@ use harness_core::{
     receipt::CheckRecord,
     run::StopReason,
     stop::{Stop, StopDetail},
-    task::{Intent, TaskClaim, TaskState},
+    task::{ActiveClaim, Intent, TaskState},
 };
 
 #[path = "attempt/tree.rs"]
@@ -303,7 +303,7 @@ fn each_row_of_the_recovery_matrix_enters_the_same_way() {
 fn an_intent_is_finished_whatever_the_matrix_says() {
     let mut intended = task();
     let intent = Intent::Rollback { category: Category::Timeout, message: "first".into() };
-    let claim = TaskClaim { intent: Some(intent), ..TaskClaim::default() };
+    let claim = ActiveClaim { intent: Some(intent), ..ActiveClaim::default() };
     intended.state = TaskState::Claimed(Box::new(claim));
     check(
         intended,

@@ -15,7 +15,7 @@ use harness_core::{
     },
     protect::{OnTouch, Protected},
     receipt::CheckRecord,
-    task::{TaskClaim, TaskState, Via},
+    task::{ActiveClaim, TaskState, Via},
 };
 
 const NOW: Timestamp = Timestamp::from_seconds(1_750_000_000);
@@ -32,7 +32,7 @@ fn judge(rules: Rules) -> Judge {
     let mut task = Task::new(TaskId::numbered(1), "one");
     task.validation.command = Some("make test".into());
     let (by, via) = (Some(holder().worker), Some(Via::Client));
-    task.state = TaskState::Claimed(Box::new(TaskClaim { by, via, ..TaskClaim::default() }));
+    task.state = TaskState::Claimed(Box::new(ActiveClaim { by, via, ..ActiveClaim::default() }));
     task.epoch = Some(Epoch(1));
     let standing = Standing { task: Some(task), next_epoch: Epoch(2), session: 0, shared: false };
     let request = Request {

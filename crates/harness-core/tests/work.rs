@@ -13,7 +13,7 @@ use harness_core::{
         work::{Alerts, Effect, Ended, Interrupted, Prepared, Runs, Session, Survey, Work},
     },
     run::StopReason,
-    task::{Intent, TaskClaim, TaskState},
+    task::{ActiveClaim, Intent, TaskState},
 };
 
 fn said(next: &Next<Effect, Stop>) -> String {
@@ -217,7 +217,7 @@ fn the_init_script_has_two_tries() {
 fn interrupted(intent: Option<Intent>) -> Survey {
     let mut task = task(1);
     task.epoch = Some(Epoch(3));
-    task.state = TaskState::Claimed(Box::new(TaskClaim { intent, ..TaskClaim::default() }));
+    task.state = TaskState::Claimed(Box::new(ActiveClaim { intent, ..ActiveClaim::default() }));
     let evidence = Evidence {
         uncommitted: Uncommitted::Changes,
         task_commits: TaskCommits::Missing,

@@ -1,8 +1,8 @@
 //! A worker that is a program: it claims tasks and completes them.
 //!
 //! ```sh
-//! cargo run -p harness --example claim             # a ledger of its own, in a temporary folder
-//! cargo run -p harness --example claim -- PROJECT  # the ledger in PROJECT, as the worker "example"
+//! cargo run -p harness-supervisor --example claim             # a ledger of its own, in a temporary folder
+//! cargo run -p harness-supervisor --example claim -- PROJECT  # the ledger in PROJECT, as the worker "example"
 //! ```
 //!
 //! The daemon or the run that serves the ledger is asked. Where none does, the files are changed, under

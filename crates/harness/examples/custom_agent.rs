@@ -1,7 +1,7 @@
 //! An agent that listens while it works, and a channel that counts what it says.
 //!
 //! ```sh
-//! cargo run -p harness --example custom_agent
+//! cargo run -p harness-supervisor --example custom_agent
 //! ```
 
 use harness::{

@@ -1,7 +1,7 @@
 //! The smallest harness: one agent, one task.
 //!
 //! ```sh
-//! cargo run -p harness --example hello
+//! cargo run -p harness-supervisor --example hello
 //! ```
 
 use harness::{Agent, Cx, Execution, Harness, Named, Result, named, terminal};

@@ -2,12 +2,12 @@
 //! terminal.
 //!
 //! ```sh
-//! cargo run -p harness --example human_in_the_loop
+//! cargo run -p harness-supervisor --example human_in_the_loop
 //! ```
 
 use std::time::Duration;
 
-use harness::{Ask, Cx, Envelope, Error, Event, Harness, Reply, Result, terminal};
+use harness::{Ask, Cx, Envelope, Error, Event, Harness, Result, UserReply, terminal};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
@@ -30,7 +30,7 @@ async fn main() -> Result<()> {
         .subscribe("session:prompt", move |e: &Envelope| {
             if let Event::SessionPrompt { prompt_id, .. } = &e.event {
                 answerer.send("and tell the team");
-                answerer.reply(*prompt_id, Reply::choice("staging"));
+                answerer.reply(*prompt_id, UserReply::choice("staging"));
             }
         })
         .forever();

@@ -1,7 +1,7 @@
 //! Several reviews at once, one of them unreliable and tried again.
 //!
 //! ```sh
-//! cargo run -p harness --example parallel_review
+//! cargo run -p harness-supervisor --example parallel_review
 //! ```
 
 use std::{

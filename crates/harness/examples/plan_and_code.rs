@@ -1,7 +1,7 @@
 //! Two agents with types of their own, two phases, and a state that only the flow can change.
 //!
 //! ```sh
-//! cargo run -p harness --example plan_and_code
+//! cargo run -p harness-supervisor --example plan_and_code
 //! ```
 
 use harness::{Agent, Cx, Error, Execution, Harness, Named, Result, named, terminal};

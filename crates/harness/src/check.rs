@@ -34,6 +34,7 @@ pub struct Check {
 
 /// What a [`Check`] said.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Checked {
     /// What that means.
     pub verdict: Verdict,

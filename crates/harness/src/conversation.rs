@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::{
     error::{Error, Result},
     event::PromptId,
-    hub::{Hub, HubStatus, Question, Reply, UserMessage, Validate},
+    hub::{Hub, HubStatus, Question, UserMessage, UserReply, Validate},
 };
 
 /// The conversation of a run, from [`Branch::session`](crate::Branch::session). There is one after
@@ -50,7 +50,7 @@ impl Ask {
     /// Takes only answers that pass; who gives another is told why, and the question stays open.
     pub fn checked(
         mut self,
-        validate: impl Fn(&Reply) -> Result<(), String> + Send + 'static,
+        validate: impl Fn(&UserReply) -> Result<(), String> + Send + 'static,
     ) -> Self {
         self.validate = Some(Box::new(validate));
         self
@@ -66,7 +66,7 @@ impl Session {
     /// ```
     /// use std::time::Duration;
     ///
-    /// use harness::{Ask, Cx, Envelope, Error, Event, Harness, Reply, Result};
+    /// use harness::{Ask, Cx, Envelope, Error, Event, Harness, UserReply, Result};
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<()> {
@@ -81,14 +81,14 @@ impl Session {
     /// let hub = instance.hub().clone();
     /// let answering = instance.subscribe("session:prompt", move |e: &Envelope| {
     ///     if let Event::SessionPrompt { prompt_id, .. } = &e.event {
-    ///         hub.reply(*prompt_id, Reply::choice("staging"));
+    ///         hub.reply(*prompt_id, UserReply::choice("staging"));
     ///     }
     /// });
     /// assert_eq!(instance.run().await?.result, "staging");
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn wait_for_user(&self, prompt: impl Into<String>, ask: Ask) -> Result<Reply> {
+    pub async fn wait_for_user(&self, prompt: impl Into<String>, ask: Ask) -> Result<UserReply> {
         Ok(self.wait_for_user_named(prompt, ask).await?.1)
     }
 
@@ -97,7 +97,7 @@ impl Session {
         &self,
         prompt: impl Into<String>,
         ask: Ask,
-    ) -> Result<(PromptId, Reply)> {
+    ) -> Result<(PromptId, UserReply)> {
         let Ask { choices, allow_text, timeout, validate } = ask;
         let question = Question { prompt: prompt.into(), choices, allow_text, validate };
         let wait = self.hub.ask(question);

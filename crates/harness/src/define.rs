@@ -197,6 +197,7 @@ pub fn cleanup(end: impl FnOnce() + Send + 'static) -> Cleanup {
 
 /// What a run gave whose flow returned `Ok`.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct HarnessResult<S, R> {
     /// What the flow returned.
     pub result: R,

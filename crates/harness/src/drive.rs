@@ -16,7 +16,7 @@ use tokio::{
     time::{Instant, MissedTickBehavior},
 };
 
-pub use crate::store::{Commit, Committing};
+pub(crate) use crate::store::{Commit, Committing};
 use crate::{
     agent::Told,
     clock::Clock,

@@ -8,6 +8,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// Why a flow or an agent failed. Anything that fits nowhere else is [`Other`](Error::Other), and a
 /// text becomes one by `?` or `into()`.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// Somebody ended the conversation.
     #[error("Session aborted")]

@@ -20,6 +20,7 @@ pub use id::{ExecutionId, Moment, PromptId};
 
 /// An event with its identity, time and place: what listeners get and what is written down.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct Envelope {
     /// Version 7: sorts by time, to the millisecond.
     pub id: Uuid,
@@ -37,6 +38,7 @@ pub struct Envelope {
 /// open: `task:start` carries the phase's context and no task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all_fields = "camelCase")]
+#[non_exhaustive]
 pub enum Event {
     /// `harness:start`: the first event of a run.
     #[serde(rename = "harness:start")]

@@ -1,116 +1,85 @@
-//! Keeps coding agents working until the work is verifiably done.
+//! Supervises coding agents until the work is verifiably done.
 //!
-//! A **flow** is an async function that puts agents to work. It has a state of its own, agents with
-//! their own input and output types, and a [`Hub`] on which it tells what it does. The library gives
-//! it names for its parts (phases, tasks), a conversation with people, retries, branches that run
-//! side by side, and a stop that leaves no agent behind. The binary's `harness run` is such a flow,
-//! written with what is public here.
+//! This is the library behind the `harness` program. With it a Rust program can
+//!
+//! - put agents to work in a **flow**: Claude Code, Codex, any agent of the Agent Client Protocol, any
+//!   other program, or an agent of its own;
+//! - work on the tasks of a **ledger**, through the daemon that serves it or by its files;
+//! - build on the same parts as `harness run`: checks, commits and rollbacks in git, guarded processes,
+//!   a record that survives a crash.
 //!
 //! # A flow
 //!
+//! A flow is an async function. It has a state, agents with input and output types of their own, and a
+//! [`Hub`] on which its events appear.
+//!
 //! ```
-//! use harness::{Agent, Cx, Execution, Harness, Named, Result, named, terminal};
+//! use harness::{Agent, Cx, Execution, Harness, Named, Result, named};
 //!
-//! // An agent turns an input into an output. A real one starts a program and waits for it.
-//! struct Planner;
+//! struct Shout;
 //!
-//! impl Agent for Planner {
+//! impl Agent for Shout {
 //!     type Input = String;
-//!     type Output = Vec<String>;
+//!     type Output = String;
 //!
-//!     async fn execute(&self, wish: String, _: &mut Execution) -> Result<Vec<String>> {
-//!         Ok(vec![format!("{wish}: code"), format!("{wish}: tests")])
+//!     async fn execute(&self, text: String, _: &mut Execution) -> Result<String> {
+//!         Ok(text.to_uppercase())
 //!     }
 //! }
 //!
-//! struct Coder;
-//!
-//! impl Agent for Coder {
-//!     type Input = String;
-//!     type Output = usize;
-//!
-//!     async fn execute(&self, step: String, _: &mut Execution) -> Result<usize> {
-//!         Ok(step.len())
-//!     }
-//! }
-//!
-//! // The agents of a flow are a struct of yours, so that each keeps its types.
-//! struct Team {
-//!     planner: Named<Planner>,
-//!     coder: Named<Coder>,
-//! }
-//!
-//! // And so is its state, which nobody but the flow can change.
-//! struct Notes {
-//!     wish: String,
-//!     bytes_written: usize,
-//! }
-//!
-//! #[tokio::main(flavor = "current_thread")]
-//! async fn main() -> Result<()> {
-//!     let flow = Harness::define("plan-and-code")
-//!         .agents(Team { planner: named("planner", Planner), coder: named("coder", Coder) })
-//!         .state(|wish: &String| Notes { wish: wish.clone(), bytes_written: 0 })
-//!         .run(async |cx: &mut Cx<'_, Notes, Team>| {
-//!             let wish = cx.state.wish.clone();
-//!             let plan = cx
-//!                 .phase("Planning", async |cx| cx.execute(|team| &team.planner, wish).await)
-//!                 .await?;
-//!             cx.phase("Building", async |cx| {
-//!                 for step in plan {
-//!                     let name = step.clone();
-//!                     cx.state.bytes_written += cx
-//!                         .task(name, async |cx| cx.execute(|team| &team.coder, step).await)
-//!                         .await?;
-//!                     // What people said meanwhile; there is a session, see below.
-//!                     let said = cx.session().map(|s| s.read_messages()).unwrap_or_default();
-//!                     if said.iter().any(|message| message.content == "enough") {
-//!                         break;
-//!                     }
-//!                 }
-//!                 Ok(())
-//!             })
-//!             .await
-//!         });
-//!
-//!     let done = flow
-//!         .create("a parser".to_owned()) // an instance, with its state made of this input
-//!         .attach(terminal())            // shows on stderr what happens
-//!         .start_session()               // lets people speak to the run
-//!         .run()
-//!         .await?;
-//!     assert_eq!(done.state.bytes_written, 29);
-//!     Ok(())
-//! }
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<()> {
+//! let flow = Harness::define("greeting")
+//!     .agents(named("shout", Shout))
+//!     .state(|name: &String| format!("hello, {name}"))
+//!     .run(async |cx: &mut Cx<'_, String, Named<Shout>>| {
+//!         let text = cx.state.clone();
+//!         cx.phase("Greeting", async |cx| cx.execute(|shout| shout, text).await).await
+//!     });
+//! assert_eq!(flow.create("world".to_owned()).run().await?.result, "HELLO, WORLD");
+//! # Ok(())
+//! # }
 //! ```
 //!
-//! More of them are in `examples/`: `hello`, `plan_and_code`, `parallel_review`,
-//! `human_in_the_loop`, `custom_agent`. `claim` is a worker that claims tasks from a ledger.
+//! With real agents, `Shout` is a [`ClaudeAgent`](agent::ClaudeAgent) or a
+//! [`CodexAgent`](agent::CodexAgent), and its input is a [`Prompt`](agent::Prompt). Call
+//! [`guard::init`] first in `main`, so that no agent survives your program. These programs are in
+//! `examples/`:
+//!
+//! | example | shows |
+//! |---|---|
+//! | `hello` | the smallest flow |
+//! | `plan_and_code` | two agents, two phases, and a state that only the flow changes |
+//! | `parallel_review` | branches that run side by side |
+//! | `human_in_the_loop` | a question that a person answers |
+//! | `custom_agent` | an agent that receives messages while it works |
+//! | `real_agents` | Claude Code plans, Codex codes, and a check decides when it is done |
+//! | `ledger` | a task that is added, claimed, checked and completed |
+//! | `claim` | a worker that claims tasks through a [`Client`] |
 //!
 //! # Where to look
 //!
-//! - To define and run: [`Harness::define`], [`Definition::create`], [`Instance`],
-//!   [`HarnessResult`].
-//! - Inside a flow: [`Cx::phase`], [`Cx::task`], [`Branch::execute`], [`Branch::retry`],
-//!   [`Branch::parallel`], [`Cx::fork`], [`Error`].
-//! - To write an agent: [`Agent`], [`Execution`].
-//! - To watch a run: [`Hub::subscribe`], [`Hub::events`], [`Event`], [`Instance::attach`],
-//!   [`Channel`], [`terminal`], [`progress_log`], [`recorder()`].
-//! - To work on a ledger, or to serve one: [`Project`], [`Engine`], [`Observer`].
-//! - To talk with people: [`Session::wait_for_user`], [`Ask`], [`Hub::send`], [`Hub::reply`],
-//!   [`Hub::abort`].
-//! - To work on the tasks of a ledger from another program: [`Client`], [`protocol`].
+//! | to | use |
+//! |---|---|
+//! | define and run a flow | [`Harness::define`], [`Definition::create`], [`Instance`], [`HarnessResult`] |
+//! | structure it | [`Cx::phase`], [`Cx::task`], [`Branch::execute`], [`Branch::retry`], [`Branch::parallel`], [`Cx::fork`], [`Error`] |
+//! | write an agent | [`Agent`], [`Execution`], [`boxed`] for agents of different types in one team, [`process`] for a program of yours |
+//! | watch a run | [`Hub::subscribe`], [`Hub::events`], [`Event`], [`Instance::attach`], [`Channel`], [`terminal`], [`progress_log`], [`recorder()`] |
+//! | talk with people | [`Session::wait_for_user`], [`Ask`], [`Hub::send`], [`Hub::reply`], [`Hub::abort`] |
+//! | work on tasks from another program | [`Client`], [`protocol`] |
+//! | own a ledger | [`FileStore`](store::FileStore), [`Writer`](store::Writer), [`core::Command`] |
+//! | run `harness run` or a daemon in your own program | [`Project`], [`Engine`], [`Observer`], [`flows`] |
 //!
 //! # Ports
 //!
-//! What the library needs of the world it reaches through six traits, so that a test or a simulator
-//! can stand in for each:
+//! The library reaches the outside world through six traits, so that a test or a simulator can stand
+//! in for each:
 //!
 //! | port | what it is for | the real one |
 //! |---|---|---|
-//! | [`Agent`] | work that a model does | yours |
-//! | [`Store`](store::Store) | the ledger: tasks, claims, what became of them | [`FileStore`](store::FileStore), owned by a [`Writer`](store::Writer) |
-//! | [`Runs`](store::Runs) | the record of runs and their iterations | [`RunStore`](store::RunStore) |
+//! | [`Agent`] | work that a model does | [`CodingAgent`](agent::CodingAgent), or yours |
+//! | [`Store`](store::Store) | the ledger: tasks, claims and their results | [`FileStore`](store::FileStore), owned by a [`Writer`](store::Writer) |
+//! | [`Runs`](store::Runs) | the record of runs and their iterations | [`RunStore`](store::RunStore), with the feature `sqlite` |
 //! | [`Workspace`](workspace::Workspace) | git: commit, roll back, rescue | [`GitWorkspace`](workspace::GitWorkspace) |
 //! | [`Shell`](shell::Shell) | checks, init scripts, cleanups | [`SystemShell`](shell::SystemShell) |
 //! | [`Clock`](clock::Clock) | the time, for decisions | [`SystemClock`](clock::SystemClock) |
@@ -119,20 +88,39 @@
 //!
 //! # Decisions and `drive`
 //!
-//! Work that has to survive a crash keeps to one law: commit, then act, then report. What to do next
-//! is decided by a [`Machine`](core::machine::Machine), which is pure: it gets an
-//! [`Input`](core::machine::Input) and answers with a [`Next`](core::machine::Next), be it a
-//! [`Command`] to commit, an effect to start, or its outcome. [`Branch::drive`] is the loop that
-//! does it: it commits through [`Ports::commit`], performs one effect at a time and tells the machine
-//! what came of it. A machine is never stored. What must survive was committed, and after a crash a
-//! new machine is made of that. All that decides is in [`harness_core`], which this crate
-//! re-exports as [`core`].
+//! Work that has to survive a crash follows one law: commit, then act, then report. A
+//! [`Machine`](core::machine::Machine) decides what to do next. It is pure: it takes an
+//! [`Input`](core::machine::Input) and returns a [`Next`](core::machine::Next), which is a [`Command`]
+//! to commit, an effect to start, or the outcome. [`Branch::drive`] is the loop around it: it commits
+//! through [`Ports::commit`], performs one effect at a time and hands the result to the machine. A
+//! machine is never stored. After a crash a new one is made from what was committed. All decisions are
+//! in [`harness_core`], which this crate re-exports as [`core`].
+//!
+//! # Features
+//!
+//! `sqlite` is on by default and adds [`RunStore`](store::RunStore), the record of runs on disk. Without
+//! it SQLite is not compiled, and [`MemoryRuns`](store::MemoryRuns) is what remains.
+//!
+//! # Stability
+//!
+//! The crate follows semantic versioning, and before 1.0 a minor version may break code that uses it.
+//! The files and the wire format are more stable than the Rust API: a newer version reads what an older
+//! one wrote, and unknown fields survive a write.
+//!
+//! Errors, events and types such as [`Prompt`](agent::Prompt) are `#[non_exhaustive]`; a patch version
+//! may extend them. The enums of [`core`] are closed on purpose, so that a `match` on a
+//! [`Command`] or a [`Fact`](core::Fact) covers every case; they grow in minor versions only. Items that
+//! are hidden from this documentation are internals of the program and may change at any time.
+//!
+//! The library prints nothing unless you ask for it, and reads no `HARNESS_*` variable. It supports
+//! Linux; macOS should work and is not tested.
 //!
 //! [`Command`]: core::Command
 
 #![warn(missing_docs)]
 
 pub mod agent;
+#[doc(hidden)]
 pub mod attachments;
 mod channel;
 pub mod check;
@@ -145,21 +133,28 @@ mod drive;
 mod error;
 pub mod event;
 pub mod flows;
+#[doc(hidden)]
 pub mod handoff;
+#[doc(hidden)]
 pub mod home;
+#[doc(hidden)]
 pub mod host;
 pub mod hub;
 pub mod process;
 pub mod project;
+#[doc(hidden)]
 pub mod prompts;
 pub mod protocol;
 mod queue;
 mod recorder;
 mod repeat;
+#[doc(hidden)]
 pub mod research;
 pub mod shell;
 pub mod store;
+#[doc(hidden)]
 pub mod telemetry;
+#[doc(hidden)]
 pub mod trajectory;
 pub mod workspace;
 
@@ -172,7 +167,7 @@ pub use repeat::{PARALLEL, RetryPolicy};
 // Tasks for other programs.
 pub use client::{Client, ClientError, ClientOptions};
 // Its agents.
-pub use agent::{Agent, Execution, Named, named};
+pub use agent::{Agent, BoxAgent, Execution, Named, boxed, named};
 // What it tells, and who listens.
 pub use attachments::{progress_log, terminal};
 pub use channel::Channel;
@@ -182,15 +177,19 @@ pub use hub::{Hub, HubStatus};
 pub use recorder::recorder;
 // The people behind it.
 pub use conversation::{Ask, Session};
-pub use hub::Reply;
+pub use hub::UserReply;
 // Decisions, and the loop that carries them out.
 pub use agent::Told;
-pub use drive::{Commit, Committing, Ports};
+pub use drive::Ports;
 pub use harness_core as core;
+#[doc(no_inline)]
+pub use store::{Commit, Committing};
 // A root, a process at work in it, and what watches.
 pub use project::{Engine, Project};
+#[doc(no_inline)]
 pub use store::{Observer, Observers, Transaction};
 // The files of a root, and how they are opened.
+#[doc(hidden)]
 pub use home::folder;
 // The processes it starts end with it.
 pub use process::guard;

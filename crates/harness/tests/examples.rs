@@ -2,24 +2,50 @@
 
 #![allow(clippy::unwrap_used, reason = "clippy only knows #[test] functions")]
 
-use std::process::Command;
+use std::process::{Command, Output};
+
+fn run(example: &str) -> String {
+    run_with(example, &[])
+}
+
+fn run_with(example: &str, args: &[&str]) -> String {
+    let output = output(example, args);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
 
 /// Cargo builds the examples beside the tests, unless it was asked for one test only.
-fn run(example: &str) -> String {
+fn output(example: &str, args: &[&str]) -> Output {
     let test = std::env::current_exe().unwrap();
     let program = test.parent().unwrap().parent().unwrap().join("examples").join(example);
     if !program.exists() {
-        let build = ["build", "--quiet", "--package", "harness", "--examples"];
+        let build = ["build", "--quiet", "--package", "harness-supervisor", "--examples"];
         assert!(Command::new(env!("CARGO")).args(build).status().unwrap().success());
     }
-    let output = Command::new(&program).output().unwrap_or_else(|e| panic!("{program:?}: {e}"));
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
+    Command::new(&program).args(args).output().unwrap_or_else(|e| panic!("{program:?}: {e}"))
 }
 
 #[test]
 fn hello() {
     assert_eq!(run("hello"), "Hello, world!\n");
+}
+
+#[test]
+fn ledger() {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().canonicalize().unwrap();
+    assert_eq!(run_with("ledger", &[path.to_str().unwrap()]), "task-001 completed\n");
+    let hash = harness::store::lock::root_hash(&path);
+    std::fs::remove_file(format!("/tmp/harness-{hash}.lock.guard")).unwrap();
+}
+
+/// It needs two models, so the test only asks what it takes.
+#[test]
+fn real_agents_says_what_it_needs() {
+    let output = output("real_agents", &[]);
+    assert!(!output.status.success());
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("usage: real_agents FOLDER CHECK WISH"), "{said}");
 }
 
 #[test]

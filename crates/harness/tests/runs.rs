@@ -1,4 +1,6 @@
 //! The record of runs as a file: what it promises, what it refuses, and what looking leaves alone.
+
+#![cfg(feature = "sqlite")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{

@@ -181,6 +181,8 @@ impl From<WorkspaceError> for Failure {
             | WorkspaceError::NotDescendant { .. }
             | WorkspaceError::HeadMoved { .. }
             | WorkspaceError::Git { .. } => Self::error(text),
+            // The library may add further ones.
+            _ => Self::error(text),
         }
     }
 }

@@ -23,7 +23,7 @@ use harness_core::{
     plan::Plan,
     role::Operation,
     task::{
-        Checkpoint, ErrorEntry, FailureCause, Intent, Priority, TaskClaim, TaskCompletion,
+        ActiveClaim, Checkpoint, ErrorEntry, FailureCause, Intent, Priority, TaskCompletion,
         TaskFailure, TaskSource, TaskState, Validation, Via,
     },
 };
@@ -138,7 +138,7 @@ fn tree() -> TreeId {
 }
 
 fn full_claim(intent: Intent) -> TaskState {
-    TaskState::Claimed(Box::new(TaskClaim {
+    TaskState::Claimed(Box::new(ActiveClaim {
         by: Some(WorkerId::recorded("w")),
         at: Some(now()),
         lease_expires_at: Some(now()),

@@ -15,6 +15,12 @@ pub struct Add {
 }
 
 impl Add {
+    /// A task with this title, a number as its id and no check. Its other fields can be set in
+    /// `fields`.
+    pub fn new(title: impl Into<String>) -> Self {
+        Self { id: None, title: title.into(), fields: Edit::nothing(TaskId::numbered(0)) }
+    }
+
     pub(super) fn decide(&self, ledger: &Ledger) -> Result<Change, Refusal> {
         let id = self.id.clone().unwrap_or_else(|| {
             let above = ledger.selection().highest_number() + 1..;

@@ -6,7 +6,7 @@ use crate::{
     fact::Fact,
     lease,
     ledger::Ledger,
-    task::{FailureCause, Task, TaskClaim, TaskState, Via},
+    task::{ActiveClaim, FailureCause, Task, TaskState, Via},
 };
 
 /// A worker that already holds a task is given that one again.
@@ -54,6 +54,18 @@ pub struct Claimed {
 }
 
 impl Claim {
+    /// The next task of any role, for a worker that does its own git work. The lease is the task's.
+    pub fn new(worker: WorkerId) -> Self {
+        Self {
+            worker,
+            via: Via::Client,
+            role: None,
+            only: None,
+            lease_seconds: crate::lease::CLIENT_LEASE_SECONDS,
+            place: Place::default(),
+        }
+    }
+
     pub(super) fn decide(&self, ledger: &Ledger, now: Timestamp) -> Result<Change, Refusal> {
         if let Some(task) = ledger.selection().dangling().first().and_then(|id| ledger.task(id)) {
             let missing = task.depends_on.iter().find(|d| !ledger.contains(d));
@@ -112,7 +124,7 @@ impl Claim {
         };
         let is_reclaim = task.failure().is_some_and(|f| f.cause == FailureCause::Lease);
         let epoch = ledger.next_epoch();
-        task.state = TaskState::Claimed(Box::new(TaskClaim {
+        task.state = TaskState::Claimed(Box::new(ActiveClaim {
             by: Some(self.worker.clone()),
             at: Some(now),
             lease_expires_at: None,

@@ -15,8 +15,8 @@ use crate::{
     id::{IdText, Text},
     ledger::{Alert, ConcurrencyMode, Gate, Head, LandingEntry, Phase, SessionConfig},
     task::{
-        CHECK_TIMEOUT_SECONDS, Checkpoint, ErrorEntry, Intent, MAX_ATTEMPTS, Priority, Status,
-        Task, TaskClaim, TaskCompletion, TaskFailure, TaskSource, TaskState, Validation, Via,
+        ActiveClaim, CHECK_TIMEOUT_SECONDS, Checkpoint, ErrorEntry, Intent, MAX_ATTEMPTS, Priority,
+        Status, Task, TaskCompletion, TaskFailure, TaskSource, TaskState, Validation, Via,
     },
 };
 
@@ -102,7 +102,7 @@ impl From<DiskTask<'_>> for Task {
         // What belongs to another state is not looked at; a write that leaves the state leaves it too.
         let state = match status {
             Status::Pending => TaskState::Pending,
-            Status::InProgress => TaskState::Claimed(Box::new(TaskClaim {
+            Status::InProgress => TaskState::Claimed(Box::new(ActiveClaim {
                 by,
                 at: d.claimed_at,
                 lease_expires_at: d.lease_expires_at,

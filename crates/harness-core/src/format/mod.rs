@@ -9,6 +9,7 @@ mod disk;
 mod document;
 mod error_text;
 mod glance;
+#[doc(hidden)]
 pub mod journal;
 mod object;
 mod patch;
@@ -16,17 +17,22 @@ mod pretty;
 mod read;
 mod state;
 
+#[doc(hidden)]
 pub use document::Document;
+#[doc(hidden)]
 pub use glance::{ClaimGlance, Glance, TaskGlance, glance};
 pub use read::{FormatError, read, read_ledger};
+#[doc(hidden)]
 pub use state::{Key, Seal, State};
 
 /// Valid JSON without the space between its parts; strings and numbers are copied to the letter.
+#[doc(hidden)]
 pub fn compact(json: &str) -> String {
     pretty::compact(json)
 }
 
 /// A task as an object of the file, all published fields included.
+#[doc(hidden)]
 pub fn task_object(task: &crate::Task) -> serde_json::Map<String, serde_json::Value> {
     let object = patch::task(object::Object::default(), task);
     object

@@ -4,11 +4,17 @@
 //! was committed, and a new machine is made from that. Whoever drives one performs at most one
 //! effect at a time.
 
+#[doc(hidden)]
 pub mod attempt;
+#[doc(hidden)]
 pub mod gate;
+#[doc(hidden)]
 pub mod iterate;
+#[doc(hidden)]
 pub mod judge;
+#[doc(hidden)]
 pub mod recovery;
+#[doc(hidden)]
 pub mod work;
 
 use crate::{

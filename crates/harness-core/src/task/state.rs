@@ -10,7 +10,7 @@ pub enum TaskState {
     /// Nobody has claimed it.
     Pending,
     /// Somebody works on it, or did and is gone.
-    Claimed(Box<TaskClaim>),
+    Claimed(Box<ActiveClaim>),
     /// Checked, or taken on the word of its worker.
     Completed(TaskCompletion),
     /// The last attempt failed, or the task can never be worked on.
@@ -31,7 +31,7 @@ impl TaskState {
 
 /// A claim that has not ended. All of it may be missing in a ledger that was written by hand.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct TaskClaim {
+pub struct ActiveClaim {
     /// The worker.
     pub by: Option<WorkerId>,
     /// When the worker took the task.

@@ -52,22 +52,18 @@ impl Place {
     }
 
     pub fn prompt(&self, script: &str) -> Prompt {
-        Prompt {
-            text: script.to_owned(),
-            instructions: Some(script.to_owned()),
-            promise: PROMISE.to_owned(),
-            work_tree: self.path().join("tree"),
-            environment: vec![
+        Prompt::new(script)
+            .in_tree(self.path().join("tree"))
+            .folder(self.path().join("state"))
+            .instructions(script.to_owned())
+            .promise(PROMISE)
+            .environment([
                 ("PATH".into(), std::env::var_os("PATH").unwrap()),
                 ("HARNESS_ROLL".into(), self.roll().into()),
-            ],
-            limits: Limits { timeout: None, stall: None, grace: Duration::from_millis(200) },
-            cost_left_usd: None,
-            kept: None,
-            run_id: "run-of-a-test".to_owned(),
-            name: "execution-1".to_owned(),
-            folder: self.path().join("state"),
-        }
+            ])
+            .limits(Limits { timeout: None, stall: None, grace: Duration::from_millis(200) })
+            .run_id("run-of-a-test")
+            .name("execution-1")
     }
 
     /// Says something to the agent once somebody has written to the first pipe; the second one,

@@ -19,7 +19,7 @@ use std::{
 
 use harness::workspace::{
     Base, Candidate, Checkout, Evidence, OwnFiles, Rescue, RolledBack, SettingChange, Settled,
-    Sight, Status, Undone, Workspace, WorkspaceError,
+    Sight, TreeStatus, Undone, Workspace, WorkspaceError,
 };
 use harness_core::{CommitId, Epoch, TaskId, Timestamp, TreeId};
 
@@ -211,13 +211,13 @@ impl Workspace for SimGit {
         self.model().head_commit()
     }
 
-    fn status(&self) -> Result<Status, WorkspaceError> {
+    fn status(&self) -> Result<TreeStatus, WorkspaceError> {
         let model = self.model();
         let untracked = model.untracked(&self.own).into_keys().collect();
-        Ok(Status { changed: model.changed(&self.own), untracked })
+        Ok(TreeStatus { changed: model.changed(&self.own), untracked })
     }
 
-    fn preflight(&self) -> Result<Status, WorkspaceError> {
+    fn preflight(&self) -> Result<TreeStatus, WorkspaceError> {
         self.head()?;
         self.status()
     }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use harness::workspace::{Author, Base, WorkspaceError, author, undo_message};
+use harness::workspace::{Base, CommitAuthor, WorkspaceError, author, undo_message};
 use harness_core::{CommitId, TaskId};
 
 use super::{Files, Model, SimGit};
@@ -33,9 +33,9 @@ pub(super) fn history(model: &Model, task: &TaskId, base: &Base, tip: &CommitId)
     let mut history = History::default();
     for (commit, id) in since {
         match author(&commit.committer, &commit.message, task, base.epoch) {
-            Author::Attempt => history.attempts.push(id),
-            Author::Foreign => history.foreign.push(id),
-            Author::Undo => history.undone = true,
+            CommitAuthor::Attempt => history.attempts.push(id),
+            CommitAuthor::Foreign => history.foreign.push(id),
+            CommitAuthor::Undo => history.undone = true,
         }
     }
     history

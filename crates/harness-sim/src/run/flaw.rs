@@ -7,7 +7,7 @@ use harness::{
     store::{RunStoreError, Runs},
     workspace::{
         Base, Candidate, Checkout, Evidence, Rescue, RolledBack, SettingChange, Settled, Sight,
-        Status, Undone, Workspace, WorkspaceError,
+        TreeStatus, Undone, Workspace, WorkspaceError,
     },
 };
 use harness_core::{
@@ -257,12 +257,12 @@ impl Workspace for FlawedGit {
         self.git.head()
     }
 
-    fn status(&self) -> Result<Status, WorkspaceError> {
+    fn status(&self) -> Result<TreeStatus, WorkspaceError> {
         self.stage.in_turn();
         self.git.status()
     }
 
-    fn preflight(&self) -> Result<Status, WorkspaceError> {
+    fn preflight(&self) -> Result<TreeStatus, WorkspaceError> {
         self.stage.in_turn();
         self.git.preflight()
     }

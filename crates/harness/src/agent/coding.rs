@@ -9,6 +9,7 @@ use crate::error::Result;
 
 /// The agents that come with the library, as one.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub enum CodingAgent {
     /// A task's instructions are a script.
     Shell(ShellAgent),

@@ -12,7 +12,7 @@ use harness_core::{
 use super::{Agent, Execution, Prompt, supervise::supervise};
 use crate::{
     error::Result,
-    process::{Allowed, Exit, Spec, Stdin},
+    process::{Allowed, JobExit, Spec, Stdin},
 };
 use events::{Events, Reason};
 
@@ -29,6 +29,7 @@ pub struct CommandAgent {
 
 /// Why a command makes no agent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum BadCommand {
     /// It names no program.
     #[error("the command of an agent is empty")]
@@ -97,7 +98,7 @@ impl Agent for CommandAgent {
         if let Some(reason) = events.reason() {
             return Ok(reason.end());
         }
-        let (failed, limit) = (ran.finished.exit != Exit::Code(0), events.limit());
+        let (failed, limit) = (ran.finished.exit != JobExit::Code(0), events.limit());
         Ok(match (ran.improper(), limit) {
             (Some(_), Some(until)) if failed => End::Limited { until },
             (Some(end), _) => could_not_run(ran.finished.exit, end),
@@ -128,10 +129,10 @@ pub(super) fn split(command: &str) -> std::result::Result<Vec<String>, BadComman
 
 /// By what shells and launchers mean with these: no iteration is burnt on a program that is not
 /// there.
-fn could_not_run(exit: Exit, end: End) -> End {
+fn could_not_run(exit: JobExit, end: End) -> End {
     let (kind, what) = match exit {
-        Exit::Code(127) => (FailureKind::NotFound, "the program was not found"),
-        Exit::Code(126) => (FailureKind::Config, "the program can not be run"),
+        JobExit::Code(127) => (FailureKind::NotFound, "the program was not found"),
+        JobExit::Code(126) => (FailureKind::Config, "the program can not be run"),
         _ => return end,
     };
     // Which one is in what it wrote, behind its exit code.

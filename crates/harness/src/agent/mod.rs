@@ -4,6 +4,7 @@
 //! works it tells through its [`Execution`].
 
 mod acp;
+mod box_agent;
 mod claude;
 mod codex;
 mod coding;
@@ -29,10 +30,12 @@ use crate::{
 };
 
 pub use acp::{AcpAgent, KnownAcpAgent};
+pub use box_agent::{BoxAgent, boxed};
 pub use claude::{ClaudeAgent, ClaudeSettings};
 pub use codex::CodexAgent;
 pub use coding::CodingAgent;
 pub use command::{BadCommand, CommandAgent};
+#[doc(hidden)]
 pub use desk::{AtWork, Desk};
 pub use prompt::Prompt;
 pub(crate) use relay::Stop;

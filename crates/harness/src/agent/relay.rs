@@ -9,7 +9,8 @@ use harness_core::{
 };
 use tokio::sync::mpsc;
 
-/// Where an execution tells what decisions need to know, from [`Branch::told`]. What is told to a
+/// Where an execution tells what decisions need to know, from
+/// [`Branch::told`](crate::Branch::told). What is told to a
 /// machine is told to the one around it as well.
 #[derive(Debug, Clone)]
 pub struct Told {

@@ -10,7 +10,8 @@ use super::{Execution, Prompt};
 use crate::{
     error::Result,
     process::{
-        Chunk, Event, Exit, Finished, Job, Redactor, Source, Spec, StartError, State, Transcript,
+        Chunk, Finished, Job, JobEvent, JobExit, JobStartError, JobState, OutputSource, Redactor,
+        Spec, Transcript,
     },
 };
 
@@ -69,12 +70,12 @@ pub(super) async fn supervise(
             }
         };
         match event {
-            Some(Event::Output(chunk)) => {
+            Some(JobEvent::Output(chunk)) => {
                 transcript.write(&chunk)?;
                 keep(chunk, &mut stdout, &mut stderr);
             }
             // There is nobody to ask in a program that reads nothing but its prompt.
-            Some(Event::Stalled { silent }) => {
+            Some(JobEvent::Stalled { silent }) => {
                 tracing::warn!(seconds = silent.as_secs(), "the agent gives no sign of life");
             }
             None => break,
@@ -82,7 +83,7 @@ pub(super) async fn supervise(
     }
     wake.ended(execution, &redactor)?;
     transcript.finish()?;
-    let State::Finished(finished) = job.state().clone() else {
+    let JobState::Finished(finished) = job.state().clone() else {
         return Err("a job that has no more events has not finished".into());
     };
     Ok(Ok(Ran { finished, was_seen_off: false, stdout, stderr, redactor }))
@@ -129,10 +130,10 @@ impl Ran {
             return None;
         }
         let how = match self.finished.exit {
-            Exit::Code(0) => return None,
-            Exit::Code(code) => format!("exit code {code}"),
-            Exit::Signal(signal) => format!("killed by signal {signal}"),
-            Exit::Unknown => "its guard was killed".to_owned(),
+            JobExit::Code(0) => return None,
+            JobExit::Code(code) => format!("exit code {code}"),
+            JobExit::Signal(signal) => format!("killed by signal {signal}"),
+            JobExit::Unknown => "its guard was killed".to_owned(),
         };
         let reason = self.stderr.text(&self.redactor);
         let reason = reason.trim();
@@ -146,11 +147,11 @@ impl Ran {
     }
 }
 
-fn not_started(error: StartError) -> Result<End> {
+fn not_started(error: JobStartError) -> Result<End> {
     let kind = match &error {
-        StartError::NotFound { .. } => FailureKind::NotFound,
-        StartError::Program { .. } | StartError::Directory { .. } => FailureKind::Config,
-        StartError::Record(_) | StartError::Guard(_) | StartError::Io(_) => {
+        JobStartError::NotFound { .. } => FailureKind::NotFound,
+        JobStartError::Program { .. } | JobStartError::Directory { .. } => FailureKind::Config,
+        JobStartError::Record(_) | JobStartError::Guard(_) | JobStartError::Io(_) => {
             return Err(crate::Error::other(error));
         }
     };
@@ -159,8 +160,8 @@ fn not_started(error: StartError) -> Result<End> {
 
 fn keep(chunk: Chunk, stdout: &mut Tail, stderr: &mut Tail) {
     match chunk.source {
-        Source::Stdout => stdout.push(&chunk.bytes),
-        Source::Stderr => stderr.push(&chunk.bytes),
+        OutputSource::Stdout => stdout.push(&chunk.bytes),
+        OutputSource::Stderr => stderr.push(&chunk.bytes),
     }
 }
 

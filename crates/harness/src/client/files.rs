@@ -7,14 +7,13 @@ use std::{
 };
 
 use harness_core::{
-    Command, Reply, Run,
+    Command, Reply,
     command::{
-        AddCheckpoint, Attempts, Claim, Code, Edit, Fail, Import, OfRun, Place, Release, Remove,
-        Renew, Retry, RunStep,
+        AddCheckpoint, Attempts, Claim, Code, Edit, Fail, Import, Place, Release, Remove, Renew,
+        Retry,
     },
     plan::Plan,
     role::Author,
-    run::RunStatus,
     task::Via,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -26,10 +25,7 @@ use crate::{
         Answer, ClaimedTask, ImportedPlan, PlanText, Refused, Request, ResetPlan, StateView,
         StatusView, TaskCheckpoint, TaskClaim, TaskFail,
     },
-    store::{
-        Created, FileStore, Locking, RunStore, Runs as _, Store as _, StoreError, is_gone, look,
-        redacted,
-    },
+    store::{Created, FileStore, Locking, Store as _, StoreError, look, redacted},
     trajectory,
     workspace::glance,
 };
@@ -217,7 +213,15 @@ impl<C: Caller> Client<C> {
     }
 
     /// Forgets the waits of runs whose process is gone; returns how many there were.
+    #[cfg(feature = "sqlite")]
     fn forget_waits(&self) -> Result<u64, ClientError> {
+        use crate::store::{RunStore, Runs as _, is_gone};
+        use harness_core::{
+            Run,
+            command::{OfRun, RunStep},
+            run::RunStatus,
+        };
+
         let Some(looked) = RunStore::look(&self.root)? else { return Ok(0) };
         let waits = |run: &Run| {
             let driven = run.lease.as_ref().is_some_and(|lease| !is_gone(&lease.owner));
@@ -236,6 +240,17 @@ impl<C: Caller> Client<C> {
             woken += 1;
         }
         Ok(woken)
+    }
+
+    /// The waits are in the database of runs, which this build cannot read.
+    #[cfg(not(feature = "sqlite"))]
+    fn forget_waits(&self) -> Result<u64, ClientError> {
+        let database = crate::home::Home::of(&self.root).database();
+        if !database.exists() {
+            return Ok(0);
+        }
+        let why = format!("this program has no SQLite, so it cannot read {}", database.display());
+        Err(Refused::new(Code::Failed, why).into())
     }
 }
 

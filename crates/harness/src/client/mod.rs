@@ -24,11 +24,14 @@ use std::{
 use harness_core::{Command, command::Code};
 use serde_json::Value;
 
+#[doc(hidden)]
 pub use connection::{ANSWER_WITHIN, Connection, Reach};
 pub use error::ClientError;
 pub use events::{EventLines, Notice};
 pub use options::{Caller, ClientOptions, FileAccess, Hosts, Launch, PlainCaller};
-pub use spawn::{StartError, Way, make_way};
+pub use spawn::StartError;
+#[doc(hidden)]
+pub use spawn::{Way, make_way};
 
 use crate::{
     host::socket,

@@ -51,6 +51,7 @@ const NOT_INHERITED: [&str; 9] = [
 
 /// Why there is no daemon.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum StartError {
     /// It ended before it listened; its last words.
     #[error("Daemon crashed on startup: {0}")]

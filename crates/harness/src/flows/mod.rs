@@ -1,12 +1,17 @@
 //! The flows that the binary runs. They perform what the machines ask for and decide nothing, and
 //! they are ordinary users of this library: a test compiles them from outside.
 
+#[doc(hidden)]
 pub mod attempt;
+#[doc(hidden)]
 pub mod client_tree;
+#[doc(hidden)]
 pub mod completion;
 mod failure;
+#[doc(hidden)]
 pub mod gate;
 mod handoff;
+#[doc(hidden)]
 pub mod judge;
 mod looping;
 pub mod ralph;
@@ -16,7 +21,9 @@ mod with_tree;
 mod words;
 pub mod work;
 
+#[doc(hidden)]
 pub use judge::{Judging, Record};
 pub use looping::{Looping, Team};
+#[doc(hidden)]
 pub use site::Site;
 pub use tools::Tools;

@@ -229,23 +229,22 @@ impl Doing {
                 task.instructions.as_deref().map(|text| self.tools.redactor.reveal(text))
             }
         };
-        Ok(Prompt {
-            text,
-            instructions,
-            promise: self.run.completion_promise.clone(),
-            work_tree: self.tools.workspace.top_level().to_owned(),
-            environment: self.environment(turn.number),
-            limits: Limits {
-                timeout: turn.until.map(|until| Duration::from_secs(until.since(now).max(1))),
-                stall: self.tools.stalls.get(turn.agent).copied().flatten(),
-                ..Limits::default()
-            },
-            cost_left_usd: turn.cost_left_usd,
-            kept: turn.kept.clone(),
-            run_id: self.tools.run_id.clone(),
-            name: self.free_name(turn.number),
-            folder: Home::of(&self.tools.root).folder(),
-        })
+        let limits = Limits {
+            timeout: turn.until.map(|until| Duration::from_secs(until.since(now).max(1))),
+            stall: self.tools.stalls.get(turn.agent).copied().flatten(),
+            ..Limits::default()
+        };
+        Ok(Prompt::new(text)
+            .in_tree(self.tools.workspace.top_level())
+            .folder(Home::of(&self.tools.root).folder())
+            .instructions(instructions)
+            .promise(&self.run.completion_promise)
+            .environment(self.environment(turn.number))
+            .limits(limits)
+            .cost_left_usd(turn.cost_left_usd)
+            .kept(turn.kept.clone())
+            .run_id(&self.tools.run_id)
+            .name(self.free_name(turn.number)))
     }
 
     /// A second execution in the same iteration does not write over the first one's transcript.

@@ -24,12 +24,14 @@ use std::{
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+#[doc(hidden)]
+pub use self::stream::lagged;
 pub(crate) use self::talk::{Question, Validate, Wait};
 pub use self::{
     filter::Filter,
     inbox::{Inbox, Message, Messages},
-    stream::{EventStream, StreamItem, lagged},
-    talk::{Answered, HubStatus, OpenQuestion, Reply, UserMessage},
+    stream::{EventStream, StreamItem},
+    talk::{Answered, HubStatus, OpenQuestion, UserMessage, UserReply},
 };
 use self::{record::Record, talk::Talk, turn::Turn};
 use crate::event::{Context, Envelope, Event, ExecutionId, PromptId, Scope};
@@ -378,10 +380,10 @@ impl Hub {
     }
 
     /// Answers a question. The first answer that fits counts; others change nothing.
-    pub fn reply(&self, prompt: PromptId, reply: Reply) -> Answered {
+    pub fn reply(&self, prompt: PromptId, reply: UserReply) -> Answered {
         let answered = lock(&self.core.talk).reply(prompt, &reply);
         if answered == Answered::Accepted {
-            let Reply { content, choice, .. } = reply;
+            let UserReply { content, choice, .. } = reply;
             self.tell(Event::SessionReply { prompt_id: prompt, content, choice });
             lock(&self.core.talk).resolve(prompt);
         }

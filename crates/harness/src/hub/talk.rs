@@ -16,6 +16,7 @@ const KEPT_MESSAGES: usize = 4096;
 
 /// Where a run stands.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum HubStatus {
     /// Not started, or over with an error: that one came back to the caller.
     #[default]
@@ -41,7 +42,7 @@ pub struct UserMessage {
 
 /// An answer to a question.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Reply {
+pub struct UserReply {
     /// The answer in words; that of a choice is the choice.
     pub content: String,
     /// Set where a choice was named as such. A text that happens to be one of the choices is
@@ -51,7 +52,7 @@ pub struct Reply {
     pub by: Option<String>,
 }
 
-impl Reply {
+impl UserReply {
     /// In one's own words.
     pub fn text(content: impl Into<String>) -> Self {
         Self { content: content.into(), ..Self::default() }
@@ -91,7 +92,7 @@ pub struct OpenQuestion {
     pub allow_text: bool,
 }
 
-pub(crate) type Validate = Box<dyn Fn(&Reply) -> Result<(), String> + Send>;
+pub(crate) type Validate = Box<dyn Fn(&UserReply) -> Result<(), String> + Send>;
 
 pub(crate) struct Question {
     pub(crate) prompt: String,
@@ -103,14 +104,14 @@ pub(crate) struct Question {
 /// The other end of a question.
 pub(crate) struct Wait {
     pub(crate) id: PromptId,
-    pub(crate) answer: oneshot::Receiver<Reply>,
+    pub(crate) answer: oneshot::Receiver<UserReply>,
 }
 
 struct Open {
     question: Question,
-    waiter: oneshot::Sender<Reply>,
+    waiter: oneshot::Sender<UserReply>,
     /// Set between the acceptance of an answer and its delivery.
-    accepted: Option<Reply>,
+    accepted: Option<UserReply>,
 }
 
 struct Execution {
@@ -231,7 +232,7 @@ impl Talk {
         self.open.iter().filter(|(_, o)| o.accepted.is_none()).map(question).collect()
     }
 
-    pub(super) fn reply(&mut self, id: PromptId, reply: &Reply) -> Answered {
+    pub(super) fn reply(&mut self, id: PromptId, reply: &UserReply) -> Answered {
         if !self.session {
             return Answered::Unknown;
         }
@@ -296,7 +297,7 @@ impl Question {
         self.choices.is_empty() || self.allow_text.unwrap_or(false)
     }
 
-    fn fits(&self, reply: &Reply) -> Result<(), String> {
+    fn fits(&self, reply: &UserReply) -> Result<(), String> {
         let offered = |choice: &String| self.choices.contains(choice);
         let chosen = reply.choice.as_ref().is_some_and(offered)
             || (reply.choice.is_none() && offered(&reply.content));

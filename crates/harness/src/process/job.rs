@@ -22,9 +22,9 @@ use tokio::{
     time::Instant,
 };
 
-pub use error::{StartError, Warning};
+pub use error::{JobStartError, JobWarning};
 pub use spec::{Limits, Spec, Stdin};
-pub use state::{Event, Exit, Finished, State};
+pub use state::{Finished, JobEvent, JobExit, JobState};
 
 use super::{
     guard::{
@@ -55,17 +55,17 @@ enum Patience {
 #[derive(Debug)]
 pub struct Job {
     id: String,
-    state: State,
+    state: JobState,
     started: Instant,
     limits: Limits,
     control: UnixStream,
     reports: LineBuffer,
     guard: Option<GuardProcess>,
-    warning: Option<Warning>,
+    warning: Option<JobWarning>,
     record: Option<PathBuf>,
     pipes: Pipes,
     patience: Patience,
-    exit: Option<Exit>,
+    exit: Option<JobExit>,
     stopped_by: Option<StoppedBy>,
     /// When the guard should have told that nothing is left.
     overdue_at: Option<Instant>,
@@ -88,18 +88,18 @@ enum Happened {
 impl Job {
     /// Returns when the program runs, or when its guard did not report that in time: the agent may
     /// have stopped it. Then the job ends, and the agent with it. Given up before, nothing is left.
-    pub async fn start(spec: Spec) -> Result<Job, StartError> {
+    pub async fn start(spec: Spec) -> Result<Job, JobStartError> {
         let label = Label::of(spec.environment.iter().map(|(name, value)| (name, value)));
         let id = label.new_job();
-        let started = spawner::start(label).await.map_err(StartError::Guard)?;
+        let started = spawner::start(label).await.map_err(JobStartError::Guard)?;
         Job::under(started, id, spec).await
     }
 
-    async fn under(started: Started, id: String, spec: Spec) -> Result<Job, StartError> {
+    async fn under(started: Started, id: String, spec: Spec) -> Result<Job, JobStartError> {
         let launch = spec.launch(&id);
-        let (pipes, theirs) = Pipes::open(spec.stdin).map_err(StartError::Io)?;
-        started.control.set_nonblocking(true).map_err(StartError::Io)?;
-        let control = UnixStream::from_std(started.control).map_err(StartError::Io)?;
+        let (pipes, theirs) = Pipes::open(spec.stdin).map_err(JobStartError::Io)?;
+        started.control.set_nonblocking(true).map_err(JobStartError::Io)?;
+        let control = UnixStream::from_std(started.control).map_err(JobStartError::Io)?;
         let mut record = Record::new(&id, &spec.label, spec.limits.grace);
         record.guard = started.guard.as_ref().map(|guard| Process::of(guard.pid));
         // Before the order to launch, so that there is no moment at which nobody would find the
@@ -108,15 +108,15 @@ impl Job {
         let now = Instant::now();
         let mut job = Job {
             id,
-            state: State::Pending,
+            state: JobState::Pending,
             started: now,
             patience: Patience::from(spec.limits.stall, now),
             limits: spec.limits,
             control,
             reports: LineBuffer::default(),
             guard: started.guard,
-            warning: started.is_first_unguarded.then_some(Warning::NoGuard),
-            record: path.map_err(StartError::Record)?,
+            warning: started.is_first_unguarded.then_some(JobWarning::NoGuard),
+            record: path.map_err(JobStartError::Record)?,
             pipes,
             exit: None,
             stopped_by: None,
@@ -131,10 +131,10 @@ impl Job {
             return Ok(job);
         };
         let pid = launched?;
-        job.state = State::Running { pid, since: SystemTime::now() };
+        job.state = JobState::Running { pid, since: SystemTime::now() };
         if let Some(folder) = spec.records.as_deref() {
             record.agent = Some(Process::of(pid));
-            record.write(folder).map_err(StartError::Record)?;
+            record.write(folder).map_err(JobStartError::Record)?;
         }
         Ok(job)
     }
@@ -143,37 +143,37 @@ impl Job {
         &mut self,
         launch: &Launch,
         streams: [std::os::fd::OwnedFd; 3],
-    ) -> Result<u32, StartError> {
-        let line = wire::line(launch).map_err(StartError::Io)?;
+    ) -> Result<u32, JobStartError> {
+        let line = wire::line(launch).map_err(JobStartError::Io)?;
         let send = || wire::send_with_streams(&self.control, &line, &streams);
         let sent = self.control.async_io(Interest::WRITABLE, send).await;
-        let sent = sent.map_err(StartError::Guard)?;
+        let sent = sent.map_err(JobStartError::Guard)?;
         // From here on the agent's ends are the agent's alone: our pipes end when its side does.
         drop(streams);
-        self.control.write_all(&line[sent..]).await.map_err(StartError::Guard)?;
+        self.control.write_all(&line[sent..]).await.map_err(JobStartError::Guard)?;
         loop {
-            if let Some(report) = self.reports.pop().map_err(StartError::Guard)? {
+            if let Some(report) = self.reports.pop().map_err(JobStartError::Guard)? {
                 return match report {
                     Report::Started { pid } => Ok(pid),
                     Report::Refused { what, errno } => {
                         self.forget();
-                        Err(StartError::refused(what, errno, launch))
+                        Err(JobStartError::refused(what, errno, launch))
                     }
                     Report::Exited { .. } | Report::Cleared { .. } => {
-                        Err(StartError::Guard(io::ErrorKind::InvalidData.into()))
+                        Err(JobStartError::Guard(io::ErrorKind::InvalidData.into()))
                     }
                 };
             }
-            self.control.readable().await.map_err(StartError::Guard)?;
-            if self.receive().map_err(StartError::Guard)? == Line::Ended {
-                return Err(StartError::Guard(io::ErrorKind::UnexpectedEof.into()));
+            self.control.readable().await.map_err(JobStartError::Guard)?;
+            if self.receive().map_err(JobStartError::Guard)? == Line::Ended {
+                return Err(JobStartError::Guard(io::ErrorKind::UnexpectedEof.into()));
             }
         }
     }
 
     /// As of the last [`Job::next`].
     #[must_use]
-    pub fn state(&self) -> &State {
+    pub fn state(&self) -> &JobState {
         &self.state
     }
 
@@ -184,7 +184,7 @@ impl Job {
     }
 
     /// Something to tell the user; at most once in a program.
-    pub fn take_warning(&mut self) -> Option<Warning> {
+    pub fn take_warning(&mut self) -> Option<JobWarning> {
         self.warning.take()
     }
 
@@ -195,12 +195,12 @@ impl Job {
     }
 
     /// What happens next; `None` once nothing of the job is left and [`Job::state`] is `Finished`.
-    pub async fn next(&mut self) -> Option<Event> {
-        while !matches!(self.state, State::Finished(_)) {
+    pub async fn next(&mut self) -> Option<JobEvent> {
+        while !matches!(self.state, JobState::Finished(_)) {
             if let Some(left) = self.left.take() {
                 if let Some(chunk) = self.pipes.drain() {
                     self.left = Some(left);
-                    return Some(Event::Output(chunk));
+                    return Some(JobEvent::Output(chunk));
                 }
                 self.finish(left);
                 break;
@@ -220,7 +220,7 @@ impl Job {
     /// Asks for the end: TERM to the whole tree, [`Limits::grace`], KILL. [`Job::next`] goes on
     /// until it has come. The first to ask is who stopped it.
     pub fn request_stop(&mut self, by: StoppedBy) {
-        if self.stopped_by.is_some() || matches!(self.state, State::Finished(_)) {
+        if self.stopped_by.is_some() || matches!(self.state, JobState::Finished(_)) {
             return;
         }
         self.stopped_by = Some(by);
@@ -238,8 +238,8 @@ impl Job {
     pub async fn wait_for_end(&mut self) -> Option<&Finished> {
         while self.next().await.is_some() {}
         match &self.state {
-            State::Finished(finished) => Some(finished),
-            State::Pending | State::Running { .. } => None,
+            JobState::Finished(finished) => Some(finished),
+            JobState::Pending | JobState::Running { .. } => None,
         }
     }
 
@@ -308,14 +308,14 @@ impl Job {
     }
 
     /// The only place that changes what is known of the job.
-    fn handle(&mut self, happened: Happened) -> Option<Event> {
+    fn handle(&mut self, happened: Happened) -> Option<JobEvent> {
         match happened {
             Happened::Ready(Ready::Output(source)) => {
                 let chunk = self.pipes.read(source)?;
                 if self.patience != Patience::Endless {
                     self.mind_silence();
                 }
-                return Some(Event::Output(chunk));
+                return Some(JobEvent::Output(chunk));
             }
             Happened::Ready(Ready::Input) => self.pipes.feed(),
             Happened::Control => self.hear(),
@@ -332,7 +332,7 @@ impl Job {
                 } else {
                     let silent = self.limits.stall.unwrap_or_default();
                     self.patience = Patience::Last(Instant::now() + silent);
-                    return Some(Event::Stalled { silent });
+                    return Some(JobEvent::Stalled { silent });
                 }
             }
         }
@@ -344,7 +344,7 @@ impl Job {
         loop {
             match self.reports.pop() {
                 Ok(Some(Report::Exited { code, signal })) => {
-                    self.exit = Some(Exit::of(code, signal));
+                    self.exit = Some(JobExit::of(code, signal));
                     self.expect_end();
                 }
                 Ok(Some(Report::Cleared { left })) => {
@@ -387,8 +387,8 @@ impl Job {
         if left.is_empty() {
             self.forget();
         }
-        self.state = State::Finished(Finished {
-            exit: self.exit.unwrap_or(Exit::Unknown),
+        self.state = JobState::Finished(Finished {
+            exit: self.exit.unwrap_or(JobExit::Unknown),
             stopped_by: self.stopped_by,
             duration: self.started.elapsed(),
             left,
@@ -407,7 +407,7 @@ impl Drop for Job {
     /// Kills the tree. It does not wait: the guard ends it, whatever becomes of us. Without a guard
     /// the record stays, since we may be gone before the thread is done.
     fn drop(&mut self) {
-        if matches!(self.state, State::Finished(_)) {
+        if matches!(self.state, JobState::Finished(_)) {
             return;
         }
         self.tell(Duration::ZERO);
@@ -467,9 +467,9 @@ mod tests {
             records: None,
         };
         let mut job = Job::under(started, "a-job-of-nobody".to_owned(), spec).await.unwrap();
-        assert_eq!(*job.state(), State::Pending);
+        assert_eq!(*job.state(), JobState::Pending);
         let finished = job.wait_for_end().await.unwrap();
-        assert_eq!(finished.exit, Exit::Unknown);
+        assert_eq!(finished.exit, JobExit::Unknown);
         assert_eq!(finished.stopped_by, Some(StoppedBy::Timeout));
         assert_eq!(finished.left, [0; 0]);
         drop(silent);

@@ -16,7 +16,7 @@ const UNREAD_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Which stream of the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Source {
+pub enum OutputSource {
     /// What it was asked for.
     Stdout,
     /// Complaints, mostly.
@@ -27,7 +27,7 @@ pub enum Source {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chunk {
     /// Where it came from.
-    pub source: Source,
+    pub source: OutputSource,
     /// Never empty, and at most 64 KiB.
     pub bytes: Vec<u8>,
 }
@@ -35,7 +35,7 @@ pub struct Chunk {
 /// What is ready.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Ready {
-    Output(Source),
+    Output(OutputSource),
     Input,
 }
 
@@ -89,17 +89,17 @@ impl Pipes {
     /// given up.
     pub(super) async fn ready(&self) -> Ready {
         tokio::select! {
-            () = readable(self.stdout.as_ref()) => Ready::Output(Source::Stdout),
-            () = readable(self.stderr.as_ref()) => Ready::Output(Source::Stderr),
+            () = readable(self.stdout.as_ref()) => Ready::Output(OutputSource::Stdout),
+            () = readable(self.stderr.as_ref()) => Ready::Output(OutputSource::Stderr),
             () = writable(self.stdin.as_ref()) => Ready::Input,
         }
     }
 
     /// One read without waiting. A pipe that ended or failed is closed.
-    pub(super) fn read(&mut self, source: Source) -> Option<Chunk> {
+    pub(super) fn read(&mut self, source: OutputSource) -> Option<Chunk> {
         let pipe = match source {
-            Source::Stdout => &mut self.stdout,
-            Source::Stderr => &mut self.stderr,
+            OutputSource::Stdout => &mut self.stdout,
+            OutputSource::Stderr => &mut self.stderr,
         };
         match pipe.as_ref()?.try_read(&mut self.buffer) {
             Ok(count @ 1..) => Some(Chunk { source, bytes: self.buffer[..count].to_vec() }),
@@ -159,16 +159,18 @@ impl Pipes {
         if self.drained >= DRAIN_BYTES_MAX {
             return None;
         }
-        let chunk = self.drain_one(Source::Stdout).or_else(|| self.drain_one(Source::Stderr))?;
+        let chunk = self
+            .drain_one(OutputSource::Stdout)
+            .or_else(|| self.drain_one(OutputSource::Stderr))?;
         self.drained += chunk.bytes.len();
         Some(chunk)
     }
 
     /// Reads without asking the runtime, which may not have heard yet that there is something.
-    fn drain_one(&mut self, source: Source) -> Option<Chunk> {
+    fn drain_one(&mut self, source: OutputSource) -> Option<Chunk> {
         let pipe = match source {
-            Source::Stdout => self.stdout.as_ref()?,
-            Source::Stderr => self.stderr.as_ref()?,
+            OutputSource::Stdout => self.stdout.as_ref()?,
+            OutputSource::Stderr => self.stderr.as_ref()?,
         };
         let count = rustix::io::read(pipe, &mut self.buffer).unwrap_or(0);
         (count > 0).then(|| Chunk { source, bytes: self.buffer[..count].to_vec() })

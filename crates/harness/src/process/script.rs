@@ -20,7 +20,7 @@ use super::{
         Label,
         wire::{self, Launch, LineBuffer, Report, Stop, What},
     },
-    job::Exit,
+    job::JobExit,
     leftovers,
     spawner::{self, GuardProcess},
 };
@@ -43,7 +43,7 @@ pub(crate) struct Script {
 pub(crate) enum Heard {
     Nothing,
     /// The shell itself has ended; others of it may be left.
-    Exited(Exit),
+    Exited(JobExit),
     /// Nothing of it is left.
     Over,
     /// The guard was killed. What it guarded has been ended as well as that can be done without it.
@@ -127,7 +127,7 @@ impl Script {
         loop {
             match self.reports.pop() {
                 Ok(Some(Report::Exited { code, signal })) => {
-                    return Heard::Exited(Exit::of(code, signal));
+                    return Heard::Exited(JobExit::of(code, signal));
                 }
                 Ok(Some(Report::Cleared { .. })) => {
                     self.is_over = true;

@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{
-    pipes::{Chunk, Source},
+    pipes::{Chunk, OutputSource},
     redact::{Redactor, Stream},
 };
 use crate::home::folder::Folder;
@@ -84,8 +84,8 @@ impl Transcript {
     /// counted.
     pub fn write(&mut self, chunk: &Chunk) -> io::Result<()> {
         let part = match chunk.source {
-            Source::Stdout => &mut self.stdout,
-            Source::Stderr => &mut self.stderr,
+            OutputSource::Stdout => &mut self.stdout,
+            OutputSource::Stderr => &mut self.stderr,
         };
         let shown = part.stream.push(&chunk.bytes);
         part.write(&shown)
@@ -145,7 +145,7 @@ mod tests {
 
     use super::*;
 
-    fn chunk(source: Source, text: &str) -> Chunk {
+    fn chunk(source: OutputSource, text: &str) -> Chunk {
         Chunk { source, bytes: text.as_bytes().to_vec() }
     }
 
@@ -156,7 +156,7 @@ mod tests {
         let mut transcript =
             Transcript::create(&folder, "run", &Redactor::default(), 1000).unwrap();
         std::fs::remove_dir_all(place.path().join(".harness")).unwrap();
-        let chunk = Chunk { source: Source::Stderr, bytes: b"gone\n".to_vec() };
+        let chunk = Chunk { source: OutputSource::Stderr, bytes: b"gone\n".to_vec() };
         transcript.write(&chunk).unwrap();
         transcript.finish().unwrap();
         assert_eq!(std::fs::read_to_string(folder.join("run.err.log")).unwrap(), "gone\n");
@@ -170,10 +170,10 @@ mod tests {
         std::fs::write(&path, "old").unwrap();
         let mut transcript = Transcript::create(folder.path(), "run", &redactor, 1000).unwrap();
         for (source, text) in [
-            (Source::Stdout, "say very-sec"),
-            (Source::Stderr, "oh very-secret-val"),
-            (Source::Stdout, "ret-value and more\n"),
-            (Source::Stderr, "ue\n"),
+            (OutputSource::Stdout, "say very-sec"),
+            (OutputSource::Stderr, "oh very-secret-val"),
+            (OutputSource::Stdout, "ret-value and more\n"),
+            (OutputSource::Stderr, "ue\n"),
         ] {
             transcript.write(&chunk(source, text)).unwrap();
         }
@@ -196,7 +196,7 @@ mod tests {
         let redactor = Redactor::default();
         let mut transcript = Transcript::create(&folder, "run", &redactor, 1000).unwrap();
         symlink(&precious, folder.join("run.err.log")).unwrap();
-        let why = transcript.write(&chunk(Source::Stderr, "text")).unwrap_err().to_string();
+        let why = transcript.write(&chunk(OutputSource::Stderr, "text")).unwrap_err().to_string();
         assert!(why.starts_with(".harness/transcripts/run.err.log is a symbolic link"), "{why}");
         drop(transcript);
         symlink(&precious, folder.join("two.log")).unwrap();
@@ -214,7 +214,7 @@ mod tests {
         let mut transcript =
             Transcript::create(folder.path(), "run", &Redactor::default(), 4).unwrap();
         for _ in 0..3 {
-            transcript.write(&chunk(Source::Stdout, "abc")).unwrap();
+            transcript.write(&chunk(OutputSource::Stdout, "abc")).unwrap();
         }
         let path = transcript.path().to_owned();
         let written = transcript.finish().unwrap();

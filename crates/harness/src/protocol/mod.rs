@@ -19,7 +19,9 @@ pub use answer::{
     Answer, ClaimedTask, CompletedTask, ExtendedLease, FailedTask, ImportedPlan, Pong,
     QuestionAnswer, QuestionView, ResetPlan, StateView, StatusSummary, StatusView,
 };
-pub use call::{Call, hide};
+pub use call::Call;
+#[doc(hidden)]
+pub use call::hide;
 pub use refused::Refused;
 pub use request::{
     Inquiry, PlanText, QuestionReply, Request, SentMessage, Subscribe, TaskCheckpoint, TaskClaim,

@@ -12,7 +12,7 @@ use super::{
     system::Given,
 };
 use crate::process::{
-    Exit as Ended,
+    JobExit,
     script::{Heard, KILLED_WITH_GUARD, Script as Guarded},
 };
 
@@ -93,9 +93,9 @@ impl Watch {
                 }
                 Heard::Exited(ended) => {
                     self.exit = self.exit.or(Some(match ended {
-                        Ended::Code(code) => Exit::Code(code),
-                        Ended::Signal(signal) => Exit::Signal(signal),
-                        Ended::Unknown => Exit::Signal(KILLED_WITH_GUARD),
+                        JobExit::Code(code) => Exit::Code(code),
+                        JobExit::Signal(signal) => Exit::Signal(signal),
+                        JobExit::Unknown => Exit::Signal(KILLED_WITH_GUARD),
                     }));
                     self.expect_end();
                 }

@@ -13,6 +13,7 @@ use std::{
 };
 
 pub use cancel::Cancel;
+#[doc(no_inline)]
 pub use harness_core::check::Exit;
 pub use system::SystemShell;
 

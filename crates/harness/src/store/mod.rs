@@ -27,19 +27,28 @@ use harness_core::{
     Command, Fact, Ledger, Refusal, Reply, Timestamp, fact::Source, format::FormatError,
 };
 
+#[doc(hidden)]
 pub use crate::home::{Outside, git_directory};
 pub use commit::{Commit, Committing};
 pub use edits::Acknowledged;
 pub use file::{Created, FileStore, Locking};
-pub use look::{LockState, look, look_backup, look_bytes, look_lock, open_log};
+pub use look::look;
+#[doc(hidden)]
+pub use look::{LockState, look_backup, look_bytes, look_lock, open_log};
 pub use observer::{Observer, Observers, Transaction};
+#[doc(hidden)]
 pub use receipts::{receipt, record};
+#[doc(hidden)]
 pub use redacted::{Redacted, redacted, refused, secret_in};
 pub use restore::{Fresh, Restored};
-pub use runs::{
-    DATABASE, MemoryRuns, RunStore, RunStoreError, Runs, Spent, SteadyRuns, is_gone, this_process,
-};
+#[cfg(feature = "sqlite")]
+pub use runs::RunStore;
+#[doc(hidden)]
+pub use runs::{DATABASE, SteadyRuns, is_gone, this_process};
+pub use runs::{MemoryRuns, RunStoreError, Runs, Spent};
+#[doc(hidden)]
 pub use stores::Stores;
+#[doc(hidden)]
 pub use witness::{Origin, Witness};
 pub use writer::{Writer, WriterError, Written};
 
@@ -73,6 +82,7 @@ pub struct Applied {
 
 /// Why a store did nothing. Nothing of the transaction became true.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum StoreError {
     /// Nobody has called [`FileStore::create`] here.
     #[error("there is no harness-tasks.json in {}", root.display())]

@@ -42,6 +42,7 @@ type Look = Box<dyn FnOnce(Result<&Ledger, StoreError>) + Send>;
 
 /// A command that became true.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Written {
     /// What it answers.
     pub reply: Reply,
@@ -69,6 +70,7 @@ type Answer = Result<Result<Written, Refusal>, Arc<StoreError>>;
 
 /// Why a command did not become true.
 #[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
 pub enum WriterError {
     /// By the rules; others that were written with it are not affected.
     #[error("{0}")]

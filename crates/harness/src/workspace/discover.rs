@@ -9,7 +9,7 @@ use harness_core::{CommitId, Epoch, TaskId, Timestamp, TreeId};
 
 use super::{
     Base, Bring, Candidate, Checkout, Evidence, LANDED, Overview, Rescue, RolledBack,
-    SettingChange, Settled, Status, Workspace, WorkspaceError,
+    SettingChange, Settled, TreeStatus, Workspace, WorkspaceError,
     candidate::{self, Known},
     checkout, commit, evidence,
     filter::{self, Filters},
@@ -192,11 +192,11 @@ impl Workspace for GitWorkspace {
         rescue::resolve(&self.git, "HEAD")?.ok_or(WorkspaceError::NoCommits)
     }
 
-    fn status(&self) -> Result<Status, WorkspaceError> {
+    fn status(&self) -> Result<TreeStatus, WorkspaceError> {
         Ok(Look::take(&self.git()?, &self.own)?.status())
     }
 
-    fn preflight(&self) -> Result<Status, WorkspaceError> {
+    fn preflight(&self) -> Result<TreeStatus, WorkspaceError> {
         let git = self.git()?;
         let look = Look::take(&git, &self.own)?;
         preflight::preflight(&git, &look)?;

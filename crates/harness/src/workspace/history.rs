@@ -5,7 +5,7 @@ use harness_core::{CommitId, TaskId};
 use super::{
     Base, WorkspaceError,
     git::{Git, failed},
-    mark::{Author, author},
+    mark::{CommitAuthor, author},
     object::commit_id,
     path::records,
 };
@@ -47,9 +47,9 @@ impl History {
             };
             let (commit, parents) = (commit_id(commit)?, parents.split_whitespace().count());
             match author(committer, message, task, base.epoch) {
-                Author::Attempt => history.attempts.push(Since { commit, parents }),
-                Author::Foreign => history.foreign.push(commit),
-                Author::Undo => history.undone = true,
+                CommitAuthor::Attempt => history.attempts.push(Since { commit, parents }),
+                CommitAuthor::Foreign => history.foreign.push(commit),
+                CommitAuthor::Undo => history.undone = true,
             }
         }
         Ok(history)

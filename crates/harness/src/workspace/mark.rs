@@ -9,7 +9,7 @@ const OPENING: &str = " (harness ";
 
 /// Who made a commit since the base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Author {
+pub enum CommitAuthor {
     /// The attempt: its mark is in the committer's name, or the message names the task.
     Attempt,
     /// The harness, to undo the attempt.
@@ -19,18 +19,18 @@ pub enum Author {
 }
 
 /// Decides by the committer's name and the message. Without an epoch only the message counts.
-pub fn author(committer: &str, message: &str, task: &TaskId, epoch: Option<Epoch>) -> Author {
+pub fn author(committer: &str, message: &str, task: &TaskId, epoch: Option<Epoch>) -> CommitAuthor {
     if let Some(epoch) = epoch {
         // First: an attempt cannot say of itself that it is undone.
         if committer.ends_with(&mark(task, epoch)) {
-            return Author::Attempt;
+            return CommitAuthor::Attempt;
         }
         let trailer = format!("{REVERTS}{task}.{epoch}");
         if message.lines().any(|line| line.trim_end() == trailer) {
-            return Author::Undo;
+            return CommitAuthor::Undo;
         }
     }
-    if names_task(message, task) { Author::Attempt } else { Author::Foreign }
+    if names_task(message, task) { CommitAuthor::Attempt } else { CommitAuthor::Foreign }
 }
 
 /// The committer's name for the processes of an attempt: the user's, and the mark.
@@ -96,15 +96,19 @@ mod tests {
         let of = |committer: &str, message: &str| author(committer, message, &task(), epoch);
         let marked = committer("Ada (work)", &task(), Epoch(3));
         assert_eq!(marked, "Ada (work) (harness task-1.3)");
-        assert_eq!(of(&marked, "more"), Author::Attempt);
-        assert_eq!(of("Ada", "task-1: more"), Author::Attempt);
-        assert_eq!(of("Ada", "my own work"), Author::Foreign);
-        assert_eq!(of("Ada (harness task-1.2)", "an earlier attempt"), Author::Foreign);
-        assert_eq!(of("Ada (harness task-1.33)", "x"), Author::Foreign);
-        assert_eq!(of("Ada", &undo_message(&task(), epoch)), Author::Undo);
-        assert_eq!(of(&marked, &undo_message(&task(), epoch)), Author::Attempt, "its own word");
-        assert_eq!(of("Ada", &undo_message(&task(), Some(Epoch(2)))), Author::Attempt);
-        assert_eq!(author(&marked, "more", &task(), None), Author::Foreign);
+        assert_eq!(of(&marked, "more"), CommitAuthor::Attempt);
+        assert_eq!(of("Ada", "task-1: more"), CommitAuthor::Attempt);
+        assert_eq!(of("Ada", "my own work"), CommitAuthor::Foreign);
+        assert_eq!(of("Ada (harness task-1.2)", "an earlier attempt"), CommitAuthor::Foreign);
+        assert_eq!(of("Ada (harness task-1.33)", "x"), CommitAuthor::Foreign);
+        assert_eq!(of("Ada", &undo_message(&task(), epoch)), CommitAuthor::Undo);
+        assert_eq!(
+            of(&marked, &undo_message(&task(), epoch)),
+            CommitAuthor::Attempt,
+            "its own word"
+        );
+        assert_eq!(of("Ada", &undo_message(&task(), Some(Epoch(2)))), CommitAuthor::Attempt);
+        assert_eq!(author(&marked, "more", &task(), None), CommitAuthor::Foreign);
     }
 
     #[test]

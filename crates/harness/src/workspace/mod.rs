@@ -13,6 +13,7 @@ mod filter;
 mod fingerprint;
 mod folders;
 mod git;
+#[doc(hidden)]
 pub mod glance;
 mod hidden;
 mod history;
@@ -42,13 +43,18 @@ use std::{
 
 pub use self::{
     checkout::{Bring, Checkout},
-    contents::own_contents,
     discover::GitWorkspace,
     filter::Filters,
-    mark::{Author, author, committer, names_task, undo_message, unmarked},
-    own::{OWN_FILES, OWN_FOLDER, OwnFiles},
+    mark::CommitAuthor,
+    own::OwnFiles,
     settings::SettingChange,
     sight::Sight,
+};
+#[doc(hidden)]
+pub use self::{
+    contents::own_contents,
+    mark::{author, committer, names_task, undo_message, unmarked},
+    own::{OWN_FILES, OWN_FOLDER},
 };
 
 use harness_core::{CommitId, Epoch, Task, TaskId, Timestamp, TreeId};
@@ -112,7 +118,7 @@ impl Base {
 
 /// What is in the work tree that no commit holds. Ours and ignored files aside.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Status {
+pub struct TreeStatus {
     /// Tracked files with staged or unstaged changes.
     pub changed: Vec<String>,
     /// Untracked, not ignored.
@@ -197,6 +203,7 @@ pub enum Undone {
 }
 
 /// Below this are commits of tasks that were completed on no branch, by task.
+#[doc(hidden)]
 pub const LANDED: &str = "refs/harness/landed/";
 
 /// Git as the harness needs it. One work tree; blocking calls.
@@ -208,11 +215,11 @@ pub trait Workspace: Send + Sync {
     fn head(&self) -> Result<CommitId, WorkspaceError>;
 
     /// What no commit holds.
-    fn status(&self) -> Result<Status, WorkspaceError>;
+    fn status(&self) -> Result<TreeStatus, WorkspaceError>;
 
     /// Refuses states of the repository in which a session could do harm (a merge or rebase under
     /// way, a locked index, …), each with its way out. Otherwise: what no commit holds.
-    fn preflight(&self) -> Result<Status, WorkspaceError>;
+    fn preflight(&self) -> Result<TreeStatus, WorkspaceError>;
 
     /// Says that something is about to run, or has run, that may have changed files: what was seen
     /// before does not count any more.
@@ -348,6 +355,7 @@ pub trait Workspace: Send + Sync {
 
 /// Why a workspace did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum WorkspaceError {
     /// There is no work tree around the directory.
     #[error("{path} is not inside a git work tree")]

@@ -3,7 +3,7 @@
 use harness_core::CommitId;
 
 use super::{
-    Status, WorkspaceError,
+    TreeStatus, WorkspaceError,
     git::{Git, failed},
     object::commit_id,
     own::OwnFiles,
@@ -131,9 +131,9 @@ impl Look {
         only.map(|changed| changed.path.clone()).collect()
     }
 
-    pub(super) fn status(&self) -> Status {
+    pub(super) fn status(&self) -> TreeStatus {
         let nested = self.nested.iter().map(|folder| format!("{}/", folder.shown()));
-        Status {
+        TreeStatus {
             changed: self.changed.iter().map(|changed| changed.path.shown()).collect(),
             untracked: self.untracked.iter().map(RepoPath::shown).chain(nested).collect(),
         }

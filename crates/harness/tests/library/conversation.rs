@@ -3,7 +3,7 @@
 use std::{sync::Arc, sync::Mutex, time::Duration};
 
 use harness::{
-    Ask, Cx, Envelope, Error, Event, Harness, Hub, HubStatus, Reply, Result, event::PromptId,
+    Ask, Cx, Envelope, Error, Event, Harness, Hub, HubStatus, Result, UserReply, event::PromptId,
     hub::Answered,
 };
 
@@ -18,7 +18,7 @@ async fn in_session<R>(
 }
 
 /// Answers the first question with each of these in turn, and collects what became of them.
-fn answer_with(hub: &Hub, replies: Vec<Reply>) -> Arc<Mutex<Vec<Answered>>> {
+fn answer_with(hub: &Hub, replies: Vec<UserReply>) -> Arc<Mutex<Vec<Answered>>> {
     let became = Arc::new(Mutex::new(Vec::new()));
     let (speaker, into) = (hub.clone(), Arc::clone(&became));
     hub.subscribe("session:prompt", move |e: &Envelope| {
@@ -35,10 +35,10 @@ fn answer_with(hub: &Hub, replies: Vec<Reply>) -> Arc<Mutex<Vec<Answered>>> {
 async fn the_first_fitting_answer_counts() {
     let hub = Hub::new("s");
     let replies = vec![
-        Reply::text("maybe"),
-        Reply::choice("perhaps"),
-        Reply::choice("yes"),
-        Reply::choice("no"),
+        UserReply::text("maybe"),
+        UserReply::choice("perhaps"),
+        UserReply::choice("yes"),
+        UserReply::choice("no"),
     ];
     let became = answer_with(&hub, replies);
     let ask = async |cx: &mut Cx<'_, (), ()>| {
@@ -46,21 +46,22 @@ async fn the_first_fitting_answer_counts() {
         session.wait_for_user("Go on?", Ask::choices(["yes", "no"])).await
     };
     let (reply, status) = in_session(&hub, ask).await.unwrap();
-    assert_eq!(reply, Reply::choice("yes"));
+    assert_eq!(reply, UserReply::choice("yes"));
     assert_eq!(status, HubStatus::Complete);
     let unfit = Answered::Unfit { why: "it is none of yes, no".into() };
     let expected = [unfit.clone(), unfit, Answered::Accepted, Answered::Unknown];
     assert_eq!(*became.lock().unwrap(), expected);
-    assert_eq!(hub.reply(PromptId(0), Reply::text("late")), Answered::Unknown);
-    assert_eq!(hub.reply(PromptId(7), Reply::text("nobody asked")), Answered::Unknown);
+    assert_eq!(hub.reply(PromptId(0), UserReply::text("late")), Answered::Unknown);
+    assert_eq!(hub.reply(PromptId(7), UserReply::text("nobody asked")), Answered::Unknown);
 }
 
 #[tokio::test]
 async fn an_answer_can_be_checked_and_text_allowed_beside_choices() {
     let hub = Hub::new("s");
-    answer_with(&hub, vec![Reply::text("x"), Reply::text("42")]);
+    answer_with(&hub, vec![UserReply::text("x"), UserReply::text("42")]);
     let ask = async |cx: &mut Cx<'_, (), ()>| {
-        let number = |r: &Reply| r.content.parse::<u32>().map(|_| ()).map_err(|e| e.to_string());
+        let number =
+            |r: &UserReply| r.content.parse::<u32>().map(|_| ()).map_err(|e| e.to_string());
         let ask = Ask::choices(["none"]).or_text().checked(number);
         let session = cx.session().ok_or(Error::NoSession)?;
         Ok(session.wait_for_user("How many?", ask).await?.content)

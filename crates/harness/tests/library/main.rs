@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "clippy only knows #[test] functions")]
 
+mod agents;
 mod conversation;
 mod drive;
 mod flow;

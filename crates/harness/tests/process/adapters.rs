@@ -38,7 +38,7 @@ pub(crate) fn command_conforms() {
 
 pub(crate) fn a_script_needs_instructions() {
     let place = Place::new();
-    let prompt = Prompt { instructions: None, ..place.prompt("exit 0") };
+    let prompt = place.prompt("exit 0").instructions(None);
     let end = within(async { execute(ShellAgent, prompt, Begun::Nothing).await.unwrap().0 });
     assert!(matches!(end, End::Failed { kind: FailureKind::Config, .. }), "{end:?}");
     // `-e` and `-u`.

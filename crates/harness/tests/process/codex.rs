@@ -4,7 +4,7 @@ use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, sync::Arc};
 
 use harness::{
     Envelope, Event,
-    agent::{CodexAgent, Prompt},
+    agent::CodexAgent,
     core::agent::{End, FailureKind, KeptContext, Usage},
     process::Allowed,
 };
@@ -182,7 +182,7 @@ echo '{"type":"turn.completed","usage":{"input_tokens":30,"output_tokens":4}}'
 "#;
     let used = Usage { input_tokens: 20, output_tokens: 1, cost_usd: None };
     let kept = Some(KeptContext { session: "thread-1".to_owned(), used });
-    let prompt = Prompt { kept, ..place.prompt("Go on") };
+    let prompt = place.prompt("Go on").kept(kept);
     let end = within(execute(program(place.path(), text), prompt, Begun::Nothing)).unwrap().0;
     let usage = Usage { input_tokens: 10, output_tokens: 3, cost_usd: None };
     assert_eq!(end, End::Finished { final_text: String::new(), usage });

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use harness::{
     core::agent::StoppedBy,
-    process::{Event, Exit, Job, Limits, Spec, StartError, State},
+    process::{Job, JobEvent, JobExit, JobStartError, JobState, Limits, Spec},
 };
 
 use crate::stage::{GRACE, LONG, run, spec, to_the_end, until_it_says, within};
@@ -13,13 +13,13 @@ const SHORT: Duration = Duration::from_millis(100);
 
 pub(crate) fn exits_and_signals_are_told_as_they_are() {
     for (script, exit) in [
-        ("true", Exit::Code(0)),
-        ("exit 3", Exit::Code(3)),
-        ("no-such-command-at-all", Exit::Code(127)),
-        ("kill -KILL $$", Exit::Signal(9)),
-        ("kill -TERM $$", Exit::Signal(15)),
-        ("exit 143", Exit::Code(143)),
-        ("exit 255", Exit::Code(255)),
+        ("true", JobExit::Code(0)),
+        ("exit 3", JobExit::Code(3)),
+        ("no-such-command-at-all", JobExit::Code(127)),
+        ("kill -KILL $$", JobExit::Signal(9)),
+        ("kill -TERM $$", JobExit::Signal(15)),
+        ("exit 143", JobExit::Code(143)),
+        ("exit 255", JobExit::Code(255)),
     ] {
         let finished = run(spec(script)).finished;
         assert_eq!((finished.exit, finished.stopped_by), (exit, None), "{script}");
@@ -37,14 +37,14 @@ pub(crate) fn what_can_not_start_is_said() {
             ..spec("")
         };
         let error = start(missing).await;
-        assert!(matches!(error, StartError::NotFound { .. }), "{error}");
+        assert!(matches!(error, JobStartError::NotFound { .. }), "{error}");
         assert_eq!(std::fs::read_dir(records.path()).unwrap().count(), 0);
         let error = start(Spec { directory: "/no/such/place".into(), ..spec("") }).await;
-        assert!(matches!(error, StartError::Directory { .. }), "{error}");
+        assert!(matches!(error, JobStartError::Directory { .. }), "{error}");
         let error = start(Spec { directory: "/dev/null".into(), ..spec("") }).await;
-        assert!(matches!(error, StartError::Directory { .. }), "{error}");
+        assert!(matches!(error, JobStartError::Directory { .. }), "{error}");
         let error = start(Spec { program: "/dev/null".into(), ..spec("") }).await;
-        assert!(matches!(error, StartError::Program { .. }), "{error}");
+        assert!(matches!(error, JobStartError::Program { .. }), "{error}");
     });
 }
 
@@ -72,12 +72,12 @@ pub(crate) fn one_that_hears_term_ends_by_it() {
             spec("trap 'echo bye; exit 7' TERM; sh -c 'echo on; exec sleep 100' & wait");
         polite.limits.grace = LONG;
         let mut job = Job::start(polite).await.unwrap();
-        assert!(matches!(job.state(), State::Running { .. }));
+        assert!(matches!(job.state(), JobState::Running { .. }));
         until_it_says(&mut job, "on\n").await;
         job.request_stop(StoppedBy::User);
         let ran = to_the_end(&mut job).await;
         assert_eq!(ran.stdout, b"bye\n");
-        assert_eq!(ran.finished.exit, Exit::Code(7));
+        assert_eq!(ran.finished.exit, JobExit::Code(7));
         assert_eq!(ran.finished.stopped_by, Some(StoppedBy::User));
         assert!(job.next().await.is_none());
         assert_eq!(job.stop(StoppedBy::Budget).await, Some(&ran.finished));
@@ -91,15 +91,15 @@ pub(crate) fn one_that_ignores_term_is_killed_after_the_grace() {
         let asked = Instant::now();
         let finished = job.stop(StoppedBy::Budget).await.unwrap();
         assert!(asked.elapsed() >= GRACE);
-        assert_eq!(finished.exit, Exit::Signal(9));
+        assert_eq!(finished.exit, JobExit::Signal(9));
         assert_eq!(finished.stopped_by, Some(StoppedBy::Budget));
     });
 }
 
 pub(crate) fn a_stopped_one_ends() {
     for (script, exit) in [
-        ("echo on; kill -STOP $$; sleep 100000", Exit::Signal(15)),
-        ("trap '' TERM; echo on; kill -STOP $$; sleep 100000", Exit::Signal(9)),
+        ("echo on; kill -STOP $$; sleep 100000", JobExit::Signal(15)),
+        ("trap '' TERM; echo on; kill -STOP $$; sleep 100000", JobExit::Signal(9)),
     ] {
         within(async {
             let mut job = Job::start(spec(script)).await.unwrap();
@@ -125,9 +125,9 @@ pub(crate) fn silence_is_told_once_and_then_ended() {
         let mut job = Job::start(silent).await.unwrap();
         until_it_says(&mut job, "one\n").await;
         let event = job.next().await;
-        assert_eq!(event, Some(Event::Stalled { silent: SHORT }));
+        assert_eq!(event, Some(JobEvent::Stalled { silent: SHORT }));
         assert_eq!(job.next().await, None);
-        let State::Finished(finished) = job.state() else { panic!("{:?}", job.state()) };
+        let JobState::Finished(finished) = job.state() else { panic!("{:?}", job.state()) };
         assert_eq!(finished.stopped_by, Some(StoppedBy::Stall));
     });
 }
@@ -139,7 +139,7 @@ pub(crate) fn silence_can_be_ignored() {
         let mut job = Job::start(silent).await.unwrap();
         job.ignore_silence();
         let ran = to_the_end(&mut job).await;
-        assert_eq!(ran.finished.exit, Exit::Code(0));
+        assert_eq!(ran.finished.exit, JobExit::Code(0));
         assert_eq!(ran.finished.stopped_by, None);
     });
 }

@@ -2,7 +2,7 @@
 
 use std::process::{Command, ExitCode};
 
-use harness::process::{Event, Job, Lines};
+use harness::process::{Job, JobEvent, Lines};
 
 use crate::stage::{spec, within};
 
@@ -31,7 +31,7 @@ pub(crate) fn be_flooded() -> ExitCode {
         let mut job = Job::start(spec(script)).await.unwrap();
         let (mut splitter, mut bytes, mut lines) = (Lines::default(), 0, 0);
         while let Some(event) = job.next().await {
-            if let Event::Output(chunk) = event {
+            if let JobEvent::Output(chunk) = event {
                 bytes += chunk.bytes.len() as u64;
                 lines += splitter.push(&chunk.bytes).count() as u64;
             }

@@ -4,7 +4,7 @@ use std::{future::Future as _, pin::pin, task::Poll};
 
 use harness::{
     core::agent::StoppedBy,
-    process::{Event, Exit, Job, Lines, Redactor, Source, Spec, Stdin, Transcript},
+    process::{Job, JobEvent, JobExit, Lines, OutputSource, Redactor, Spec, Stdin, Transcript},
 };
 
 use crate::stage::{run, spec, to_the_end, until_it_says, within};
@@ -37,13 +37,16 @@ pub(crate) fn standard_input_is_written_while_output_is_read() {
 pub(crate) fn one_that_never_reads_its_input_does_not_hang_us() {
     let input = || Stdin::Bytes(vec![b'x'; TEN_MEGABYTES]);
     let ran = run(Spec { stdin: input(), ..spec("echo done") });
-    assert_eq!((ran.stdout.as_slice(), ran.finished.exit), (b"done\n".as_slice(), Exit::Code(0)));
+    assert_eq!(
+        (ran.stdout.as_slice(), ran.finished.exit),
+        (b"done\n".as_slice(), JobExit::Code(0))
+    );
     within(async {
         let mut job = Job::start(Spec { stdin: input(), ..spec("echo on; exec sleep 100000") })
             .await
             .unwrap();
         until_it_says(&mut job, "on\n").await;
-        assert_eq!(job.stop(StoppedBy::User).await.unwrap().exit, Exit::Signal(15));
+        assert_eq!(job.stop(StoppedBy::User).await.unwrap().exit, JobExit::Signal(15));
     });
 }
 
@@ -53,7 +56,7 @@ pub(crate) fn a_line_of_100_megabytes_is_cut() {
         let mut job = Job::start(spec(script)).await.unwrap();
         let (mut lines, mut all) = (Lines::default(), Vec::new());
         while let Some(event) = job.next().await {
-            if let Event::Output(chunk) = event {
+            if let JobEvent::Output(chunk) = event {
                 all.extend(lines.push(&chunk.bytes));
             }
         }
@@ -87,8 +90,8 @@ pub(crate) fn secrets_are_not_in_the_transcript() {
     within(async {
         let mut job = Job::start(talkative).await.unwrap();
         while let Some(event) = job.next().await {
-            if let Event::Output(chunk) = event {
-                assert_eq!(chunk.source, Source::Stdout);
+            if let JobEvent::Output(chunk) = event {
+                assert_eq!(chunk.source, OutputSource::Stdout);
                 transcript.write(&chunk).unwrap();
             }
         }
@@ -111,14 +114,14 @@ pub(crate) fn giving_up_a_wait_loses_nothing() {
                 std::future::poll_fn(|cx| Poll::Ready(next.as_mut().poll(cx))).await
             };
             match once {
-                Poll::Ready(Some(Event::Output(chunk))) => all.extend(chunk.bytes),
-                Poll::Ready(Some(Event::Stalled { .. })) => {}
+                Poll::Ready(Some(JobEvent::Output(chunk))) => all.extend(chunk.bytes),
+                Poll::Ready(Some(JobEvent::Stalled { .. })) => {}
                 Poll::Ready(None) => break,
                 Poll::Pending => tokio::task::yield_now().await,
             }
         }
         let expected: String = (0..3000).map(|n| format!("{n}\n")).collect();
         assert_eq!(String::from_utf8(all).unwrap(), expected);
-        assert_eq!(to_the_end(&mut job).await.finished.exit, Exit::Code(0));
+        assert_eq!(to_the_end(&mut job).await.finished.exit, JobExit::Code(0));
     });
 }

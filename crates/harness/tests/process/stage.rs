@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use harness::process::{Event, Finished, Job, Limits, Source, Spec, Stdin};
+use harness::process::{Finished, Job, JobEvent, Limits, OutputSource, Spec, Stdin};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 /// Longer than anything takes, on a machine that is busy with something else.
@@ -51,11 +51,11 @@ pub(crate) async fn to_the_end(job: &mut Job) -> Ran {
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     while let Some(event) = job.next().await {
         match event {
-            Event::Output(chunk) => match chunk.source {
-                Source::Stdout => stdout.extend(chunk.bytes),
-                Source::Stderr => stderr.extend(chunk.bytes),
+            JobEvent::Output(chunk) => match chunk.source {
+                OutputSource::Stdout => stdout.extend(chunk.bytes),
+                OutputSource::Stderr => stderr.extend(chunk.bytes),
             },
-            Event::Stalled { .. } => {}
+            JobEvent::Stalled { .. } => {}
         }
     }
     let finished = job.wait_for_end().await.unwrap().clone();
@@ -71,8 +71,8 @@ pub(crate) async fn until_it_says(job: &mut Job, word: &str) -> String {
     let mut said = String::new();
     while !said.contains(word) {
         match job.next().await.expect("it ended first") {
-            Event::Output(chunk) => said.push_str(&String::from_utf8_lossy(&chunk.bytes)),
-            Event::Stalled { .. } => {}
+            JobEvent::Output(chunk) => said.push_str(&String::from_utf8_lossy(&chunk.bytes)),
+            JobEvent::Stalled { .. } => {}
         }
     }
     said

@@ -2,7 +2,7 @@
 
 use harness::{
     core::agent::StoppedBy,
-    process::{Exit, Job},
+    process::{Job, JobExit},
 };
 use rustix::process::Signal;
 
@@ -26,7 +26,7 @@ pub(crate) fn children_that_outlive_the_agent_are_ended() {
         job.join().unwrap()
     });
     assert!(roll.is_empty());
-    assert_eq!((finished.exit, finished.stopped_by), (Exit::Code(5), None));
+    assert_eq!((finished.exit, finished.stopped_by), (JobExit::Code(5), None));
     assert!(finished.left.is_empty());
 }
 
@@ -34,7 +34,7 @@ pub(crate) fn one_that_holds_the_output_open_does_not_hang_us() {
     let ran =
         run(spec("(setsid sh -c 'trap \"\" TERM; echo held; exec sleep 100000' &); echo out"));
     assert!(std::str::from_utf8(&ran.stdout).unwrap().lines().any(|line| line == "out"));
-    assert_eq!(ran.finished.exit, Exit::Code(0));
+    assert_eq!(ran.finished.exit, JobExit::Code(0));
 }
 
 fn family(roll: &Roll) -> String {
@@ -48,7 +48,7 @@ pub(crate) fn a_stop_reaches_those_who_left_the_session() {
         let mut job = Job::start(spec(&script)).await.unwrap();
         roll.wait_for(4);
         let finished = job.stop(StoppedBy::User).await.unwrap();
-        assert_eq!(finished.exit, Exit::Signal(9));
+        assert_eq!(finished.exit, JobExit::Signal(9));
         assert!(finished.left.is_empty());
         assert!(roll.is_empty());
     });
@@ -96,7 +96,7 @@ pub(crate) fn a_killed_guard_leaves_nothing() {
         roll.wait_for(3);
         signal(job.guard().unwrap(), Signal::KILL);
         let ran = to_the_end(&mut job).await;
-        assert_eq!(ran.finished.exit, Exit::Unknown);
+        assert_eq!(ran.finished.exit, JobExit::Unknown);
         assert!(ran.finished.left.is_empty());
         assert!(roll.is_empty());
     });
@@ -109,7 +109,7 @@ pub(crate) fn a_guard_that_is_asked_to_end_takes_the_tree_with_it() {
         roll.wait_for(3);
         signal(job.guard().unwrap(), Signal::TERM);
         let ran = to_the_end(&mut job).await;
-        assert_eq!(ran.finished.exit, Exit::Signal(9));
+        assert_eq!(ran.finished.exit, JobExit::Signal(9));
         assert!(roll.is_empty());
     });
 }
@@ -121,7 +121,7 @@ pub(crate) fn a_guard_that_does_not_answer_is_replaced() {
         roll.wait_for(3);
         signal(job.guard().unwrap(), Signal::STOP);
         let finished = job.stop(StoppedBy::User).await.unwrap();
-        assert_eq!(finished.exit, Exit::Unknown);
+        assert_eq!(finished.exit, JobExit::Unknown);
         assert_eq!(finished.stopped_by, Some(StoppedBy::User));
         assert!(roll.is_empty());
     });

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     agent::{reason, supervise::Ran},
-    process::Exit,
+    process::JobExit,
 };
 
 /// The agent wants to be signed in first.
@@ -86,9 +86,9 @@ fn without_a_word(ran: &Ran, now: Timestamp) -> End {
     let End::Failed { detail, .. } = &crash else { return crash };
     let failed = |kind| End::Failed { kind, detail: detail.clone() };
     match ran.finished.exit {
-        Exit::Code(126) => failed(FailureKind::Config),
-        Exit::Code(127) => failed(FailureKind::NotFound),
-        Exit::Code(_) => reason::end(detail, now),
-        Exit::Signal(_) | Exit::Unknown => crash,
+        JobExit::Code(126) => failed(FailureKind::Config),
+        JobExit::Code(127) => failed(FailureKind::NotFound),
+        JobExit::Code(_) => reason::end(detail, now),
+        JobExit::Signal(_) | JobExit::Unknown => crash,
     }
 }

@@ -7,7 +7,7 @@ use harness_core::{
 };
 
 use super::parse::Outcome;
-use crate::process::Exit;
+use crate::process::JobExit;
 
 /// All that tells how it ended, but for a stop of ours.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub(super) struct Signs<'a> {
     pub(super) noise_lines: u64,
     /// Lines that were too long to be read.
     pub(super) missed_lines: u64,
-    pub(super) exit: Exit,
+    pub(super) exit: JobExit,
     /// The end by its exit alone: `None` for 0.
     pub(super) crash: Option<End>,
     pub(super) usage: Usage,
@@ -102,13 +102,13 @@ impl Signs<'_> {
     /// Killed, or never begun.
     fn without_outcome(self) -> End {
         match (self.exit, self.crash) {
-            (Exit::Code(127), Some(End::Failed { detail, .. })) => {
+            (JobExit::Code(127), Some(End::Failed { detail, .. })) => {
                 End::Failed { kind: FailureKind::NotFound, detail }
             }
-            (Exit::Code(126), Some(End::Failed { detail, .. })) => {
+            (JobExit::Code(126), Some(End::Failed { detail, .. })) => {
                 End::Failed { kind: FailureKind::Config, detail }
             }
-            (Exit::Code(_), Some(End::Failed { detail, .. })) if is_about_flags(&detail) => {
+            (JobExit::Code(_), Some(End::Failed { detail, .. })) if is_about_flags(&detail) => {
                 End::Failed { kind: FailureKind::Config, detail }
             }
             (_, Some(crash)) => crash,

@@ -3,7 +3,7 @@
 use harness_core::agent::{End, FailureKind, StoppedBy};
 
 use super::{super::end::Signs, *};
-use crate::process::Exit;
+use crate::process::JobExit;
 
 const INIT: &str = r#"{"type":"system","subtype":"init","cwd":"/w","session_id":"s-1","tools":["Bash"],"model":"claude-x","permissionMode":"acceptEdits"}"#;
 const HOOK: &str = r#"{"type":"system","subtype":"hook_response","hook_id":"h","message":"words, no object","error":{"any":1}}"#;
@@ -37,7 +37,7 @@ fn end_with(lines: &[&str], exit: i32, stderr: &str) -> End {
         limit_until: heard.limit_until,
         noise_lines: heard.noise_lines,
         missed_lines: heard.missed_lines,
-        exit: Exit::Code(exit),
+        exit: JobExit::Code(exit),
         crash,
         usage: heard.account.all(),
     }

@@ -8,7 +8,7 @@ use harness_core::{
 use super::Turn;
 use crate::{
     agent::{reason, supervise::Ran},
-    process::Exit,
+    process::JobExit,
 };
 
 /// What the turn said of its own end.
@@ -45,12 +45,12 @@ fn without_a_word(turn: &Turn, ran: &Ran, crash: End, now: Timestamp) -> End {
     let failed = |kind| End::Failed { kind, detail: detail.clone() };
     match ran.finished.exit {
         // Arguments that it does not take.
-        Exit::Code(2 | 126) => failed(FailureKind::Config),
-        Exit::Code(127) => failed(FailureKind::NotFound),
-        Exit::Code(_) => match &turn.complaint {
+        JobExit::Code(2 | 126) => failed(FailureKind::Config),
+        JobExit::Code(127) => failed(FailureKind::NotFound),
+        JobExit::Code(_) => match &turn.complaint {
             Some(why) => reason::end(&ran.redactor.text(why), now),
             None => reason::end(detail, now),
         },
-        Exit::Signal(_) | Exit::Unknown => crash,
+        JobExit::Signal(_) | JobExit::Unknown => crash,
     }
 }

@@ -12,7 +12,7 @@ use crate::{
     agent::{Execution, Prompt},
     error::Result,
     hub::Message,
-    process::{Chunk, Event, Job, Lines, Redactor, Source, Spec, State, Transcript},
+    process::{Chunk, Job, JobEvent, JobState, Lines, OutputSource, Redactor, Spec, Transcript},
 };
 
 /// A line may hold all that a tool printed. One that is longer is cut, and no JSON any more.
@@ -177,11 +177,11 @@ pub(in crate::agent) async fn converse(
             event = job.next() => event,
         };
         match event {
-            Some(Event::Output(chunk)) => {
+            Some(JobEvent::Output(chunk)) => {
                 transcript.write(&chunk)?;
                 talk.take(&chunk, &mut job, execution, dialogue);
             }
-            Some(Event::Stalled { silent }) => {
+            Some(JobEvent::Stalled { silent }) => {
                 tracing::warn!(seconds = silent.as_secs(), "the agent gives no sign of life");
                 talk.stalled(&mut job, execution, dialogue);
             }
@@ -198,7 +198,7 @@ pub(in crate::agent) async fn converse(
         None => {}
     }
     dialogue.ended(&mut voice);
-    let State::Finished(mut finished) = job.state().clone() else {
+    let JobState::Finished(mut finished) = job.state().clone() else {
         return Err("a job that has no more events has not finished".into());
     };
     // One that left because it was asked to was stopped too. One that had said all and had to be
@@ -250,7 +250,7 @@ impl<'a> Talk<'a> {
         execution: &Execution,
         dialogue: &mut impl Dialogue,
     ) {
-        if chunk.source == Source::Stderr {
+        if chunk.source == OutputSource::Stderr {
             return self.stderr.push(&chunk.bytes);
         }
         let mut voice = Voice::new(execution, self.redactor);

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     conversation::{Ask, Session},
     error::Error,
-    hub::{Answered, Reply},
+    hub::{Answered, UserReply},
     process::ancestry::Peer,
     protocol::{
         Answer, Inquiry, QuestionAnswer, QuestionReply, QuestionView, Refused, SentMessage,
@@ -37,7 +37,7 @@ pub(super) async fn ask(host: &Host, inquiry: Inquiry) -> Handled {
         Err(Error::Aborted) => return Err(Refused::new(Code::Stopped, "Session aborted")),
         Err(other) => return Err(Refused::new(Code::Failed, other.to_string())),
     };
-    let Reply { content, choice, .. } = reply;
+    let UserReply { content, choice, .. } = reply;
     Ok(Answer::Answered(QuestionAnswer { prompt_id: prompts::name(prompt), content, choice }))
 }
 
@@ -56,7 +56,7 @@ pub(super) fn reply(host: &Host, peer: &Peer, reply: QuestionReply) -> Handled {
     let unknown = || Refused::new(Code::NotFound, format!("Question {prompt_id} not found"));
     let prompt = prompts::parse(&prompt_id).ok_or_else(unknown)?;
     let by = Some(peer.author().to_string());
-    match host.hub.reply(prompt, Reply { content, choice, by }) {
+    match host.hub.reply(prompt, UserReply { content, choice, by }) {
         Answered::Accepted => Ok(Answer::Replied { prompt_id }),
         Answered::Unknown => Err(unknown()),
         Answered::Unfit { why } => Err(why.into()),

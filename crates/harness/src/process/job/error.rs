@@ -6,7 +6,8 @@ use super::super::guard::wire::{Launch, What};
 
 /// Why a job did not start. What had begun is killed.
 #[derive(Debug, thiserror::Error)]
-pub enum StartError {
+#[non_exhaustive]
+pub enum JobStartError {
     /// Neither by that path nor in the `PATH` it was given.
     #[error("there is no program {}", .program.display())]
     NotFound {
@@ -40,33 +41,33 @@ pub enum StartError {
     Io(#[source] io::Error),
 }
 
-impl StartError {
-    pub(super) fn refused(what: What, errno: i32, launch: &Launch) -> StartError {
+impl JobStartError {
+    pub(super) fn refused(what: What, errno: i32, launch: &Launch) -> JobStartError {
         let error = io::Error::from_raw_os_error(errno);
         match what {
             What::Directory => {
-                StartError::Directory { directory: launch.directory.clone().into(), error }
+                JobStartError::Directory { directory: launch.directory.clone().into(), error }
             }
             What::Program if error.kind() == io::ErrorKind::NotFound => {
-                StartError::NotFound { program: launch.program.clone() }
+                JobStartError::NotFound { program: launch.program.clone() }
             }
-            What::Program => StartError::Program { program: launch.program.clone(), error },
+            What::Program => JobStartError::Program { program: launch.program.clone(), error },
         }
     }
 }
 
 /// What the user should know although the job runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Warning {
+pub enum JobWarning {
     /// [`guard::init`](crate::guard::init) was not called: the harness itself ends the tree, and only
     /// as long as it lives.
     NoGuard,
 }
 
-impl fmt::Display for Warning {
+impl fmt::Display for JobWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Warning::NoGuard => f.write_str(
+            JobWarning::NoGuard => f.write_str(
                 "agents run without a guard: if this program is killed, what they have started may \
                  run on until the next start (call harness::guard::init() first thing in main)",
             ),

@@ -8,7 +8,7 @@ use super::super::pipes::Chunk;
 
 /// Where a job stands.
 #[derive(Debug, Clone, PartialEq)]
-pub enum State {
+pub enum JobState {
     /// Asked for, not yet there.
     Pending,
     /// Also while it is being stopped.
@@ -26,7 +26,7 @@ pub enum State {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finished {
     /// Of the agent's own process.
-    pub exit: Exit,
+    pub exit: JobExit,
     /// Who ended it, if it did not end by itself.
     pub stopped_by: Option<StoppedBy>,
     /// From the order to start until the end of the whole tree.
@@ -37,7 +37,7 @@ pub struct Finished {
 
 /// How the agent's own process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Exit {
+pub enum JobExit {
     /// By itself.
     Code(i32),
     /// Killed, by us or by others.
@@ -46,25 +46,25 @@ pub enum Exit {
     Unknown,
 }
 
-impl Exit {
-    pub(in crate::process) fn of(code: Option<i32>, signal: Option<i32>) -> Exit {
+impl JobExit {
+    pub(in crate::process) fn of(code: Option<i32>, signal: Option<i32>) -> JobExit {
         match (code, signal) {
-            (Some(code), _) => Exit::Code(code),
-            (None, Some(signal)) => Exit::Signal(signal),
-            (None, None) => Exit::Unknown,
+            (Some(code), _) => JobExit::Code(code),
+            (None, Some(signal)) => JobExit::Signal(signal),
+            (None, None) => JobExit::Unknown,
         }
     }
 
     /// Exit code 0, and nothing else.
     #[must_use]
     pub fn is_success(self) -> bool {
-        self == Exit::Code(0)
+        self == JobExit::Code(0)
     }
 }
 
 /// What a job tells while it runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
+pub enum JobEvent {
     /// In the order of each stream; between the two there is none.
     Output(Chunk),
     /// Nothing came for [`Limits::stall`](super::Limits::stall). If nothing comes for as long again, the job is stopped.

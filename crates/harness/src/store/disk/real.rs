@@ -87,6 +87,7 @@ impl RealDisk {
     }
 
     /// Makes an empty `.harness/<name>`, durable, unless it is there. It is its owner's only.
+    #[cfg_attr(not(feature = "sqlite"), expect(dead_code, reason = "the database needs it"))]
     pub(crate) fn make_private(&self, name: &str) -> io::Result<()> {
         self.ensure_home()?;
         let home = self.root.make_private(HOME)?;
@@ -99,6 +100,7 @@ impl RealDisk {
     }
 
     /// Whether there is a regular file `.harness/<name>`. Anything else there is an error.
+    #[cfg_attr(not(feature = "sqlite"), expect(dead_code, reason = "the database needs it"))]
     pub(crate) fn has(&self, name: &str) -> io::Result<bool> {
         match self.root.child(HOME)? {
             Some(home) => home.has(name),

@@ -18,6 +18,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+#[doc(hidden)]
 pub use directory::DirectoryLock;
 pub(crate) use turnstile::lock_until;
 pub(super) use {directory::judge, holder::Verdict};
@@ -102,6 +103,7 @@ impl fmt::Display for Obstacle {
 
 /// Why the lock was not taken.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum LockError {
     /// The words of the published protocol. `host` is set when the holder runs on another one, or
     /// in another container, where nobody here can tell whether it still lives.

@@ -13,7 +13,7 @@ use harness_core::{
     run::{Iteration, Run, RunId, RunLimits},
 };
 
-use super::{RunStoreError, Runs, row::saturated};
+use super::{RunStoreError, Runs, saturated};
 
 /// The same as [`RunStore`](super::RunStore), and gone with the process: for tests and the
 /// simulator. One suite holds the two to one behaviour.

@@ -3,8 +3,11 @@
 
 mod memory;
 mod owner;
+#[cfg(feature = "sqlite")]
 mod row;
+#[cfg(feature = "sqlite")]
 mod schema;
+#[cfg(feature = "sqlite")]
 mod sqlite;
 mod steady;
 
@@ -17,10 +20,11 @@ use harness_core::{
     run::{Iteration, Run, RunId},
 };
 
+#[cfg(feature = "sqlite")]
+pub use self::sqlite::RunStore;
 pub use self::{
     memory::MemoryRuns,
     owner::{is_gone, this_process},
-    sqlite::RunStore,
     steady::{Spent, SteadyRuns},
 };
 use crate::home::Home;
@@ -28,8 +32,8 @@ use crate::home::Home;
 /// Where the rows are, from the state root.
 pub const DATABASE: &str = Home::DATABASE;
 
-/// The port of the flows: what they need of the record of runs. [`RunStore`] keeps it on disk,
-/// [`MemoryRuns`] does not. Blocking, and durable when it returns.
+/// The port of the flows: what they need of the record of runs. `RunStore` keeps it on disk (feature
+/// `sqlite`), [`MemoryRuns`] does not. Blocking, and durable when it returns.
 pub trait Runs: Send + Sync {
     /// Opens a run as it is given. An attempt (task, epoch) that has a row already has that one,
     /// unchanged, whatever the ids: it is returned.
@@ -60,6 +64,7 @@ pub trait Runs: Send + Sync {
 
 /// Why the record of runs could not be read or written. Nothing of the transaction became true.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum RunStoreError {
     /// The file could not be made or looked at, or something else stands there.
     #[error(transparent)]
@@ -154,4 +159,9 @@ pub enum RunStoreError {
         /// Why not.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+}
+
+/// A column holds 63 bits. What is beyond them is as good as endless.
+fn saturated(number: u64) -> u64 {
+    number.min(i64::MAX.unsigned_abs())
 }

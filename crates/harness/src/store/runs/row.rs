@@ -7,6 +7,8 @@ use harness_core::{
 };
 use rusqlite::{Connection, OptionalExtension as _, Row, params_from_iter, types::Value};
 
+use super::saturated;
+
 const RUN: [&str; 27] = [
     "run_id",
     "created_at",
@@ -67,11 +69,6 @@ impl From<rusqlite::Error> for RowError {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sql(error)
     }
-}
-
-/// A column holds 63 bits. What is beyond them is as good as endless.
-pub(super) fn saturated(number: u64) -> u64 {
-    number.min(i64::MAX.unsigned_abs())
 }
 
 pub(super) fn find_run(connection: &Connection, id: &RunId) -> Result<Option<Run>, RowError> {
