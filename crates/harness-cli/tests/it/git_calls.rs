@@ -107,7 +107,9 @@ fn an_attempt_beside_untracked_files_looks_at_the_tree_three_times_at_most() {
     watched.add_tasks(4);
     watched.env.run(["run", "--agent", "shell"]).success();
     for calls in watched.between_agents() {
-        assert!(scans(&calls) <= 3 && calls.len() <= 14, "{calls:?}");
+        // The stamp of a file that was written just now tells nothing, so it may be hashed once more.
+        let counted = calls.iter().filter(|call| *call != "hash-object").count();
+        assert!(scans(&calls) <= 3 && counted <= 13, "{calls:?}");
     }
     assert_eq!(watched.env.git(["status", "--porcelain"]), "?? mine/\n?? todo.txt");
 }
