@@ -156,7 +156,8 @@ impl Bench {
             if !in_work_tree {
                 return Ok(Ok(Around { settings, before: None }));
             }
-            match git.candidate(&base, bench.sight()) {
+            // What is committed is what the check begins with, so an earlier look does not count.
+            match git.candidate(&base, Sight::Anew) {
                 Ok(Candidate { tree, hidden }) => {
                     // A client's claim records no files, so what is hidden may be from before it.
                     let hidden = match bench.reach {
