@@ -322,7 +322,7 @@ impl From<ClientError> for Failure {
             ClientError::Nobody { .. } => Self::error(text)
                 .hint("`harness run` answers while it works, `harness daemon start` stays"),
             ClientError::Start(_) => Self::error(text)
-                .hint("its words are in .harness/daemon.log")
+                .hint("its output is in .harness/daemon.log")
                 .hint("HARNESS_DAEMON=off works on the files alone"),
             ClientError::Store(why) => why.into(),
             ClientError::Runs(why) => why.into(),

@@ -44,5 +44,5 @@ impl Invocation {
 /// Where relative paths start and the search for the root begins. `-C` has been applied.
 pub(crate) fn working_directory() -> Result<std::path::PathBuf> {
     std::env::current_dir()
-        .map_err(|why| Failure::error(format!("can not tell the working directory: {why}")))
+        .map_err(|why| Failure::error(format!("cannot tell the working directory: {why}")))
 }

@@ -109,7 +109,7 @@ impl StateRoot {
 
 fn canonical(path: &Path) -> Result<PathBuf> {
     path.canonicalize().map_err(|why| {
-        Failure::config(format!("the state root {} can not be used: {why}", path.display()))
+        Failure::config(format!("the state root {} cannot be used: {why}", path.display()))
     })
 }
 

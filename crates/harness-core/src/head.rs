@@ -31,7 +31,7 @@ pub struct Head {
     pub landing: Vec<LandingEntry>,
     /// What a person has to look at. They are shown until they are acknowledged.
     pub alerts: Vec<Alert>,
-    /// The log lines of the last change, and the size of the log when it was made. Whoever writes
+    /// The log lines of the last change, and the size of the log when it was made. A writer
     /// next appends those that the log lacks from there on.
     pub log_tail: Vec<String>,
     /// In bytes; 0 where `log_tail` is empty.

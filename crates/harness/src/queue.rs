@@ -1,4 +1,4 @@
-//! A queue with a bound: whoever puts something in never waits, and the oldest go first.
+//! A queue with a bound: putting something in never waits, and the oldest items go first.
 
 use std::collections::VecDeque;
 

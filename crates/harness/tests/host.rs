@@ -57,7 +57,7 @@ fn seed() -> u64 {
     seed
 }
 
-/// Moves when it is told to.
+/// Moves when a test moves it.
 struct Hand(AtomicI64);
 
 impl Clock for Hand {

@@ -158,6 +158,6 @@ fn a_pin_that_leads_nowhere_is_named() {
     let env = env.variable("HARNESS_STATE_ROOT", &nowhere);
     env.run(["status"])
         .code(5)
-        .stderr_contains("HARNESS_STATE_ROOT: the state root [ROOT]/nowhere can not be used")
+        .stderr_contains("HARNESS_STATE_ROOT: the state root [ROOT]/nowhere cannot be used")
         .stderr_contains("unset the variable");
 }

@@ -86,7 +86,7 @@ pub enum Flaw {
     KeepsWhatIsThere,
     /// Git's settings stay as the agent left them.
     KeepsSettings,
-    /// A rollback resets the branch, whoever committed on it.
+    /// A rollback resets the branch, also where others committed on it.
     ResetsForeign,
     /// A rollback leaves the commits of the attempt.
     KeepsCommits,

@@ -132,7 +132,7 @@ pub(super) fn split(command: &str) -> std::result::Result<Vec<String>, BadComman
 fn could_not_run(exit: JobExit, end: End) -> End {
     let (kind, what) = match exit {
         JobExit::Code(127) => (FailureKind::NotFound, "the program was not found"),
-        JobExit::Code(126) => (FailureKind::Config, "the program can not be run"),
+        JobExit::Code(126) => (FailureKind::Config, "the program cannot be run"),
         _ => return end,
     };
     // Which one is in what it wrote, behind its exit code.

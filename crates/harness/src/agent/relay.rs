@@ -10,8 +10,8 @@ use harness_core::{
 use tokio::sync::mpsc;
 
 /// Where an execution tells what decisions need to know, from
-/// [`Branch::told`](crate::Branch::told). What is told to a
-/// machine is told to the one around it as well.
+/// [`Branch::told`](crate::Branch::told). What one
+/// machine receives, the one around it receives as well.
 #[derive(Debug, Clone)]
 pub struct Told {
     events: mpsc::Sender<AgentEvent>,
@@ -40,7 +40,7 @@ impl Told {
         Self { of: TellsOf::Helper(price), ..self }
     }
 
-    /// Never waits: an agent is not held up by whoever decides. What is only for the eye is not
+    /// Never waits: decisions do not hold up an agent. What is only for the eye is not
     /// told here at all.
     pub fn tell(&self, event: &AgentEvent) {
         match (self.of, event) {

@@ -1,4 +1,4 @@
-//! What a client is told by the program that it is part of.
+//! What a client gets from the program that it is part of.
 
 use std::{
     ffi::OsString,

@@ -45,7 +45,7 @@ const GRAIN: Duration = Duration::from_millis(20);
 /// Tells one version of a file from another without reading it.
 ///
 /// An edit in place that keeps the size can hide within one tick of the file system's clock (some
-/// milliseconds); whoever must be sure reads.
+/// milliseconds); a caller that must be sure reads the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FileStamp {
     /// The file system.

@@ -51,7 +51,7 @@ async fn circumstances(host: &Host, peer: &Peer, request: &Request) -> Circumsta
         Request::PlanImport(plan) if plan.mode == ImportMode::Merge => {
             given.merge = merge(host, &plan.content).await;
         }
-        // Whoever forces a completion is no holder.
+        // A completion by force has no holder.
         Request::TaskComplete(of) if of.authority == Authority::Force => {}
         other => {
             if let (Role::Agent, Some(holder)) = (peer.role, other.holder()) {

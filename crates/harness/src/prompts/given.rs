@@ -27,7 +27,7 @@ pub(super) fn read(root: &Path, kind: Kind) -> Result<Option<String>, String> {
 
 pub(super) fn refused(kind: Kind, why: &str) -> String {
     let file = kind.file();
-    format!("{FOLDER}/{file} can not be used, so the built-in prompt is: {why}")
+    format!("{FOLDER}/{file} cannot be used, so the built-in prompt is: {why}")
 }
 
 impl Prompts {

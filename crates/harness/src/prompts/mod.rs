@@ -92,7 +92,7 @@ impl Prompts {
 
     /// The same with what is in `<root>/.harness/prompts/{objective,continuation,task,retry}.md`.
     ///
-    /// A template that can not be used is replaced by the built-in one, and a warning says which and
+    /// A template that cannot be used is replaced by the built-in one, and a warning says which and
     /// why. `root` is canonical.
     pub fn load(root: &Path) -> (Self, Vec<String>) {
         let mut prompts = Self::built_in();
@@ -150,7 +150,7 @@ impl Prompts {
             // Only if a value is too long for any template: then the user's own words alone.
             Err(why) => {
                 let text = format!("{}\n\n    {}\n", about.objective, about.promise_line());
-                let why = format!("the built-in {} can not be used: {why}", kind.file());
+                let why = format!("the built-in {} cannot be used: {why}", kind.file());
                 Written { text, warning: warning.or(Some(why)) }
             }
         }

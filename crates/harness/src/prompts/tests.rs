@@ -425,7 +425,7 @@ fn a_template_that_is_no_good_is_replaced_and_named() {
         let root = root(&[("continuation.md", source)]);
         let (prompts, warnings) = Prompts::load(root.path());
         assert_eq!(warnings.len(), 1, "{why}");
-        let start = ".harness/prompts/continuation.md can not be used, so the built-in prompt is: ";
+        let start = ".harness/prompts/continuation.md cannot be used, so the built-in prompt is: ";
         let said = warnings[0].strip_prefix(start).unwrap_or_else(|| panic!("{}", warnings[0]));
         assert!(said.contains(why), "{said}");
         let expected = Prompts::built_in().continuation(&about(), &again());
@@ -458,7 +458,7 @@ fn a_template_that_fails_later_gives_way_to_the_built_in() {
     let later = Again { iteration: 6, ..again() };
     let written = prompts.continuation(&about(), &later);
     assert_eq!(written.text, Prompts::built_in().continuation(&about(), &later).text);
-    assert!(written.warning.unwrap().contains("continuation.md can not be used"));
+    assert!(written.warning.unwrap().contains("continuation.md cannot be used"));
 }
 
 #[test]

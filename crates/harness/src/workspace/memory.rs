@@ -1,6 +1,6 @@
 //! What was read of the repository and still holds, so that git is not asked for it again.
 //!
-//! Objects never change. Files of git are known by their stamp: whoever replaces one changes that.
+//! Objects never change. Files of git are known by their stamp, which every replacement changes.
 
 use std::{
     collections::{BTreeMap, VecDeque},

@@ -15,7 +15,7 @@ pub enum Sight {
     Last,
 }
 
-/// The last look, and git's own files at that time: whoever stages, commits or checks out replaces
+/// The last look, and git's own files at that time: staging, committing and checking out each replace
 /// one of them.
 #[derive(Debug, Clone)]
 pub(super) struct Seen {

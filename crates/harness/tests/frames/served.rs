@@ -55,7 +55,7 @@ pub(crate) enum Kind {
     Run,
 }
 
-/// Moves when it is told to.
+/// Moves when a test moves it.
 struct Hand(AtomicI64);
 
 impl Clock for Hand {

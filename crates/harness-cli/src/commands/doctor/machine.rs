@@ -122,7 +122,7 @@ pub(super) fn socket(env: &Environment, root: Option<&StateRoot>) -> Finding {
         }
         Err(why) => {
             let mend = "make it, or unset the variable that names it";
-            Finding::fail(CHECK, format!("{shown} can not be used: {why}"), mend)
+            Finding::fail(CHECK, format!("{shown} cannot be used: {why}"), mend)
         }
     }
 }

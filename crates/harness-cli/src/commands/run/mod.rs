@@ -152,7 +152,7 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
         let pid = detach::start_again(&root)?;
         invocation
             .out
-            .line(format_args!("running (pid={pid}); its words are in .harness/run.log"))?;
+            .line(format_args!("running (pid={pid}); output goes to .harness/run.log"))?;
         return Ok(ExitCode::Done);
     }
     if args.detached {

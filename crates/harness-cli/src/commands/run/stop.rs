@@ -77,7 +77,7 @@ impl RunReport<'_> {
         })
     }
 
-    /// What `notify` is told.
+    /// What `notify` receives.
     pub(super) fn event(&self) -> Value {
         let kind = match self.stop.reason {
             StopReason::Complete | StopReason::Once => "done",
@@ -144,7 +144,7 @@ pub(super) fn failure(stop: &Stop) -> Option<Failure> {
         (StopReason::Crashed, _) => Some(Failure::error(words)),
         (StopReason::EnvSetup, _) => Some(
             Failure::error(format!("the environment is not ready: {words}"))
-                .hint("mend it and run again: nothing is lost, and no attempt was counted"),
+                .hint("fix it and run again: nothing is lost, and no attempt was counted"),
         ),
         (StopReason::Config, StopDetail::Client(worker)) => Some(
             Failure::error(format!("task {task} is claimed by {worker}"))

@@ -93,7 +93,7 @@ fn a_broken_template_is_named_and_the_built_in_one_used() {
         let env = stage();
         env.write(".harness/prompts/objective.md", broken);
         let ran = go(&env, "echo TASK_COMPLETE", &[]);
-        let warning = ".harness/prompts/objective.md can not be used, so the built-in prompt is";
+        let warning = ".harness/prompts/objective.md cannot be used, so the built-in prompt is";
         assert!(ran.errors().contains(warning), "{broken:?}: {ran}");
         came_to(ran, 0, "complete", 0);
         assert!(prompt(&env, 0).starts_with("write it\n"));

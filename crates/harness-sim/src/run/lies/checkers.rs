@@ -37,7 +37,7 @@ pub(in crate::run) fn completed_means_judged(
     }
     let commit = receipt.commit.as_ref().ok_or("completed without a commit")?;
     let committed = state.git.committed(commit);
-    // What lies where no commit can hold it is told, and a person looks at it. A file that no commit
+    // What lies where no commit can hold it is reported, and a person looks at it. A file that no commit
     // held at the claim is the user's, and a check in the work tree sees it.
     let (work, _) = asked_for(&a.id);
     let [hidden, unstable] =

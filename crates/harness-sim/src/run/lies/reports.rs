@@ -17,7 +17,7 @@ impl State {
         let alarms = |fact: &Fact| matches!(fact, Fact::Flagged { flag, .. } if flag.alarms());
         self.lies.alarmed |= facts.iter().any(alarms);
         let Some(Forged { bytes, kind }) = self.lies.forged.clone() else {
-            // Whoever writes begins the journal anew where it is not whole.
+            // The next writer begins the journal anew where it is not whole.
             self.lies.copies_forged &= facts.is_empty();
             return true;
         };

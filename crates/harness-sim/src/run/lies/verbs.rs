@@ -16,7 +16,7 @@ use crate::run::{Flaw, stage::State};
 pub(in crate::run) enum Asked {
     /// It is done, by this command.
     Done(Box<Command>),
-    /// It is told to the run.
+    /// It is reported to the run.
     Told(AgentEvent),
     /// It is refused, and this command records that.
     Refused(Box<Command>),

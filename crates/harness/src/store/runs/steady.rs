@@ -23,7 +23,7 @@ pub struct SteadyRuns {
     spent: Option<Box<Spent>>,
 }
 
-/// Is told what a run has used by now, after each step that used something.
+/// Receives what a run has used by now, after each step that used something.
 pub type Spent = dyn Fn(&RunId, Usage) + Send + Sync;
 
 impl SteadyRuns {
