@@ -298,7 +298,7 @@ fn looping(stage: &Stage, owner: &Owner) -> Looping {
             RunId::of_bits(state.runs_opened)
         }),
         rules: iterate::Rules {
-            promise_match: promise::Match::Token,
+            promise_match: promise::Match::Line,
             stall_limit: 3,
             waits: !state.fate.no_wait,
             restarts: true,

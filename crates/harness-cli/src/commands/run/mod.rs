@@ -169,6 +169,7 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
         name_unfinishable(&ledger, &agents.worker);
     }
     money::say_what_it_may_cost(&row, &args, &agents);
+    say_what_will_count(&row, &agents.worker);
     let chosen = Chosen { args: &args, config: &config, ledger: &ledger, row: &row };
     let session = session(invocation, &root, &chosen, workspace, secrets)?;
     let before = Alerts::of(&ledger);
@@ -365,6 +366,18 @@ impl Invocation {
 /// As receipts name it.
 fn agent_name(config: &Config, command: Option<&str>) -> String {
     command.map(|c| format!("command: {c}")).or_else(|| config.agent.clone()).unwrap_or_default()
+}
+
+/// An objective without a check ends when the agent claims that it is done.
+fn say_what_will_count(row: &Run, agent: &CodingAgent) {
+    if row.objective.is_none() || row.verify.is_some() {
+        return;
+    }
+    let what = match agent {
+        CodingAgent::Shell(_) => "the exit code of the script",
+        _ => "the agent's word",
+    };
+    eprintln!("no --verify: {what} alone will count as done");
 }
 
 /// Said before anything is done: the session would stop at the first of these.

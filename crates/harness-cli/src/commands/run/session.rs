@@ -239,6 +239,7 @@ impl Session<'_> {
     fn looping(&self, agents: &Agents, taken: &Taken) -> Looping {
         let rules = iterate::Rules {
             promise_match: match self.config.promise_match {
+                PromiseMatch::Line => promise::Match::Line,
                 PromiseMatch::Token => promise::Match::Token,
                 PromiseMatch::Tag => promise::Match::Tag,
             },

@@ -17,6 +17,8 @@ pub enum Cause {
     First,
     /// The promise was not in the last text.
     NoPromise,
+    /// The last text holds the promise in a way that does not count.
+    OnlyMentioned,
     /// It was, and the run's own check says otherwise; its output.
     VerifyFailed(String),
     /// The last one failed, in words.

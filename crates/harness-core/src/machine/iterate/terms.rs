@@ -82,6 +82,16 @@ pub enum Effect {
     },
 }
 
+/// Why an agent is asked to go on in the same context.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Nudge {
+    /// Its last turn ended without a message.
+    #[default]
+    Blank,
+    /// Its last message holds the promise in a way that does not count.
+    Mention,
+}
+
 /// One execution.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Turn {
@@ -92,6 +102,8 @@ pub struct Turn {
     /// Its last turn said nothing: in this context it is told to go on. Where there is none to go on
     /// with, it is told all of it again.
     pub kept: Option<KeptContext>,
+    /// Why it is asked to go on in the context that is kept.
+    pub nudge: Nudge,
     /// Which agent, from 0.
     pub agent: usize,
     /// It has to end by then.
