@@ -38,6 +38,9 @@ pub struct Receipt {
     /// The protected files that the attempt touched.
     #[serde(default)]
     pub protected: Vec<String>,
+    /// The files of the judged tree that the commit does not hold in this form, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub uncommitted: Vec<String>,
     /// What a person should look at although the check passed.
     #[serde(
         default,
@@ -55,6 +58,17 @@ pub struct Receipt {
     pub cost_usd: Option<f64>,
     /// When it was written.
     pub time: Timestamp,
+}
+
+impl Receipt {
+    /// What to say where the work tree was judged, and not what its commit holds.
+    pub fn of_no_commit(&self) -> Option<String> {
+        if self.uncommitted.is_empty() {
+            return None;
+        }
+        let files = crate::protect::named(&self.uncommitted);
+        Some(format!("the work tree was judged, and not the commit, which does not hold: {files}"))
+    }
 }
 
 /// One run of a check.

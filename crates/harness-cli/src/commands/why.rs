@@ -123,6 +123,9 @@ pub(crate) fn rests_on(receipt: Option<&Receipt>) -> String {
     if let Some(commit) = &receipt.commit {
         told += &format!(" at {}", commit.short());
     }
+    if let Some(what) = receipt.of_no_commit() {
+        told += &format!("; {what}");
+    }
     told
 }
 

@@ -42,5 +42,6 @@ mod task_read;
 mod tasks;
 mod together;
 mod trust;
+mod uncommitted;
 mod verify;
 mod worker;

@@ -19,7 +19,7 @@ mod finding;
 mod settings;
 mod tree;
 
-pub use client::{Request, Standing};
+pub use client::{ClientWork, Request, Standing};
 pub use effect::{Effect, Ended};
 pub use finding::{Fault, Finding, NotDone};
 pub use settings::Setting;
@@ -117,6 +117,7 @@ pub struct Judge {
     lease_seconds: u64,
     rules: Rules,
     keeper: Keeper,
+    work: ClientWork,
     /// The claim is the holder's, so there is a lease to renew.
     held: bool,
     /// The claim that the receipt is about.
@@ -136,6 +137,8 @@ pub struct Judge {
     /// The commit comes before the check.
     keep_first: bool,
     commit: Option<CommitId>,
+    /// The commit was made for a client.
+    committed_by_us: bool,
     baseline: Option<Baseline>,
     /// The protected files among those that differ from the claim, once that was looked at.
     touched: Option<Vec<String>>,
@@ -171,6 +174,7 @@ impl Judge {
             unchecked: Unchecked::Forbidden,
             lease_seconds,
             keeper: Keeper::Harness,
+            work: ClientWork::Left,
             held: true,
             epoch: task.epoch.unwrap_or_default(),
             foregone: false,
@@ -182,6 +186,7 @@ impl Judge {
             prepared: false,
             keep_first: rules.clean,
             commit: None,
+            committed_by_us: false,
             baseline: None,
             touched: None,
             check: None,
@@ -252,12 +257,26 @@ impl Judge {
                 let effect = Effect::Keep { tree: None };
                 self.start(State::Keeping { then: AfterKeep::Check }, effect)
             }
+            Keeper::Worker if self.must_commit_first() => {
+                let then = match self.task.check() {
+                    Some(_) => AfterKeep::Check,
+                    None => AfterKeep::Record,
+                };
+                self.start(State::Keeping { then }, Effect::Keep { tree: None })
+            }
             Keeper::Worker if self.task.check().is_none() => self.without_check(),
             Keeper::Worker if self.rules.clean && self.commit.is_none() => {
                 Self::found(Finding::NoCommit)
             }
             Keeper::Harness | Keeper::Worker => self.check(),
         }
+    }
+
+    /// There is no check, or it judges a commit.
+    fn must_commit_first(&self) -> bool {
+        let counts = self.task.check().is_some() || self.unchecked == Unchecked::Allowed;
+        let first = self.rules.clean || self.task.check().is_none();
+        self.work == ClientWork::Committed && counts && first && !self.committed_by_us
     }
 
     /// The worker's word is recorded where it is worth anything; else the ledger refuses it.
@@ -291,6 +310,7 @@ impl Judge {
             check: self.check.clone(),
             baseline: self.baseline,
             protected: self.touched.clone().unwrap_or_default(),
+            uncommitted: Vec::new(),
             flags: self.flags.clone(),
             agent: None,
             iterations: None,

@@ -3,6 +3,7 @@
 use harness_core::{
     Holder, TaskId,
     command::{Add, Authority, Edit},
+    machine::judge::ClientWork,
 };
 use uuid::Uuid;
 
@@ -77,7 +78,12 @@ impl<C: Caller> Client<C> {
         holder: Holder,
         authority: Authority,
     ) -> Result<CompletedTask, ClientError> {
-        let request = Request::TaskComplete(TaskComplete { holder, authority });
+        self.complete_task(TaskComplete { holder, authority, work: ClientWork::Left })
+    }
+
+    /// The same with everything that can be asked for.
+    pub fn complete_task(&mut self, request: TaskComplete) -> Result<CompletedTask, ClientError> {
+        let request = Request::TaskComplete(request);
         expect!(self.ask(request), Answer::Completed(completed) => completed)
     }
 

@@ -268,6 +268,8 @@ impl Bench {
         self.blocking(move |bench| {
             if let Some(commit) = receipt.commit.as_ref().filter(|_| receipt.tree.is_none()) {
                 receipt.tree = bench.site.tree_of(commit)?;
+            } else if let (Some(commit), Some(tree)) = (&receipt.commit, &receipt.tree) {
+                receipt.uncommitted = bench.site.uncommitted(commit, tree)?;
             }
             (bench.record)(&receipt)?;
             Ok(Ended::Recorded)

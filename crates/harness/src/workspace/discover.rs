@@ -16,6 +16,7 @@ use super::{
     fingerprint,
     git::{Access, Call, Git, failed},
     memory::Memory,
+    object::diff_trees,
     own::OwnFiles,
     preflight, rescue, restore, rollback,
     settings::{Records, Treatment},
@@ -91,6 +92,22 @@ impl GitWorkspace {
     pub fn is_detached(&self) -> bool {
         let head = std::fs::read_to_string(self.git.git_dir.join("HEAD"));
         head.is_ok_and(|head| !head.starts_with("ref:"))
+    }
+
+    /// The branch that is checked out; `None` on a detached commit.
+    pub fn branch(&self) -> Option<String> {
+        let head = std::fs::read_to_string(self.git.git_dir.join("HEAD")).ok()?;
+        Some(head.trim().strip_prefix("ref: refs/heads/")?.to_owned())
+    }
+
+    /// The files, ours aside, in which a tree differs from a commit, sorted.
+    pub fn between(&self, commit: &CommitId, tree: &TreeId) -> Result<Vec<String>, WorkspaceError> {
+        if self.tree_of(commit)? == *tree {
+            return Ok(Vec::new());
+        }
+        let changes = diff_trees(&self.git, commit.as_str(), tree.as_str())?;
+        let others = changes.iter().filter(|change| !self.own.own(change.path.bytes()));
+        Ok(others.map(|change| change.path.shown()).collect())
     }
 
     /// The tasks whose commits a ref of [`LANDED`] keeps.

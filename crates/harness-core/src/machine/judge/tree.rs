@@ -1,7 +1,7 @@
 //! What is judged is what is kept: the tree that a passing check began with is the one that is
 //! committed, and what a person should look at is flagged on the way.
 
-use super::{AfterKeep, Effect, Finding, Judge, Keeper, Setting, State, Step};
+use super::{AfterKeep, ClientWork, Effect, Finding, Judge, Keeper, Setting, State, Step};
 use crate::{
     Command, CommitId, TreeId,
     check::Verdict,
@@ -223,8 +223,13 @@ impl Judge {
                     let message = format!("files change each time the check runs: {files}");
                     self.flag(Flag::Unstable, message);
                 }
-                self.tree = Some(before);
-                self.before_record()
+                match self.work {
+                    ClientWork::Committed => Then::Keep(Some(before)),
+                    ClientWork::Left => {
+                        self.tree = Some(before);
+                        self.before_record()
+                    }
+                }
             }
         }
     }
@@ -249,6 +254,7 @@ impl Judge {
         settings: &[Setting],
     ) -> Step {
         self.commit = Some(commit);
+        self.committed_by_us = true;
         if !hidden.is_empty() {
             self.hidden = hidden;
         }
