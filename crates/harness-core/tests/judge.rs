@@ -10,7 +10,8 @@ use harness_core::{
     machine::{
         Input, Machine as _, Next,
         judge::{
-            Around, Before, ClientWork, Effect, Ended, Judge, JudgeEnd, JudgedTree, Request, Rules, Standing,
+            Around, Before, ClientWork, Effect, Ended, Judge, JudgeEnd, JudgedTree, Request, Rules,
+            Standing,
         },
     },
     protect::{OnTouch, Protected},

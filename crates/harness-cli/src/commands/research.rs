@@ -21,7 +21,7 @@ use crate::{
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  harness research finalize --task task-001")]
+  harness research finalize task-001")]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,
@@ -41,12 +41,11 @@ enum Command {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  harness research finalize --task task-001
-  harness research finalize --task survey --json | jq '.stayed[].file'")]
+  harness research finalize task-001
+  harness research finalize survey --json | jq '.stayed[].file'")]
 struct Finalize {
-    /// Whose folder it goes to; no task of the ledger need have this id
-    #[arg(long, value_name = "ID", value_parser = task_id)]
-    task: TaskId,
+    #[command(flatten)]
+    owner: Owner,
     /// Answer with a JSON document
     #[arg(long)]
     json: bool,
@@ -58,8 +57,27 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     }
 }
 
+/// Whose folder it goes to.
+#[derive(Debug, clap::Args)]
+#[group(required = true, multiple = false)]
+struct Owner {
+    /// Whose folder it goes to; no task of the ledger need have this id
+    #[arg(value_name = "ID", value_parser = task_id)]
+    id: Option<TaskId>,
+    /// The same
+    #[arg(long, value_name = "ID", value_parser = task_id)]
+    task: Option<TaskId>,
+}
+
+impl Owner {
+    fn task(&self) -> Result<&TaskId> {
+        let named = self.id.as_ref().or(self.task.as_ref());
+        named.ok_or_else(|| Failure::usage("no task named"))
+    }
+}
+
 fn finalize(invocation: &mut Invocation, args: &Finalize) -> Result<ExitCode> {
-    let done = take(invocation, &args.task)?;
+    let done = take(invocation, args.owner.task()?)?;
     for stayed in &done.stayed {
         warn(&format!("{} stays: it {}", stayed.file, stayed.why));
     }

@@ -17,14 +17,14 @@ use harness_core::{
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Invocation, task::show::not_found};
+use super::Invocation;
 use crate::{
     config::Overrides,
     exit::ExitCode,
     failure::Result,
     render::{Cell, Table, coloured, visible},
     root::StateRoot,
-    store::{task_id, warn},
+    store::{not_found, task_id, warn},
     trust,
 };
 

@@ -7,10 +7,16 @@ use harness::{
 use harness_core::{Receipt, Standing, Task, TaskId, log::LogLine, task::Status};
 use serde_json::json;
 
-use super::{Invocation, rescue, task::show::not_found};
+use super::{Invocation, rescue};
 use crate::{
-    exit::ExitCode, failure::Result, log_file::LogFile, log_line::Painted, onward,
-    render::one_line, root::StateRoot, store::task_id,
+    exit::ExitCode,
+    failure::Result,
+    log_file::LogFile,
+    log_line::Painted,
+    onward,
+    render::one_line,
+    root::StateRoot,
+    store::{not_found, task_id},
 };
 
 /// Say why a task is where it is

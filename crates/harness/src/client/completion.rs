@@ -36,10 +36,7 @@ use crate::{
 };
 
 impl<C: Caller> Client<C> {
-    pub(super) fn complete_by_files(
-        &self,
-        complete: TaskComplete,
-    ) -> Result<Answer, ClientError> {
+    pub(super) fn complete_by_files(&self, complete: TaskComplete) -> Result<Answer, ClientError> {
         let TaskComplete { holder, authority, work } = complete;
         let root = self.root.clone();
         let files = Arc::new(InFiles::new(self.store()?));

@@ -142,9 +142,9 @@ impl<C: Caller> Client<C> {
         expect!(self.ask(Request::Reply(reply)), Answer::Replied { .. } => ())
     }
 
-    /// Sends a message to a run.
-    pub fn send(&mut self, message: SentMessage) -> Result<(), ClientError> {
-        expect!(self.ask(Request::Send(message)), Answer::Nothing {} => ())
+    /// Sends a message to a run. Returns how many agents can read it; an older host does not tell.
+    pub fn send(&mut self, message: SentMessage) -> Result<Option<u64>, ClientError> {
+        expect!(self.ask(Request::Send(message)), Answer::Sent { received } => received)
     }
 
     /// Acknowledges the alerts of the ledger.

@@ -173,11 +173,7 @@ impl Site for ClientTree {
         }))
     }
 
-    fn uncommitted(
-        &self,
-        commit: &CommitId,
-        tree: &TreeId,
-    ) -> Result<Vec<String>, WorkspaceError> {
+    fn uncommitted(&self, commit: &CommitId, tree: &TreeId) -> Result<Vec<String>, WorkspaceError> {
         self.git()?.between(commit, tree)
     }
 

@@ -94,6 +94,21 @@ impl GitWorkspace {
         head.is_ok_and(|head| !head.starts_with("ref:"))
     }
 
+    /// Makes a branch whose tip is a rescue. Nothing else changes.
+    pub fn branch_of_rescue(&self, rescue: &Rescue, name: &str) -> Result<(), WorkspaceError> {
+        restore::branch(&self.git()?, rescue, name)
+    }
+
+    /// Writes the files of a rescue into a directory outside of the work tree, or an empty one.
+    /// Returns the files written.
+    pub fn copy_rescue(
+        &self,
+        rescue: &Rescue,
+        directory: &Path,
+    ) -> Result<Vec<String>, WorkspaceError> {
+        restore::copy_to(&self.git()?, &self.own, rescue, directory)
+    }
+
     /// The branch that is checked out; `None` on a detached commit.
     pub fn branch(&self) -> Option<String> {
         let head = std::fs::read_to_string(self.git.git_dir.join("HEAD")).ok()?;

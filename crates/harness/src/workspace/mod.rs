@@ -419,6 +419,12 @@ pub enum WorkspaceError {
         /// How a person settles it: by undoing the commits, or by keeping them.
         ways: [String; 2],
     },
+    /// Later commits changed the same lines as a rescue.
+    #[error("later commits changed the same lines: {}", files.join(", "))]
+    Conflicts {
+        /// Relative to the top level.
+        files: Vec<String>,
+    },
     /// A restore would destroy what is there.
     #[error("would overwrite changed files: {}", files.join(", "))]
     WouldOverwrite {

@@ -153,7 +153,12 @@ impl Call for TaskComplete {
 
     fn call(self, invocation: &Invocation) -> Result<Answer> {
         let claimed = claimed(self.task_id.as_deref())?;
-        Answer::data(&complete::complete(invocation, &claimed, Authority::Holder, ClientWork::Left)?)
+        Answer::data(&complete::complete(
+            invocation,
+            &claimed,
+            Authority::Holder,
+            ClientWork::Left,
+        )?)
     }
 }
 

@@ -3,7 +3,11 @@
 use harness::protocol::{CompletedTask, TaskComplete};
 use harness_core::{TaskId, command::Authority, machine::judge::ClientWork};
 
-use super::{super::why::receipt_of, Invocation, holder::Claimed};
+use super::{
+    super::why::receipt_of,
+    Invocation,
+    holder::{Claimed, Named},
+};
 use crate::{exit::ExitCode, failure::Result, store::warn};
 
 /// Say that a task is done, and have it checked
@@ -15,12 +19,12 @@ use crate::{exit::ExitCode, failure::Result, store::warn};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  harness task complete --id task-001
+  harness task complete task-001
   harness task complete task-001 --commit   # commits the files that passed the check
-  harness task complete --id task-001 --force   # another's, or unclaimed: still checked")]
+  harness task complete task-001 --force   # another's, or unclaimed: still checked")]
 pub(super) struct Args {
     #[command(flatten)]
-    claimed: Claimed,
+    named: Named,
     /// Complete a task that another worker or nobody has claimed
     #[arg(long)]
     force: bool,
@@ -35,7 +39,7 @@ pub(super) struct Args {
 pub(super) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let authority = if args.force { Authority::Force } else { Authority::Holder };
     let work = if args.commit { ClientWork::Committed } else { ClientWork::Left };
-    let completed = complete(invocation, &args.claimed, authority, work)?;
+    let completed = complete(invocation, &args.named.claimed(), authority, work)?;
     let CompletedTask { task_id, requested } = &completed;
     if args.json {
         invocation.out.document(&completed)?;
@@ -69,5 +73,7 @@ pub(crate) fn complete(
 ) -> Result<CompletedTask> {
     let root = invocation.root()?;
     let holder = claimed.holder(invocation, &root)?;
-    invocation.with_client(&root, |client| client.complete_task(TaskComplete { holder, authority, work }))
+    let task = holder.task.clone();
+    let complete = TaskComplete { holder, authority, work };
+    invocation.with_client_of_task(&root, &task, |client| client.complete_task(complete))
 }

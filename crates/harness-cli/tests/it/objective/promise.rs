@@ -43,7 +43,8 @@ fn the_older_match_takes_a_mention_too() {
 #[test]
 fn a_mention_is_named_to_the_next_context() {
     let env = stage();
-    let script = "if [ $n = 0 ]; then echo 'TASK_COMPLETE comes later'; else echo TASK_COMPLETE; fi";
+    let script =
+        "if [ $n = 0 ]; then echo 'TASK_COMPLETE comes later'; else echo TASK_COMPLETE; fi";
     came_to(go(&env, script, &[]), 0, "complete", 1);
     assert!(prompt(&env, 1).contains("mentioned it within other text"), "{}", prompt(&env, 1));
 }

@@ -41,7 +41,9 @@ pub(super) async fn complete(host: &Host, request: TaskComplete) -> Handled {
         return Ok(Answer::Completed(CompletedTask { task_id: holder.task, requested: true }));
     }
     match (&host.duty, authority) {
-        (Duty::Daemon(daemon), _) => judged(host, daemon, TaskComplete { holder, authority, work }).await,
+        (Duty::Daemon(daemon), _) => {
+            judged(host, daemon, TaskComplete { holder, authority, work }).await
+        }
         // Its check would run in the tree that an agent is working in.
         (Duty::Run, Authority::Force) => Err(busy()),
         (Duty::Run, Authority::Holder) => {
@@ -52,11 +54,7 @@ pub(super) async fn complete(host: &Host, request: TaskComplete) -> Handled {
     }
 }
 
-async fn judged(
-    host: &Host,
-    daemon: &Arc<Daemon>,
-    complete: TaskComplete,
-) -> Handled {
+async fn judged(host: &Host, daemon: &Arc<Daemon>, complete: TaskComplete) -> Handled {
     let TaskComplete { holder, authority, work } = complete;
     let _turn = daemon.turn(&holder.task).await;
     let standing = standing(&host.writer, &holder.task).await?;
