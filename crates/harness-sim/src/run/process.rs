@@ -5,7 +5,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use harness::{
     Commit, Committing, Engine, Hub, Observers,
-    flows::{Judging, Looping, Record, Team},
+    flows::{Judging, LoopSettings, Record, Team},
     host::Desk,
     named,
     project::{Equipment, Parts, Pursuit, Tenure},
@@ -269,7 +269,7 @@ fn equipment(stage: &Stage, owner: &Owner) -> Equipment {
             agent: Some("simulated".to_owned()),
             record: recorder(stage),
         },
-        looping: looping(stage, owner),
+        loops: loops(stage, owner),
     }
 }
 
@@ -284,11 +284,11 @@ pub(super) fn row(limits: RunLimits) -> Run {
 }
 
 /// The one row of all processes: each takes up what the last one left.
-fn looping(stage: &Stage, owner: &Owner) -> Looping {
+fn loops(stage: &Stage, owner: &Owner) -> LoopSettings {
     let stages = stage.clone();
     let state = stage.state();
     let runs = FlawedRuns { stage: stage.clone(), runs: state.rows_of_process(), flaw: state.flaw };
-    Looping {
+    LoopSettings {
         runs: Arc::new(runs),
         run: RunId::of_bits(0),
         by: Some(owner.clone()),

@@ -17,8 +17,8 @@ use harness::{
 
 use super::{
     Team, Tools,
+    iterate::{Errand, iterate},
     judge::{Judge, setting},
-    ralph::{Errand, ralph},
     with_tree,
 };
 
@@ -107,7 +107,7 @@ impl Doing {
                 let _at_work = branch.told().map(|told| tools.desk.sit(holder.clone(), told));
                 let (task, holder) = (Box::new(task.clone()), holder.clone());
                 let errand = Errand::Task { task, holder, after_step };
-                Ok(Ended::Worked(Box::pin(ralph(&branch, tools, errand)).await?))
+                Ok(Ended::Worked(Box::pin(iterate(&branch, tools, errand)).await?))
             }
             Effect::Baseline => judge.baseline(&branch).await,
             Effect::Judge(effect) => Ok(Ended::Judged(judge.perform(&branch, effect).await?)),

@@ -11,11 +11,12 @@ mod failure;
 #[doc(hidden)]
 pub mod gate;
 mod handoff;
+pub mod iterate;
 #[doc(hidden)]
 pub mod judge;
-mod looping;
-pub mod ralph;
+mod loop_settings;
 mod site;
+mod team;
 mod tools;
 mod with_tree;
 mod words;
@@ -23,7 +24,8 @@ pub mod work;
 
 #[doc(hidden)]
 pub use judge::{Judging, Record};
-pub use looping::{Looping, Team};
+pub use loop_settings::LoopSettings;
 #[doc(hidden)]
 pub use site::Site;
+pub use team::Team;
 pub use tools::Tools;

@@ -57,7 +57,7 @@ pub struct Tools {
     /// How work is judged, and where that is recorded.
     pub judging: super::Judging,
     /// The run that this is, and how its loops over contexts go.
-    pub looping: super::Looping,
+    pub loops: super::LoopSettings,
 }
 
 /// Does something on a thread that may block, and asks it to stop when the branch has to end or
@@ -176,7 +176,7 @@ impl Tools {
 
     /// As it is stored.
     pub(super) async fn run_row(&self, id: &RunId) -> Result<Run> {
-        let (runs, id) = (Arc::clone(&self.looping.runs), id.clone());
+        let (runs, id) = (Arc::clone(&self.loops.runs), id.clone());
         self.blocking(move || {
             runs.run(&id)?.ok_or_else(|| Error::message(format!("there is no run {id}")))
         })
@@ -211,7 +211,7 @@ impl Tools {
 
     /// For the checks of an objective; `None` in a run over the ledger.
     pub(super) async fn iteration(&self) -> Result<Option<u32>> {
-        let row = self.run_row(&self.looping.run).await?;
+        let row = self.run_row(&self.loops.run).await?;
         Ok(row.objective.is_some().then_some(row.iteration_count))
     }
 }

@@ -23,7 +23,7 @@ use harness::{
 
 use super::{
     Team, failure, handoff,
-    ralph::{Doing, Errand},
+    iterate::{Doing, Errand},
 };
 
 /// What of a transcript a summarizer reads.
@@ -42,7 +42,7 @@ where
     let has_tools = branch.agents().agent(turn.agent).has_tools();
     let means = if has_tools { Means::Tools } else { Means::CommandLine };
     let about = about(doing, brief.as_ref(), means)?;
-    let prompts = &doing.tools.looping.prompts;
+    let prompts = &doing.tools.loops.prompts;
     // What it was told at first it still knows.
     if turn.kept.is_some() {
         return Ok(prompts.nudge(&about));
@@ -79,7 +79,7 @@ fn about(doing: &Doing, brief: Option<&TaskBrief>, means: Means) -> Result<About
         promise: doing.run.completion_promise.clone(),
         phase,
         artifacts: artifacts(&doing.tools.root),
-        promise_match: doing.tools.looping.rules.promise_match,
+        promise_match: doing.tools.loops.rules.promise_match,
         means,
     })
 }
@@ -159,7 +159,7 @@ where
         .cost_left_usd(turn.cost_left_usd)
         .run_id(&doing.tools.run_id)
         .name(format!("{}.{}.summary", doing.run.id, turn.number));
-    let helper = branch.helper(doing.tools.looping.summarizer_price);
+    let helper = branch.helper(doing.tools.loops.summarizer_price);
     match helper.execute(|team| team.summarizer.as_ref().unwrap_or(&team.worker), prompt).await {
         Ok(End::Finished { final_text, .. }) if !final_text.trim().is_empty() => Some(final_text),
         other => {

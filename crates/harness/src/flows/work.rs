@@ -60,7 +60,7 @@ where
             Ok(Ended::Peeked { next, gate, in_progress, alerts })
         }
         Effect::Gate { phase, until } => {
-            let (run, by) = (tools.looping.run.clone(), tools.looping.by.clone());
+            let (run, by) = (tools.loops.run.clone(), tools.loops.by.clone());
             let end = gate(&branch, &tools, phase, Some(Waiting { run, by }), until).await?;
             Ok(Ended::Gated(end))
         }

@@ -17,8 +17,8 @@ use crate::{
     drive::Ports,
     error::Result,
     flows::{
-        Judging, Looping, Team, Tools,
-        ralph::{Errand, ralph},
+        Judging, LoopSettings, Team, Tools,
+        iterate::{Errand, iterate},
         work::work,
     },
     recorder::recorder,
@@ -48,7 +48,7 @@ pub struct Equipment {
     /// How work is judged, and where that is recorded.
     pub judging: Judging,
     /// The row of the run, and how its loops over contexts go.
-    pub looping: Looping,
+    pub loops: LoopSettings,
 }
 
 /// How an objective is taken up.
@@ -79,10 +79,10 @@ impl<K: Keeper> Engine<K> {
     where
         A: Agent<Input = Prompt, Output = End>,
     {
-        let looping = &equipment.looping;
-        let until = looping.runs.run(&looping.run)?.and_then(|run| run.deadline);
-        let step = RunStep::Beat { lease_seconds: looping.rules.lease_seconds };
-        let heartbeat = Some(OfRun { run: looping.run.clone(), by: looping.by.clone(), step });
+        let loops = &equipment.loops;
+        let until = loops.runs.run(&loops.run)?.and_then(|run| run.deadline);
+        let step = RunStep::Beat { lease_seconds: loops.rules.lease_seconds };
+        let heartbeat = Some(OfRun { run: loops.run.clone(), by: loops.by.clone(), step });
         let session = Session { until, heartbeat, ..session };
         self.carry_out(team, equipment, Assignment::Ledger(Box::new(session))).await
     }
@@ -117,7 +117,7 @@ impl<K: Keeper> Engine<K> {
                 Assignment::Ledger(session) => work(cx, &tools, *session).await,
                 Assignment::Objective(pursuit) => {
                     let afresh = pursuit == Pursuit::Afresh;
-                    ralph(cx, &tools, Errand::Objective { afresh }).await
+                    iterate(cx, &tools, Errand::Objective { afresh }).await
                 }
             },
         );
@@ -130,8 +130,8 @@ impl<K: Keeper> Engine<K> {
     }
 
     fn tools(&self, equipment: Equipment) -> Tools {
-        let Equipment { looping, lease_seconds, .. } = equipment;
-        let runs = Arc::clone(&looping.runs);
+        let Equipment { loops, lease_seconds, .. } = equipment;
+        let runs = Arc::clone(&loops.runs);
         let clock = Arc::clone(&self.clock);
         let keeper = Arc::clone(&self.keeper);
         Tools {
@@ -140,7 +140,7 @@ impl<K: Keeper> Engine<K> {
                 clock,
                 // A lease survives two heartbeats that do not get through, be it a task's or a run's.
                 tick: Duration::from_secs(
-                    (lease_seconds.min(looping.rules.lease_seconds) / 3).max(1),
+                    (lease_seconds.min(loops.rules.lease_seconds) / 3).max(1),
                 ),
             },
             workspace: equipment.workspace,
@@ -150,14 +150,14 @@ impl<K: Keeper> Engine<K> {
             root: self.root.clone(),
             environment: equipment.environment,
             redactor: self.secrets.clone(),
-            run_id: looping.run.to_string(),
+            run_id: loops.run.to_string(),
             lease_seconds,
             stalls: equipment.stalls,
             desk: self.desk.clone(),
             committer: equipment.committer,
             socket: equipment.socket,
             judging: equipment.judging,
-            looping,
+            loops,
         }
     }
 }

@@ -17,7 +17,7 @@ use harness::{
         promise,
         run::{Owner, StopReason},
     },
-    flows::{Judging, Looping, Team},
+    flows::{Judging, LoopSettings, Team},
     home::Home,
     host::{Service, socket},
     named,
@@ -236,7 +236,7 @@ impl Session<'_> {
         }
     }
 
-    fn looping(&self, agents: &Agents, taken: &Taken) -> Looping {
+    fn loops(&self, agents: &Agents, taken: &Taken) -> LoopSettings {
         let rules = iterate::Rules {
             promise_match: match self.config.promise_match {
                 PromiseMatch::Token => promise::Match::Token,
@@ -251,7 +251,7 @@ impl Session<'_> {
             until: None,
             transcripts: String::new(),
         };
-        Looping {
+        LoopSettings {
             runs: Arc::clone(&taken.runs),
             run: taken.row.id.clone(),
             by: Some(taken.owner.clone()),
@@ -299,7 +299,7 @@ impl Session<'_> {
                 agent: Some(taken.row.agent.clone()),
                 record: Arc::new(move |receipt| Ok(harness::store::record(&kept, receipt)?)),
             },
-            looping: self.looping(agents, taken),
+            loops: self.loops(agents, taken),
         }
     }
 }

@@ -1,4 +1,6 @@
-//! Performs the loop over contexts. What to do and in which order is the machine's.
+//! Performs the loop over contexts: the same prompt again and again, each time in a fresh context,
+//! until the promise is kept. (The technique is widely known as "ralph".) The machine of that name
+//! decides what to do and in which order.
 
 use std::{
     collections::HashSet,
@@ -8,7 +10,9 @@ use std::{
     time::Duration,
 };
 
-use super::{Team, Tools, gate::gate, handoff, looping::purse, tools::until_cancelled, words};
+use super::{
+    Team, Tools, gate::gate, handoff, loop_settings::purse, tools::until_cancelled, words,
+};
 use harness::{
     Branch, Event, Result,
     agent::Prompt,
@@ -53,8 +57,8 @@ pub enum Errand {
     },
 }
 
-/// Goes from context to context until the promise is kept or something says stop.
-pub async fn ralph<A>(cx: &Branch<Team<A>>, tools: &Tools, errand: Errand) -> Result<Stop>
+/// Goes from context to context until the promise is kept or something stops it.
+pub async fn iterate<A>(cx: &Branch<Team<A>>, tools: &Tools, errand: Errand) -> Result<Stop>
 where
     A: harness::Agent<Input = Prompt, Output = End>,
 {
@@ -76,13 +80,13 @@ where
 
 /// What is stored of the run, with what pays for it.
 async fn brief(tools: &Tools, errand: &Errand) -> Result<Brief> {
-    let looping = tools.looping.clone();
+    let loops = tools.loops.clone();
     let now = tools.ports.clock.now();
-    let mut rules = looping.rules.clone();
+    let mut rules = loops.rules.clone();
     let (run, afresh, phases) = match errand {
         Errand::Objective { afresh } => {
             let phases = (tools.ledger)()?.head().phases.clone();
-            (tools.run_row(&looping.run).await?, *afresh, phases)
+            (tools.run_row(&loops.run).await?, *afresh, phases)
         }
         Errand::Task { task, .. } => {
             let run = open(tools, task, now).await?;
@@ -92,13 +96,13 @@ async fn brief(tools: &Tools, errand: &Errand) -> Result<Brief> {
         }
     };
     rules.transcripts = format!("{}/{}", Home::TRANSCRIPTS, name(&run));
-    let by = run.task.is_none().then(|| looping.by.clone()).flatten();
+    let by = run.task.is_none().then(|| loops.by.clone()).flatten();
     let payer = match &run.parent {
         Some(parent) => tools.run_row(parent).await?,
         None => run.clone(),
     };
     let id = run.id.clone();
-    let iterations = tools.blocking(move || Ok(looping.runs.iterations(&id)?)).await?;
+    let iterations = tools.blocking(move || Ok(loops.runs.iterations(&id)?)).await?;
     let purse = purse(&payer);
     Ok(Brief { run, iterations, by, purse, rules, phases, afresh })
 }
@@ -106,11 +110,11 @@ async fn brief(tools: &Tools, errand: &Errand) -> Result<Brief> {
 /// The row of an attempt, new or as a crash left it, taken up with what the run over the ledger says
 /// now. The status that comes back is the one that it was found with.
 async fn open(tools: &Tools, task: &Task, now: Timestamp) -> Result<Run> {
-    let looping = tools.looping.clone();
-    let parent = tools.run_row(&looping.run).await?;
-    let row = attempt_row(&parent, (looping.new_id)(), task, now);
+    let loops = tools.loops.clone();
+    let parent = tools.run_row(&loops.run).await?;
+    let row = attempt_row(&parent, (loops.new_id)(), task, now);
     let (root, secrets) = (tools.root.clone(), tools.redactor.clone());
-    let (task, runs) = (task.id.clone(), Arc::clone(&looping.runs));
+    let (task, runs) = (task.id.clone(), Arc::clone(&loops.runs));
     let found = tools.blocking(move || {
         // Before there is a row: whoever finds one takes what lies there for this attempt's.
         handoff::hand_over(&root, &*runs, &task, &secrets)?;
@@ -294,7 +298,7 @@ impl Doing {
         phase: Phase,
         until: Option<Timestamp>,
     ) -> Result<Ended> {
-        let waiting = Waiting { run: self.run.id.clone(), by: self.tools.looping.by.clone() };
+        let waiting = Waiting { run: self.run.id.clone(), by: self.tools.loops.by.clone() };
         gate(branch, &self.tools, phase, Some(waiting), until).await.map(Ended::Gated)
     }
 
