@@ -28,7 +28,7 @@ use harness::{
     },
 };
 
-use super::{Site, Tools, failure, site::Here, tools::until_cancelled};
+use super::{Bench, Site, failure, site::Here, tools::until_cancelled};
 
 /// How much of a failing check's output goes into the next prompt.
 const FAILURE_BYTES: usize = 8 * 1024;
@@ -287,7 +287,7 @@ impl Court {
 /// The judge of one attempt of a run.
 #[derive(Clone)]
 pub(super) struct Judge {
-    tools: Tools,
+    bench: Bench,
     task: Task,
     holder: Holder,
     court: Court,
@@ -296,16 +296,16 @@ pub(super) struct Judge {
 
 impl Judge {
     /// `protected` as it was when the attempt began.
-    pub(super) fn new(tools: Tools, task: Task, holder: Holder, protected: Protected) -> Self {
+    pub(super) fn new(bench: Bench, task: Task, holder: Holder, protected: Protected) -> Self {
         let court = Court {
-            site: Arc::new(Here(Arc::clone(&tools.workspace))),
-            root: tools.root.clone(),
-            shell: Arc::clone(&tools.shell),
-            redactor: tools.redactor.clone(),
-            record: Arc::clone(&tools.judging.record),
+            site: Arc::new(Here(Arc::clone(&bench.workspace))),
+            root: bench.tools.root.clone(),
+            shell: Arc::clone(&bench.tools.shell),
+            redactor: bench.tools.redactor.clone(),
+            record: Arc::clone(&bench.tools.judging.record),
             reach: Reach::Everything,
         };
-        Self { tools, task, holder, court, protected }
+        Self { bench, task, holder, court, protected }
     }
 
     pub(super) async fn perform<A>(&self, branch: &Branch<A>, effect: Effect) -> Result<Ended> {
@@ -315,7 +315,7 @@ impl Judge {
             Effect::Check { commit } => self.check(branch, commit).await,
             Effect::Prepare => {
                 // Whether it helped is what the check says next.
-                self.tools.prepare(branch).await?;
+                self.bench.prepare(branch).await?;
                 Ok(Ended::Prepared)
             }
             Effect::Keep { tree } => self.keep(tree).await,
@@ -330,10 +330,10 @@ impl Judge {
     /// As the work will be judged: where that is a clean checkout, in one of what the claim started
     /// from.
     pub(super) async fn baseline<A>(&self, branch: &Branch<A>) -> Result<attempt::Ended> {
-        let clean = self.tools.judging.rules.clone().of(&self.task).clean;
+        let clean = self.bench.tools.judging.rules.clone().of(&self.task).clean;
         let base = self.task.started_at_commit.clone().filter(|_| clean);
         let check = self.command().await?;
-        self.tools.workspace.disturbed();
+        self.bench.workspace.disturbed();
         let checked = self.court.check(branch, &check, base).await?;
         Ok(attempt::Ended::Based(checked.verdict))
     }
@@ -344,27 +344,27 @@ impl Judge {
             Ok(around) => around,
             Err(ended) => return Ok(ended),
         };
-        self.tools.workspace.disturbed();
+        self.bench.workspace.disturbed();
         let checked = self.court.check(branch, &check, commit).await?;
         if matches!(checked.verdict, Verdict::Red { .. } | Verdict::TimedOut) {
-            let output = self.tools.output(&checked.ran, FAILURE_BYTES);
-            let (root, task) = (self.tools.root.clone(), self.task.id.clone());
-            self.tools.blocking(move || Ok(failure::keep(&root, &task, &output)?)).await?;
+            let output = self.bench.tools.output(&checked.ran, FAILURE_BYTES);
+            let (root, task) = (self.bench.tools.root.clone(), self.task.id.clone());
+            self.bench.tools.blocking(move || Ok(failure::keep(&root, &task, &output)?)).await?;
         }
         Ok(self.court.checked(&check, checked, around))
     }
 
     async fn command(&self) -> Result<Check> {
-        let (runs, task) = (Arc::clone(&self.tools.loops.runs), self.task.id.clone());
+        let (runs, task) = (Arc::clone(&self.bench.tools.loops.runs), self.task.id.clone());
         let epoch = self.task.epoch.unwrap_or_default();
-        let row = self.tools.blocking(move || Ok(runs.attempt(&task, epoch)?)).await?;
+        let row = self.bench.tools.blocking(move || Ok(runs.attempt(&task, epoch)?)).await?;
         let iteration = row.map_or(0, |row| row.iteration_count);
         let about = Some((&self.task, &self.holder));
-        Ok(Check::of(&self.task, self.tools.variables(about, Some(iteration))))
+        Ok(Check::of(&self.task, self.bench.tools.variables(about, Some(iteration))))
     }
 
     async fn keep(&self, tree: Option<TreeId>) -> Result<Ended> {
-        let Some(base) = self.tools.base(&self.task) else {
+        let Some(base) = self.bench.base(&self.task) else {
             return Ok(no_base());
         };
         let message = format!("{}: {}", self.task.id, self.task.title);
@@ -382,14 +382,17 @@ impl Judge {
         let mut waited = Duration::ZERO;
         let kept = loop {
             let (base, tree, message) = (base.clone(), tree.clone(), message.clone());
-            let kept = self.tools.git(move |git| git.commit_tree(&base, &tree, &message));
+            let kept = self.bench.git(move |git| git.commit_tree(&base, &tree, &message));
             match kept.await? {
                 // Somebody else's git is at work. The lease is renewed while we wait for it.
                 Err(why @ WorkspaceError::Locked { .. }) if waited < LOCK_PATIENCE => {
                     if waited.is_zero() {
                         let message = format!("{why}: the commit waits for it");
                         let task = Some(self.task.id.clone());
-                        self.tools.commit(Command::Note(Note::Warning { task, message })).await?;
+                        self.bench
+                            .tools
+                            .commit(Command::Note(Note::Warning { task, message }))
+                            .await?;
                     }
                     tokio::time::sleep(pause).await;
                     waited += pause;
@@ -408,34 +411,34 @@ impl Judge {
     }
 
     async fn put_back(&self, tree: TreeId) -> Result<Ended> {
-        let Some(base) = self.tools.base(&self.task) else {
+        let Some(base) = self.bench.base(&self.task) else {
             return Ok(Ended::PutBack(Vec::new()));
         };
-        Ok(Ended::PutBack(self.tools.git(move |git| git.put_back(&base, &tree)).await??))
+        Ok(Ended::PutBack(self.bench.git(move |git| git.put_back(&base, &tree)).await??))
     }
 
     /// On no branch a completed commit would be lost with the next checkout.
     async fn keep_reachable(&self, commit: Option<&CommitId>) -> Result<()> {
-        let detached = self.tools.base(&self.task).is_some_and(|base| base.branch.is_none());
+        let detached = self.bench.base(&self.task).is_some_and(|base| base.branch.is_none());
         let (Some(commit), true) = (commit.cloned(), detached) else { return Ok(()) };
         let task = self.task.id.clone();
-        let reference = self.tools.git(move |git| git.keep_reachable(&task, &commit)).await??;
+        let reference = self.bench.git(move |git| git.keep_reachable(&task, &commit)).await??;
         let message = format!("HEAD is on no branch: {reference} keeps the commit");
         let note = Note::Warning { task: Some(self.task.id.clone()), message };
-        self.tools.commit(Command::Note(note)).await
+        self.bench.tools.commit(Command::Note(note)).await
     }
 
     async fn record(&self, receipt: Receipt) -> Result<Ended> {
         self.keep_reachable(receipt.commit.as_ref()).await?;
-        let (runs, task) = (Arc::clone(&self.tools.loops.runs), self.task.id.clone());
+        let (runs, task) = (Arc::clone(&self.bench.tools.loops.runs), self.task.id.clone());
         let epoch = self.task.epoch.unwrap_or_default();
-        let run = self.tools.blocking(move || Ok(runs.attempt(&task, epoch)?)).await?;
+        let run = self.bench.tools.blocking(move || Ok(runs.attempt(&task, epoch)?)).await?;
         // A ledger that cannot be read is reported when the completion is committed.
-        let raised = (self.tools.ledger)().ok();
+        let raised = (self.bench.tools.ledger)().ok();
         let raised = raised.and_then(|ledger| Some(ledger.task(&self.task.id)?.flags.clone()));
         let receipt = Receipt {
             flags: flag::together(receipt.flags, raised.unwrap_or_default()),
-            agent: self.tools.judging.agent.clone(),
+            agent: self.bench.tools.judging.agent.clone(),
             iterations: run.as_ref().map(|run| run.iteration_count + 1),
             tokens: run.as_ref().map(|run| run.usage.tokens()).filter(|tokens| *tokens > 0),
             cost_usd: run.as_ref().and_then(|run| run.usage.cost_usd),

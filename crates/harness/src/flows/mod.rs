@@ -3,6 +3,7 @@
 
 #[doc(hidden)]
 pub mod attempt;
+mod bench;
 #[doc(hidden)]
 pub mod client_tree;
 #[doc(hidden)]
@@ -15,13 +16,16 @@ pub mod iterate;
 #[doc(hidden)]
 pub mod judge;
 mod loop_settings;
+pub mod session;
 mod site;
 mod team;
 mod tools;
 mod with_tree;
 mod words;
-pub mod work;
+pub mod worker;
 
+pub use bench::Bench;
+pub use handoff::HandoffPlace;
 #[doc(hidden)]
 pub use judge::{Judging, Record};
 pub use loop_settings::LoopSettings;

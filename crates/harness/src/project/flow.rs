@@ -6,7 +6,7 @@ use harness_core::{
     Stop,
     agent::End,
     command::{OfRun, RunStep},
-    machine::work::Session,
+    machine::session::SessionTerms,
 };
 
 use super::{Engine, Keeper};
@@ -17,9 +17,9 @@ use crate::{
     drive::Ports,
     error::Result,
     flows::{
-        Judging, LoopSettings, Team, Tools,
+        Bench, Judging, LoopSettings, Team, Tools,
         iterate::{Errand, iterate},
-        work::work,
+        session::session,
     },
     recorder::recorder,
     shell::Shell,
@@ -63,18 +63,18 @@ pub enum Pursuit {
 /// What the flow is for.
 #[derive(Clone)]
 enum Assignment {
-    Ledger(Box<Session>),
+    Ledger(Box<SessionTerms>),
     Objective(Pursuit),
 }
 
 impl<K: Keeper> Engine<K> {
     /// Works on the ledger until nothing is left or something asks for a stop. The deadline and the
-    /// heartbeat of `session` are those of the run.
+    /// heartbeat of `terms` are those of the run.
     pub async fn work<A>(
         &self,
         team: Team<A>,
         equipment: Equipment,
-        session: Session,
+        terms: SessionTerms,
     ) -> Result<Stop>
     where
         A: Agent<Input = Prompt, Output = End>,
@@ -83,8 +83,8 @@ impl<K: Keeper> Engine<K> {
         let until = loops.runs.run(&loops.run)?.and_then(|run| run.deadline);
         let step = RunStep::Beat { lease_seconds: loops.rules.lease_seconds };
         let heartbeat = Some(OfRun { run: loops.run.clone(), by: loops.by.clone(), step });
-        let session = Session { until, heartbeat, ..session };
-        self.carry_out(team, equipment, Assignment::Ledger(Box::new(session))).await
+        let terms = SessionTerms { until, heartbeat, ..terms };
+        self.carry_out(team, equipment, Assignment::Ledger(Box::new(terms))).await
     }
 
     /// Pursues the objective of the run, one context after the other, until the promise is kept or
@@ -111,13 +111,13 @@ impl<K: Keeper> Engine<K> {
         A: Agent<Input = Prompt, Output = End>,
     {
         let record = equipment.record.take();
-        let tools = self.tools(equipment);
+        let bench = self.bench(equipment);
         let flow = Harness::define("run").agents(team).state(|(): &()| ()).run(
             async move |cx: &mut Cx<'_, (), Team<A>>| match assignment.clone() {
-                Assignment::Ledger(session) => work(cx, &tools, *session).await,
+                Assignment::Ledger(terms) => session(cx, &bench, *terms).await,
                 Assignment::Objective(pursuit) => {
                     let afresh = pursuit == Pursuit::Afresh;
-                    iterate(cx, &tools, Errand::Objective { afresh }).await
+                    iterate(cx, &bench, Errand::Objective { afresh }).await
                 }
             },
         );
@@ -129,12 +129,12 @@ impl<K: Keeper> Engine<K> {
         run.run().await.map(|done| done.result)
     }
 
-    fn tools(&self, equipment: Equipment) -> Tools {
+    fn bench(&self, equipment: Equipment) -> Bench {
         let Equipment { loops, lease_seconds, .. } = equipment;
         let runs = Arc::clone(&loops.runs);
         let clock = Arc::clone(&self.clock);
         let keeper = Arc::clone(&self.keeper);
-        Tools {
+        let tools = Tools {
             ports: Ports {
                 commit: Arc::clone(&self.keeper).commit(runs, Arc::clone(&clock)),
                 clock,
@@ -143,7 +143,6 @@ impl<K: Keeper> Engine<K> {
                     (lease_seconds.min(loops.rules.lease_seconds) / 3).max(1),
                 ),
             },
-            workspace: equipment.workspace,
             shell: equipment.shell,
             // Not the file: the keeper judges what an agent made of that.
             ledger: Arc::new(move || keeper.snapshot()),
@@ -158,6 +157,7 @@ impl<K: Keeper> Engine<K> {
             socket: equipment.socket,
             judging: equipment.judging,
             loops,
-        }
+        };
+        Bench::in_main_tree(tools, equipment.workspace)
     }
 }

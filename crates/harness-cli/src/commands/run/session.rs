@@ -13,7 +13,11 @@ use harness::{
     core::{
         Command, Run, Stop,
         command::{Note, OfRun, RunStep},
-        machine::{attempt::Rules, iterate, work},
+        machine::{
+            attempt::Rules,
+            iterate,
+            session::{SessionTerms, WhenFull},
+        },
         promise,
         run::{Owner, StopReason},
     },
@@ -54,7 +58,7 @@ pub(super) struct Session<'a> {
     pub(super) lease_seconds: u64,
     pub(super) max_tasks: i64,
     pub(super) max_sessions: Option<i64>,
-    pub(super) runs: work::Runs,
+    pub(super) when_full: WhenFull,
     pub(super) rules: Rules,
     pub(super) dirty: Dirty,
     pub(super) view: Arc<View>,
@@ -223,14 +227,14 @@ impl Session<'_> {
         Ok(Some(Telemetry::start(self.config.telemetry.port, self.secrets.clone(), say)?))
     }
 
-    fn session(&self) -> work::Session {
-        work::Session {
+    fn session(&self) -> SessionTerms {
+        SessionTerms {
             worker: self.worker.clone(),
             pid: std::process::id(),
             lease_seconds: self.lease_seconds,
             max_tasks: self.max_tasks,
             max_sessions: self.max_sessions,
-            runs: self.runs,
+            when_full: self.when_full,
             until: None,
             heartbeat: None,
         }
