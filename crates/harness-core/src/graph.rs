@@ -11,8 +11,8 @@ use crate::{
 };
 
 /// A cycle with more members than this is abbreviated.
-const TOLD_IN_FULL: usize = 20;
-const TOLD_AT_THE_START: usize = 10;
+const SHOWN_IN_FULL: usize = 20;
+const SHOWN_AT_THE_START: usize = 10;
 
 type Tasks = IndexMap<TaskId, Task>;
 
@@ -91,10 +91,10 @@ pub(crate) fn cycle_texts(tasks: &Tasks) -> BTreeMap<TaskId, String> {
                 continue;
             }
             let path = match &simple {
-                Some(ring) => tell(tasks, ring.len(), |n| ring[(turn + n) % ring.len()]),
+                Some(ring) => path_text(tasks, ring.len(), |n| ring[(turn + n) % ring.len()]),
                 None => {
                     let path = shortest_cycle(tasks, member, &within);
-                    tell(tasks, path.len(), |n| path[n % path.len()])
+                    path_text(tasks, path.len(), |n| path[n % path.len()])
                 }
             };
             texts.insert(tasks[member].id.clone(), path);
@@ -103,13 +103,13 @@ pub(crate) fn cycle_texts(tasks: &Tasks) -> BTreeMap<TaskId, String> {
     texts
 }
 
-fn tell(tasks: &Tasks, length: usize, nth: impl Fn(usize) -> usize) -> String {
+fn path_text(tasks: &Tasks, length: usize, nth: impl Fn(usize) -> usize) -> String {
     let name = |n: usize| tasks[nth(n)].id.as_str();
     let mut parts: Vec<&str> = Vec::new();
-    let told = if length > TOLD_IN_FULL { TOLD_AT_THE_START } else { length };
-    parts.extend((0..told).map(name));
-    let more = format!("… ({} more) …", length - told);
-    if told < length {
+    let shown = if length > SHOWN_IN_FULL { SHOWN_AT_THE_START } else { length };
+    parts.extend((0..shown).map(name));
+    let more = format!("… ({} more) …", length - shown);
+    if shown < length {
         parts.push(&more);
     }
     parts.push(name(0));
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_cycle_is_told_in_short_and_found_without_recursion() {
+    fn a_long_cycle_is_abbreviated_and_found_without_recursion() {
         let n = 50_000;
         let names: Vec<String> = (0..n).map(|i| format!("t{i}")).collect();
         let ring: Tasks = (0..n)

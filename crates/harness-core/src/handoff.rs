@@ -66,7 +66,7 @@ pub fn read(bytes: &[u8]) -> Read {
         critical_files: reader.files(),
         memory_notes: reader.notes(),
     };
-    Read { handoff: Some(handoff), warnings: reader.said() }
+    Read { handoff: Some(handoff), warnings: reader.into_warnings() }
 }
 
 impl Read {
@@ -169,7 +169,7 @@ impl Reader {
         self.cut(key, notes.trim(), NOTES_BYTES)
     }
 
-    fn said(mut self) -> Vec<String> {
+    fn into_warnings(mut self) -> Vec<String> {
         if !self.missing.is_empty() {
             let missing: Vec<_> = self.missing.iter().map(|key| format!("`{key}`")).collect();
             self.warnings.insert(0, format!("{PATH} has no {}", missing.join(", ")));

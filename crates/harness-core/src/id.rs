@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn commits_can_not_be_options() {
+    fn commits_cannot_be_options() {
         assert!(CommitId::parse("def5678").is_ok());
         for bad in ["", "abc", "HEAD", "--help", "ABCDEF", "g000000"] {
             assert!(CommitId::parse(bad).is_err(), "{bad:?}");

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_nobody_sees_is_left_out() {
+    fn invisible_characters_are_removed() {
         assert_eq!(plain("a\u{1b}[2Kb\r\nc\td\u{202e}\u{e0041}\0\n"), "a[2Kb\nc\td\n");
         assert_eq!(one_line(" a\n\n b\tc\u{200b} "), "a b c");
         assert_eq!(plain("naïve 完 🦀"), "naïve 完 🦀");

@@ -185,10 +185,10 @@ mod tests {
             },
         ];
         let ledger = Ledger::new(head, tasks).unwrap();
-        let told: Vec<_> =
+        let texts: Vec<_> =
             ledger.tasks().map(|t| format!("{} {}", t.id, Standing::of(&ledger, t))).collect();
         assert_eq!(
-            told,
+            texts,
             [
                 "first next to be worked on",
                 "second ready, others come first",
