@@ -4,7 +4,10 @@
 //!
 //! Trying one closing fence after the other would be quadratic on hostile text. One parse is enough:
 //! a JSON object has one end, so only the closing fence after that end can close a capture that
-//! parses. The first opening decides, because super::{PlanError, json::Json};
+//! parses. The first opening decides, because a closing fence after a later opening is also after
+//! the first one. The expression therefore never matches further on.
+
+use super::{PlanError, json::Json};
 
 const FENCE: &str = "```";
 
