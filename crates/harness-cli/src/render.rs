@@ -119,7 +119,7 @@ impl Out {
 fn closed(why: io::Error) -> Failure {
     match why.kind() {
         io::ErrorKind::BrokenPipe => Failure::new(Kind::OutputClosed, "standard output is closed"),
-        _ => Failure::error(format!("can not write to standard output: {why}")),
+        _ => Failure::error(format!("cannot write to standard output: {why}")),
     }
 }
 

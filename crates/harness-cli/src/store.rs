@@ -108,7 +108,7 @@ impl From<StoreError> for Failure {
                 Self::config(text).hint("commands that only read still work with this version")
             }
             StoreError::Format(FormatError::Shape { .. }) => {
-                Self::config(text).hint("mend it by hand; nothing was changed")
+                Self::config(text).hint("fix it by hand; nothing was changed")
             }
             StoreError::Unrecoverable { .. } => Self::config(text)
                 .hint(

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// The context of a flow. `state` is plain `&mut`: who may change it when is the borrow checker's
-/// business, so two branches can not race on it.
+/// business, so two branches cannot race on it.
 ///
 /// `S` is the state and `A` the agents of the definition. Agents, hub, conversation and helpers are
 /// those of [`Branch`], to which a `Cx` derefs.

@@ -84,7 +84,7 @@ pub(crate) fn add(
     invocation.with_client(&root, |client| client.add(Add { id, title, fields }))
 }
 
-/// The id is only needed where a task could depend on itself, which a new one can not: it is not
+/// The id is only needed where a task could depend on itself, which a new one cannot: it is not
 /// known before the ledger is locked.
 pub(crate) fn placeholder(id: Option<&TaskId>) -> TaskId {
     id.cloned().unwrap_or_else(|| TaskId::numbered(0))

@@ -335,7 +335,7 @@ pub(crate) fn git(directory: &Path, args: &[&str]) -> Result<String> {
         .args(args)
         .current_dir(directory)
         .output()
-        .map_err(|why| Failure::error(format!("can not run git: {why}")).hint("install git"))?;
+        .map_err(|why| Failure::error(format!("cannot run git: {why}")).hint("install git"))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
         return Err(Failure::error(format!("git {} failed: {}", args.join(" "), said.trim())));

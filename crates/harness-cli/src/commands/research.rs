@@ -109,7 +109,7 @@ impl From<ResearchError> for Failure {
         let text = error.to_string();
         match error {
             ResearchError::Kept { .. } => Self::config(text)
-                .hint("mend it, or move it away: then the sources in it are not kept any more"),
+                .hint("fix it, or move it away: then the sources in it are not kept any more"),
             ResearchError::Busy { .. } => Self::error(text).hint("try again when it is done"),
             ResearchError::Io(why) => Self::from(why),
         }

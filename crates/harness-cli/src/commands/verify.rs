@@ -187,7 +187,7 @@ fn verify(
         }
         Verdict::TimedOut => answer.because("timeout", &took_too_long(record.timeout_seconds)),
         Verdict::Missing => answer
-            .because("missing", "the check or harness-init.sh can not be run in a clean checkout"),
+            .because("missing", "the check or harness-init.sh cannot be run in a clean checkout"),
         Verdict::Cancelled => answer.because("stopped", "the check was stopped"),
     })
 }

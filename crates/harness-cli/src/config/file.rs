@@ -27,7 +27,7 @@ pub(super) fn read(path: &Path) -> Result<Option<ConfigFile>> {
     match fs::read_to_string(path) {
         Ok(text) => Source { path, text: &text }.check().map(Some),
         Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(why) => Err(Failure::config(format!("can not read {}: {why}", path.display()))),
+        Err(why) => Err(Failure::config(format!("cannot read {}: {why}", path.display()))),
     }
 }
 

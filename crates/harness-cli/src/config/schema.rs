@@ -313,7 +313,7 @@ impl Config {
         command?.split_whitespace().next()
     }
 
-    /// What one value alone can not tell: the key and what is wrong with it.
+    /// What one value alone cannot tell: the key and what is wrong with it.
     pub(super) fn contradiction(&self) -> Option<(String, String)> {
         let known =
             |name: &str| Self::BUILT_IN_AGENTS.contains(&name) || self.agents.contains_key(name);

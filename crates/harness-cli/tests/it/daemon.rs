@@ -181,7 +181,7 @@ fn there_is_one_daemon_per_root() {
         .stderr_contains(another);
     env.run(["ping"]).success().stdout("ok");
     env.run(["daemon", "stop"]).success().stdout("Daemon stopped");
-    // Two roots can not share a socket either.
+    // Two roots cannot share a socket either.
     let _first = Foreground::start(&env, &[]);
     let other = TestEnvironment::new();
     let socket = env.root().join("s");

@@ -65,7 +65,7 @@ fn a_full_disk_is_an_error() {
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let output = env.harness(["config"]).stdout(full).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&output.stderr).starts_with("Error: can not write to"));
+    assert!(String::from_utf8_lossy(&output.stderr).starts_with("Error: cannot write to"));
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn another_directory_is_as_if_started_there() {
     env.run(["-C", "sub", "config", "agent"]).success().stdout_contains("\"codex\"");
     env.run(["config", "agent", "-C", "nowhere"])
         .code(1)
-        .stderr_contains("Error: can not change to nowhere: ");
+        .stderr_contains("Error: cannot change to nowhere: ");
 }
 
 #[test]

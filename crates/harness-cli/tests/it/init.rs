@@ -85,7 +85,7 @@ fn a_read_only_project_gets_a_clear_error() {
         return;
     }
     fs::set_permissions(env.root(), fs::Permissions::from_mode(0o555)).unwrap();
-    env.run(["init"]).code(1).stderr_contains("Error: can not");
+    env.run(["init"]).code(1).stderr_contains("Error: cannot");
     fs::set_permissions(env.root(), fs::Permissions::from_mode(0o755)).unwrap();
 }
 

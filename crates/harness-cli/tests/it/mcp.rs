@@ -366,7 +366,7 @@ fn what_is_wrong_is_said_and_the_server_goes_on() {
         let answer = client.request(method, params.clone());
         assert_eq!(answer["error"]["code"], code, "{method} {params}: {answer}");
     }
-    // A model can mend these, so it is told.
+    // A model can fix these, so it is told.
     for (tool, arguments, says) in [
         ("task_add", json!({ "title": 5 }), "task_add: invalid type: integer `5`"),
         ("task_add", json!({ "titel": "x" }), "unknown field `titel`"),

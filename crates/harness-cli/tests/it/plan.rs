@@ -87,7 +87,7 @@ fn files_that_can_not_be_read_are_named() {
     env.run(["plan", "import", "--file", "/dev/zero"]).code(1).stderr_contains("more than 8388608");
     env.write("latin.md", b"\xe9");
     env.run(["plan", "check", "--file", "latin.md"]).code(1).stderr_contains("is not UTF-8");
-    env.run(["plan", "check", "--file", "."]).code(1).stderr_contains("can not read");
+    env.run(["plan", "check", "--file", "."]).code(1).stderr_contains("cannot read");
 }
 
 #[test]

@@ -36,7 +36,7 @@ fn the_morning_page_says_what_landed_what_failed_and_what_waits() {
         next:  harness why task-002
 
     Waits for you (1)
-      task-004  has no validation.command, so it can not be finished  harness task edit task-004 --validate COMMAND
+      task-004  has no validation.command, so it cannot be finished  harness task edit task-004 --validate COMMAND
 
     Still to do (1)
       harness run

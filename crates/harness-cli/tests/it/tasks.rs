@@ -89,7 +89,7 @@ fn bad_input_is_named_and_changes_nothing() {
         (&["add", "x", "--id", "task-001"], 1, "Task task-001 already exists"),
         (&["add", " "], 1, "title: must not be empty"),
         (&["add", "x", "--timeout", "0"], 1, "validation.timeout_seconds: must be at least 1"),
-        (&["add", "x", "--instructions", "@nowhere"], 1, "can not read nowhere"),
+        (&["add", "x", "--instructions", "@nowhere"], 1, "cannot read nowhere"),
         (&["task", "edit", "task-001", "--depends-on", "task-001"], 1, "would close a cycle"),
         (&["task", "edit", "task-001"], 2, "nothing to change"),
         (&["task", "edit", "ghost", "--role", "x"], 1, "Task ghost not found"),
@@ -345,7 +345,7 @@ fn a_write_that_does_not_fit_leaves_everything_as_it_was() {
     let ran = command.args(["-c", script, env!("CARGO_BIN_EXE_harness")]).output().unwrap();
     let said = String::from_utf8_lossy(&ran.stderr);
     assert_eq!(ran.status.code(), Some(1), "{said}");
-    assert!(said.contains("can not write harness-tasks.json.tmp"), "{said}");
+    assert!(said.contains("cannot write harness-tasks.json.tmp"), "{said}");
     assert_eq!(["harness-tasks.json", "harness-progress.txt"].map(|f| env.read(f)), before);
     assert!(!env.exists("harness-tasks.json.tmp"));
     env.run(["add", "two"]).success().stdout("task-002");

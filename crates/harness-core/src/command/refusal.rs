@@ -27,7 +27,7 @@ pub enum Refusal {
     UnknownDependency { dependency: TaskId },
     #[error("Missing dependency: {dependency} (in {task})")]
     MissingDependency { dependency: TaskId, task: TaskId },
-    #[error("Task {task} can not depend on {dependency}: that would close a cycle")]
+    #[error("Task {task} cannot depend on {dependency}: that would close a cycle")]
     Cycle { task: TaskId, dependency: TaskId },
     #[error("Task {task} is needed by {}", by.iter().map(TaskId::as_str).collect::<Vec<_>>().join(", "))]
     Needed { task: TaskId, by: Vec<TaskId> },

@@ -84,7 +84,7 @@ fn the_runs_own_check_has_to_agree() {
         .begins(1, "verify: it took too long\nhalf");
     promised()
         .tell(verified(Verdict::Missing, ""), "stop env_setup")
-        .ends_as("env_setup", "the command of --verify can not be run here: make check");
+        .ends_as("env_setup", "the command of --verify cannot be run here: make check");
     promised()
         .tell(verified(Verdict::Cancelled, ""), "stop cancelled")
         .ends_as("cancelled", "stopped by a person");

@@ -113,7 +113,7 @@ impl Desk {
         self.tell(holder, &AgentEvent::Promised)
     }
 
-    /// The agent says that it can not do it: its attempt ends with a rollback. Whether it is there.
+    /// The agent says that it cannot do it: its attempt ends with a rollback. Whether it is there.
     pub fn give_up(&self, holder: &Holder, category: Category, message: String) -> bool {
         self.tell(holder, &AgentEvent::GaveUp { category, message })
     }

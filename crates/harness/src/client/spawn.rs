@@ -60,7 +60,7 @@ pub enum StartError {
     #[error("the daemon did not answer within {} s", .0.as_secs())]
     Late(Duration),
     /// It could not be started.
-    #[error("can not start the daemon: {0}")]
+    #[error("cannot start the daemon: {0}")]
     Io(#[from] io::Error),
 }
 

@@ -178,7 +178,7 @@ impl Doing {
         }
     }
 
-    /// Where git can not tell, nothing is said: that is no standstill.
+    /// Where git cannot tell, nothing is said: that is no standstill.
     async fn look(&self) -> Result<Ended> {
         let Ok((head, files)) = self.tools.git(|git| git.mark(Sight::Last)).await? else {
             return Ok(Ended::Looked { head: None, mark: None });

@@ -73,7 +73,7 @@ pub enum SocketError {
         problem: &'static str,
     },
     /// The file system failed.
-    #[error("can not {doing} {}: {source}", path.display())]
+    #[error("cannot {doing} {}: {source}", path.display())]
     Io {
         /// A verb, for the message.
         doing: &'static str,

@@ -41,7 +41,7 @@ impl Prompts {
             .and_then(|_| render(&self.given, kind, most(kind)));
         match tried {
             Ok(text) if text.contains(PROMISE) => None,
-            // It is the project's own choice, but an agent can not keep what it was not told.
+            // It is the project's own choice, but an agent cannot keep what it was not told.
             Ok(_) => Some(format!(
                 "{FOLDER}/{} does not name the promise: use {{{{ promise_line }}}} there",
                 kind.file()

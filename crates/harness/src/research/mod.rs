@@ -31,7 +31,7 @@ const WAIT: Duration = Duration::from_secs(10);
 /// Why the inbox could not be finalized.
 #[derive(Debug, thiserror::Error)]
 pub enum ResearchError {
-    /// The sources that were kept before can not be read, so they must not be replaced.
+    /// The sources that were kept before cannot be read, so they must not be replaced.
     #[error("{file}: {why}")]
     Kept {
         /// From the root.

@@ -107,7 +107,7 @@ pub enum StoreError {
         /// What was changed.
         what: String,
     },
-    /// The ledger is JSON of a wrong shape, or of a newer version: a person must mend it.
+    /// The ledger is JSON of a wrong shape, or of a newer version: a person must fix it.
     #[error(transparent)]
     Format(FormatError),
     /// A newer program uses features in this ledger that a change by this one could contradict.

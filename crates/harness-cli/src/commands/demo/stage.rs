@@ -62,7 +62,7 @@ impl<'a> Stage<'a> {
         {
             let made = stage.command(Path::new("git")).args(args).status();
             let made = made.map_err(|why| {
-                Failure::error(format!("can not run git: {why}")).hint("install git")
+                Failure::error(format!("cannot run git: {why}")).hint("install git")
             })?;
             if !made.success() {
                 return Err(Failure::error("git could not make the demo's repository"));

@@ -99,8 +99,8 @@ impl Place<'_> {
                 let what = format!("{name}: {version}, provider {provider} needs no login");
                 Finding::ok("agent", what)
             }
-            Login::None { mend } => {
-                Finding::warn("agent", format!("{name}: {version}, no sign of a login"), mend)
+            Login::None { fix } => {
+                Finding::warn("agent", format!("{name}: {version}, no sign of a login"), fix)
             }
         }
     }

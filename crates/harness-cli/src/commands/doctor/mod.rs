@@ -1,4 +1,4 @@
-//! `harness doctor`: looks at everything that a session needs, changes nothing, and says how to mend
+//! `harness doctor`: looks at everything that a session needs, changes nothing, and says how to fix
 //! what is wrong. One file per part of the machine.
 
 mod agents;
@@ -73,8 +73,8 @@ fn examine(invocation: &Invocation) -> Result<Vec<Finding>> {
         // A pin that leads nowhere is a mistake; no ledger yet is not.
         Err(failure) if env.get(PIN).is_some() => (None, Finding::broken("state root", &failure)),
         Err(failure) => {
-            let mend = failure.hints.first().cloned().unwrap_or_default();
-            (None, Finding::warn("state root", failure.error, mend))
+            let fix = failure.hints.first().cloned().unwrap_or_default();
+            (None, Finding::warn("state root", failure.error, fix))
         }
     };
     let place = root.as_ref().map_or(start.as_path(), StateRoot::path);

@@ -35,8 +35,8 @@ pub(super) fn check(env: &Environment, directory: &Path, filters: Filters) -> Fi
 
 fn judge(overview: &Overview) -> Finding {
     if overview.head.is_none() {
-        let mend = "make one: `git commit --allow-empty -m start`";
-        return Finding::warn(CHECK, "no commit yet", mend);
+        let fix = "make one: `git commit --allow-empty -m start`";
+        return Finding::warn(CHECK, "no commit yet", fix);
     }
     let head = match &overview.branch {
         None => "detached HEAD".to_owned(),

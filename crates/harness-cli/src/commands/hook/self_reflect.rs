@@ -73,7 +73,7 @@ fn reason(number: i64, most: i64, prompt: Option<&str>) -> String {
             - Is anything half done: stubs, TODOs, dead code, files that were left behind?\n\
             - Are documentation and error messages true?\n\
             - Are edge cases and failures handled, and tested?\n\
-            Mend what you find. If there is nothing, say so in one sentence and stop."
+            Fix what you find. If there is nothing, say so in one sentence and stop."
 }
 
 /// The first words of the user in a transcript of Claude Code or Codex.

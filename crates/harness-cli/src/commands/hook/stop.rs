@@ -144,7 +144,7 @@ fn reason(outlook: &Outlook<'_>, claimed: &[&Task]) -> String {
     }
     text + "Go on: finish what you have in progress, then take the next task (`harness task claim`). \
             Say how far you are with `harness task checkpoint`. `harness task complete` runs the \
-            task's check; a task counts as done only when that passes. Where you can not go on, say \
+            task's check; a task counts as done only when that passes. Where you cannot go on, say \
             why with `harness task fail`. A task in progress that another worker holds is theirs; if \
             that worker is gone, `harness task release ID` makes it free again."
 }
@@ -160,7 +160,7 @@ fn holder(task: &Task) -> String {
 fn unreadable(why: &str) -> String {
     format!(
         "HARNESS: CONFIG error: {why}\n\
-         Do not stop yet: nobody can tell what is left. Look at harness-tasks.json and mend it; \
+         Do not stop yet: nobody can tell what is left. Look at harness-tasks.json and fix it; \
          harness-tasks.json.bak has the version before, and `harness doctor` says what is wrong."
     )
 }

@@ -12,7 +12,7 @@ pub(super) fn answer(env: &Environment, project: &Project<'_>, payload: &Payload
     if payload.is_kept_going() {
         return Answer::silent();
     }
-    // A subagent can not mend a ledger; the stop of the session names what is wrong.
+    // A subagent cannot fix a ledger; the stop of the session names what is wrong.
     let Ok(ledger) = project.ledger() else { return Answer::silent() };
     if payload.is_compaction() {
         return Answer::silent();

@@ -171,7 +171,7 @@ pub(super) fn read(path: &Path) -> Result<Option<String>> {
         Ok(bytes) => match String::from_utf8(bytes) {
             Ok(text) => Ok(Some(text)),
             Err(_) => Err(Failure::config(format!("{} is not UTF-8", path.display()))
-                .hint("nothing was changed; mend the file first")),
+                .hint("nothing was changed; fix the file first")),
         },
         Err(why) if why.kind() == io::ErrorKind::NotFound => match fs::symlink_metadata(path) {
             Err(_) => Ok(None),

@@ -216,7 +216,7 @@ impl Installation {
             Change::of(path, &self.allowed, |before| {
                 let after = edit(*part, before).map_err(|why| {
                     Failure::config(format!("{}: {why}", path.display()))
-                        .hint("nothing was changed; mend the file first, or move it away")
+                        .hint("nothing was changed; fix the file first, or move it away")
                 })?;
                 // To remove a link would leave our entries in the file that it leads to.
                 let stays = after.is_none() && before.is_some() && path.is_symlink();

@@ -27,7 +27,7 @@ pub(super) fn choose(env: &Environment, scope: Scope, told: Option<String>) -> R
         return Ok(Program { name, warning: None });
     }
     let this = std::env::current_exe()
-        .map_err(|why| Failure::error(format!("can not tell which program this is: {why}")))?;
+        .map_err(|why| Failure::error(format!("cannot tell which program this is: {why}")))?;
     let plain = |warning| Ok(Program { name: "harness".to_owned(), warning });
     let found = find_program(env, "harness");
     let place = |path: &Path| fs::metadata(path).ok().map(|file| Inode::of(&file));

@@ -134,7 +134,7 @@ impl Call for TaskCheckpoint {
 }
 
 /// Say that your task is done. Its check is run, and only if it passes does the task count as
-/// completed; if not you are shown the end of its output, and the task stays yours: mend it and call
+/// completed; if not you are shown the end of its output, and the task stays yours: fix it and call
 /// again. `"requested": true` means that the check is run as soon as you end your turn.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -156,7 +156,7 @@ impl Call for TaskComplete {
     }
 }
 
-/// Give your task up as failed. Only when you can not finish it: it counts an attempt, and another
+/// Give your task up as failed. Only when you cannot finish it: it counts an attempt, and another
 /// one may follow. What you changed is not taken back by this.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

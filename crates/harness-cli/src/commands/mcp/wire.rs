@@ -1,7 +1,7 @@
 //! The lines on standard input and output.
 //!
 //! The crate's own transport drops a line that is no JSON without a word, and reads through a pool
-//! of threads that can not be ended. Here a thread reads and another writes; neither is waited for
+//! of threads that cannot be ended. Here a thread reads and another writes; neither is waited for
 //! when the other side is gone.
 
 use std::{

@@ -46,7 +46,7 @@ fn bounded(name: &str, from: impl Read, size: Option<u64>) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     from.take(BYTES_MAX + 1)
         .read_to_end(&mut bytes)
-        .map_err(|why| Failure::error(format!("can not read {name}: {why}")))?;
+        .map_err(|why| Failure::error(format!("cannot read {name}: {why}")))?;
     if bytes.len() as u64 > BYTES_MAX {
         return Err(too_large(&format!("more than {BYTES_MAX} bytes")));
     }

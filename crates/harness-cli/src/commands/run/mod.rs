@@ -375,7 +375,7 @@ fn name_unfinishable(ledger: &Ledger, agent: &CodingAgent) {
     };
     let unchecked = name(&|t| t.check().is_none());
     if !unchecked.is_empty() {
-        let why = "no validation.command, so they can not be finished";
+        let why = "no validation.command, so they cannot be finished";
         crate::store::warn(&format!("{why}: {unchecked}"));
     }
     let scripted = matches!(agent, CodingAgent::Shell(_));

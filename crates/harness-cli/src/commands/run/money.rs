@@ -1,4 +1,4 @@
-//! What is said of money: that there is no budget, or that one can not strike.
+//! What is said of money: that there is no budget, or that one cannot strike.
 
 use std::collections::HashMap;
 
@@ -60,5 +60,5 @@ fn cannot_strike(name: &str, why: &str) -> String {
         Some(_) => "no table with a `price` in harness.toml".to_owned(),
         None => format!("no `price` in [agents.{name}]"),
     };
-    format!("{name} {why} and has {table}: --max-cost can not strike; --max-tokens can")
+    format!("{name} {why} and has {table}: --max-cost cannot strike; --max-tokens can")
 }

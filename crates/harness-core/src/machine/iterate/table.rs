@@ -153,7 +153,7 @@ impl Iterate {
             Verdict::TimedOut => self.go_on(now, red("it took too long".into(), output)),
             Verdict::Missing => {
                 let command = self.run.verify.clone().unwrap_or_default();
-                let why = format!("the command of --verify can not be run here: {command}");
+                let why = format!("the command of --verify cannot be run here: {command}");
                 self.stop(StopReason::EnvSetup, why)
             }
             Verdict::Cancelled => self.cancelled(),

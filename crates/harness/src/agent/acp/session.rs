@@ -32,7 +32,7 @@ pub(super) enum Said {
     Refused(&'static str, Problem),
     /// Something that this side does not understand.
     Strange(String),
-    /// Something that this side was told to ask for and can not.
+    /// Something that this side was told to ask for and cannot.
     Unable(String),
 }
 
@@ -162,7 +162,7 @@ impl Session {
         match &self.wanted.kept {
             None => {}
             Some(_) if !self.can_be_loaded => {
-                let what = "it can not go on with an earlier session".to_owned();
+                let what = "it cannot go on with an earlier session".to_owned();
                 self.said = Some(Said::Unable(what));
                 return;
             }
@@ -195,7 +195,7 @@ impl Session {
             let params = json!({ "sessionId": id, "modelId": model });
             voice.say(&wire::request(MODEL, "session/set_model", params));
         } else {
-            let what = "its model can not be chosen by ACP: name it in `args`".to_owned();
+            let what = "its model cannot be chosen by ACP: name it in `args`".to_owned();
             self.said = Some(Said::Unable(what));
         }
     }

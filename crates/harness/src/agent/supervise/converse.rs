@@ -317,7 +317,7 @@ impl<'a> Talk<'a> {
         self.asked(execution).unwrap_or_else(|| execution.stopped_by())
     }
 
-    /// It is asked to stop, so that it can still tell what it used. One that can not be asked is
+    /// It is asked to stop, so that it can still tell what it used. One that cannot be asked is
     /// ended by its job, if it goes on in silence.
     fn stalled(&mut self, job: &mut Job, execution: &Execution, dialogue: &mut impl Dialogue) {
         if self.is_closed {

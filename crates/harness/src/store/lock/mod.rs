@@ -123,7 +123,7 @@ pub enum LockError {
         /// The state root.
         root: PathBuf,
     },
-    /// Something is in the way that can not be ours.
+    /// Something is in the way that cannot be ours.
     #[error("the lock {} {obstacle}; harness does not use it: remove it", path.display())]
     Refused {
         /// Where it stands.
@@ -132,7 +132,7 @@ pub enum LockError {
         obstacle: Obstacle,
     },
     /// The file system failed.
-    #[error("can not {doing} {}: {source}", path.display())]
+    #[error("cannot {doing} {}: {source}", path.display())]
     Io {
         /// A verb, for the message.
         doing: &'static str,

@@ -124,7 +124,7 @@ pub enum RunStoreError {
         wanted: &'static str,
     },
     /// A value that harness does not write, so a person did, or a later harness.
-    #[error("{}: {row} has {value:?} as {column}, which is none — mend it with `sqlite3`", path.display())]
+    #[error("{}: {row} has {value:?} as {column}, which is none — fix it with `sqlite3`", path.display())]
     BadValue {
         /// Which file.
         path: PathBuf,
@@ -142,7 +142,7 @@ pub enum RunStoreError {
         run: RunId,
     },
     /// The run that it should be a part of does not exist.
-    #[error("run {run} can not be a part of run {parent}: there is no such run")]
+    #[error("run {run} cannot be a part of run {parent}: there is no such run")]
     NoParent {
         /// The new one.
         run: RunId,
@@ -150,7 +150,7 @@ pub enum RunStoreError {
         parent: RunId,
     },
     /// The disk is full, or fails.
-    #[error("can not {doing} {}: {source}", path.display())]
+    #[error("cannot {doing} {}: {source}", path.display())]
     Failed {
         /// Which file.
         path: PathBuf,

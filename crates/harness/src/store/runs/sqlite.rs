@@ -342,7 +342,7 @@ fn connect(path: &Path, flags: OpenFlags, busy_seconds: u64) -> rusqlite::Result
     Ok(connection)
 }
 
-/// Asks for what a crash can not hurt, and reads back what was granted.
+/// Asks for what a crash cannot hurt, and reads back what was granted.
 fn make_safe(path: &Path, connection: &Connection, busy_seconds: u64) -> Result<(), RunStoreError> {
     let failed = |error| error_of(path, busy_seconds, "open", error);
     let until = Instant::now() + Duration::from_secs(busy_seconds);
