@@ -26,9 +26,10 @@ use crate::{
 
 /// Add a task to the ledger
 ///
-/// Prints the new id. A task should have a check (--validate): the command that proves that it is
-/// done. Without one `harness run` does not work on it. A task that is given none gets `[validation]
-/// command` of harness.toml, where there is one; `--validate ''` leaves it without.
+/// Prints the new id. A task should have a check (--validate): the command that proves that the
+/// task is done. `harness run` does not work on a task without one. A task that is added without
+/// --validate gets `[validation] command` of harness.toml, if that is set; `--validate ''` adds the
+/// task without a check.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -36,14 +37,14 @@ Examples:
   harness add \"Write the docs\" --depends-on task-001,task-002 --priority P2
   harness add \"Port the parser\" --validate 'make check' --instructions @notes/parser.md")]
 pub(crate) struct Args {
-    /// What is to be done, in a line
+    /// The title: what is to be done, in one line
     title: String,
     /// An id of your own instead of task-NNN
     #[arg(long, value_parser = task_id)]
     id: Option<TaskId>,
     #[command(flatten)]
     fields: Fields,
-    /// Answer with a JSON document
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

@@ -37,16 +37,16 @@ use crate::{
     would_run::WouldRun,
 };
 
-/// Start keeping a ledger in this project
+/// Create a ledger in this project
 ///
-/// Makes harness-tasks.json, harness-progress.txt and .harness-active at the top of the git work
-/// tree (or here, where there is none), and tells git to ignore them. Where the project shows how it
-/// is tested (Cargo.toml, package.json, a Makefile with a test target and others), that command is
-/// written into a new harness.toml as the check of tasks that are added without one, and the tests as
-/// protected files. The check is tried first, in the work tree and in a clean checkout: this runs code
-/// of the repository, so it is done after a yes, or with --yes, and nowhere else. On a terminal init
-/// asks; run again it changes nothing. Where a ledger was lost it makes no new one over what is left of it:
-/// --restore brings the old one back, --fresh starts over.
+/// Creates harness-tasks.json, harness-progress.txt and .harness-active at the top of the git work
+/// tree (or in this directory, if there is none), and makes git ignore them. If the project shows
+/// how it is tested (Cargo.toml, package.json, a Makefile with a test target and others), init
+/// writes a harness.toml: that command becomes the check of tasks that are added without one, and
+/// the tests become protected files. Init first tries the check in the work tree and in a clean
+/// checkout. This runs code of the repository, so it happens only if you agree or pass --yes. On a
+/// terminal init asks; a second init changes nothing. If a ledger was lost, init does not overwrite
+/// what is left of it: --restore brings the old one back, --fresh starts over.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -56,34 +56,34 @@ Examples:
   harness init --restore        # the ledger is gone or broken: bring it back
   harness init --git            # also `git init` where there is no repository")]
 pub(crate) struct Args {
-    /// Take the defaults, ask nothing
+    /// Take the defaults and do not ask
     #[arg(long, short)]
     yes: bool,
     /// Also write a harness-init.sh to fill in: it runs at the start of every session
     #[arg(long)]
     with_init_script: bool,
-    /// Put the ignore rules into .gitignore, for everybody, instead of .git/info/exclude
+    /// Write the ignore rules to .gitignore, for everybody, instead of .git/info/exclude
     #[arg(long, conflicts_with = "no_ignore")]
     gitignore: bool,
     /// Do not run the check that was found
     #[arg(long)]
     no_try: bool,
-    /// Look for no check and no tests, and write no harness.toml
+    /// Do not look for a check and tests, and write no harness.toml
     #[arg(long)]
     no_config: bool,
     /// Write no ignore rules
     #[arg(long)]
     no_ignore: bool,
-    /// `git init` where there is no repository
+    /// Run `git init` if there is no repository
     #[arg(long)]
     git: bool,
-    /// Bring back the newest version of the ledger that harness wrote, and archive what is there
+    /// Restore the newest version of the ledger that harness wrote, and archive the present one
     #[arg(long, conflicts_with_all = ["fresh", "git", "with_init_script"])]
     restore: bool,
-    /// Archive what there is of a ledger and start over
+    /// Archive what is left of a ledger and start over
     #[arg(long)]
     fresh: bool,
-    /// Answer with a JSON document
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

@@ -10,8 +10,8 @@ use crate::{
 
 /// End a wait for a usage limit now
 ///
-/// A run that waits for its agent's limit to lift asks the agent again at once. Of a run that was
-/// killed while it waited, the wait is forgotten: `harness run --resume` goes on without it.
+/// A run that waits for a usage limit asks its agent again at once. If a run was killed while it
+/// waited, the wait is forgotten and `harness run --resume` goes on without it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -9,10 +9,10 @@ use crate::{
     failure::{Failure, Result},
 };
 
-/// Ask whether a harness answers here
+/// Check whether a daemon or a run responds
 ///
-/// Prints `ok`. Who answers is the daemon, which is started if there is none, or `harness run` while it
-/// works.
+/// Prints `ok`. The answer comes from `harness run` while it works, and otherwise from the daemon,
+/// which is started if there is none.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

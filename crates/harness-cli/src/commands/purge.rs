@@ -32,12 +32,12 @@ use crate::{
     trust::Trust,
 };
 
-/// Remove everything of harness from this project
+/// Remove everything that harness keeps in this project
 ///
-/// The ledger, its backup, the log, .harness with receipts, transcripts and the archive, the journal in
-/// the git directory, saved work under refs/harness, this project's entries in your state directory,
-/// and what `harness install` wrote into the project's settings. Your own files stay: harness.toml,
-/// harness-init.sh, commits and branches. There is no way back.
+/// Removes the ledger, its backup, the log, .harness with receipts, transcripts and the archive,
+/// the journal in the git directory, saved work under refs/harness, this project's entries in your
+/// state directory, and what `harness install` wrote into the project's settings. Your own files
+/// stay: harness.toml, harness-init.sh, commits and branches. This cannot be undone.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -47,7 +47,7 @@ pub(crate) struct Args {
     /// Do not ask
     #[arg(long, short)]
     yes: bool,
-    /// Answer with a JSON document
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

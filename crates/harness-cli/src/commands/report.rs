@@ -22,17 +22,18 @@ use crate::{
     task_line::Span,
 };
 
-/// The morning page: what landed, what failed, what waits for you
+/// Summarise results: what landed, what failed, what waits for you
 ///
-/// What landed, with its commit and the check that passed; what failed and why, with where the work
-/// was saved; what only a person can bring on. One command each to go on with.
+/// Lists what landed, with its commit and the check that passed; what failed and why, with the
+/// place where its work was saved; and what only a person can resolve. Each entry names the command
+/// to go on with.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   harness report
   harness report --json | jq '.failed[].error'")]
 pub(crate) struct Args {
-    /// Answer with a JSON document
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

@@ -16,10 +16,10 @@ use crate::{
     trust::Trust,
 };
 
-/// What rollbacks saved, and how to get it back
+/// List and restore work that rollbacks saved
 ///
-/// Before a rollback everything that would vanish (commits, changes, new files) is saved as a commit
-/// under refs/harness/rescue/TASK/ATTEMPT. Without a name the latest is meant.
+/// Before a rollback, everything that would vanish (commits, changes, new files) is saved as a
+/// commit under refs/harness/rescue/TASK/ATTEMPT. Without a name, the commands use the latest.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -35,9 +35,9 @@ pub(crate) struct Args {
 enum Command {
     /// List what was saved, oldest first
     List {
-        /// Only of this task
+        /// Only rescues of this task
         name: Option<String>,
-        /// Answer with a JSON document
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
@@ -52,7 +52,7 @@ enum Command {
     Restore {
         /// TASK or TASK/ATTEMPT [default: the latest]
         name: Option<String>,
-        /// Answer with a JSON document
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },

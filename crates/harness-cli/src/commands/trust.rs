@@ -14,14 +14,14 @@ use crate::{
     would_run::WouldRun,
 };
 
-/// Let the ledger of this project run its commands on this machine
+/// Allow the ledger of this project to run its commands on this machine
 ///
-/// A ledger that came with a repository runs nothing until you trust it: it holds commands. This
-/// shows all that would run (checks, agents with their environment, prompts, …) and asks; without a
-/// terminal it needs --yes. Trust is of the directory and of what was shown, and is kept in your
-/// home, not in the repository. What a later pull brings is asked for again, and only that. Ledgers
-/// that you make yourself (`harness init`), tasks that you add, and files that git does not track
-/// are trusted from the start.
+/// A ledger that came with a repository runs nothing until you trust it, because it contains
+/// commands. This command shows everything that would run (checks, agents with their environment,
+/// prompts, …) and asks; without a terminal it needs --yes. Trust is recorded per directory, for
+/// exactly what was shown, in your home and not in the repository. If a later pull brings something
+/// new, you are asked about that alone. Ledgers that you create yourself (`harness init`), tasks
+/// that you add, and files that git does not track are trusted from the start.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -33,13 +33,13 @@ pub(crate) struct Args {
     /// Do not ask
     #[arg(short, long, conflicts_with_all = ["revoke", "list"])]
     yes: bool,
-    /// End the trust
+    /// Revoke the trust
     #[arg(long, conflicts_with = "list")]
     revoke: bool,
-    /// Show all that is trusted
+    /// List everything that is trusted
     #[arg(long)]
     list: bool,
-    /// Answer with a JSON document
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

@@ -28,11 +28,11 @@ use crate::{
     trust,
 };
 
-/// Check again what was completed, from its receipt
+/// Check completed tasks again, from their receipts
 ///
-/// For each completed task, or those named, the check of its receipt is run once more in a clean
-/// checkout of the recorded commit, after harness-init.sh. Nothing of the work tree is touched. Exits
-/// with 0 if all of it still holds, else with 1.
+/// For each completed task, or those named, runs the check of its receipt again in a clean checkout
+/// of the recorded commit, after harness-init.sh. The work tree is not touched. Exits with 0 if
+/// every check still passes, otherwise with 1.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -43,7 +43,7 @@ pub(crate) struct Args {
     /// The tasks [default: all that are completed]
     #[arg(value_name = "ID", value_parser = task_id)]
     ids: Vec<TaskId>,
-    /// Answer with a JSON document
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

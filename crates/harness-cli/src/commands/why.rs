@@ -13,19 +13,21 @@ use crate::{
     render::one_line, root::StateRoot, store::task_id,
 };
 
-/// Say why a task is where it is
+/// Explain the state of a task
 ///
-/// Why it is not running, was retried, failed or is blocked, or what its completion rests on: from
-/// the ledger, the log, the rescues and the receipt. Ends with the command to go on.
+/// Explains why it is not running, was retried, failed or is blocked, or what its completion is
+/// based on, using the ledger, the log, the rescues and the receipt. Ends with the command to go on
+/// with.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   harness why task-003
   harness why task-003 --json | jq -r .reason")]
 pub(crate) struct Args {
+    /// The task
     #[arg(value_name = "ID", value_parser = task_id)]
     id: TaskId,
-    /// Answer with a JSON document
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

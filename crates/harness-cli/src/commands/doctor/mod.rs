@@ -27,18 +27,18 @@ use crate::{
 use finding::{Finding, Level};
 pub(super) use programs::find as find_program;
 
-/// Check that all that is needed is there and well
+/// Check that everything harness needs is installed and healthy
 ///
-/// Looks at git, the repository, the ledger and its backup, the lock, the disk, trust, the
-/// configuration, the agents on PATH and the place of the socket. It changes nothing. Exit 0 if
-/// nothing failed, 5 if the ledger or the configuration is broken, else 1.
+/// Checks git, the repository, the ledger and its backup, the lock, the disk, trust, the
+/// configuration, the agents on PATH and the location of the socket. It changes nothing. Exits with
+/// 0 if nothing failed, with 5 if the ledger or the configuration is broken, and otherwise with 1.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   harness doctor
   harness doctor --json | jq '.checks[] | select(.level != \"ok\")'")]
 pub(crate) struct Args {
-    /// Answer with a JSON document
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

@@ -55,13 +55,14 @@ const INPUT_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// Answer a hook of Claude Code or Codex
 ///
-/// An agent's own hooks call this, with their JSON on standard input. NAME is one of stop,
+/// The hooks of an agent call this command with their JSON on standard input. NAME is one of stop,
 /// session-start, teammate-idle, subagent-stop, self-reflect, pre-compact, claim and renew. All but
-/// the last two say nothing where no ledger is being worked on (.harness-active), and none acts on a
-/// ledger that came with the repository before you trusted it (harness trust). Of several names the
-/// first hook that has something to say answers. HARNESS_HOOKS=off silences them for a session;
-/// HARNESS_HOOK_LOG names a file for a line per call. Nothing but teammate-idle ever ends with 2, which
-/// agents take for "go on"; wrong usage is 1 here. `harness install` writes the calls.
+/// the last two print nothing unless a ledger is being worked on (.harness-active). None acts on a
+/// ledger that came with the repository until you trust it (harness trust). With several names, the
+/// first hook that has something to say answers. HARNESS_HOOKS=off silences the hooks of a session;
+/// HARNESS_HOOK_LOG names a file that gets a line per call. Only teammate-idle ever exits with 2,
+/// which agents take to mean "go on"; usage errors exit with 1 here. `harness install` writes these
+/// calls into the settings of an agent.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -70,7 +71,7 @@ Examples:
   echo '{\"session_id\":\"s\"}' | harness hook session-start
   HARNESS_WORKER_ID=alice harness hook claim < /dev/null")]
 pub(crate) struct Args {
-    /// Which hook; of several the first that has something to say
+    /// The hook; with several, the first that has something to say answers
     // All words are taken here and judged below: clap would end wrong usage with 2.
     #[arg(value_name = "NAME", allow_hyphen_values = true, trailing_var_arg = true)]
     words: Vec<OsString>,

@@ -28,12 +28,13 @@ use crate::{
     store::warn,
 };
 
-/// Let an agent that you use yourself follow the ledger
+/// Add harness to your own Claude Code or Codex
 ///
-/// Writes into the settings of Claude Code or Codex: hooks (the agent hears at the start of a session
-/// what is next, and does not stop while there is work), the command /harness ($harness in Codex), and
-/// the MCP server of harness. Of this project, or with --user of all projects. What is in those files
-/// already stays as it is; run again it changes nothing, and `harness uninstall` takes it out again.
+/// Writes into the settings of Claude Code or Codex: hooks (a session learns at its start which
+/// task is next, and does not stop while there is work), the command /harness ($harness in Codex),
+/// and the MCP server of harness. For this project, or with --user for all of them. Existing
+/// settings stay unchanged, a second install changes nothing, and `harness uninstall` removes the
+/// entries again.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -43,7 +44,7 @@ Examples:
 pub(crate) struct Args {
     #[command(flatten)]
     target: Target,
-    /// What the files say to run, instead of `harness`
+    /// The program that the settings call instead of `harness`
     #[arg(long, value_name = "PROGRAM")]
     program: Option<String>,
 }
@@ -51,7 +52,7 @@ pub(crate) struct Args {
 /// What `install` and `uninstall` are told alike.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Target {
-    /// Which agent
+    /// The agent
     #[arg(value_enum)]
     agent: Agent,
     /// For all projects of this user, instead of this project
@@ -60,7 +61,7 @@ pub(crate) struct Target {
     /// Show what would change as a diff, and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// Answer with a JSON document
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

@@ -14,9 +14,10 @@ use crate::{
     render::visible,
 };
 
-/// Throw all tasks away; the ledger is archived first
+/// Remove all tasks; the ledger is archived first
 ///
-/// Sessions, their limits and the log stay. It asks before; without a terminal it needs --yes.
+/// Sessions, their limits and the log stay. Asks for confirmation; without a terminal it needs
+/// --yes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -26,7 +27,7 @@ pub(crate) struct Args {
     /// Do not ask
     #[arg(short, long)]
     yes: bool,
-    /// Answer with a JSON document
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

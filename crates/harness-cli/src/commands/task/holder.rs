@@ -21,7 +21,7 @@ pub(crate) struct Claimed {
     id: Option<TaskId>,
     #[command(flatten)]
     worker: worker::Choice,
-    /// Only if this is still the claim's epoch [default: HARNESS_EPOCH]
+    /// Refuse if the claim has another epoch by now [default: HARNESS_EPOCH]
     #[arg(long, value_name = "N")]
     epoch: Option<u64>,
 }
