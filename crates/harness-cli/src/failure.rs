@@ -79,7 +79,7 @@ impl Failure {
         self
     }
 
-    /// Says it on standard error. That can fail too, and then nobody listens.
+    /// Says it on standard error. That can fail too, and then nothing is listening.
     pub(crate) fn report(&self, paint: Paint) -> ExitCode {
         if self.kind != Kind::OutputClosed {
             let mut text = format!("{} {}\n", paint.error("Error:"), visible(&self.error));

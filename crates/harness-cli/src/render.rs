@@ -79,7 +79,7 @@ impl Out {
         document.insert("version".to_owned(), 1.into());
         match serde_json::to_value(content)? {
             Value::Object(fields) => document.extend(fields),
-            other => return Err(Failure::error(format!("{other} is no JSON document"))),
+            other => return Err(Failure::error(format!("{other} is not a JSON document"))),
         }
         self.json(&document)
     }

@@ -155,7 +155,7 @@ fn read(folder: &Folder, name: &str) -> Result<Option<WorkerId>> {
     let worker = WorkerId::parse(String::from_utf8_lossy(&bytes).trim_end());
     worker.map(Some).map_err(|bad| {
         let file = folder.shown(name);
-        Failure::config(format!("{file}: {bad}")).hint("remove it: a new one is made")
+        Failure::config(format!("{file}: {bad}")).hint("remove it; a new one is created")
     })
 }
 

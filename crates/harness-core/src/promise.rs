@@ -38,7 +38,7 @@ impl Match {
 
 /// A text that is no way to look for a promise.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no way to look for a promise: it is `token` or `tag`")]
+#[error("{0:?} is not a way to match a promise: use `token` or `tag`")]
 pub struct BadMatch(String);
 
 impl FromStr for Match {

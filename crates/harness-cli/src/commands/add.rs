@@ -64,7 +64,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let id = add(invocation, args.title, args.id, fields)?;
     Trust::grant_own(invocation, &root, &made);
     if let Some(check) = check {
-        _ = writeln!(io::stderr(), "its check is that of harness.toml: {}", visible(&check));
+        _ = writeln!(io::stderr(), "it gets the check of harness.toml: {}", visible(&check));
     }
     if args.json {
         invocation.out.document(&json!({ "task_id": id }))?;
@@ -112,7 +112,7 @@ fn usual_check(invocation: &Invocation, root: &StateRoot) -> Option<String> {
             trust.is_some_and(|trust| trust.covers(root, &item).unwrap_or(false))
         });
         if !covered {
-            warn("the check in harness.toml is not trusted and was not taken: `harness trust`");
+            warn("the check in harness.toml is not trusted and was not used: `harness trust`");
             return None;
         }
     }
@@ -122,8 +122,7 @@ fn usual_check(invocation: &Invocation, root: &StateRoot) -> Option<String> {
 fn ask_for(fields: &mut Fields, usual: Option<&str>) -> Result<()> {
     let given = |text: String| (!text.trim().is_empty()).then(|| text.trim().to_owned());
     let otherwise = usual.unwrap_or("none yet");
-    fields.validate =
-        given(ask(&format!("The command that proves it is done (empty: {otherwise}):"))?);
+    fields.validate = given(ask(&format!("Command that proves it is done (empty: {otherwise}):"))?);
     fields.priority = given(ask("Priority P0, P1 or P2 (empty: P1):")?);
     if let Some(ids) = given(ask("Depends on (ids, empty: nothing):")?) {
         let ids = ids.split([',', ' ']).filter(|id| !id.is_empty());

@@ -28,5 +28,5 @@ pub(crate) fn run(invocation: &mut Invocation, _: Args) -> Result<ExitCode> {
 }
 
 fn nothing() -> Failure {
-    Failure::error("No active workflow").hint("make one with `harness init`")
+    Failure::error("No active workflow").hint("create one with `harness init`")
 }

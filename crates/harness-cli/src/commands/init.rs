@@ -185,7 +185,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         match write_ignore_rules(root.path(), ignore) {
             Ok(written) => done.extend(written),
             // The ledger is there and works: to fail now would say that it is not.
-            Err(why) => warn(&format!("git does not ignore these files: {why}")),
+            Err(why) => warn(&format!("git will not ignore these files: {why}")),
         }
         if with_script == Answer::Yes {
             let unwritable = |why| Failure::file("write", &script, &why);
@@ -242,7 +242,9 @@ fn report(
     }
     if created == Created::New {
         if !in_git(root.path()) {
-            out.line("  no git here: the ledger works, `harness run` over it needs a repository")?;
+            out.line(
+                "  there is no git repository here: the ledger works, but `harness run` needs one",
+            )?;
         }
         out.line(match settled.is_some_and(Settled::has_check) {
             true => "next: harness add \"what is to be done\"",
@@ -259,7 +261,7 @@ pub(crate) fn made(env: &Environment, root: &StateRoot) {
     Trust::grant_made(env, root, &WouldRun::default());
     let ignore = if in_git(root.path()) { Ignore::Private } else { Ignore::Nothing };
     if let Err(why) = write_ignore_rules(root.path(), ignore) {
-        warn(&format!("git does not ignore the files of harness: {why}"));
+        warn(&format!("git will not ignore the files of harness: {why}"));
     }
 }
 

@@ -23,10 +23,10 @@ pub(crate) fn run(invocation: &mut Invocation, _: Args) -> Result<ExitCode> {
     let root = invocation.root()?;
     invocation.permit(&root, Operation::Kick)?;
     match invocation.with_client(&root, |client| client.kick())? {
-        0 => Err(Failure::error("no run waits for a usage limit here")
-            .hint("`harness status` shows what runs do")),
+        0 => Err(Failure::error("no run is waiting for a usage limit here")
+            .hint("`harness status` shows the runs")),
         _ => {
-            invocation.out.line("the wait is over")?;
+            invocation.out.line("the wait has ended")?;
             Ok(ExitCode::Done)
         }
     }

@@ -25,7 +25,7 @@ pub(crate) fn run(invocation: &mut Invocation, _: Args) -> Result<ExitCode> {
         Some(Answer::Pong(pong)) => warn_of_version(&pong),
         Some(_) | None => {
             return Err(Failure::error(
-                "nobody is asked: HARNESS_DAEMON is off, or a sandbox forbids it",
+                "cannot connect: HARNESS_DAEMON is off, or a sandbox forbids it",
             ));
         }
     }

@@ -110,7 +110,7 @@ fn report(
         return Ok(ExitCode::Done);
     }
     if removed.is_empty() {
-        invocation.out.line(format_args!("{} has nothing of harness", one_line(&root)))?;
+        invocation.out.line(format_args!("{} has no files of harness", one_line(&root)))?;
         return Ok(ExitCode::Done);
     }
     invocation.out.line(format_args!("removed from {}", one_line(&root)))?;
@@ -126,8 +126,8 @@ fn ask(args: &Args, root: &StateRoot, refs: usize) -> Result<()> {
     }
     let place = root.path().display();
     if Audience::of_this_process() == Audience::Nobody {
-        return Err(Failure::usage(format!("this removes everything of harness from {place}"))
-            .hint("say --yes if that is meant"));
+        return Err(Failure::usage(format!("this removes all files of harness from {place}"))
+            .hint("pass --yes to confirm"));
     }
     let tasks = harness::store::look(root.path()).map_or(0, |ledger| ledger.len());
     let text = format!(

@@ -175,7 +175,7 @@ impl Page {
             let id = paint.style(coloured(Red), &f.id);
             let tries = format!("{}/{}", f.attempts, f.max_attempts);
             out.line(format_args!("  {id}  {title} ({tries}, {last})"))?;
-            let error = f.error.as_deref().unwrap_or("nothing is recorded");
+            let error = f.error.as_deref().unwrap_or("nothing was recorded");
             out.line(format_args!("    {}", one_line(error)))?;
             if let Some(rescue) = &f.rescue {
                 out.line(format_args!("    look:  harness rescue show {rescue}"))?;

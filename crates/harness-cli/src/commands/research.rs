@@ -61,7 +61,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
 fn finalize(invocation: &mut Invocation, args: &Finalize) -> Result<ExitCode> {
     let done = take(invocation, &args.task)?;
     for stayed in &done.stayed {
-        warn(&format!("{} stays: it {}", stayed.file, stayed.why));
+        warn(&format!("{} was not used: it {}", stayed.file, stayed.why));
     }
     if args.json {
         invocation.out.document(&done)?;
@@ -109,8 +109,8 @@ impl From<ResearchError> for Failure {
         let text = error.to_string();
         match error {
             ResearchError::Kept { .. } => Self::config(text)
-                .hint("fix it, or move it away: then the sources in it are not kept any more"),
-            ResearchError::Busy { .. } => Self::error(text).hint("try again when it is done"),
+                .hint("fix it, or move it away (the sources in it are then no longer kept)"),
+            ResearchError::Busy { .. } => Self::error(text).hint("try again when it has finished"),
             ResearchError::Io(why) => Self::from(why),
         }
     }

@@ -281,7 +281,7 @@ pub(crate) fn alert_lines(alerts: &[Alert], paint: Paint) -> Vec<String> {
         })
         .collect();
     if !lines.is_empty() {
-        lines.push("when you have looked at it: harness status --ack".to_owned());
+        lines.push("after you have reviewed it: harness status --ack".to_owned());
     }
     lines
 }

@@ -62,12 +62,12 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         (true, _) => trust::show(&introduction, &would_run)?,
         (false, Audience::Person) => match trust::ask(&introduction, &would_run)? {
             Answer::Yes => {}
-            Answer::No => return Err(Failure::error("not trusted, nothing changed")),
+            Answer::No => return Err(Failure::error("not trusted; nothing was changed")),
         },
         (false, Audience::Nobody) => {
             trust::show(&introduction, &would_run)?;
-            return Err(Failure::usage("there is no terminal to ask on; nothing changed")
-                .hint("if you want this machine to run them: `harness trust --yes`"));
+            return Err(Failure::usage("there is no terminal to ask on; nothing was changed")
+                .hint("to let this machine run them: `harness trust --yes`"));
         }
     }
     trust.grant(&root, &would_run.items)?;
@@ -104,7 +104,7 @@ fn list(invocation: &mut Invocation, trust: &Trust, args: &Args) -> Result<ExitC
     }
     let mut table = Table::default();
     for grant in &grants {
-        let note = if grant.holds() { "" } else { "gone or replaced: no longer trusted" };
+        let note = if grant.holds() { "" } else { "missing or replaced: no longer trusted" };
         let path = grant.path.to_string_lossy().into_owned();
         table.row([path, grant.granted_at.to_string(), note.to_owned()]);
     }

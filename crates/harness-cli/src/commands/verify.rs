@@ -73,7 +73,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         verified.push(verify(&root, &workspace, witness.as_ref(), task)?);
     }
     for line in foreign_lines(&root, witness.as_ref()) {
-        warn(&format!("in harness-progress.txt, but not by harness: {line}"));
+        warn(&format!("in harness-progress.txt, but not written by harness: {line}"));
     }
     let held = verified.iter().filter(|v| v.holds).count();
     let code = if held == verified.len() { ExitCode::Done } else { ExitCode::Error };
@@ -149,15 +149,15 @@ fn verify(
     if let Some(witness) = witness
         && witness.receipt(root.path(), &task.id, receipt.epoch)? == Origin::Foreign
     {
-        return Ok(answer.because("foreign_receipt", "harness did not write its receipt"));
+        return Ok(answer.because("foreign_receipt", "its receipt was not written by harness"));
     }
     let Some(record) = &receipt.check else {
-        let why = format!("completed on the word of {}, no check was run", receipt.worker);
+        let why = format!("completed on the word of {}; no check was run", receipt.worker);
         return Ok(answer.because("unchecked", &why));
     };
     answer.command = Some(record.command.clone());
     let Some(commit) = &receipt.commit else {
-        return Ok(answer.because("no_commit", "the receipt names no commit"));
+        return Ok(answer.because("no_commit", "the receipt has no commit"));
     };
     let check = Check {
         command: record.command.clone(),

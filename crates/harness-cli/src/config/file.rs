@@ -90,7 +90,7 @@ impl Source<'_> {
                     self.walk(&key, inner, known, spans)?;
                 }
                 (_, Value::Object(_)) => {
-                    let problem = format!("`{key}` is a table, write it as [{key}]");
+                    let problem = format!("`{key}` is a table; write it as [{key}]");
                     return Err(self.at(line, &problem));
                 }
                 // Whether the value fits is for serde to say.

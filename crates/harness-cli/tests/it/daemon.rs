@@ -250,7 +250,7 @@ fn it_leaves_when_nobody_needs_it_or_can_find_it() {
     let mut client = connect(&env);
     ask(&mut client, r#"{"command":"ping"}"#);
     drop(client);
-    assert_eq!(daemon.end(), (Some(0), "nobody needed it: ended\n".to_owned()));
+    assert_eq!(daemon.end(), (Some(0), "no longer needed: ended\n".to_owned()));
     assert!(!env.exists("s"));
 }
 

@@ -38,12 +38,12 @@ fn a_failure_names_the_problem_and_the_next_step() {
     let env = TestEnvironment::new();
     assert_snapshot!(env.run(["worker-id"]).code(1).errors(), @r"
     Error: no harness-tasks.json in [ROOT] or above
-    Hint: make one with `harness init`
+    Hint: create one with `harness init`
     ");
     let env = env.variable("HARNESS_STATE_ROOT", "/");
     assert_snapshot!(env.run(["worker-id"]).code(5).errors(), @r"
     Error: HARNESS_STATE_ROOT is /, but there is no harness-tasks.json there
-    Hint: make one with `harness init`, or unset the variable
+    Hint: create one with `harness init`, or unset the variable
     ");
 }
 

@@ -97,7 +97,7 @@ fn unfinished_work_is_not_thrown_away_unasked() {
     assert_snapshot!(env.run(["plan", "import", "--file", "plan.md"]).code(1).errors(), @r#"
     WARN: unknown key "context_files" left out
     Error: the ledger has unfinished work (5 of 7 tasks)
-    Hint: --merge keeps the tasks that are there and adds new ones
+    Hint: --merge keeps the present tasks and adds new ones
     Hint: --replace archives the ledger and starts from the plan
     "#);
     env.run(["plan", "import", "--file", "plan.md", "--merge"])

@@ -76,7 +76,7 @@ fn why_says_from_the_facts_where_a_task_stands() {
         ),
         (
             "task-004",
-            "It is next to be worked on, but has no validation.command",
+            "It is next in line, but has no validation.command",
             "harness task edit task-004 --validate COMMAND",
         ),
         ("task-005", "It does not run yet: waits for task-004.", "harness why task-004"),

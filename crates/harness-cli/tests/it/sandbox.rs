@@ -79,7 +79,7 @@ fn the_agent_of_a_run_is_told_of_its_tools() {
     let before = env.read("harness-tasks.json");
     let env = env.variable("HARNESS_RUN_ID", "r").variable("HARNESS_TASK_ID", "task-001");
     let told = |args: &[&str], tool: &str| {
-        let words = format!("call your tool `{tool}` (of the MCP server `harness`) instead");
+        let words = format!("call the tool `{tool}` of the MCP server `harness` instead");
         sandboxed(&env, args)
             .code(1)
             .stderr_contains("does not let it reach")

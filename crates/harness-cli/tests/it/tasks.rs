@@ -103,7 +103,7 @@ fn bad_input_is_named_and_changes_nothing() {
         ),
         (&["task", "release", "task-001"], 1, "Task task-001 is pending, not claimed"),
         (&["task", "retry", "task-001"], 1, "Task task-001 is pending, not failed"),
-        (&["task", "checkpoint", "--step", "1", "--total", "1", "x"], 2, "no task named"),
+        (&["task", "checkpoint", "--step", "1", "--total", "1", "x"], 2, "no task was named"),
     ] {
         env.run(args).code(code).stderr_contains(said);
         assert_eq!(env.read("harness-tasks.json"), before, "{args:?}");

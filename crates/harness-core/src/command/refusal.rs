@@ -35,7 +35,7 @@ pub enum Refusal {
     HoldsAnother { worker: WorkerId, task: TaskId },
     #[error("Task {task} is not the next one")]
     NotNext { task: TaskId },
-    #[error("Task {task} has a check; it counts as completed only when that passed")]
+    #[error("Task {task} has a check; it counts as completed only when the check passed")]
     Unchecked { task: TaskId },
     #[error("the check of task {task} was changed while it ran")]
     CheckChanged { task: TaskId },
@@ -54,7 +54,7 @@ pub enum Refusal {
     #[error("run {run} is driven by another process (pid={pid} on {host})")]
     RunTaken { run: RunId, host: String, pid: u32 },
     #[error(
-        "{what} holds the value of {variable}, which must not be stored: write \"${variable}\" instead"
+        "{what} contains the value of {variable}, which must not be stored: write \"${variable}\" instead"
     )]
     Secret { what: &'static str, variable: String },
     #[error("only the operator may {operation}")]

@@ -128,8 +128,8 @@ fn each_cause_of_a_restart_is_told_to_the_next_context() {
         (failed(FailureKind::Crashed), "crashed: boom", "failed: boom"),
         (failed(FailureKind::Network), "network: boom", "failed: boom"),
         (failed(FailureKind::Protocol), "protocol: boom", "failed: boom"),
-        (stopped(StoppedBy::Stall), "silent: no sign of life", "failed: no sign of life"),
-        (stopped(StoppedBy::Timeout), "silent: no sign of life", "failed: no sign of life"),
+        (stopped(StoppedBy::Stall), "silent: silent for too long", "failed: silent for too long"),
+        (stopped(StoppedBy::Timeout), "silent: silent for too long", "failed: silent for too long"),
     ] {
         Loop::at_work(brief()).ends(end, recorded).goes_on(1, cause);
     }

@@ -146,9 +146,9 @@ impl Reason {
         match self {
             Reason::OutOfContext => End::OutOfContext,
             Reason::Refused => End::Refused,
-            Reason::Auth => failed(FailureKind::Auth, "the agent says that it is not let in"),
+            Reason::Auth => failed(FailureKind::Auth, "the agent reports that it is not signed in"),
             Reason::Network => {
-                failed(FailureKind::Network, "the agent says that it has no network")
+                failed(FailureKind::Network, "the agent reports that it has no network")
             }
         }
     }

@@ -84,7 +84,10 @@ impl Connection {
         let stream = UnixStream::connect(path)?;
         #[cfg(target_os = "linux")]
         if !is_ours(&stream, path) {
-            return Err(io::Error::new(io::ErrorKind::PermissionDenied, "another user listens"));
+            return Err(io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                "another user is listening",
+            ));
         }
         Ok(Self { stream: BufReader::new(stream) })
     }
@@ -238,7 +241,7 @@ mod tests {
         assert!(is(ours.path(), Errno::ACCESS));
         assert!(!is(gone, Errno::ACCESS) && !is(gone, Errno::NOENT));
         assert!(!is(ours.path(), Errno::CONNREFUSED));
-        let another = io::Error::new(io::ErrorKind::PermissionDenied, "another user listens");
+        let another = io::Error::new(io::ErrorKind::PermissionDenied, "another user is listening");
         assert!(!is_forbidden(ours.path(), &another));
     }
 }

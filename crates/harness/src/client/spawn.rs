@@ -88,7 +88,7 @@ pub(super) fn start(
             return Ok(connection);
         }
         match ready {
-            Some(true) => return Err(StartError::Crashed("nobody listens".to_owned())),
+            Some(true) => return Err(StartError::Crashed("nothing is listening".to_owned())),
             // Another one may be there, and is about to listen.
             Some(false) if child.try_wait()?.is_some() && !says_another(&mut log, from) => {
                 return Err(StartError::Crashed(last_words(&mut log, from)));
@@ -142,7 +142,7 @@ fn last_words(log: &mut File, from: u64) -> String {
     let words = String::from_utf8_lossy(&words);
     let words = words.trim();
     let words = words.strip_prefix("Error: ").unwrap_or(words);
-    if words.is_empty() { "it said nothing".to_owned() } else { words.to_owned() }
+    if words.is_empty() { "it printed nothing".to_owned() } else { words.to_owned() }
 }
 
 fn says_another(log: &mut File, from: u64) -> bool {

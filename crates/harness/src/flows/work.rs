@@ -150,6 +150,6 @@ async fn look(tools: &Tools, task: &Task) -> Result<Interrupted> {
         checkpoints,
     };
     let remark = (!found.stashes.is_empty())
-        .then(|| format!("a stash is younger than the claim: {}", found.stashes.join(", ")));
+        .then(|| format!("a stash was made after the claim: {}", found.stashes.join(", ")));
     Ok(Interrupted { task: task.clone(), evidence, remark })
 }

@@ -55,7 +55,7 @@ pub enum SocketError {
     /// Somebody answers there who is no harness.
     #[error("another program listens on {}", path.display())]
     Taken {
-        /// Where.
+        /// The socket.
         path: PathBuf,
     },
     /// There is a host of this root, or on this socket.
@@ -65,7 +65,7 @@ pub enum SocketError {
         pid: Option<u32>,
     },
     /// Others could take the socket away from its directory.
-    #[error("the socket's folder {} {problem}", path.display())]
+    #[error("the socket's directory {} {problem}", path.display())]
     Directory {
         /// The directory.
         path: PathBuf,
@@ -152,7 +152,7 @@ pub struct Bound {
     instance: Instance,
 }
 
-/// Binds the socket of `root`, which is canonical, as its only host. A socket that nobody listens on
+/// Binds the socket of `root`, which is canonical, as its only host. A socket that nothing is listening on
 /// any more is replaced.
 pub fn bind(root: &Path, places: &Places) -> Result<Bound, SocketError> {
     let path = path(root, places).map_err(|e| io_error("find", root, e))?;

@@ -36,7 +36,7 @@ pub struct UserMessage {
     pub content: String,
     /// The agent that it was said to; `None`: to the run as such.
     pub agent: Option<String>,
-    /// When.
+    /// When it was sent.
     pub timestamp: Moment,
 }
 
@@ -302,7 +302,7 @@ impl Question {
         let chosen = reply.choice.as_ref().is_some_and(offered)
             || (reply.choice.is_none() && offered(&reply.content));
         if !chosen && (reply.choice.is_some() || !self.takes_text()) {
-            return Err(format!("it is none of {}", self.choices.join(", ")));
+            return Err(format!("choose one of: {}", self.choices.join(", ")));
         }
         self.validate.as_ref().map_or(Ok(()), |validate| validate(reply))
     }

@@ -27,7 +27,7 @@ pub(super) fn read(root: &Path, kind: Kind) -> Result<Option<String>, String> {
 
 pub(super) fn refused(kind: Kind, why: &str) -> String {
     let file = kind.file();
-    format!("{FOLDER}/{file} cannot be used, so the built-in prompt is: {why}")
+    format!("{FOLDER}/{file} cannot be used, so the built-in prompt is used: {why}")
 }
 
 impl Prompts {
@@ -43,7 +43,7 @@ impl Prompts {
             Ok(text) if text.contains(PROMISE) => None,
             // It is the project's own choice, but an agent cannot keep what it was not told.
             Ok(_) => Some(format!(
-                "{FOLDER}/{} does not name the promise: use {{{{ promise_line }}}} there",
+                "{FOLDER}/{} does not contain the promise: use {{{{ promise_line }}}} there",
                 kind.file()
             )),
             Err(why) => {

@@ -40,9 +40,9 @@ pub enum ResearchError {
         why: String,
     },
     /// Somebody else does the same here.
-    #[error("another `harness research finalize` is at work in {root}")]
+    #[error("another `harness research finalize` is running in {root}")]
     Busy {
-        /// Where.
+        /// The state root.
         root: String,
     },
     /// A file or a folder.
@@ -152,7 +152,7 @@ fn read(inbox: &Folder, stayed: &mut Vec<Stayed>) -> io::Result<Vec<Answer>> {
     names.retain(|name| name.ends_with(".json") && !name.starts_with('.'));
     names.sort_unstable();
     if names.len() > ANSWERS_MAX {
-        let why = format!("{} more files are for the next time", names.len() - ANSWERS_MAX);
+        let why = format!("{} more files are left for the next call", names.len() - ANSWERS_MAX);
         stayed.push(Stayed { file: INBOX.to_owned(), why });
         names.truncate(ANSWERS_MAX);
     }
@@ -180,8 +180,8 @@ fn read(inbox: &Folder, stayed: &mut Vec<Stayed>) -> io::Result<Vec<Answer>> {
 
 fn entries(bytes: &[u8]) -> Result<Vec<Entry>, String> {
     let text = std::str::from_utf8(bytes).map_err(|_| "is not UTF-8".to_owned())?;
-    let entries = research::extract(text).map_err(|why| format!("is no JSON: {why}"))?;
-    if entries.is_empty() { Err("holds no source".to_owned()) } else { Ok(entries) }
+    let entries = research::extract(text).map_err(|why| format!("is not JSON: {why}"))?;
+    if entries.is_empty() { Err("has no source".to_owned()) } else { Ok(entries) }
 }
 
 fn hex(bytes: &[u8]) -> String {

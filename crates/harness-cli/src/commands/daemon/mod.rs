@@ -66,8 +66,8 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         (Some(Command::Stop), ..) => stop(invocation),
         (Some(Command::Status), ..) => status(invocation),
         (None, Some(socket), Some(worktree)) => serve::serve(invocation, &args, socket, worktree),
-        (None, ..) => Err(Failure::usage("a socket and a work tree are needed")
-            .hint("`harness daemon start` finds both by itself")),
+        (None, ..) => Err(Failure::usage("a socket and a work tree are required")
+            .hint("`harness daemon start` finds both itself")),
     }
 }
 
@@ -116,7 +116,7 @@ pub(super) fn stop(invocation: &mut Invocation) -> Result<ExitCode> {
     }
     // It is asked; whoever goes on from here wants it gone.
     if !wait_until_gone(root.path(), ANSWER_WITHIN)? {
-        return Err(Failure::error("the daemon was asked to end and is still there"));
+        return Err(Failure::error("the daemon was asked to stop but is still running"));
     }
     invocation.out.line("Daemon stopped")?;
     Ok(ExitCode::Done)

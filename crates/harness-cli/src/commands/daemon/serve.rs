@@ -79,8 +79,8 @@ pub(super) fn serve(
     }
     match ended {
         Ended::Asked => {}
-        Ended::Idle => say("nobody needed it: ended"),
-        Ended::Lost => say("its socket or its root was taken away: ended"),
+        Ended::Idle => say("no longer needed: ended"),
+        Ended::Lost => say("the socket or the root was removed: ended"),
     }
     Ok(ExitCode::Done)
 }

@@ -58,6 +58,6 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     }
     match wrong {
         None => Ok(ExitCode::Done),
-        Some(wrong) => Err(Failure::error(format!("the demo did not end as it should: {wrong}"))),
+        Some(wrong) => Err(Failure::error(format!("the demo did not end as expected: {wrong}"))),
     }
 }

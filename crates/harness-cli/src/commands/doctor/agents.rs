@@ -78,7 +78,7 @@ impl Place<'_> {
                 return Finding::warn(
                     "agent",
                     format!("{name}: {} does not work: {why}", program.display()),
-                    "install it anew, or take it off PATH",
+                    "reinstall it, or remove it from PATH",
                 );
             }
         };

@@ -37,7 +37,7 @@ fn variable(env: &Environment, agent: &Agent, name: &str) -> Login {
     match Allowed::codex().and(agent.env.clone()).allows(name) {
         true => Login::By(name.to_owned()),
         false => {
-            let fix = format!("let it see {name}: `env = [\"{name}\"]` in [agents.codex]");
+            let fix = format!("pass {name} to it: `env = [\"{name}\"]` in [agents.codex]");
             Login::None { fix }
         }
     }
@@ -155,7 +155,7 @@ mod tests {
             Login::None { fix } => fix,
             other => panic!("{other:?}"),
         };
-        assert!(fix(variable(&with, &agent(&[]), "MINE_KEY")).contains("let it see MINE_KEY"));
+        assert!(fix(variable(&with, &agent(&[]), "MINE_KEY")).contains("pass MINE_KEY to it"));
         assert!(fix(variable(&with, &agent(&[]), "OTHER")).starts_with("set OTHER"));
     }
 }

@@ -69,7 +69,7 @@ fn ledger(root: &StateRoot) -> Finding {
     if let Some(id) = ledger.selection().cyclic().first() {
         return Finding::warn(
             CHECK,
-            format!("task {id} depends on itself, directly or not"),
+            format!("task {id} depends on itself, directly or indirectly"),
             format!("fix it: `harness task edit {id} --depends-on …`"),
         );
     }

@@ -35,12 +35,12 @@ pub(super) fn lock(root: &StateRoot) -> Finding {
         Ok(LockState::Held { pid: holder, host: Some(host) }) => Finding::warn(
             CHECK,
             format!("held by {} on {host}, which cannot be seen from here", pid(holder)),
-            "end that process there",
+            "stop that process on its host",
         ),
         Ok(LockState::Stale { pid: holder }) => Finding::warn(
             CHECK,
             format!("left behind by {}, which is gone", pid(holder)),
-            "nothing to do: the next command removes it",
+            "nothing to do; the next command removes it",
         ),
         Err(why) => Finding::fail(CHECK, why.to_string(), ""),
     }
@@ -54,7 +54,7 @@ pub(super) fn disk(place: &Path) -> Finding {
         return Finding::fail(
             CHECK,
             format!("{name} cannot be written: {why}"),
-            "see its owner and mode",
+            "check its owner and mode",
         );
     }
     let free = match statvfs(place) {
@@ -63,8 +63,8 @@ pub(super) fn disk(place: &Path) -> Finding {
     };
     let what = format!("writable, {} free", Size(free));
     match free {
-        free if free < NOTHING => Finding::fail(CHECK, what, "make room"),
-        free if free < LITTLE => Finding::warn(CHECK, what, "make room"),
+        free if free < NOTHING => Finding::fail(CHECK, what, "free some space"),
+        free if free < LITTLE => Finding::warn(CHECK, what, "free some space"),
         _ => Finding::ok(CHECK, what),
     }
 }
@@ -118,10 +118,10 @@ pub(super) fn socket(env: &Environment, root: Option<&StateRoot>) -> Finding {
         }
         Ok(_) => Finding::ok(CHECK, format!("in {shown}")),
         Err(_) if made_by_us && chosen.is_none() => {
-            Finding::ok(CHECK, format!("in {shown}, made when needed"))
+            Finding::ok(CHECK, format!("in {shown}, created when needed"))
         }
         Err(why) => {
-            let fix = "make it, or unset the variable that names it";
+            let fix = "create it, or unset the variable that names it";
             Finding::fail(CHECK, format!("{shown} cannot be used: {why}"), fix)
         }
     }

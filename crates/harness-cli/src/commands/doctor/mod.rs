@@ -110,7 +110,7 @@ fn examine(invocation: &Invocation) -> Result<Vec<Finding>> {
 fn configuration(loaded: &config::Loaded) -> Finding {
     let set = loaded.origins.len();
     let what = match set {
-        0 => "nothing set, built-in values hold".to_owned(),
+        0 => "nothing set, defaults apply".to_owned(),
         1 => "1 key set".to_owned(),
         set => format!("{set} keys set"),
     };
@@ -124,7 +124,7 @@ fn trust(invocation: &Invocation, root: &StateRoot) -> Finding {
         Ok(false) => Finding::warn(
             "trust",
             "this ledger may not run its commands",
-            "look at them and allow it: `harness trust`",
+            "review and allow them: `harness trust`",
         ),
         Err(failure) => Finding::failure("trust", &failure),
     }

@@ -201,12 +201,12 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
 fn named(words: &[OsString]) -> Result<Vec<Hook>> {
     let names = Hook::ALL.map(Hook::name).join(", ");
     if words.is_empty() {
-        return Err(Failure::error("no hook is named").hint(format!("there are {names}")));
+        return Err(Failure::error("no hook was named").hint(format!("the hooks are {names}")));
     }
     let hook = |name: &OsString| {
         Hook::ALL.into_iter().find(|hook| name == hook.name()).ok_or_else(|| {
-            Failure::error(format!("there is no hook {:?}", name.to_string_lossy()))
-                .hint(format!("there are {names}; what they need comes as JSON on standard input"))
+            Failure::error(format!("unknown hook {:?}", name.to_string_lossy()))
+                .hint(format!("the hooks are {names}; they read JSON from standard input"))
         })
     };
     words.iter().map(hook).collect()
@@ -227,7 +227,7 @@ fn first_answer(
         let called = panic::catch_unwind(called);
         let (root, mut answer) = called.unwrap_or_else(|_| (None, failed_inside(*hook)));
         if let Err(why) = record::append(&invocation.env, *hook, root.as_ref(), payload, &answer) {
-            answer = answer.warn(&format!("the hook is not in HARNESS_HOOK_LOG: {why}"));
+            answer = answer.warn(&format!("the call was not written to HARNESS_HOOK_LOG: {why}"));
         }
         answer.stderr.insert_str(0, &warnings);
         if !answer.stdout.is_empty() || answer.ending != Ending::Done {
@@ -341,7 +341,7 @@ fn in_project(env: &Environment, hook: Hook, payload: &Payload, root: &StateRoot
 }
 
 fn failed_inside(hook: Hook) -> Answer {
-    let error = "harness failed inside; this is a mistake in harness";
+    let error = "internal error; this is a bug in harness";
     match hook {
         Hook::Claim => Answer::json(&json!({ "claimed": false, "error": error })),
         Hook::Renew => Answer::json(&json!({ "renewed": false, "error": error })),

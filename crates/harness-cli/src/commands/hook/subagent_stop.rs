@@ -25,7 +25,7 @@ pub(super) fn answer(env: &Environment, project: &Project<'_>, payload: &Payload
         let me = identities(env, payload, &["agent_id", "teammate_name"]);
         if me.is_empty() {
             return Answer::block(
-                "HARNESS: tasks are in progress, and without a worker identity nobody can tell \
+                "HARNESS: tasks are in progress, and without a worker identity it is unknown \
                  whether one is yours. Set HARNESS_WORKER_ID to the worker that claimed it, or give \
                  the task back with `harness task release`.",
             );

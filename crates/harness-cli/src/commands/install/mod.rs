@@ -233,7 +233,7 @@ impl Installation {
             let is_theirs = change.before.as_deref().is_some_and(|text| !page::is_ours(text));
             if matches!(place.part, Part::Page(_)) && is_theirs {
                 let path = place.path.display();
-                warn(&format!("{path} is not as harness wrote it, and stays; {way_out}"));
+                warn(&format!("{path} was edited and stays; {way_out}"));
             }
         }
     }
@@ -431,13 +431,13 @@ impl Target {
                 &["next: start `claude` in a project and type /harness"]
             }
             (Agent::Codex, Scope::Project) => &[
-                "Codex reads this once the project is trusted, and runs the hooks once you have looked \
-                 at them: /hooks in `codex`.",
-                "next: start `codex` here, say /hooks, then $harness",
+                "Codex reads this once the project is trusted, and runs the hooks once you have \
+                 reviewed them: /hooks in `codex`.",
+                "next: start `codex` here, type /hooks, then $harness",
             ],
             (Agent::Codex, Scope::User) => &[
-                "Codex runs the hooks once you have looked at them: /hooks in `codex`.",
-                "next: start `codex` in a project, say /hooks, then $harness",
+                "Codex runs the hooks once you have reviewed them: /hooks in `codex`.",
+                "next: start `codex` in a project, type /hooks, then $harness",
             ],
         }
     }

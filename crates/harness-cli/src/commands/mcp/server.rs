@@ -152,7 +152,7 @@ impl ServerHandler for Server {
     ) -> Result<CustomResult, ErrorData> {
         let method = request.method;
         if METHODS.contains(&method.as_str()) {
-            let message = format!("{method}: the parameters are not those of the method");
+            let message = format!("{method}: invalid parameters");
             return Err(ErrorData::invalid_params(message, None));
         }
         let message = format!("Method not found: {method}");

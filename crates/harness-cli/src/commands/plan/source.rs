@@ -37,7 +37,7 @@ pub(super) fn read(file: &Path) -> Result<String> {
 /// Reads what may be read; a pipe or a device has no size, so that it is not asked for alone.
 fn bounded(name: &str, from: impl Read, size: Option<u64>) -> Result<Vec<u8>> {
     let too_large = |size: &str| {
-        Failure::error(format!("{name} is too large: {size}, a plan has at most {BYTES_MAX} bytes"))
+        Failure::error(format!("{name} is too large: {size}; a plan has at most {BYTES_MAX} bytes"))
             .hint("split it, and import the parts with --merge")
     };
     if let Some(size) = size.filter(|size| *size > BYTES_MAX) {

@@ -242,7 +242,7 @@ fn session<'a>(
 fn stored(invocation: &Invocation, root: &StateRoot, args: &mut Args) -> Result<Option<Run>> {
     if args.objective.as_ref().is_some_and(|text| text.trim().is_empty()) {
         return Err(Failure::usage("the objective is empty")
-            .hint("leave it out to work on the tasks of the ledger"));
+            .hint("omit it to work on the tasks of the ledger"));
     }
     refuse_secrets(args, &invocation.secrets(root))?;
     if !args.resume {
@@ -266,8 +266,10 @@ fn workable(invocation: &Invocation, root: &StateRoot, args: &Args) -> Result<Le
         return Err(Failure::config(format!("harness-tasks.json: {refusal}")));
     }
     if ledger.head().session_config.concurrency_mode == ConcurrencyMode::Concurrent {
-        return Err(Failure::config("this ledger is for several workers, which is not there yet")
-            .hint("set session_config.concurrency_mode to \"exclusive\" in harness-tasks.json"));
+        return Err(Failure::config(
+            "this ledger is set up for several workers, which is not supported yet",
+        )
+        .hint("set session_config.concurrency_mode to \"exclusive\" in harness-tasks.json"));
     }
     Ok(ledger)
 }
@@ -323,7 +325,7 @@ fn configured(invocation: &Invocation, root: &StateRoot, args: &mut Args) -> Res
 fn refuse_secrets(args: &Args, secrets: &Redactor) -> Result<()> {
     let holds = |flag: &str, line: &Option<String>| {
         let variable = secrets.find(line.as_deref()?)?;
-        let error = format!("{flag} holds the value of {variable}, which must not be stored");
+        let error = format!("{flag} contains the value of {variable}, which must not be stored");
         Some((Failure::usage(error), variable))
     };
     if let Some((failure, variable)) = holds("--verify", &args.verify) {
@@ -331,7 +333,7 @@ fn refuse_secrets(args: &Args, secrets: &Redactor) -> Result<()> {
     }
     if let Some((failure, variable)) = holds("--agent-command", &args.agent_command) {
         return Err(failure.hint(format!(
-            "let the program read {variable} by itself: `env = [\"{variable}\"]` in [agents.NAME]"
+            "let the program read {variable} itself: `env = [\"{variable}\"]` in [agents.NAME]"
         )));
     }
     Ok(())
@@ -383,6 +385,6 @@ fn name_unfinishable(ledger: &Ledger, agent: &CodingAgent) {
     let empty = |t: &Task| t.instructions.as_ref().is_none_or(|text| text.trim().is_empty());
     let untold = name(&|t| scripted && empty(t));
     if !untold.is_empty() {
-        crate::store::warn(&format!("no instructions, which shell runs: {untold}"));
+        crate::store::warn(&format!("no instructions for the shell agent to run: {untold}"));
     }
 }

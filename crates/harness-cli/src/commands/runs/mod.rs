@@ -99,7 +99,7 @@ impl Record {
         match found[..] {
             [run] => Ok(run),
             [] => Err(Failure::error(format!("there is no run {name}"))
-                .hint("`harness runs list --all` shows what there is")),
+                .hint("`harness runs list --all` shows all runs")),
             _ => {
                 let many = format!("{} runs begin with {name:?}", found.len());
                 let failure = Failure::error(many);

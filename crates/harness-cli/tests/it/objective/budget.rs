@@ -144,7 +144,7 @@ fn nonsense_in_the_events_spends_nothing_and_stops_nothing() {
 
 #[test]
 fn money_that_nobody_tells_of_can_not_be_limited_and_that_is_said() {
-    let words = "and has no table with a `price` in harness.toml: --max-cost cannot strike";
+    let words = "and has no table with a `price` in harness.toml: --max-cost has no effect";
     let tells = |usage: &str| {
         format!(
             "for i in 1 2; do echo '{{\"type\":\"usage\",{usage}}}' >> $HARNESS_EVENTS; done; echo TASK_COMPLETE"

@@ -96,7 +96,7 @@ fn a_killed_wait_is_gone_on_with() {
     let mut run = Going::start(&env, &["run", "write it", "--agent-command", &command]);
     run.until("usage limit: waiting until");
     run.kill();
-    env.run(["kick"]).success().stdout("the wait is over");
+    env.run(["kick"]).success().stdout("the wait has ended");
     came_to(env.run(["run", "--resume", "--json"]), 0, "complete", 0);
 }
 

@@ -191,7 +191,7 @@ fn what_an_agent_says_of_its_end_is_recorded_and_told() {
     assert_eq!(outcomes(&env), ["out_of_context", "refused", "network", "finished"]);
     assert!(prompt(&env, 1).contains("The last context was full before the work was done."));
     assert!(prompt(&env, 2).contains("the agent refused"));
-    assert!(prompt(&env, 3).contains("the agent says that it has no network"));
+    assert!(prompt(&env, 3).contains("the agent reports that it has no network"));
 }
 
 #[test]

@@ -183,7 +183,7 @@ pub(crate) fn beside(env: &TestEnvironment, args: &[&str]) -> String {
 /// Whoever waits for a usage limit is woken; tried until somebody is, since the wait is stored and
 /// told before it begins.
 pub(crate) fn kick(env: &TestEnvironment) {
-    while !beside(env, &["kick"]).contains("the wait is over") {}
+    while !beside(env, &["kick"]).contains("the wait has ended") {}
 }
 
 /// A month from now, the same for all of a test: later than any test takes, and not so late that

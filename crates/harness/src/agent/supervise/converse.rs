@@ -182,7 +182,10 @@ pub(in crate::agent) async fn converse(
                 talk.take(&chunk, &mut job, execution, dialogue);
             }
             Some(JobEvent::Stalled { silent }) => {
-                tracing::warn!(seconds = silent.as_secs(), "the agent gives no sign of life");
+                tracing::warn!(
+                    seconds = silent.as_secs(),
+                    "the agent has been silent for too long"
+                );
                 talk.stalled(&mut job, execution, dialogue);
             }
             None => break,

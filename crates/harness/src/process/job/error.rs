@@ -9,7 +9,7 @@ use super::super::guard::wire::{Launch, What};
 #[non_exhaustive]
 pub enum JobStartError {
     /// Neither by that path nor in the `PATH` it was given.
-    #[error("there is no program {}", .program.display())]
+    #[error("program not found: {}", .program.display())]
     NotFound {
         /// As in [`Spec`](super::Spec).
         program: OsString,
@@ -68,8 +68,8 @@ impl fmt::Display for JobWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             JobWarning::NoGuard => f.write_str(
-                "agents run without a guard: if this program is killed, what they have started may \
-                 run on until the next start (call harness::guard::init() first thing in main)",
+                "agents run without a guard: if this program is killed, the processes that they \
+                 started may run on until the next start (call harness::guard::init() first in main)",
             ),
         }
     }

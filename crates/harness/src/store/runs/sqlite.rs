@@ -380,7 +380,7 @@ fn usable(path: &Path, found: Found) -> Result<(), RunStoreError> {
     match found {
         Found::Empty | Found::Known => Ok(()),
         Found::Foreign => {
-            let why = "it has tables of another program".to_owned();
+            let why = "it contains tables of another program".to_owned();
             Err(RunStoreError::NotOurs { path, why })
         }
         Found::Newer(found) => Err(RunStoreError::Newer { path, found, known: schema::VERSION }),
@@ -411,7 +411,7 @@ fn error_of(
 
 /// A row that was put in and is not there.
 fn unreachable_row(run: &RunId) -> RunStoreError {
-    RunStoreError::File(std::io::Error::other(format!("run {run} was written and is not there")))
+    RunStoreError::File(std::io::Error::other(format!("run {run} was written but is missing")))
 }
 
 #[cfg(test)]
