@@ -121,7 +121,7 @@ fn pinned_root(pinned: &Path) -> Result<PathBuf> {
 }
 
 /// A ledger that is a link or no file at all still marks the root: to look further up would work on
-/// another ledger, and whoever opens this one says what is wrong with it.
+/// another ledger, and opening this one reports what is wrong with it.
 fn holds_ledger(directory: &Path) -> bool {
     fs::symlink_metadata(Home::of(directory).ledger()).is_ok()
 }

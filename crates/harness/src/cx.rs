@@ -351,7 +351,7 @@ impl<A> Branch<A> {
         bound
     }
 
-    /// A branch for whoever works for the agent of this one, such as a summarizer: the machine that
+    /// A branch for a helper of the agent of this one, such as a summarizer: the machine that
     /// [drives](Branch::drive) it hears what is used there, at this price where no money is told,
     /// and nothing else.
     #[must_use]
@@ -361,7 +361,7 @@ impl<A> Branch<A> {
         helper
     }
 
-    /// The way to the machine that [drives](Branch::drive) this branch, for whoever hears from its
+    /// The way to the machine that [drives](Branch::drive) this branch, for a receiver of its
     /// agents by another road than their [`Execution`]; `None` where no machine does.
     pub fn told(&self) -> Option<Told> {
         self.told.clone()

@@ -140,7 +140,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
             root = StateRoot::for_init(&invocation.env, &here)?;
         }
     }
-    // All questions come first: whoever leaves at one of them leaves nothing half done.
+    // All questions come first, so that an interrupt at one of them leaves nothing half done.
     let script = root.home().init_script();
     let absent = |path: &Path| fs::symlink_metadata(path).is_err();
     let (mut ignore, mut with_script) = (Ignore::Nothing, Answer::No);

@@ -6,7 +6,7 @@ use nix::libc;
 
 use crate::environment::{Ran, TestEnvironment};
 
-/// Runs the program where the kernel answers EPERM to whoever connects or listens.
+/// Runs the program where the kernel answers EPERM to every connect and listen.
 #[allow(unsafe_code, reason = "a filter of system calls is set between fork and exec")]
 fn sandboxed<A: AsRef<OsStr>>(env: &TestEnvironment, args: impl IntoIterator<Item = A>) -> Ran {
     let mut command = env.harness(args);

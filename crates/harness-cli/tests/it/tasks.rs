@@ -365,7 +365,7 @@ fn there_is_always_a_next_number() {
 #[test]
 fn an_interrupted_complete_ends_its_check() {
     let env = world();
-    // The check says its pid on a pipe: whoever opens it waits for the other.
+    // The check says its pid on a pipe: opening it waits for the other side.
     let pipe = env.home().join("pid");
     assert!(env.program("mkfifo").arg(&pipe).status().unwrap().success());
     let check = format!("echo $$ > {}; sleep 600", pipe.display());

@@ -27,7 +27,7 @@ pub struct Desk {
     bell: Arc<Bell>,
 }
 
-/// Who waits for a usage limit hears it. Under a lock, so that whoever is counted is woken and nobody
+/// Who waits for a usage limit hears it. Under a lock, so that each waiter that is counted is woken and nobody
 /// else is.
 #[derive(Debug)]
 struct Bell(Mutex<watch::Sender<()>>);

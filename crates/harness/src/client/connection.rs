@@ -56,7 +56,7 @@ impl Reach {
     }
 }
 
-/// In a container whoever listens outside has no number, which rustix takes for an error; then the
+/// In a container, a listener outside has no number, which rustix takes for an error; then the
 /// owner of the socket counts.
 #[cfg(target_os = "linux")]
 fn is_ours(stream: &UnixStream, path: &Path) -> bool {
@@ -79,7 +79,7 @@ fn is_forbidden(path: &Path, why: &io::Error) -> bool {
 }
 
 impl Connection {
-    /// To whoever listens on `path`, if that is a process of this user.
+    /// Connects to the listener on `path`, if that is a process of this user.
     pub fn connect(path: &Path) -> io::Result<Self> {
         let stream = UnixStream::connect(path)?;
         #[cfg(target_os = "linux")]

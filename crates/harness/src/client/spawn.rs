@@ -1,4 +1,4 @@
-//! Starts a daemon that outlives whoever needs it, and asks one to make way.
+//! Starts a daemon that outlives its client, and asks one to make way.
 
 use std::{
     ffi::OsStr,
@@ -36,7 +36,7 @@ const YIELDS: usize = 5;
 /// How long it may take to say whether it does.
 const YIELDS_WITHIN: Duration = Duration::from_secs(3);
 
-/// Of whoever starts it: they say what *it* works on.
+/// Variables of the starting process: they describe what *that one* works on.
 const NOT_INHERITED: [&str; 9] = [
     variables::TASK,
     variables::EPOCH,
@@ -64,7 +64,7 @@ pub enum StartError {
     Io(#[from] io::Error),
 }
 
-/// Starts `program` with `arguments` as the daemon of `root`, its words in `.harness/daemon.log`, and
+/// Starts `program` with `arguments` as the daemon of `root`, its output in `.harness/daemon.log`, and
 /// waits until somebody answers: that one, or another that was faster. `.harness` exists.
 pub(super) fn start(
     program: &Path,

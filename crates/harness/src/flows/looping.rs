@@ -15,7 +15,7 @@ use harness::{
 
 /// The agents of a session.
 pub struct Team<A> {
-    /// Whoever does the work.
+    /// The agents that do the work.
     pub worker: Named<A>,
     /// Who takes over while it is limited, by preference.
     pub others: Vec<Named<A>>,

@@ -112,7 +112,7 @@ async fn open(tools: &Tools, task: &Task, now: Timestamp) -> Result<Run> {
     let (root, secrets) = (tools.root.clone(), tools.redactor.clone());
     let (task, runs) = (task.id.clone(), Arc::clone(&looping.runs));
     let found = tools.blocking(move || {
-        // Before there is a row: whoever finds one takes what lies there for this attempt's.
+        // Before there is a row: a process that finds one takes the files there for this attempt's.
         handoff::hand_over(&root, &*runs, &task, &secrets)?;
         Ok(runs.open_run(&row)?)
     });

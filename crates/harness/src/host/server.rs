@@ -145,7 +145,7 @@ async fn accept(listener: UnixListener, shared: Shared, count: watch::Sender<usi
         count.send_replace(connections.len());
         let accepted = tokio::select! {
             biased;
-            // Whoever has connected is let in, also when the host ends: nobody new finds it then.
+            // A client that has connected is accepted, even when the host ends: nobody new finds it then.
             accepted = listener.accept() => accepted,
             () = shared.stop.cancelled() => break,
             // Forgets those that ended.

@@ -111,7 +111,7 @@ fn is_absent(why: &SocketError) -> bool {
 }
 
 /// Whether nobody can listen there because a sandbox shows this process the directory as read-only.
-/// Every other reason is an error that whoever tries to listen tells.
+/// Every other reason is an error that listening reports.
 pub fn is_read_only(root: &Path, places: &Places) -> bool {
     let path = path(root, places).ok();
     // Where it is not there yet, it would have to be made.
@@ -133,7 +133,7 @@ pub fn candidates(root: &Path, places: &Places) -> Vec<PathBuf> {
 }
 
 /// The path in `.harness/socket`. Its file may have come with a repository: no link is followed, and
-/// whoever connects looks who answers.
+/// the client that connects checks who answers.
 fn named(root: &Path) -> Option<PathBuf> {
     let folder = Folder::find(&Home::of(root).folder()).ok()??;
     let text = String::from_utf8(folder.read_small(NAMED, 4096).ok()??).ok()?;
@@ -331,7 +331,7 @@ mod tests {
         assert!(!root.join("s.lock").exists());
         let bound = bind(&root, &elsewhere).unwrap();
         fs::remove_dir_all(root.join(".harness")).unwrap();
-        assert!(!bound.can_be_found(), "whoever comes next makes a new one");
+        assert!(!bound.can_be_found(), "the next process makes a new one");
     }
 
     #[test]

@@ -68,13 +68,13 @@ impl UserReply {
 /// What became of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answered {
-    /// It is the answer: whoever asked has it.
+    /// It is the answer, and was delivered.
     Accepted,
     /// Nobody asks this, or not any more, or there is no session.
     Unknown,
     /// It is not an answer to the question; the question is still open.
     Unfit {
-        /// What is wrong with it, for whoever gave it.
+        /// What is wrong with it, for its sender.
         why: String,
     },
 }

@@ -2,7 +2,7 @@
 //!
 //! What a source is, and what the page about them says, is decided in [`harness_core::research`].
 //! Here is the order of the steps: first the sources are durable, then the page is made of them,
-//! and only then the answers are moved away. Whoever dies in between has lost nothing, and doing it
+//! and only then the answers are moved away. A process that dies in between has lost nothing, and doing it
 //! again adds nothing twice, because a source and an answer that are known are not new.
 
 use std::{io, path::Path, time::Duration};
@@ -189,7 +189,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 /// Makes the sources durable, and then the page about them, each only if it is not so already.
-/// The page is made anew also if nothing was added: whoever was killed after the sources were kept
+/// The page is made anew also if nothing was added: a process that was killed after the sources were kept
 /// owes it.
 fn keep(top: &Folder, task: &TaskId, kept: &Kept, before: &str) -> io::Result<Option<String>> {
     if kept.sources().is_empty() {

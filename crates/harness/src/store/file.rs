@@ -58,7 +58,7 @@ use crate::home::{Home, Outside, outside};
 /// };
 /// assert_eq!(writer.apply(Command::Add(add))?, Reply::Task(id.clone()));
 ///
-/// // It is on the disk: whoever only looks needs neither writer nor lock.
+/// // It is on the disk: reading needs neither writer nor lock.
 /// assert!(look(root.path())?.contains(&id));
 /// # let hash = harness::store::lock::root_hash(&root.path().canonicalize()?);
 /// # std::fs::remove_file(format!("/tmp/harness-{hash}.lock.guard"))?;
@@ -167,7 +167,7 @@ impl FileStore {
     pub fn create(&mut self, now: Timestamp) -> Result<Created, StoreError> {
         let _held = self.enter(&mut Vec::new())?;
         if self.disk.identity(File::Ledger)?.is_some() {
-            // Whoever made it may have died before it was durable.
+            // The process that made it may have died before it was durable.
             self.disk.sync_root()?;
             return Ok(Created::Existed);
         }
@@ -226,7 +226,7 @@ impl FileStore {
         let Some((bytes, identity)) = self.disk.read(File::Ledger)? else {
             return self.restore(now, Lost::Missing);
         };
-        // Whoever put it there may have died before the name was durable. Nothing is answered, and
+        // The process that put it there may have died before the name was durable. Nothing is answered, and
         // no log line written, on the strength of a version that a power loss would take back.
         self.disk.sync_root()?;
         // A command that looked before it decides has parsed this version already.

@@ -52,7 +52,7 @@ pub use stores::Stores;
 pub use witness::{Origin, Witness};
 pub use writer::{Writer, WriterError, Written};
 
-/// The store port. Blocking: whoever must not wait owns it in a [`Writer`].
+/// The store port. Blocking: a caller that must not wait owns it in a [`Writer`].
 pub trait Store: Send {
     /// Decides the commands in order, each on what the ones before it made true, and makes all of
     /// it durable with one write. A refused command changes nothing and hinders no other.

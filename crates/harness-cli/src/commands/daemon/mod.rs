@@ -114,7 +114,7 @@ pub(super) fn stop(invocation: &mut Invocation) -> Result<ExitCode> {
     if ask_running(invocation, &root, &Request::Shutdown)?.is_none() {
         return Err(nobody());
     }
-    // It is asked; whoever goes on from here wants it gone.
+    // It was asked to end; the code after this relies on its end.
     if !wait_until_gone(root.path(), ANSWER_WITHIN)? {
         return Err(Failure::error("the daemon was asked to stop but is still running"));
     }

@@ -105,7 +105,7 @@ pub(super) fn say(text: &str) {
     _ = writeln!(io::stderr(), "{text}");
 }
 
-/// Whoever started it waits for this word; a person is told where it listens.
+/// The process that started it waits for this word; a person sees where it listens.
 fn announce(detached: bool, path: &Path) -> io::Result<()> {
     if detached {
         // Nobody waits any more: then nobody is told.

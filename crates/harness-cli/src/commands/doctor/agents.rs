@@ -35,7 +35,7 @@ pub(super) fn check(place: &Place<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for name in KNOWN.into_iter().chain(KnownAcpAgent::all().iter().map(|known| known.name)) {
         findings.extend(place.program(name).map(|program| place.judge(name, &program)));
-        // Whoever has none of the others does not miss them.
+        // Without the others nothing is missing.
         if name == KNOWN[1] && findings.is_empty() && configured.is_empty() {
             findings.push(Finding::warn(
                 "agent",

@@ -60,7 +60,7 @@ fn of_ledger(env: &Environment, ledger: &Ledger, run: Option<&Run>) -> String {
     text + &format!("Ledger: {}\n", outlook.summary())
 }
 
-/// What whoever calls works on, as far as anybody can tell.
+/// The task that the caller works on, as far as it is known.
 fn current<'a>(env: &Environment, outlook: &Outlook<'a>) -> Vec<&'a Task> {
     let named = env.get("HARNESS_TASK_ID").and_then(|id| id.to_str());
     let named = outlook.in_progress.iter().find(|task| Some(task.id.as_str()) == named);

@@ -36,7 +36,7 @@ enum Line {
 pub(super) struct Wire {
     lines: mpsc::Receiver<Line>,
     answers: mpsc::Sender<String>,
-    /// Cancelled when nothing more comes, or nobody reads: whoever waits for a person gives up.
+    /// Cancelled when nothing more comes, or nobody reads: a tool that waits for a person gives up.
     ending: CancellationToken,
 }
 
@@ -85,7 +85,7 @@ impl Transport<RoleServer> for Wire {
         }
     }
 
-    /// Whoever stops waiting for it loses nothing.
+    /// A caller that stops waiting for it loses nothing.
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
             let read = match self.lines.recv().await {

@@ -34,7 +34,7 @@ pub(super) struct Agents {
     pub(super) prices: Vec<Option<Price>>,
 }
 
-/// The first agent that is installed, for whoever named none.
+/// The first agent that is installed, if none was named.
 pub(super) fn installed(env: &Environment) -> Option<&'static str> {
     LOOKED_FOR.into_iter().find(|name| find_program(env, name).is_some())
 }

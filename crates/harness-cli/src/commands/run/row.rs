@@ -19,7 +19,7 @@ use crate::{
     root::StateRoot,
 };
 
-/// How long whoever drives a run on another machine is believed.
+/// How long the driver of a run on another machine counts as alive.
 pub(super) const LEASE_SECONDS: u64 = 300;
 /// What nobody means.
 const ITERATIONS_MAX: u32 = 1_000_000;

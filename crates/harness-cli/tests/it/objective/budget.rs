@@ -36,7 +36,7 @@ fn what_the_agent_tells_is_summed_up() {
     }
 }
 
-/// An agent that spends and then works on until it is stopped. Whoever holds its pipe sees its end.
+/// An agent that spends and then works on until it is stopped. The holder of its pipe sees its end.
 #[test]
 fn the_event_that_crosses_the_budget_stops_the_agent() {
     for (flag, most, events, spent) in [

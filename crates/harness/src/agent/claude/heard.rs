@@ -16,7 +16,7 @@ use super::{
 };
 use crate::agent::supervise::{Asked, Dialogue, Standing, Voice};
 
-/// Of the answer of a tool, told to whoever watches. All of it is in the transcript.
+/// Of the answer of a tool, shown to people. All of it is in the transcript.
 const RESULT_BYTES_MAX: usize = 64 * 1024;
 /// Tools that run side by side; more are not followed.
 const TOOLS_MAX: usize = 1024;

@@ -108,7 +108,7 @@ impl<'a> Voice<'a> {
         }
     }
 
-    /// An event without the secrets in its words.
+    /// An event without the secrets in its texts.
     pub(in crate::agent) fn event(&self, event: AgentEvent) -> AgentEvent {
         match event {
             AgentEvent::Text(text) => AgentEvent::Text(self.text(&text)),

@@ -1,6 +1,6 @@
 //! The record of runs in SQLite: `.harness/harness.db`.
 //!
-//! WAL and `synchronous=FULL`: what was answered is on the disk. Whoever only looks makes no file:
+//! WAL and `synchronous=FULL`: what was answered is on the disk. Reading creates no file:
 //! where no writer is at work there is no `-wal`, and the database is read as it lies there. That is
 //! without locks, so each answer is believed only if the file is still the same after it.
 
@@ -331,7 +331,7 @@ fn as_it_lies(path: &Path) -> String {
 }
 
 fn connect(path: &Path, flags: OpenFlags, busy_seconds: u64) -> rusqlite::Result<Connection> {
-    // No name of the path is a link: the root is canonical, the rest was looked at, and whoever
+    // No name of the path is a link: the root is canonical, the rest was looked at, and a process that
     // swaps one in now is refused by SQLite.
     let flags = flags | OpenFlags::SQLITE_OPEN_NOFOLLOW | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
