@@ -253,7 +253,7 @@ fn interrupted(intent: Option<Intent>) -> Survey {
         task_commits: TaskCommits::Missing,
         checkpoints: Checkpoints::Missing,
     };
-    let remark = Some("a stash is younger than the claim: WIP".to_owned());
+    let remark = Some("a stash was made after the claim: WIP".to_owned());
     // A dirty tree is explained by an interrupted task.
     Survey {
         dirty: vec!["a.rs".into()],

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// The context of a flow. `state` is plain `&mut`: who may change it when is the borrow checker's
-/// business, so two branches can not race on it.
+/// business, so two branches cannot race on it.
 ///
 /// `S` is the state and `A` the agents of the definition. Agents, hub, conversation and helpers are
 /// those of [`Branch`], to which a `Cx` derefs.
@@ -350,7 +350,7 @@ impl<A> Branch<A> {
         bound
     }
 
-    /// A branch for whoever works for the agent of this one, such as a summarizer: the machine that
+    /// A branch for a helper of the agent of this one, such as a summarizer: the machine that
     /// [drives](Branch::drive) it hears what is used there, at this price where no money is told,
     /// and nothing else.
     #[must_use]
@@ -360,7 +360,7 @@ impl<A> Branch<A> {
         helper
     }
 
-    /// The way to the machine that [drives](Branch::drive) this branch, for whoever hears from its
+    /// The way to the machine that [drives](Branch::drive) this branch, for a receiver of its
     /// agents by another road than their [`Execution`]; `None` where no machine does.
     pub fn told(&self) -> Option<Told> {
         self.told.clone()

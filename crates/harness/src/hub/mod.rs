@@ -1,6 +1,6 @@
 //! The hub: where a run tells what happens and hears what people say.
 //!
-//! Listeners are called one event at a time, in the order of their subscription, by whoever emits.
+//! Listeners are called one event at a time, in the order of their subscription, by the emitter.
 //! An event that a listener emits is delivered after the one it was called for, so that all see the
 //! same order. A listener must not wait for another thread that emits: that one waits for its turn.
 
@@ -148,7 +148,7 @@ impl Hub {
 
     /// Calls `listener` for every event that `filter` takes, until the guard is dropped.
     ///
-    /// It is called by whoever emits, who waits for it: do little here, and see
+    /// It is called by the emitter, which waits for it: do little here, and see
     /// [`events`](Hub::events) for more. A listener that fails or panics is logged, no more.
     ///
     /// ```

@@ -36,7 +36,7 @@ pub struct UserMessage {
     pub content: String,
     /// The agent that it was said to; `None`: to the run as such.
     pub agent: Option<String>,
-    /// When.
+    /// When it was sent.
     pub timestamp: Moment,
 }
 
@@ -72,13 +72,13 @@ impl UserReply {
 /// What became of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answered {
-    /// It is the answer: whoever asked has it.
+    /// It is the answer, and was delivered.
     Accepted,
     /// Nobody asks this, or not any more, or there is no session.
     Unknown,
     /// It is not an answer to the question; the question is still open.
     Unfit {
-        /// What is wrong with it, for whoever gave it.
+        /// What is wrong with it, for its sender.
         why: String,
     },
 }
@@ -306,7 +306,7 @@ impl Question {
         let chosen = reply.choice.as_ref().is_some_and(offered)
             || (reply.choice.is_none() && offered(&reply.content));
         if !chosen && (reply.choice.is_some() || !self.takes_text()) {
-            return Err(format!("it is none of {}", self.choices.join(", ")));
+            return Err(format!("choose one of: {}", self.choices.join(", ")));
         }
         self.validate.as_ref().map_or(Ok(()), |validate| validate(reply))
     }

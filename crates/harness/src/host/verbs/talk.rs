@@ -90,7 +90,7 @@ pub(super) fn abort(host: &Host, reason: Option<&str>) -> Handled {
     Ok(Answer::Nothing {})
 }
 
-/// Whoever waits for a usage limit asks its agent again, now.
+/// A run that waits for a usage limit asks its agent again, now.
 pub(super) fn kick(host: &Host) -> Answer {
     Answer::Woken { woken: host.desk.kick() as u64 }
 }
