@@ -55,7 +55,7 @@ impl Choice {
     }
 }
 
-/// The same for whoever knows the agent's session by other means than its variables.
+/// The same for callers that know the agent's session by other means than its variables.
 pub(crate) fn of_session(
     env: &Environment,
     session: Option<&str>,

@@ -9,7 +9,7 @@ use crate::{
     failure::{Failure, Result},
 };
 
-/// Say something to the run that works here, or to one of its agents
+/// Send a message to the active run, or to one of its agents
 ///
 /// Prints how many agents received it. If none did, the exit code is 1: an agent may have ended, or
 /// it may be one that does not read messages while it works.
@@ -19,12 +19,12 @@ Examples:
   harness send 'the database is back'
   harness send 'leave the parser alone' --agent worker")]
 pub(crate) struct Args {
-    /// What to say
+    /// The message
     text: String,
-    /// To this agent
+    /// Send it only to this agent
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
-    /// To this execution of an agent
+    /// Send it only to this execution of an agent
     #[arg(long, value_name = "ID", conflicts_with = "agent")]
     run_id: Option<String>,
 }

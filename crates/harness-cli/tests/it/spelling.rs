@@ -40,7 +40,7 @@ fn a_task_is_named_by_its_id_alone_and_the_old_flags_still_work() {
     }
     let env = TestEnvironment::of_worker();
     env.run(["task", "fail", "task-001", "why", "--id", "task-002"]).code(2);
-    env.run(["task", "fail", "no id at all"]).code(2).stderr_contains("no task named");
+    env.run(["task", "fail", "no id at all"]).code(2).stderr_contains("no task was named");
     env.run(["research", "finalize"]).code(2);
     env.run(["research", "finalize", "survey"]).success();
 }

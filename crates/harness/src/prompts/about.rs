@@ -100,7 +100,7 @@ pub enum Why {
     OnlyMentioned,
     /// It said so, but the check is red.
     VerifyFailed,
-    /// It ended with an error, in its words.
+    /// It ended with this error.
     Failed(String),
     /// Its context was full.
     OutOfContext,

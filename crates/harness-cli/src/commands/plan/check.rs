@@ -19,7 +19,7 @@ Examples:
 pub(crate) struct Args {
     #[command(flatten)]
     source: source::Source,
-    /// Answer with a JSON document
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

@@ -9,9 +9,9 @@ use super::{
 };
 use crate::{exit::ExitCode, failure::Result};
 
-/// Record how far the work came, and renew the lease
+/// Record progress on a task, and renew the lease
 ///
-/// An agent that the harness started need not name the task: it is in its environment.
+/// An agent that harness started need not name the task: it is in its environment.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -20,15 +20,15 @@ Examples:
 pub(super) struct Args {
     #[command(flatten)]
     told: Told,
-    /// Which step it was, from 1
+    /// The number of the step, from 1
     #[arg(long)]
     step: u32,
-    /// Of how many
+    /// The total number of steps
     #[arg(long)]
     total: u32,
     #[command(flatten)]
     claimed: Claimed,
-    /// Answer with a JSON document
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -38,9 +38,9 @@ pub(super) struct Args {
 pub(crate) struct Done {
     /// What was done.
     pub(crate) description: String,
-    /// Which step it was, from 1.
+    /// The number of the step, from 1.
     pub(crate) step: u32,
-    /// Of how many.
+    /// The total number of steps.
     pub(crate) total: u32,
 }
 

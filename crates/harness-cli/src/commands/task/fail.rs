@@ -9,9 +9,9 @@ use super::{
 };
 use crate::{exit::ExitCode, failure::Result};
 
-/// Give a claimed task up as failed
+/// Mark your task as failed
 ///
-/// Counts an attempt. Nothing is rolled back: a client does its own git work.
+/// Counts an attempt. Nothing is rolled back: a client takes care of its own work tree.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -20,12 +20,12 @@ Examples:
 pub(super) struct Args {
     #[command(flatten)]
     why: Told,
-    /// What sort of failure
+    /// The category of the failure
     #[arg(long, default_value = "TASK_EXEC", value_parser = category)]
     category: Category,
     #[command(flatten)]
     claimed: Claimed,
-    /// Answer with a JSON document
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

@@ -63,7 +63,7 @@ pub(crate) struct Claimed {
     id: Option<TaskId>,
     #[command(flatten)]
     worker: worker::Choice,
-    /// Only if this is still the claim's epoch [default: HARNESS_EPOCH]
+    /// Refuse if the claim has another epoch by now [default: HARNESS_EPOCH]
     #[arg(long, value_name = "N")]
     epoch: Option<u64>,
 }
@@ -81,7 +81,7 @@ impl Claimed {
             (None, Some(named)) => {
                 TaskId::parse(named).map_err(|bad| Failure::config(format!("{TASK}: {bad}")))
             }
-            (None, None) => Err(Failure::usage("no task named")
+            (None, None) => Err(Failure::usage("no task was named")
                 .hint("name it (its id, or `task_id` of the tool), or set HARNESS_TASK_ID")),
         }
     }
