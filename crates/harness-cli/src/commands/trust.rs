@@ -1,5 +1,6 @@
 //! `harness trust`
 
+use harness::workspace::CommitHooks;
 use harness_core::role::Operation;
 use serde_json::json;
 
@@ -19,7 +20,8 @@ use crate::{
 /// A ledger that came with a repository runs nothing until you trust it: it holds commands. This
 /// shows all that would run (checks, agents with their environment, prompts, …) and asks; without a
 /// terminal it needs --yes. Trust is of the directory and of what was shown, and is kept in your
-/// home, not in the repository. What a later pull brings is asked for again, and only that. Ledgers
+/// home, not in the repository. The repository's commit hooks are recorded too; a run uses them with
+/// `[git] hooks = true`, as long as they are the recorded ones. What a later pull brings is asked for again, and only that. Ledgers
 /// that you make yourself (`harness init`), tasks that you add, and files that git does not track
 /// are trusted from the start.
 #[derive(Debug, clap::Args)]
@@ -57,6 +59,11 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     }
     let would_run = WouldRun::in_root(&root)?;
     let introduction = format!("{} would run", root.path().display());
+    // Where there is no git, there are no hooks.
+    let hooks = invocation.workspace(&root).ok().and_then(|git| git.commit_hooks().ok().flatten());
+    if let Some(hooks) = hooks.as_ref().filter(|_| !args.json) {
+        show_hooks(hooks);
+    }
     match (args.yes, Audience::of_this_process()) {
         (true, _) if args.json => {}
         (true, _) => trust::show(&introduction, &would_run)?,
@@ -71,8 +78,18 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         }
     }
     trust.grant(&root, &would_run.items)?;
-    let answer = json!({ "trusted": true, "would_run": would_run.document() });
+    let mut answer = json!({ "trusted": true, "would_run": would_run.document() });
+    if let Some(hooks) = &hooks {
+        trust.grant_hooks(&root, hooks)?;
+        answer["hooks"] = json!({ "folder": hooks.folder, "names": hooks.names });
+    }
     tell(invocation, &args, &root, "trusted", answer)
+}
+
+/// Hooks are trusted whether they are in use or not, so that switching them on needs no second question.
+fn show_hooks(hooks: &CommitHooks) {
+    let (names, folder) = (hooks.names.join(", "), hooks.folder.display().to_string());
+    eprintln!("git hooks, used with `[git] hooks = true`: {names} in {}", visible(&folder));
 }
 
 fn tell(

@@ -45,6 +45,8 @@ pub struct Rules {
     pub clean: bool,
     /// Run the check before the first attempt too; a task may say otherwise.
     pub baseline: bool,
+    /// Commit before the check, so that what the repository's hooks make of the work is judged.
+    pub commit_first: bool,
     /// What the work must not touch.
     pub protected: Protected,
 }
@@ -56,6 +58,7 @@ impl Rules {
         Self {
             clean: task.validation.clean.unwrap_or(self.clean),
             baseline: task.validation.baseline.unwrap_or(self.baseline),
+            commit_first: self.commit_first,
             protected: self.protected,
         }
     }
@@ -180,7 +183,7 @@ impl Judge {
             interrupts: 0,
             lost: None,
             prepared: false,
-            keep_first: rules.clean,
+            keep_first: rules.clean || rules.commit_first,
             commit: None,
             baseline: None,
             touched: None,
