@@ -153,17 +153,18 @@ pub enum Event {
         /// The execution, by which [`Hub::send_to_run`](crate::Hub::send_to_run) finds it.
         run_id: ExecutionId,
     },
-    /// `agent:complete`: the agent returned `Ok`.
+    /// `agent:complete`: the execution is over, with a result or an error. There is exactly one for each
+    /// execution that was not dropped.
     #[serde(rename = "agent:complete")]
     AgentComplete {
         /// As in `agent:start`.
         agent_name: String,
-        /// Always true from this library: a failure is told as `agent:failed`.
+        /// Whether the agent returned `Ok`. If not, an `agent:failed` with the error follows.
         success: bool,
         /// As in `agent:start`.
         run_id: ExecutionId,
     },
-    /// `agent:failed`: the agent returned an error.
+    /// `agent:failed`: the agent returned an error. Follows the `agent:complete` of the same execution.
     #[serde(rename = "agent:failed")]
     AgentFailed {
         /// As in `agent:start`.

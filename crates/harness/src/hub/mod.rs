@@ -278,9 +278,14 @@ impl Hub {
         &self.core.cancelled
     }
 
-    /// The events that are kept, and how many went before them.
-    pub(crate) fn kept(&self) -> (Vec<Arc<Envelope>>, u64) {
-        lock(&self.core.record).kept()
+    /// How many events there have been.
+    pub(crate) fn event_count(&self) -> u64 {
+        lock(&self.core.record).count()
+    }
+
+    /// The events that are kept of those after the first `before`, and how many of those are gone.
+    pub(crate) fn kept_after(&self, before: u64) -> (Vec<Arc<Envelope>>, u64) {
+        lock(&self.core.record).kept_after(before)
     }
 
     /// The run is over: streams end, and an abort means nothing any more.
@@ -365,7 +370,8 @@ impl Hub {
     }
 
     /// Says something to one execution, by its id as written (`run-0`). An unknown id reaches
-    /// nobody.
+    /// nobody. The message is for that inbox alone:
+    /// [`Session::read_messages`](crate::Session::read_messages) does not return it a second time.
     pub fn send_to_run(&self, run_id: impl Into<String>, content: impl Into<String>) {
         let (run_id, content) = (run_id.into(), content.into());
         let in_session = {

@@ -41,7 +41,8 @@ pub struct UserMessage {
 }
 
 /// An answer to a question.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct UserReply {
     /// The answer in words; that of a choice is the choice.
     pub content: String,
@@ -50,18 +51,21 @@ pub struct UserReply {
     pub choice: Option<String>,
     /// Who gave it, where that is known: `operator (pid=12)`.
     pub by: Option<String>,
+    /// When it was given.
+    pub timestamp: Moment,
 }
 
 impl UserReply {
     /// In one's own words.
     pub fn text(content: impl Into<String>) -> Self {
-        Self { content: content.into(), ..Self::default() }
+        let content = content.into();
+        Self { content, choice: None, by: None, timestamp: Moment::now() }
     }
 
     /// One of the choices that were offered.
     pub fn choice(choice: impl Into<String>) -> Self {
         let choice = choice.into();
-        Self { content: choice.clone(), choice: Some(choice), by: None }
+        Self { choice: Some(choice.clone()), ..Self::text(choice) }
     }
 }
 

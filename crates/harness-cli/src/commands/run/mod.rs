@@ -21,7 +21,7 @@ use std::sync::Arc;
 use harness::{
     agent::CodingAgent,
     clock::{Clock as _, SystemClock},
-    core::machine::work::{Alerts, Runs},
+    core::machine::session::{Alerts, WhenFull},
     process::Redactor,
     prompts::Prompts,
     store::{Store as _, StoreError},
@@ -229,7 +229,7 @@ fn session<'a>(
         lease_seconds: invocation.lease_seconds()?,
         max_tasks: most.unwrap_or(ledger.head().session_config.max_tasks_per_session),
         max_sessions: args.max_sessions.map(i64::from),
-        runs: if args.once { Runs::Once } else { Runs::On },
+        when_full: if args.once { WhenFull::Stop } else { WhenFull::Continue },
         dirty: if args.allow_dirty { Dirty::SetAside } else { Dirty::Refuse },
         view,
         places: crate::host::places(&invocation.env),

@@ -56,7 +56,7 @@ pub(super) fn reply(host: &Host, peer: &Peer, reply: QuestionReply) -> Handled {
     let unknown = || Refused::new(Code::NotFound, format!("Question {prompt_id} not found"));
     let prompt = prompts::parse(&prompt_id).ok_or_else(unknown)?;
     let by = Some(peer.author().to_string());
-    match host.hub.reply(prompt, UserReply { content, choice, by }) {
+    match host.hub.reply(prompt, UserReply { choice, by, ..UserReply::text(content) }) {
         Answered::Accepted => Ok(Answer::Replied { prompt_id }),
         Answered::Unknown => Err(unknown()),
         Answered::Unfit { why } => Err(why.into()),
