@@ -220,7 +220,7 @@ pub(super) fn raised(ledger: &Ledger, message: &str) -> Vec<Command> {
 }
 
 /// Returns the report about an accepted edit.
-pub(super) fn told(
+pub(super) fn report(
     in_doubt: InDoubt,
     what: &[Difference],
     unproven: Vec<TaskId>,

@@ -370,7 +370,7 @@ impl FileStore {
         let Some(mut known) = self.known.take() else {
             return Err(StoreError::NoLedger { root: self.root.clone() });
         };
-        let (mut anew, raised) = self.told(freshness, &known.ledger);
+        let (mut anew, raised) = self.report(freshness, &known.ledger);
         anew.extend(self.files_anew(&mut known)?);
         self.finish_log(known.ledger.head())?;
         if !anew.is_empty() || !raised.is_empty() {

@@ -202,7 +202,7 @@ impl FileStore {
     }
 
     /// Returns the facts to report about the state of the ledger, and the flags to raise.
-    pub(super) fn told(&self, freshness: Freshness, known: &Ledger) -> (Vec<Fact>, Vec<Command>) {
+    pub(super) fn report(&self, freshness: Freshness, known: &Ledger) -> (Vec<Fact>, Vec<Command>) {
         match freshness {
             Freshness::AsKnown => (Vec::new(), Vec::new()),
             Freshness::Restored { from, reason } => {
@@ -216,7 +216,7 @@ impl FileStore {
                 (vec![Fact::LedgerRestored { from, reason }], raised)
             }
             Freshness::Refused { message } => (Vec::new(), edits::raised(known, &message)),
-            Freshness::Taken { what, unproven } => edits::told(self.in_doubt, &what, unproven),
+            Freshness::Taken { what, unproven } => edits::report(self.in_doubt, &what, unproven),
         }
     }
 
