@@ -56,7 +56,7 @@ pub fn read(bytes: &[u8]) -> Read {
     let fields = match serde_json::from_slice(bytes) {
         Ok(Value::Object(fields)) => fields,
         Ok(other) => return Read::not(format!("{PATH} is {}, not an object", name_of(&other))),
-        Err(why) => return Read::not(format!("{PATH} is no JSON: {why}")),
+        Err(why) => return Read::not(format!("{PATH} is not JSON: {why}")),
     };
     let mut reader = Reader { fields, missing: Vec::new(), warnings: Vec::new() };
     let handoff = Handoff {
@@ -177,7 +177,7 @@ impl Reader {
         let more = self.warnings.len().saturating_sub(WARNINGS_MAX);
         if more > 0 {
             self.warnings.truncate(WARNINGS_MAX);
-            self.warnings.push(format!("{PATH}: {more} more things are not as they should be"));
+            self.warnings.push(format!("{PATH}: {more} more problems"));
         }
         self.warnings
     }

@@ -154,7 +154,8 @@ pub enum Event {
         /// The id of the execution, for [`Hub::send_to_run`](crate::Hub::send_to_run).
         run_id: ExecutionId,
     },
-    /// `agent:complete`: the agent returned `Ok`.
+    /// `agent:complete`: the execution is over, with a result or an error. There is exactly one for each
+    /// execution that was not dropped.
     #[serde(rename = "agent:complete")]
     AgentComplete {
         /// The same name as in `agent:start`.
@@ -164,7 +165,7 @@ pub enum Event {
         /// The same id as in `agent:start`.
         run_id: ExecutionId,
     },
-    /// `agent:failed`: the agent returned an error.
+    /// `agent:failed`: the agent returned an error. Follows the `agent:complete` of the same execution.
     #[serde(rename = "agent:failed")]
     AgentFailed {
         /// The same name as in `agent:start`.

@@ -334,7 +334,7 @@ impl Attempt {
                 let command = Command::Release(Release {
                     task: self.task.id.clone(),
                     holder: Some(self.holder.clone()),
-                    reason: "stopped before anything was changed".into(),
+                    reason: "interrupted; nothing had been changed".into(),
                 });
                 self.commit(State::Releasing(why), command)
             }

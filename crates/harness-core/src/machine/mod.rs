@@ -8,6 +8,7 @@
 pub mod attempt;
 #[doc(hidden)]
 pub mod gate;
+mod halt;
 #[doc(hidden)]
 pub mod iterate;
 #[doc(hidden)]
@@ -15,7 +16,9 @@ pub mod judge;
 #[doc(hidden)]
 pub mod recovery;
 #[doc(hidden)]
-pub mod work;
+pub mod session;
+#[doc(hidden)]
+pub mod worker;
 
 use crate::{
     Command, Refusal, Reply, Timestamp,

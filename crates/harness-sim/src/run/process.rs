@@ -5,7 +5,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use harness::{
     Commit, Committing, Engine, Hub, Observers,
-    flows::{Judging, Looping, Record, Team},
+    flows::{Judging, LoopSettings, Record, Team},
     host::Desk,
     named,
     project::{Equipment, Parts, Pursuit, Tenure},
@@ -18,7 +18,7 @@ use harness_core::{
     machine::{
         attempt::Rules,
         iterate,
-        work::{Runs, Session},
+        session::{SessionTerms, WhenFull},
     },
     promise,
     run::{Owner, RunLimits},
@@ -42,7 +42,7 @@ const LEASE_SECONDS: u64 = 1800;
 #[derive(Debug, Clone)]
 pub(super) enum Life {
     /// The tasks of the ledger.
-    Ledger(Box<Session>),
+    Ledger(Box<SessionTerms>),
     /// The objective of its run.
     Objective(Pursuit),
 }
@@ -240,15 +240,15 @@ pub(super) fn owner(number: usize) -> Owner {
     Owner { host: "simulated".to_owned(), pid, started: "0".to_owned() }
 }
 
-pub(super) fn session(max_tasks: i64, pid: u32) -> harness::Result<Session> {
+pub(super) fn session(max_tasks: i64, pid: u32) -> harness::Result<SessionTerms> {
     let worker = harness_core::WorkerId::parse("runner").map_err(harness::Error::other)?;
-    Ok(Session {
+    Ok(SessionTerms {
         worker,
         pid,
         lease_seconds: LEASE_SECONDS,
         max_tasks,
         max_sessions: None,
-        runs: Runs::On,
+        when_full: WhenFull::Continue,
         until: None,
         heartbeat: None,
     })
@@ -270,7 +270,7 @@ fn equipment(stage: &Stage, owner: &Owner) -> Equipment {
             agent: Some("simulated".to_owned()),
             record: recorder(stage),
         },
-        looping: looping(stage, owner),
+        loops: loops(stage, owner),
     }
 }
 
@@ -285,11 +285,11 @@ pub(super) fn row(limits: RunLimits) -> Run {
 }
 
 /// Uses one row for all processes, so that each takes up what the last one left.
-fn looping(stage: &Stage, owner: &Owner) -> Looping {
+fn loops(stage: &Stage, owner: &Owner) -> LoopSettings {
     let stages = stage.clone();
     let state = stage.state();
     let runs = FlawedRuns { stage: stage.clone(), runs: state.rows_of_process(), flaw: state.flaw };
-    Looping {
+    LoopSettings {
         runs: Arc::new(runs),
         run: RunId::of_bits(0),
         by: Some(owner.clone()),

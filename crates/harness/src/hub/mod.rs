@@ -280,9 +280,14 @@ impl Hub {
         &self.core.cancelled
     }
 
-    /// Returns the kept events, and the number of events that were dropped before them.
-    pub(crate) fn kept(&self) -> (Vec<Arc<Envelope>>, u64) {
-        lock(&self.core.record).kept()
+    /// Returns the number of events so far.
+    pub(crate) fn event_count(&self) -> u64 {
+        lock(&self.core.record).count()
+    }
+
+    /// Returns the kept events after the first `before`, and how many of those were dropped.
+    pub(crate) fn kept_after(&self, before: u64) -> (Vec<Arc<Envelope>>, u64) {
+        lock(&self.core.record).kept_after(before)
     }
 
     /// Ends the run: streams end, and an abort has no effect any more.

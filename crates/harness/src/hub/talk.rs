@@ -41,7 +41,8 @@ pub struct UserMessage {
 }
 
 /// An answer to a question.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct UserReply {
     /// The answer as text. For a choice, it is the choice.
     pub content: String,
@@ -50,18 +51,21 @@ pub struct UserReply {
     pub choice: Option<String>,
     /// The author, if known: `operator (pid=12)`.
     pub by: Option<String>,
+    /// When it was given.
+    pub timestamp: Moment,
 }
 
 impl UserReply {
     /// Returns an answer as free text.
     pub fn text(content: impl Into<String>) -> Self {
-        Self { content: content.into(), ..Self::default() }
+        let content = content.into();
+        Self { content, choice: None, by: None, timestamp: Moment::now() }
     }
 
     /// Returns an answer that is one of the offered choices.
     pub fn choice(choice: impl Into<String>) -> Self {
         let choice = choice.into();
-        Self { content: choice.clone(), choice: Some(choice), by: None }
+        Self { choice: Some(choice.clone()), ..Self::text(choice) }
     }
 }
 
@@ -302,7 +306,7 @@ impl Question {
         let chosen = reply.choice.as_ref().is_some_and(offered)
             || (reply.choice.is_none() && offered(&reply.content));
         if !chosen && (reply.choice.is_some() || !self.takes_text()) {
-            return Err(format!("it is none of {}", self.choices.join(", ")));
+            return Err(format!("choose one of: {}", self.choices.join(", ")));
         }
         self.validate.as_ref().map_or(Ok(()), |validate| validate(reply))
     }

@@ -349,7 +349,7 @@ impl FileStore {
             Ok(()) => {}
             // The ledger stores the lines, and the next change appends them.
             Err(e) => warnings
-                .push(format!("the change is made, but its log lines are not yet written: {e}")),
+                .push(format!("the change was made, but its log lines are not written yet: {e}")),
         }
         let followed = self.journal.follow(&*self.disk, &known.ledger, &mut known.document, &made);
         warnings.extend(followed);
@@ -422,7 +422,9 @@ impl FileStore {
         let told = told.and_then(|()| log_tail::end_line(&*self.disk, File::Trajectory));
         let told = told.and_then(|_| self.disk.append(File::Trajectory, lines.as_bytes()));
         if let Err(e) = told {
-            applied.warnings.push(format!("the change is made, but not in the trajectory: {e}"));
+            applied
+                .warnings
+                .push(format!("the change was made, but not added to the trajectory: {e}"));
         }
     }
 }

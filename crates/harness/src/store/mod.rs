@@ -131,7 +131,7 @@ pub enum StoreError {
     #[error(transparent)]
     Lock(#[from] lock::LockError),
     /// The lock was taken, but lost before the write.
-    #[error("the lock was taken away by another program; nothing was written")]
+    #[error("another program removed the lock; nothing was written")]
     LockLost,
     /// The disk failed.
     #[error(transparent)]

@@ -275,7 +275,7 @@ fn connect(port: u16, proc: &Path, say: &Say) -> Option<(TcpStream, Detail)> {
         Listener::Ours => Some((stream, Detail::All)),
         Listener::Unknown => Some((stream, Detail::Ids)),
         Listener::Anothers => {
-            say(&format!("ACP: another user listens on port {port}, so nothing is sent"));
+            say(&format!("ACP: another user is listening on port {port}, so nothing is sent"));
             None
         }
     }
@@ -381,7 +381,7 @@ mod tests {
         let own = rustix::process::geteuid().as_raw();
         let (lines, said) = got(Some(&|port| listed(port, own + 1)));
         assert!(lines.is_empty(), "{lines:?}");
-        assert!(said[0].contains("another user listens"), "{said:?}");
+        assert!(said[0].contains("another user is listening"), "{said:?}");
         let (lines, said) = got(Some(&|port| listed(port, own)));
         let expected =
             r#"{"event_type":"plan_import","goal":"say [redacted:A_KEY]","task_count":2}"#;

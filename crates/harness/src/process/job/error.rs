@@ -9,13 +9,13 @@ use super::super::guard::wire::{Launch, What};
 #[non_exhaustive]
 pub enum JobStartError {
     /// The program was found neither by that path nor in the `PATH` of its environment.
-    #[error("there is no program {}", .program.display())]
+    #[error("program not found: {}", .program.display())]
     NotFound {
         /// The program of the [`Spec`](super::Spec).
         program: OsString,
     },
     /// The program exists, but cannot be executed.
-    #[error("can not start {}: {error}", .program.display())]
+    #[error("cannot start {}: {error}", .program.display())]
     Program {
         /// The program of the [`Spec`](super::Spec).
         program: OsString,
@@ -23,7 +23,7 @@ pub enum JobStartError {
         error: io::Error,
     },
     /// The directory does not exist, or cannot be entered.
-    #[error("can not start in {}: {error}", .directory.display())]
+    #[error("cannot start in {}: {error}", .directory.display())]
     Directory {
         /// The directory of the [`Spec`](super::Spec).
         directory: PathBuf,
@@ -32,13 +32,13 @@ pub enum JobStartError {
     },
     /// The record could not be written. Without it, leftovers of a killed harness could not be
     /// found.
-    #[error("can not record the process: {0}")]
+    #[error("cannot record the process: {0}")]
     Record(#[source] io::Error),
     /// The guard could not be started, or went away.
-    #[error("can not guard the process: {0}")]
+    #[error("cannot guard the process: {0}")]
     Guard(#[source] io::Error),
     /// Its pipes and sockets could not be set up.
-    #[error("can not start a process: {0}")]
+    #[error("cannot start a process: {0}")]
     Io(#[source] io::Error),
 }
 
@@ -69,8 +69,8 @@ impl fmt::Display for JobWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             JobWarning::NoGuard => f.write_str(
-                "agents run without a guard: if this program is killed, what they have started may \
-                 run on until the next start (call harness::guard::init() first thing in main)",
+                "agents run without a guard: if this program is killed, the processes that they \
+                 started may run on until the next start (call harness::guard::init() first in main)",
             ),
         }
     }

@@ -67,8 +67,8 @@ impl fmt::Display for Warning {
             Warning::Reclaimed { pid: None } => f.write_str("Removed stale lock"),
             Warning::Squatted { path, uid } => write!(
                 f,
-                "the lock {} belongs to another user (uid={uid}), so that .harness/lock alone keeps \
-                 others out; scripts that lock by mkdir cannot work here until it is removed",
+                "the lock {} belongs to another user (uid={uid}), so only .harness/lock keeps \
+                 others out; scripts that lock with mkdir cannot work here until it is removed",
                 path.display()
             ),
         }
@@ -134,7 +134,7 @@ pub enum LockError {
         obstacle: Obstacle,
     },
     /// The file system failed.
-    #[error("can not {doing} {}: {source}", path.display())]
+    #[error("cannot {doing} {}: {source}", path.display())]
     Io {
         /// A verb, for the message.
         doing: &'static str,

@@ -73,8 +73,8 @@ pub enum RunStoreError {
     File(#[from] io::Error),
     /// The file belongs to another program, or is damaged.
     #[error(
-        "{} is damaged, or no database of harness ({why}) — move it away, with its -wal and -shm: only \
-         the record of past runs is in it, and the next run makes a new one",
+        "{} is damaged, or not a database of harness ({why}) — move it away, with its -wal and -shm: it \
+         holds only the record of past runs, and the next run creates a new one",
         path.display()
     )]
     NotOurs {
@@ -85,8 +85,8 @@ pub enum RunStoreError {
     },
     /// A later harness wrote it.
     #[error(
-        "{} has version {found}, and this harness knows version {known} — use the harness that wrote \
-         it or a later one, or move the file away to begin a new record",
+        "{} has version {found}, but this harness knows version {known} — use the harness that wrote \
+         it or a later one, or move the file away to start a new record",
         path.display()
     )]
     Newer {
@@ -99,8 +99,8 @@ pub enum RunStoreError {
     },
     /// Another program holds a transaction open, usually a person with `sqlite3`.
     #[error(
-        "{} was locked by another program for more than {seconds} s — close what has it open and try \
-         again (a transaction in `sqlite3` that was begun and not ended?)",
+        "{} was locked by another program for more than {seconds} s — close that program and try \
+         again (is a transaction open in `sqlite3`?)",
         path.display()
     )]
     Locked {
@@ -126,7 +126,7 @@ pub enum RunStoreError {
         wanted: &'static str,
     },
     /// The value is not one that harness writes. A person or a later harness wrote it.
-    #[error("{}: {row} has {value:?} as {column}, which is none — mend it with `sqlite3`", path.display())]
+    #[error("{}: {row} has the invalid {column} {value:?} — fix it with `sqlite3`", path.display())]
     BadValue {
         /// The path of the file.
         path: PathBuf,
@@ -144,7 +144,7 @@ pub enum RunStoreError {
         run: RunId,
     },
     /// The parent run does not exist.
-    #[error("run {run} can not be a part of run {parent}: there is no such run")]
+    #[error("run {run} cannot be a part of run {parent}: there is no such run")]
     NoParent {
         /// The new run.
         run: RunId,
@@ -152,7 +152,7 @@ pub enum RunStoreError {
         parent: RunId,
     },
     /// The disk is full, or fails.
-    #[error("can not {doing} {}: {source}", path.display())]
+    #[error("cannot {doing} {}: {source}", path.display())]
     Failed {
         /// The path of the file.
         path: PathBuf,

@@ -382,7 +382,7 @@ fn usable(path: &Path, found: Found) -> Result<(), RunStoreError> {
     match found {
         Found::Empty | Found::Known => Ok(()),
         Found::Foreign => {
-            let why = "it has tables of another program".to_owned();
+            let why = "it contains tables of another program".to_owned();
             Err(RunStoreError::NotOurs { path, why })
         }
         Found::Newer(found) => Err(RunStoreError::Newer { path, found, known: schema::VERSION }),
@@ -413,7 +413,7 @@ fn error_of(
 
 /// Returns the error for a row that was written but is not there.
 fn unreachable_row(run: &RunId) -> RunStoreError {
-    RunStoreError::File(std::io::Error::other(format!("run {run} was written and is not there")))
+    RunStoreError::File(std::io::Error::other(format!("run {run} was written but is missing")))
 }
 
 #[cfg(test)]
