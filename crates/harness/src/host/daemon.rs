@@ -61,7 +61,7 @@ impl Settings {
 /// Refuses a command that may not run here.
 pub type MayRun = dyn Fn(Kind, &str) -> Result<(), Refused> + Send + Sync;
 
-/// What the caller knows about the machine and its user. It is asked again each time.
+/// The caller's knowledge about the machine and its user. It is asked again each time.
 pub struct Surroundings {
     /// The configuration.
     pub settings: Box<dyn Fn() -> Result<Settings, Refused> + Send + Sync>,

@@ -104,7 +104,7 @@ impl Record {
         self.streams.drain(..).for_each(|stream| stream.end());
     }
 
-    /// How many events there have been.
+    /// Returns the number of events so far.
     pub(super) fn count(&self) -> u64 {
         self.kept.lost() + u64::try_from(self.kept.len()).unwrap_or(u64::MAX)
     }

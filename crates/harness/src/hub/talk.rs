@@ -51,7 +51,7 @@ pub struct UserReply {
     pub choice: Option<String>,
     /// The author, if known: `operator (pid=12)`.
     pub by: Option<String>,
-    /// When it was given.
+    /// The time at which it was given.
     pub timestamp: Moment,
 }
 
