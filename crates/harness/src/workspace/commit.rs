@@ -1,8 +1,8 @@
 //! Commits what the agent left, on the claimed branch.
 //!
-//! The tree was built in a private index (see `candidate.rs`), and the branch moves by one compare-and-swap; only then is
-//! the user's index brought up to date. Cut short anywhere, a second call finds the same tree and
-//! makes no second commit.
+//! The tree was built in a private index (see `candidate.rs`), and the branch moves by one
+//! compare-and-swap. Only then the user's index is updated. If a call is cut short anywhere, a
+//! second one finds the same tree and makes no second commit.
 
 use std::fs;
 
@@ -36,7 +36,7 @@ pub(super) fn commit(
     let mut made = false;
     let commit = if git.tree_of(&head)? == *tree && merged.is_empty() {
         if look.changed.is_empty() && look.ours.is_empty() {
-            // The index holds what HEAD does.
+            // The index equals HEAD.
             return Ok(head);
         }
         head
@@ -64,7 +64,7 @@ pub(super) fn commit(
     Ok(commit)
 }
 
-/// The other parents of a merge that was not concluded.
+/// Returns the other parents of a merge that was not concluded.
 pub(super) fn refuse_before_commit(
     git: &Git,
     base: &Base,
@@ -86,7 +86,7 @@ pub(super) fn refuse_before_commit(
     }
 }
 
-/// Moves the claimed branch to HEAD and HEAD to the claimed branch, where the agent left it.
+/// Moves the claimed branch to HEAD and HEAD to the claimed branch, if the agent left it.
 fn claim_branch_for(
     git: &Git,
     base: &Base,
@@ -131,7 +131,7 @@ fn descends(git: &Git, ancestor: &CommitId, commit: &CommitId) -> Result<bool, W
     call.args([ancestor.as_str(), commit.as_str()]).answer()
 }
 
-/// The other parents of a merge that the agent did not conclude.
+/// Returns the other parents of a merge that the agent did not conclude.
 fn merge_heads(git: &Git) -> Result<Vec<CommitId>, WorkspaceError> {
     let text = fs::read_to_string(git.git_dir.join("MERGE_HEAD"))?;
     text.lines().map(commit_id).collect()
