@@ -19,7 +19,7 @@ pub(super) enum Json {
 }
 
 impl Json {
-    /// What it is, for "a string is wanted, this is …".
+    /// What it is, for "expected a string, found …".
     pub(super) const fn what(&self) -> &'static str {
         match self {
             Self::Null => "null",
