@@ -162,7 +162,7 @@ pub trait Caller: Sync {
     /// Returns the strictness of judging by this process.
     fn settings(&self) -> Result<Settings, Refused> {
         let protected = Protected::new(&[], OnTouch::Flag).map_err(|why| why.to_string())?;
-        let rules = Rules { clean: false, baseline: false, protected };
+        let rules = Rules { protected, ..Rules::default() };
         Ok(Settings { rules, unchecked: Unchecked::Allowed, bring: Bring::default() })
     }
 

@@ -52,7 +52,8 @@ impl ClaimRules {
 
     /// Stores the rules of a claim that was just made, in place of those of the task's last claim.
     pub fn keep(&self, task: &TaskId, epoch: Epoch, settings: &Settings) -> io::Result<()> {
-        let Rules { clean, baseline, protected } = &settings.rules;
+        // A client commits by itself.
+        let Rules { clean, baseline, commit_first: _, protected } = &settings.rules;
         let kept = Kept {
             epoch,
             clean: *clean,
@@ -85,7 +86,7 @@ impl ClaimRules {
         }
         let unchecked =
             if kept.require_validation { Unchecked::Forbidden } else { Unchecked::Allowed };
-        let rules = Rules { clean: kept.clean, baseline: kept.baseline, protected };
+        let rules = Rules { clean: kept.clean, baseline: kept.baseline, commit_first: false, protected };
         let bring = Bring { link: kept.link, copy: kept.copy };
         Some(Settings { rules, unchecked, bring })
     }
@@ -130,7 +131,7 @@ mod tests {
         let rules = ClaimRules::in_folder(&folder.path().join("claims"));
         let protected = Protected::new(&["tests/".to_owned()], OnTouch::Refuse).unwrap();
         let settings = Settings {
-            rules: Rules { clean: true, baseline: false, protected },
+            rules: Rules { clean: true, protected, ..Rules::default() },
             unchecked: Unchecked::Forbidden,
             bring: Bring { link: vec!["vendor".into()], copy: vec![".env".into()] },
         };

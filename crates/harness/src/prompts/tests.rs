@@ -425,7 +425,8 @@ fn a_template_that_is_no_good_is_replaced_and_named() {
         let root = root(&[("continuation.md", source)]);
         let (prompts, warnings) = Prompts::load(root.path());
         assert_eq!(warnings.len(), 1, "{why}");
-        let start = ".harness/prompts/continuation.md cannot be used, so the built-in prompt is: ";
+        let start =
+            ".harness/prompts/continuation.md cannot be used, so the built-in prompt is used: ";
         let said = warnings[0].strip_prefix(start).unwrap_or_else(|| panic!("{}", warnings[0]));
         assert!(said.contains(why), "{said}");
         let expected = Prompts::built_in().continuation(&about(), &again());
@@ -465,7 +466,7 @@ fn a_template_that_fails_later_gives_way_to_the_built_in() {
 fn a_template_without_the_promise_is_used_and_named() {
     let root = root(&[("task.md", b"{{ task.title }}")]);
     let (prompts, warnings) = Prompts::load(root.path());
-    assert!(warnings[0].contains("task.md does not name the promise"), "{warnings:?}");
+    assert!(warnings[0].contains("task.md does not contain the promise"), "{warnings:?}");
     assert_eq!(prompts.task(&about(), &brief()).text, "Add the logout endpoint\n");
 }
 

@@ -13,13 +13,14 @@ use super::{
     git::Git,
     index::PrivateIndex,
     object::commit_id,
+    policy::{CommitPolicy, Made},
     preflight::{UnderWay, refuse_locked_index},
-    rescue::{commit_tree, resolve},
+    rescue::resolve,
     status::Look,
 };
 
-/// Commits `tree`, which was computed from `look`. If `index` is known, the user's index need not
-/// be computed again.
+/// Commits `tree`, which was computed from `look`, in `index` if that is known: then the user's need
+/// not be computed once more. With hooks the commit may hold more than `tree`.
 pub(super) fn commit(
     git: &Git,
     base: &Base,
@@ -27,10 +28,12 @@ pub(super) fn commit(
     tree: &TreeId,
     index: Option<&PrivateIndex>,
     message: &str,
+    policy: &CommitPolicy,
 ) -> Result<CommitId, WorkspaceError> {
     let merged = refuse_before_commit(git, base)?;
     let head = look.commit()?;
     claim_branch_for(git, base, look, &head)?;
+    let mut made = false;
     let commit = if git.tree_of(&head)? == *tree && merged.is_empty() {
         if look.changed.is_empty() && look.ours.is_empty() {
             // The index equals HEAD.
@@ -39,7 +42,7 @@ pub(super) fn commit(
         head
     } else {
         let parents: Vec<_> = [head.clone()].into_iter().chain(merged).collect();
-        let commit = commit_tree(git, tree, &parents, message)?;
+        let Made { commit, tree } = policy.make(git, tree, index, &parents, message)?;
         let call = git.write("update-ref").args(["-m", "commit by harness", "HEAD"]);
         let moved = call.args([commit.as_str(), head.as_str()]).output();
         if let Err(why) = moved {
@@ -47,14 +50,17 @@ pub(super) fn commit(
             let elsewhere = now.is_some_and(|now| now != head);
             return Err(if elsewhere { WorkspaceError::HeadMoved { from: head } } else { why });
         }
-        git.memory.remember_tree(&commit, tree);
+        git.memory.remember_tree(&commit, &tree);
+        made = true;
         commit
     };
-    // A reset also forgets a merge or rebase that is under way.
-    if UnderWay::find(git).is_none() && index.is_some_and(|index| index.install(git)) {
-        return Ok(commit);
+    // A reset also forgets what is under way.
+    if UnderWay::find(git).is_some() || !index.is_some_and(|index| index.install(git)) {
+        git.write("reset").args(["--quiet", "--mixed"]).output()?;
     }
-    git.write("reset").args(["--quiet", "--mixed"]).output()?;
+    if made {
+        policy.after(git);
+    }
     Ok(commit)
 }
 

@@ -17,6 +17,7 @@ use super::{
     git::{Access, Call, Git, failed},
     memory::Memory,
     own::OwnFiles,
+    policy::{CommitHooks, CommitPolicy},
     preflight, rescue, restore, rollback,
     settings::{Records, Treatment},
     sight::{Seen, Sight},
@@ -39,6 +40,7 @@ pub struct GitWorkspace {
     records: Option<Records>,
     /// The files that clean checkouts get beside the commit.
     bring: Bring,
+    policy: CommitPolicy,
 }
 
 impl GitWorkspace {
@@ -59,6 +61,7 @@ impl GitWorkspace {
             seen: Arc::default(),
             records: None,
             bring: Bring::default(),
+            policy: CommitPolicy::default(),
         })
     }
 
@@ -74,6 +77,25 @@ impl GitWorkspace {
     pub fn bringing(mut self, bring: Bring) -> Self {
         self.bring = bring;
         self
+    }
+
+    /// Makes the commits of attempts in this way.
+    #[must_use]
+    pub fn committing(mut self, policy: CommitPolicy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// The hooks that git would run around a commit; `None` where it would run none.
+    pub fn commit_hooks(&self) -> Result<Option<CommitHooks>, WorkspaceError> {
+        CommitHooks::find(&self.git)
+    }
+
+    /// Whether the user has asked git to sign every commit.
+    pub fn signs(&self) -> bool {
+        let call = Call::plain(&self.git.top_level, "config");
+        let call = call.args(["--type=bool", "--get", "commit.gpgSign"]);
+        call.line().is_ok_and(|value| value == "true")
     }
 
     /// Returns the same work tree for another user of it, without any cached state.
@@ -307,7 +329,7 @@ impl Workspace for GitWorkspace {
         let look = Look::take(&git, &self.own)?;
         let (known, _) = Known::take(&git, &self.own, base, look)?;
         self.disturbed();
-        commit::commit(&git, base, &known.look, &known.tree, known.index.as_deref(), message)
+        commit::commit(&git, base, &known.look, &known.tree, known.index.as_deref(), message, &self.policy)
     }
 
     fn candidate(&self, base: &Base, sight: Sight) -> Result<Candidate, WorkspaceError> {
@@ -358,14 +380,16 @@ impl Workspace for GitWorkspace {
         let seen = self.seen().take();
         let Some(known) = known else {
             let look = Look::take(&git, &self.own)?;
-            let commit = commit::commit(&git, base, &look, tree, None, message)?;
+            let commit = commit::commit(&git, base, &look, tree, None, message, &self.policy)?;
             *self.known() = None;
             return Ok(commit);
         };
         let index = known.index.as_deref();
-        let commit = commit::commit(&git, base, &known.look, tree, index, message)?;
+        let commit = commit::commit(&git, base, &known.look, tree, index, message, &self.policy)?;
         *self.known() = None;
-        let same = seen.is_some_and(|seen| seen.look == known.look);
+        // A hook may change files.
+        let hooks = self.policy.hooks.is_some();
+        let same = !hooks && seen.is_some_and(|seen| seen.look == known.look);
         let look = known.committed(base, &commit).filter(|_| same);
         // The second name of the installed index is removed first, because the removal changes the
         // stamp of the index.

@@ -8,11 +8,15 @@ use std::{
     ffi::{OsStr, OsString},
     fs,
     io::{self, Write},
+    os::unix::process::CommandExt,
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    sync::Arc,
+    sync::{Arc, mpsc},
     thread,
+    time::Duration,
 };
+
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::{WorkspaceError, mark::unmarked, memory::Memory};
 
@@ -151,15 +155,7 @@ impl Call {
     pub(super) fn anywhere(directory: &Path, access: Access, name: &'static str) -> Self {
         let mut command = Command::new("git");
         command.current_dir(directory);
-        for (variable, value) in std::env::vars_os() {
-            let git = variable.to_string_lossy().starts_with("GIT_");
-            if git && !KEPT.iter().any(|kept| variable == *kept) {
-                command.env_remove(variable);
-            } else if variable == "GIT_COMMITTER_NAME" {
-                let name = value.to_string_lossy();
-                command.env(variable, unmarked(&name));
-            }
-        }
+        without_git_variables(&mut command);
         command.env("LC_ALL", "C");
         command.env("GIT_TERMINAL_PROMPT", "0");
         command.env("GIT_PAGER", "cat");
@@ -175,6 +171,19 @@ impl Call {
             command.arg("-c").arg(setting);
         }
         command.arg(name);
+        Self::of(command, name, directory)
+    }
+
+    /// A call that sees the repository's configuration as it is. Only for commands that run nothing.
+    pub(super) fn plain(directory: &Path, name: &'static str) -> Self {
+        let mut command = Command::new("git");
+        command.current_dir(directory).env("LC_ALL", "C").arg(name);
+        without_git_variables(&mut command);
+        Self::of(command, name, directory)
+    }
+
+    /// Any program, run as git is.
+    pub(super) fn of(command: Command, name: &'static str, directory: &Path) -> Self {
         Self { command, name, directory: directory.to_owned(), input: None }
     }
 
@@ -225,7 +234,35 @@ impl Call {
         Ok(Ran { code: output.status.code(), stdout: output.stdout, stderr: output.stderr })
     }
 
-    /// Runs it and writes its output into `file`, for contents of any size.
+    /// Runs it in a process group of its own, which is killed when the time is up; then the answer is
+    /// `None`.
+    pub(super) fn run_within(mut self, limit: Duration) -> Result<Option<Ran>, WorkspaceError> {
+        let input = self.input.take();
+        self.command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
+        self.command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        let mut child = self.command.spawn().map_err(|error| self.not_started(error))?;
+        let group = Pid::from_child(&child);
+        let (done, ended) = mpsc::channel::<()>();
+        let watch = thread::spawn(move || {
+            let late = ended.recv_timeout(limit) == Err(mpsc::RecvTimeoutError::Timeout);
+            if late {
+                let _ = kill_process_group(group, Signal::KILL);
+            }
+            late
+        });
+        if let (Some(bytes), Some(mut pipe)) = (input, child.stdin.take()) {
+            // A program that fails early closes its input; its own message says more.
+            let _ = pipe.write_all(&bytes);
+        }
+        let output = child.wait_with_output();
+        drop(done);
+        let late = watch.join().unwrap_or(false);
+        let output = output?;
+        let (stdout, stderr) = (output.stdout, output.stderr);
+        Ok((!late).then_some(Ran { code: output.status.code(), stdout, stderr }))
+    }
+
+    /// Runs it with its output going into `file`, for contents of any size.
     pub(super) fn run_into(mut self, file: std::fs::File) -> Result<(), WorkspaceError> {
         self.command.stdin(Stdio::null()).stdout(Stdio::from(file)).stderr(Stdio::piped());
         let child = self.command.spawn().map_err(|error| self.not_started(error))?;
@@ -269,7 +306,20 @@ impl Call {
     }
 }
 
-/// The limit of the standard error of git that is kept.
+/// Takes away the variables that would redirect git, and the mark of an agent around us.
+pub(super) fn without_git_variables(command: &mut Command) {
+    for (variable, value) in std::env::vars_os() {
+        let git = variable.to_string_lossy().starts_with("GIT_");
+        if git && !KEPT.iter().any(|kept| variable == *kept) {
+            command.env_remove(variable);
+        } else if variable == "GIT_COMMITTER_NAME" {
+            let name = value.to_string_lossy();
+            command.env(variable, unmarked(&name));
+        }
+    }
+}
+
+/// The most that is kept of what git printed on standard error.
 const DETAIL_BYTES: usize = 2048;
 
 pub(super) fn failed(command: &str, stderr: &[u8]) -> WorkspaceError {

@@ -24,6 +24,7 @@ mod memory;
 mod object;
 mod own;
 mod path;
+mod policy;
 mod preflight;
 mod rescue;
 mod restore;
@@ -47,6 +48,7 @@ pub use self::{
     filter::Filters,
     mark::CommitAuthor,
     own::OwnFiles,
+    policy::{CommitHooks, CommitPolicy, Signing},
     settings::SettingChange,
     sight::Sight,
 };
@@ -396,6 +398,20 @@ pub enum WorkspaceError {
     NoSuchCommit {
         /// The requested commit.
         commit: CommitId,
+    },
+    /// A hook of the repository does not let the commit through.
+    #[error("the {hook} hook refused the commit: {detail}")]
+    HookRefused {
+        /// The name of the hook.
+        hook: String,
+        /// The end of what it printed.
+        detail: String,
+    },
+    /// The commit could not be signed.
+    #[error("the commit could not be signed: {detail}")]
+    NotSigned {
+        /// The end of what git printed.
+        detail: String,
     },
     /// The task was claimed in another work tree.
     #[error("the claim was made in {claimed}, not in {here}")]
