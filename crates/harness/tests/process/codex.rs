@@ -28,7 +28,8 @@ echo '{"type":"turn.completed","usage":{"input_tokens":10,"output_tokens":1}}'
 [ ! -e ../stays ] || exec sleep 100000
 "#;
 
-/// Prints its prompt, which is the output of Codex, and ends with the code in `EXIT`.
+/// Prints its prompt, which is the output of Codex, and ends with the code in
+/// `HARNESS_TEST_EXIT`.
 const PRINTS_ITS_PROMPT: &str = "#!/bin/sh\ncat\nexit ${HARNESS_TEST_EXIT:-0}\n";
 
 fn program(folder: &Path, text: &str) -> CodexAgent {
