@@ -37,6 +37,7 @@ mod research;
 mod run;
 mod runs;
 mod sandbox;
+mod sessions;
 mod status;
 mod task_read;
 mod tasks;
