@@ -58,7 +58,7 @@ fn r6_what_the_environment_stops_is_in_the_log() {
     let env = world();
     add(&env, "touch done", "no-such-checker", &[]);
     env.run(["run", "--agent", "shell"]).code(1);
-    let problem = "ERROR [task-001] [ENV_SETUP] The check cannot be run here";
+    let problem = "ERROR [task-001] [ENV_SETUP] the check cannot be run here";
     let found = |log: Vec<String>| log.iter().filter(|line| line.starts_with(problem)).count();
     assert_eq!(found(log(&env)), 1, "{:#?}", log(&env));
     // The recovery of the next session finds the same.
