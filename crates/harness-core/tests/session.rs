@@ -409,7 +409,10 @@ fn when_its_time_is_up_no_worker_begins() {
     let until = Some(Timestamp::from_seconds(100));
     let mut session = LedgerSession::new(SessionTerms { until, ..terms(WhenFull::Continue) });
     let mut story: Vec<_> = begun().into_iter().map(|(input, next)| (0, input, next)).collect();
-    story.extend([(100, no_script(), "end session"), (100, number(1), "done budget: its time")]);
+    story.extend([
+        (100, no_script(), "end session"),
+        (100, number(1), "done budget: the time limit"),
+    ]);
     for (now, input, expected) in story {
         let next = session.step(Timestamp::from_seconds(now), input.clone());
         assert_eq!(said(&next), expected, "at {now}, after {input:?}");
