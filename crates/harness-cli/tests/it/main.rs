@@ -41,6 +41,7 @@ mod runs;
 mod salvage;
 mod sandbox;
 mod seeds;
+mod sessions;
 mod spelling;
 mod status;
 mod task_read;
