@@ -6,6 +6,7 @@
 mod agents;
 mod asking;
 mod boundary;
+mod commit_hooks;
 mod config;
 mod crowd;
 mod daemon;
@@ -40,6 +41,7 @@ mod runs;
 mod salvage;
 mod sandbox;
 mod seeds;
+mod sessions;
 mod spelling;
 mod status;
 mod task_read;
