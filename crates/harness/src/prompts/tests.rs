@@ -4,7 +4,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use harness_core::{handoff, promise};
+use harness_core::{handoff, machine::iterate::Nudge, promise};
 use insta::assert_snapshot;
 use proptest::prelude::*;
 
@@ -352,7 +352,7 @@ fn a_task_is_continued_with_all_that_it_said() {
 
 #[test]
 fn a_silent_turn_is_answered_with_the_promise() {
-    let nudge = Prompts::built_in().nudge(&about());
+    let nudge = Prompts::built_in().nudge(&about(), Nudge::Blank);
     assert!(nudge.contains("\n    TASK_COMPLETE\n"), "{nudge}");
 }
 
