@@ -1,4 +1,4 @@
-//! Which edits of a ledger that is held are taken: a table.
+//! A table of the edits that are accepted for a ledger that is held.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 

@@ -136,11 +136,16 @@ pub(crate) struct Git {
     /// Add `(harness TASK.EPOCH)` to the committer's name in commits that agents and checks make, so
     /// that a rollback can tell them from yours
     pub(crate) mark: bool,
+    /// Run the repository's commit hooks, as they were when you trusted this directory. The commit is
+    /// then made first, and the check judges it
+    pub(crate) hooks: bool,
+    /// Sign commits with the key that git is configured to use
+    pub(crate) sign: bool,
 }
 
 impl Default for Git {
     fn default() -> Self {
-        Self { mark: true }
+        Self { mark: true, hooks: false, sign: false }
     }
 }
 

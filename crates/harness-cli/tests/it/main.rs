@@ -5,6 +5,7 @@
 
 mod agents;
 mod boundary;
+mod commit_hooks;
 mod config;
 mod crowd;
 mod daemon;

@@ -1,4 +1,4 @@
-//! The loop of an attempt at a task: scripts, and the time that an attempt may take.
+//! The loop of an attempt at a task: scripts, and the time limit of an attempt.
 
 use harness_core::{
     TaskId,
@@ -53,7 +53,7 @@ fn the_time_of_an_attempt_ends_it() {
     let at_work =
         || Loop::new(until()).tell(Input::Begin, "look").begins(0, "first until 1060").after(60);
     at_work().tell(worked(stopped(StoppedBy::Timeout)), "stop crashed").tell(ok(), LATE);
-    // A wait for a limit does not go on beyond it.
+    // A wait for a limit does not continue beyond it.
     Loop::new(until())
         .tell(Input::Begin, "look")
         .begins(0, "first until 1060")

@@ -126,7 +126,7 @@ impl<K: Keeper> Engine<K> {
             Some(record) => run.attach(recorder(&record, self.secrets.clone())),
             None => run,
         };
-        run.run().await.map(|done| done.result)
+        Ok(run.run().await?.result)
     }
 
     fn bench(&self, equipment: Equipment) -> Bench {

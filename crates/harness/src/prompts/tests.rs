@@ -386,7 +386,7 @@ fn long_texts_are_cut() {
     assert!(text.contains("LAST LINE") && text.contains("LAST WORD"));
 }
 
-/// A root whose `.harness/prompts` holds these.
+/// Creates a root with these files in `.harness/prompts`.
 fn root(files: &[(&str, &[u8])]) -> tempfile::TempDir {
     let root = tempfile::tempdir().unwrap();
     let folder = root.path().join(".harness/prompts");
@@ -487,7 +487,7 @@ fn the_artifacts_are_those_that_are_there() {
     assert_eq!(artifacts(root.path()), ["state/handoff.json", "tasks/new/research_overview.md"]);
 }
 
-/// The text outside of every fence, as Markdown has it.
+/// Returns the text outside of every Markdown fence.
 fn outside(text: &str) -> String {
     let mut fence: Option<String> = None;
     let mut outside = String::new();
@@ -509,7 +509,7 @@ proptest! {
     fn what_others_wrote_stays_in_its_fence(
         texts in proptest::collection::vec("([`~]{1,9}|EVIL|[ \n\r\t]|text|\\{\\{|\\}\\}|\\{%|# ){1,12}", 5)
     ) {
-        // Marked, so that each text says something, and any of it that gets out is seen.
+        // Each text is marked, so that it is not empty and any leak is visible.
         let text = |n: usize| format!("EVIL{}EVIL", texts[n]);
         let about = About { artifacts: vec!["state/handoff.json".into()], ..about() };
         let again = Again {

@@ -1,6 +1,7 @@
 //! `harness run`
 
 mod agent;
+mod commits;
 mod detach;
 mod dirty;
 mod dry_run;
@@ -210,6 +211,13 @@ fn session<'a>(
         let what = "HEAD is on no branch: each completed commit is kept by a ref below";
         warnings.push(format!("{what} {}", harness::workspace::LANDED));
     }
+    let workspace = match row.objective {
+        Some(_) => workspace,
+        None => {
+            let policy = commits::policy(invocation, root, &config.git, &workspace)?;
+            workspace.committing(policy)
+        }
+    };
     let rules = config.rules(root.path())?;
     warnings.extend(invocation.compare_protected(root, &rules.protected));
     let most = args.max_tasks_per_session.map(i64::from);
