@@ -2,7 +2,10 @@
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
-use crate::{environment::TestEnvironment, evidence::{add, task}};
+use crate::{
+    environment::TestEnvironment,
+    evidence::{add, task},
+};
 
 const RUN: [&str; 3] = ["run", "--agent", "shell"];
 const HOOKS: &str = "[git]\nhooks = true\n";
@@ -74,7 +77,11 @@ fn s8_only_the_hooks_that_were_trusted_run() {
     script(&env.root().join(".git/hooks/pre-commit"), "touch .git/stranger");
     add(&env, "touch a", "true", &[]);
     let ran = env.run(RUN).code(5);
-    assert!(ran.errors().contains("changed since you trusted them: pre-commit"), "{}", ran.errors());
+    assert!(
+        ran.errors().contains("changed since you trusted them: pre-commit"),
+        "{}",
+        ran.errors()
+    );
     assert!(ran.errors().contains("harness trust"), "{}", ran.errors());
     assert_eq!(env.git(["rev-list", "--count", "HEAD"]), "2");
     assert!(!env.exists(".git/stranger"));
@@ -139,7 +146,15 @@ fn s8_a_signer_that_fails_stops_the_run_and_counts_no_attempt() {
     assert_eq!(task(&env, 0)["attempts"], 0);
     // The work is still there, and the next run commits it.
     env.write("harness.toml", "");
-    env.git(["commit", "--quiet", "--no-gpg-sign", "--no-verify", "-m", "unsigned", "harness.toml"]);
+    env.git([
+        "commit",
+        "--quiet",
+        "--no-gpg-sign",
+        "--no-verify",
+        "-m",
+        "unsigned",
+        "harness.toml",
+    ]);
     env.run(["trust", "--yes"]).success();
     env.run(RUN).success();
     env.git(["show", "HEAD:a"]);

@@ -86,7 +86,8 @@ impl ClaimRules {
         }
         let unchecked =
             if kept.require_validation { Unchecked::Forbidden } else { Unchecked::Allowed };
-        let rules = Rules { clean: kept.clean, baseline: kept.baseline, commit_first: false, protected };
+        let rules =
+            Rules { clean: kept.clean, baseline: kept.baseline, commit_first: false, protected };
         let bring = Bring { link: kept.link, copy: kept.copy };
         Some(Settings { rules, unchecked, bring })
     }

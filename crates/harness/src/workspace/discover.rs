@@ -329,7 +329,15 @@ impl Workspace for GitWorkspace {
         let look = Look::take(&git, &self.own)?;
         let (known, _) = Known::take(&git, &self.own, base, look)?;
         self.disturbed();
-        commit::commit(&git, base, &known.look, &known.tree, known.index.as_deref(), message, &self.policy)
+        commit::commit(
+            &git,
+            base,
+            &known.look,
+            &known.tree,
+            known.index.as_deref(),
+            message,
+            &self.policy,
+        )
     }
 
     fn candidate(&self, base: &Base, sight: Sight) -> Result<Candidate, WorkspaceError> {

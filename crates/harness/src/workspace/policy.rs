@@ -258,7 +258,8 @@ impl CommitHooks {
         if let Some(index) = index {
             command.env("GIT_INDEX_FILE", index.file());
         }
-        let refused = |detail: String| WorkspaceError::HookRefused { hook: name.to_owned(), detail };
+        let refused =
+            |detail: String| WorkspaceError::HookRefused { hook: name.to_owned(), detail };
         let call = Call::of(command, name, &git.top_level);
         let Some(ran) = call.run_within(HOOK_LIMIT)? else {
             return Err(refused(format!("it took longer than {} s", HOOK_LIMIT.as_secs())));
