@@ -155,6 +155,8 @@ impl WouldRun {
             let texts = texts.into_iter().filter_map(|(kind, text)| Some((kind, text?)));
             items.extend(texts.map(|(kind, text)| item(kind, text)));
         }
+        let gates = plan.phases.iter().flatten().filter_map(|phase| phase.gate.as_ref());
+        items.extend(gates.map(|gate| item(Kind::Gate, gate)));
         Self::distinct(items)
     }
 
