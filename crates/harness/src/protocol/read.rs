@@ -4,6 +4,7 @@ use harness_core::{
     Category, TaskId,
     category::UnknownCategory,
     command::{Add, Authority, Edit, ImportMode},
+    machine::judge::ClientWork,
 };
 use serde_json::Value;
 use uuid::Uuid;
@@ -46,6 +47,10 @@ impl Request {
                 authority: match fields.flag("force")? {
                     true => Authority::Force,
                     false => Authority::Holder,
+                },
+                work: match fields.flag("commit")? {
+                    true => ClientWork::Committed,
+                    false => ClientWork::Left,
                 },
             }),
             Verb::TaskFail => Self::TaskFail(read_fail(fields)?),
@@ -151,6 +156,8 @@ fn read_edit(fields: &Fields, task: TaskId) -> Result<Edit, String> {
         depends_on,
         validation_command: fields.text("validate")?,
         validation_timeout_seconds: fields.number("timeout")?,
+        validation_clean: fields.optional_flag("clean")?,
+        validation_baseline: fields.optional_flag("baseline")?,
         attempt_timeout_seconds: fields.number("attempt_timeout")?,
         max_attempts: fields.small("max_attempts")?,
         cleanup: fields.text("cleanup")?,
