@@ -93,6 +93,12 @@ impl GitWorkspace {
         head.is_ok_and(|head| !head.starts_with("ref:"))
     }
 
+    /// The branch that HEAD is on; `None` where it is on none.
+    pub fn branch(&self) -> Option<String> {
+        let head = std::fs::read_to_string(self.git.git_dir.join("HEAD")).ok()?;
+        Some(head.trim_end().strip_prefix("ref: refs/heads/")?.to_owned())
+    }
+
     /// The tasks whose commits a ref of [`LANDED`] keeps.
     pub fn landed(&self) -> Result<Vec<String>, WorkspaceError> {
         let call = self.git.read("for-each-ref").args(["--format=%(refname)", LANDED]);
