@@ -1,10 +1,11 @@
 //! What all adapters that run one process for one prompt have in common.
 
 mod converse;
+mod speaker;
 
 use std::collections::VecDeque;
 
-use harness_core::agent::{End, FailureKind};
+use harness_core::agent::{AgentEvent, End, FailureKind};
 
 use super::{Execution, Prompt};
 use crate::{
@@ -14,6 +15,8 @@ use crate::{
         Spec, Transcript,
     },
 };
+
+use speaker::Speaker;
 
 pub(super) use converse::{Asked, Dialogue, Standing, Voice, converse};
 
@@ -50,6 +53,7 @@ pub(super) async fn supervise(
     if let Some(warning) = job.take_warning() {
         tracing::warn!("{warning}");
     }
+    let mut speaker = Speaker::new(&redactor);
     let (mut stdout, mut stderr) = (Tail::new(FINAL_BYTES), Tail::new(REASON_BYTES));
     let mut is_asked = false;
     loop {
@@ -72,11 +76,18 @@ pub(super) async fn supervise(
         match event {
             Some(JobEvent::Output(chunk)) => {
                 transcript.write(&chunk)?;
+                if chunk.source == OutputSource::Stdout {
+                    let pieces = speaker.push(&chunk.bytes).into_iter();
+                    pieces.for_each(|piece| execution.tell(AgentEvent::Text(piece)));
+                }
                 keep(chunk, &mut stdout, &mut stderr);
             }
             // There is nobody to ask in a program that reads nothing but its prompt.
             Some(JobEvent::Stalled { silent }) => {
-                tracing::warn!(seconds = silent.as_secs(), "the agent gives no sign of life");
+                tracing::warn!(
+                    seconds = silent.as_secs(),
+                    "the agent has been silent for too long"
+                );
             }
             None => break,
         }
@@ -91,7 +102,7 @@ pub(super) async fn supervise(
 
 /// Nothing that people say is lost without a word: it stays among the events of the run.
 fn say_unheard() {
-    tracing::warn!("a message did not reach the agent, which does not listen while it works");
+    tracing::warn!("a message did not reach the agent, which takes no messages while it works");
 }
 
 /// Something that an adapter does now and then beside the process.

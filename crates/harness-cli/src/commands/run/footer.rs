@@ -34,6 +34,8 @@ struct Board {
     progress: Progress,
     /// The widths of the lines that are on the screen; the cursor is at the end of the last one.
     drawn: Vec<usize>,
+    /// And their text.
+    painted: String,
     shown: Shown,
     stage: Stage,
 }
@@ -57,8 +59,8 @@ enum Shown {
 impl Footer {
     /// Shows nothing before [`begin`](Self::begin): until then others may write to standard error.
     pub(super) fn new(progress: Progress, paint: Paint) -> Self {
-        let (drawn, shown) = (Vec::new(), Shown::Nothing);
-        let board = Board { progress, drawn, shown, stage: Stage::Begun };
+        let (drawn, painted, shown) = (Vec::new(), String::new(), Shown::Nothing);
+        let board = Board { progress, drawn, painted, shown, stage: Stage::Begun };
         let shared = Arc::new(Shared { board: Mutex::new(board), ended: Condvar::new(), paint });
         let ticking = Arc::clone(&shared);
         let ticker = std::thread::Builder::new().name("footer".to_owned());
@@ -137,12 +139,6 @@ impl Shared {
     /// Clears what is there, prints `lines`, and draws beneath them.
     fn draw<T: AsRef<str>>(&self, board: &mut Board, lines: &[T]) {
         let columns = columns();
-        let mut text = clear(&board.drawn, columns);
-        for line in lines {
-            text += line.as_ref();
-            text.push('\n');
-        }
-        board.drawn.clear();
         let shown = match &board.shown {
             Shown::Progress => board.progress.lines(Instant::now(), SystemClock.now()),
             Shown::Typing(prompt) => {
@@ -151,14 +147,19 @@ impl Shared {
             }
             Shown::Nothing => Vec::new(),
         };
-        for (n, line) in shown.iter().enumerate() {
-            if n > 0 {
-                text.push('\n');
-            }
-            let (painted, width) = fit(line, columns.saturating_sub(1), self.paint);
-            text += &painted;
-            board.drawn.push(width);
+        let fitting = shown.iter().map(|line| fit(line, columns.saturating_sub(1), self.paint));
+        let (painted, widths): (Vec<_>, Vec<_>) = fitting.unzip();
+        let painted = painted.join("\n");
+        if lines.is_empty() && painted == board.painted && widths == board.drawn {
+            return;
         }
+        let mut text = clear(&board.drawn, columns);
+        for line in lines {
+            text += line.as_ref();
+            text.push('\n');
+        }
+        text += &painted;
+        (board.painted, board.drawn) = (painted, widths);
         // Nobody is left to report it to when this fails.
         let mut stderr = std::io::stderr().lock();
         _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
