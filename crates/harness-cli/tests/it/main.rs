@@ -43,6 +43,7 @@ mod task_read;
 mod tasks;
 mod terminal;
 mod together;
+mod transcripts;
 mod trust;
 mod verify;
 mod worker;

@@ -118,8 +118,8 @@ impl Shared {
     }
 
     fn reply(&self, question: &OpenQuestion, line: &str) {
-        let by = Some(format!("operator (pid={})", std::process::id()));
-        let reply = UserReply { by, ..UserReply::text(line) };
+        let mut reply = UserReply::text(line);
+        reply.by = Some(format!("operator (pid={})", std::process::id()));
         match self.hub.reply(question.id, reply) {
             Answered::Accepted => {}
             Answered::Unknown => self.view.say("the question is not open any more"),

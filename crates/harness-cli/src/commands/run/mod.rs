@@ -11,11 +11,11 @@ mod keep;
 mod money;
 mod notify;
 mod progress;
+mod resume;
 mod row;
 mod screen;
 mod session;
 mod signals;
-mod speech;
 mod stop;
 mod summary;
 mod terms;
@@ -275,6 +275,9 @@ fn stored(invocation: &Invocation, root: &StateRoot, args: &mut Args) -> Result<
     }
     let stored = row::find(root, args.run_id.as_deref())?;
     money::refuse_spent(&stored, args)?;
+    if !args.detached {
+        eprintln!("{}", resume::words(&stored));
+    }
     if chosen_by(args).is_none() {
         args.agent_command.clone_from(&stored.agent_command);
         args.agent = stored.agent_command.is_none().then(|| stored.agent.clone());

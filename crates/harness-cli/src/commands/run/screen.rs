@@ -12,9 +12,10 @@ use harness::{
     process::Redactor,
 };
 
-use super::{answers::Answers, money::against, speech::Speech, view::View};
+use super::{answers::Answers, money::against, view::View};
 use crate::{
     render::{one_line, visible},
+    speech::Speech,
     tool_line::{cut, tool_line},
 };
 

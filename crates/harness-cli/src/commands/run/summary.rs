@@ -80,8 +80,7 @@ impl Summary<'_> {
 
     fn completed(&self) -> String {
         if self.stop().is_alerted() {
-            return "finished, but something needs your attention: see `harness status`"
-                .to_owned();
+            return "finished, but something needs your attention: see `harness status`".to_owned();
         }
         if self.run().objective.is_some() {
             return match &self.run().verify {

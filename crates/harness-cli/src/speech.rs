@@ -4,13 +4,13 @@
 const LINE_BYTES_MAX: usize = 4096;
 
 #[derive(Debug, Default)]
-pub(super) struct Speech {
+pub(crate) struct Speech {
     begun: String,
 }
 
 impl Speech {
     /// Takes a piece of text and gives the lines that it ends. Blank ones are left out.
-    pub(super) fn push(&mut self, piece: &str) -> Vec<String> {
+    pub(crate) fn push(&mut self, piece: &str) -> Vec<String> {
         let mut lines = Vec::new();
         for part in piece.split_inclusive('\n') {
             self.begun += part.trim_end_matches(['\n', '\r']);
@@ -22,13 +22,13 @@ impl Speech {
     }
 
     /// The line that has no end yet.
-    pub(super) fn flush(&mut self) -> Option<String> {
+    pub(crate) fn flush(&mut self) -> Option<String> {
         let line = std::mem::take(&mut self.begun);
         if line.trim().is_empty() { None } else { Some(line) }
     }
 
     /// The newest words: the line that has no end yet.
-    pub(super) fn last(&self) -> Option<&str> {
+    pub(crate) fn last(&self) -> Option<&str> {
         Some(self.begun.trim()).filter(|line| !line.is_empty())
     }
 }
