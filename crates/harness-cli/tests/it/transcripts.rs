@@ -79,7 +79,7 @@ fn the_log_tells_the_story_of_an_objective() {
             "ERROR [TEST_FAIL] Objective check failed: exit code 1",
             "INIT Objective context 2 of at most 4",
             "INIT Objective check passed",
-            "INIT Objective reached",
+            "INIT Objective reached: verified",
         ]
     );
     stage::go(&env, "echo later", &["--max-iterations", "0"]).code(3);

@@ -69,6 +69,10 @@ use crate::{
 /// and the command of --verify passes. Nothing is committed and nothing is rolled back.
 ///
 /// `--resume` continues a stopped run: after a crash, a reboot or a spent budget.
+///
+/// The lines of the log, questions and the summary at the end go to standard error. Standard output
+/// gets the document of --json; without it, if it is a file (`harness run > night.log`), the same
+/// lines.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
