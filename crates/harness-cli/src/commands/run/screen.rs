@@ -37,7 +37,7 @@ pub(super) struct Screen {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Detail {
     LastActivity,
-    /// `-v`: its words and its tool calls, line by line.
+    /// `-v`: the text and the tool calls of the agent, line by line.
     Everything,
 }
 
