@@ -16,7 +16,8 @@ use crate::{
     failure::Result,
     log_file::{LOG, LogFile},
     log_line::Painted,
-    store::task_id,
+    root::StateRoot,
+    store::{not_found, task_id, warn},
     watch::Watch,
 };
 
@@ -32,14 +33,11 @@ use crate::{
 Examples:
   harness log -n 20
   harness log -f --errors
-  harness log --task task-003 --session 2
+  harness log task-003 --session 2
   harness log --agent -f            # what the agent does now
   harness log --agent task-003      # the last attempt at a task
   harness log --json | jq -r 'select(.type == \"Completed\") | .task_id'")]
 pub(crate) struct Args {
-    /// With --agent: a task, or the beginning of the id of a run [default: the running or last agent]
-    #[arg(value_name = "ID", requires = "agent")]
-    id: Option<String>,
     /// Show the transcript of an agent as text
     #[arg(long, conflicts_with_all = ["errors", "task", "session", "json"])]
     agent: bool,
@@ -49,8 +47,12 @@ pub(crate) struct Args {
     /// Only errors
     #[arg(long)]
     errors: bool,
-    /// Only lines about this task
-    #[arg(long, value_name = "ID", value_parser = task_id)]
+    /// Only lines about this task; with --agent: a task, or the beginning of the id of a run [default:
+    /// the running or last agent]
+    #[arg(value_name = "ID", value_parser = task_id)]
+    id: Option<TaskId>,
+    /// The same
+    #[arg(long, value_name = "ID", value_parser = task_id, conflicts_with = "id")]
     task: Option<TaskId>,
     /// Only lines of this session
     #[arg(long, value_name = "N")]
@@ -79,11 +81,15 @@ impl Args {
     }
 }
 
-pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
+pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCode> {
     if args.agent {
         return agent::run(invocation, &args);
     }
     let root = invocation.root()?;
+    args.task = args.task.or(args.id.take());
+    if let Some(task) = &args.task {
+        name_unknown(invocation, &root, task);
+    }
     let mut watch = args.follow.then(|| Watch::on(root.path(), &[LOG]));
     let mut log = LogFile::open(root.path())?;
     match args.lines {
@@ -111,6 +117,17 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         print(invocation, &args, &line)?;
     }
     Ok(ExitCode::Done)
+}
+
+/// Lines about a task that was removed are still shown, so this is no error.
+fn name_unknown(invocation: &Invocation, root: &StateRoot, task: &TaskId) {
+    if let Ok(ledger) = invocation.look(root)
+        && ledger.task(task).is_none()
+    {
+        let unknown = not_found(&ledger, task.clone());
+        let hints: String = unknown.hints.iter().map(|hint| format!("; {hint}")).collect();
+        warn(&format!("{}{hints}", unknown.error));
+    }
 }
 
 /// Prints the last `lines` lines that are there and wanted. No more than those are kept.

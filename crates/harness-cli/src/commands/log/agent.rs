@@ -27,7 +27,7 @@ pub(super) fn run(invocation: &mut Invocation, args: &Args) -> Result<ExitCode> 
     };
     let whose = match &args.id {
         None => Whose::Newest,
-        Some(id) => whose(&root, &folder, id)?,
+        Some(id) => whose(&root, &folder, id.as_str())?,
     };
     let names = folder.names(&whose)?;
     let Some((last, before)) = names.split_last() else {
