@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "clippy only knows #[test] functions")]
 
 mod agents;
+mod binding;
 mod boundary;
 mod config;
 mod crowd;
