@@ -64,7 +64,7 @@ pub fn describe(what: &[Difference]) -> String {
     let shown: Vec<String> = what.iter().take(SHOWN_MAX).map(ToString::to_string).collect();
     let more = what.len().saturating_sub(SHOWN_MAX);
     match (shown.is_empty(), more) {
-        (true, _) => "only the layout, or fields that harness does not know".to_owned(),
+        (true, _) => "only the layout, or fields unknown to harness".to_owned(),
         (false, 0) => shown.join("; "),
         (false, more) => format!("{}; and {more} more", shown.join("; ")),
     }

@@ -56,7 +56,7 @@ pub fn read(bytes: &[u8]) -> Read {
     let fields = match serde_json::from_slice(bytes) {
         Ok(Value::Object(fields)) => fields,
         Ok(other) => return Read::not(format!("{PATH} is {}, not an object", name_of(&other))),
-        Err(why) => return Read::not(format!("{PATH} is no JSON: {why}")),
+        Err(why) => return Read::not(format!("{PATH} is not JSON: {why}")),
     };
     let mut reader = Reader { fields, missing: Vec::new(), warnings: Vec::new() };
     let handoff = Handoff {
@@ -177,7 +177,7 @@ impl Reader {
         let more = self.warnings.len().saturating_sub(WARNINGS_MAX);
         if more > 0 {
             self.warnings.truncate(WARNINGS_MAX);
-            self.warnings.push(format!("{PATH}: {more} more things are not as they should be"));
+            self.warnings.push(format!("{PATH}: {more} more problems"));
         }
         self.warnings
     }
@@ -350,12 +350,12 @@ mod tests {
     #[test]
     fn what_is_no_handoff_is_one_warning() {
         for (bytes, warning) in [
-            (&b""[..], "is no JSON: EOF while parsing"),
-            (b"{\"phase\": ", "is no JSON: EOF while parsing"),
+            (&b""[..], "is not JSON: EOF while parsing"),
+            (b"{\"phase\": ", "is not JSON: EOF while parsing"),
             (b"[]", "is a list, not an object"),
-            (b"\xff\xfe", "is no JSON: "),
+            (b"\xff\xfe", "is not JSON: "),
             (&[b' '; BYTES_MAX + 1], "has more than 65536 bytes"),
-            ("[".repeat(60_000).as_bytes(), "is no JSON: recursion limit"),
+            ("[".repeat(60_000).as_bytes(), "is not JSON: recursion limit"),
         ] {
             let Read { handoff, warnings } = read(bytes);
             assert_eq!(handoff, None);

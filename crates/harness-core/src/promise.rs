@@ -38,7 +38,7 @@ impl Match {
 
 /// The error for a text that is not a form of promise.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no way to look for a promise: it is `token` or `tag`")]
+#[error("{0:?} is not a way to match a promise: use `token` or `tag`")]
 pub struct BadMatch(String);
 
 impl FromStr for Match {

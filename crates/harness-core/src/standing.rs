@@ -101,8 +101,8 @@ impl<'a> Standing<'a> {
 impl fmt::Display for Standing<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Next => f.write_str("next to be worked on"),
-            Self::Ready => f.write_str("ready, others come first"),
+            Self::Next => f.write_str("next in line"),
+            Self::Ready => f.write_str("ready; other tasks come first"),
             Self::Claimed { by: Some(worker) } => write!(f, "claimed by {worker}"),
             Self::Claimed { by: None } => f.write_str("claimed"),
             Self::Waiting { on } => {
@@ -190,12 +190,12 @@ mod tests {
         assert_eq!(
             texts,
             [
-                "first next to be worked on",
-                "second ready, others come first",
+                "first next in line",
+                "second ready; other tasks come first",
                 "third waits for first, second",
                 "done completed",
                 "dead failed for good",
-                "again ready, others come first",
+                "again ready; other tasks come first",
                 "late blocked by failed dead",
                 "heir blocked by failed dead",
                 "lost depends on nobody, which does not exist",

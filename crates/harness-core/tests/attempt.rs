@@ -555,7 +555,7 @@ fn clean_judges_the_commit_that_is_completed() {
 fn a_baseline_is_asked_for_once_and_a_green_one_is_flagged() {
     let rules = || Rules { baseline: true, ..Rules::default() };
     let based = |verdict| Input::Ended(Ended::Based(verdict));
-    let told = "warn: the check passed before any work: that it passes proves nothing";
+    let told = "warn: the check passed before any work, so that it passes proves nothing";
     check_by(
         rules(),
         task(),

@@ -253,7 +253,7 @@ fn interrupted(intent: Option<Intent>) -> Survey {
         task_commits: TaskCommits::Missing,
         checkpoints: Checkpoints::Missing,
     };
-    let remark = Some("a stash is younger than the claim: WIP".to_owned());
+    let remark = Some("a stash was made after the claim: WIP".to_owned());
     // A dirty tree is explained by an interrupted task.
     Survey {
         dirty: vec!["a.rs".into()],
@@ -271,8 +271,8 @@ fn what_was_left_is_recovered_before_the_session_begins() {
             (surveyed(interrupted(None)), "prepare"),
             (
                 no_script(),
-                "adopt task-001: validate, then commit because uncommitted changes found; a stash is \
-             younger than the claim: WIP",
+                "adopt task-001: validate, then commit because uncommitted changes found; a stash was \
+             made after the claim: WIP",
             ),
             (claimed(1), "recover task-001: validate, then commit"),
             (completed(), "begin session"),
@@ -286,8 +286,8 @@ fn what_was_left_is_recovered_before_the_session_begins() {
             (surveyed(interrupted(Some(intent))), "prepare"),
             (
                 no_script(),
-                "adopt task-001: roll back because a rollback was intended (TEST_FAIL); a stash is \
-             younger than the claim: WIP",
+                "adopt task-001: roll back because a rollback was intended (TEST_FAIL); a stash was \
+             made after the claim: WIP",
             ),
         ],
     );
@@ -347,7 +347,7 @@ fn a_recovery_that_loses_its_claim_is_an_alert() {
             (
                 no_script(),
                 "adopt task-001: validate, then commit because uncommitted changes found; a stash \
-                 is younger than the claim: WIP",
+                 was made after the claim: WIP",
             ),
             (claimed(1), "recover task-001: validate, then commit"),
             (
@@ -369,7 +369,8 @@ fn when_its_time_is_up_no_worker_begins() {
     let until = Some(Timestamp::from_seconds(100));
     let mut session = LedgerSession::new(SessionTerms { until, ..terms(WhenFull::Continue) });
     let mut story: Vec<_> = begun().into_iter().map(|(input, next)| (0, input, next)).collect();
-    story.extend([(100, number(1), "end session"), (100, number(1), "done budget: its time")]);
+    story
+        .extend([(100, number(1), "end session"), (100, number(1), "done budget: the time limit")]);
     for (now, input, expected) in story {
         let next = session.step(Timestamp::from_seconds(now), input.clone());
         assert_eq!(said(&next), expected, "at {now}, after {input:?}");

@@ -216,12 +216,12 @@ fn when_its_time_is_up_nothing_is_begun_and_no_gate_goes_on() {
         alerts: Alerts::default(),
     });
     let gated = Input::Ended(WorkerReport::Gated(gate::GateEnd::Interrupted));
-    let at_once = [(100, Input::Begin, "done budget: its time")];
+    let at_once = [(100, Input::Begin, "done budget: the time limit")];
     let at_a_gate = [
         (0, Input::Begin, "upkeep"),
         (99, ok(), "peek"),
         (99, waits, "gate Plan until Some(1970-01-01T00:01:40Z)"),
-        (100, gated, "done budget: its time"),
+        (100, gated, "done budget: the time limit"),
     ];
     for story in [&at_once[..], &at_a_gate] {
         let mut worker = Worker::new(WorkerTerms { until, ..terms() });

@@ -181,7 +181,7 @@ fn what_is_none_of_ours_is_left_alone() {
     let newer = Connection::open(&path).unwrap();
     newer.pragma_update(None, "user_version", 42).unwrap();
     drop(newer);
-    refused(root.path(), "has version 42, and this harness knows version 2");
+    refused(root.path(), "has version 42, but this harness knows version 2");
 }
 
 #[test]

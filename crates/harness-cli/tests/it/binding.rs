@@ -109,8 +109,9 @@ fn an_objective_is_told_again_to_a_new_context() {
     let handoff = json!({ "phase": "research", "next_step": "draft it" });
     env.write("state/handoff.json", handoff.to_string());
     let start = context(call(&env, "session-start", &json!({ "session_id": "s" })));
-    let kept = call(&env, "pre-compact", &json!({ "session_id": "s" })).code(0).output();
-    for text in [&start, &kept] {
+    let kept = call(&env, "pre-compact", &json!({ "session_id": "s" })).code(0);
+    let kept = kept.output();
+    for text in [start.as_str(), kept] {
         for words in ["write a report", "TASK_COMPLETE", "draft it"] {
             assert!(text.contains(words), "{words} in {text}");
         }

@@ -108,7 +108,7 @@ fn a_plan_is_handed_over_and_worked_through_its_daemon() {
     env.run(["task", "complete", "--id", "a", "--worker", "x"])
         .code(1)
         .stderr_contains("Error: Task a is not claimed by x")
-        .stderr_contains("Hint: `harness task show a` says who holds it");
+        .stderr_contains("Hint: `harness task show a` shows the worker that holds it");
     env.run(["task", "claim", "--role", "coder"]).success().stdout(r#"{"task":null}"#);
     env.run(["task", "claim", "--role", "tester"]).success();
     env.run(["task", "fail", "--id", "b", "no"])
@@ -181,7 +181,7 @@ fn there_is_one_daemon_per_root() {
         .stderr_contains(another);
     env.run(["ping"]).success().stdout("ok");
     env.run(["daemon", "stop"]).success().stdout("Daemon stopped");
-    // Two roots can not share a socket either.
+    // Two roots cannot share a socket either.
     let _first = Foreground::start(&env, &[]);
     let other = TestEnvironment::new();
     let socket = env.root().join("s");
@@ -250,7 +250,7 @@ fn it_leaves_when_nobody_needs_it_or_can_find_it() {
     let mut client = connect(&env);
     ask(&mut client, r#"{"command":"ping"}"#);
     drop(client);
-    assert_eq!(daemon.end(), (Some(0), "nobody needed it: ended\n".to_owned()));
+    assert_eq!(daemon.end(), (Some(0), "no longer needed: ended\n".to_owned()));
     assert!(!env.exists("s"));
 }
 
@@ -481,11 +481,11 @@ fn an_old_daemon_and_a_new_client_say_so() {
         }
     });
     let env = env.variable("HARNESS_SOCKET", &socket);
-    env.run(["ping"]).success().stdout("ok").stderr_contains("is version 0.0.1 with protocol 0");
-    env.run(["daemon", "status"]).success().stdout("7").stderr_contains("is version 0.0.1");
+    env.run(["ping"]).success().stdout("ok").stderr_contains("has version 0.0.1 and protocol 0");
+    env.run(["daemon", "status"]).success().stdout("7").stderr_contains("has version 0.0.1");
     env.run(["task", "claim"])
         .code(1)
-        .stderr_contains("is version 0.0.1 with protocol 0, this one is")
-        .stderr_contains("end it with `harness shutdown`");
+        .stderr_contains("has version 0.0.1 and protocol 0, this one has")
+        .stderr_contains("stop it with `harness shutdown`");
     old.join().unwrap();
 }

@@ -6,6 +6,7 @@
 mod agents;
 mod binding;
 mod boundary;
+mod commit_hooks;
 mod config;
 mod crowd;
 mod daemon;

@@ -28,7 +28,7 @@ pub enum Refusal {
     UnknownDependency { dependency: TaskId },
     #[error("Missing dependency: {dependency} (in {task})")]
     MissingDependency { dependency: TaskId, task: TaskId },
-    #[error("Task {task} can not depend on {dependency}: that would close a cycle")]
+    #[error("Task {task} cannot depend on {dependency}: that would close a cycle")]
     Cycle { task: TaskId, dependency: TaskId },
     #[error("Task {task} is needed by {}", by.iter().map(TaskId::as_str).collect::<Vec<_>>().join(", "))]
     Needed { task: TaskId, by: Vec<TaskId> },
@@ -36,7 +36,7 @@ pub enum Refusal {
     HoldsAnother { worker: WorkerId, task: TaskId },
     #[error("Task {task} is not the next one")]
     NotNext { task: TaskId },
-    #[error("Task {task} has a check; it counts as completed only when that passed")]
+    #[error("Task {task} has a check; it counts as completed only when the check passed")]
     Unchecked { task: TaskId },
     #[error("the check of task {task} was changed while it ran")]
     CheckChanged { task: TaskId },
@@ -55,7 +55,7 @@ pub enum Refusal {
     #[error("run {run} is driven by another process (pid={pid} on {host})")]
     RunTaken { run: RunId, host: String, pid: u32 },
     #[error(
-        "{what} holds the value of {variable}, which must not be stored: write \"${variable}\" instead"
+        "{what} contains the value of {variable}, which must not be stored: write \"${variable}\" instead"
     )]
     Secret { what: &'static str, variable: String },
     #[error("only the operator may {operation}")]

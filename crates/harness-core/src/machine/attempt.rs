@@ -334,12 +334,12 @@ impl Attempt {
                 let command = Command::Release(Release {
                     task: self.task.id.clone(),
                     holder: Some(self.holder.clone()),
-                    reason: "stopped before anything was changed".into(),
+                    reason: "interrupted; nothing had been changed".into(),
                 });
                 self.commit(State::Releasing(why), command)
             }
             (State::Rescuing, Ended::Rescued) => Next::Done(AttemptEnd::Lost),
-            (state, ended) => unreachable!("{ended:?} can not be the end of {state:?}"),
+            (state, ended) => unreachable!("{ended:?} cannot be the end of {state:?}"),
         }
     }
 

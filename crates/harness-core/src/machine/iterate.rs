@@ -339,7 +339,7 @@ impl Iterate {
             }
             (State::Sleeping(until), Ended::Woke { kicked }) => self.woke(until, kicked),
             (State::Resting, Ended::Woke { .. }) => self.start(State::Looking, Effect::Look),
-            (state, ended) => unreachable!("{ended:?} can not be the end of {state:?}"),
+            (state, ended) => unreachable!("{ended:?} cannot be the end of {state:?}"),
         }
     }
 

@@ -46,6 +46,8 @@ pub struct Rules {
     pub clean: bool,
     /// `true` to run the check before the first attempt too. A task may override it.
     pub baseline: bool,
+    /// `true` to commit before the check, so that what the repository's hooks make of the work is judged.
+    pub commit_first: bool,
     /// The files that the work must not touch.
     pub protected: Protected,
 }
@@ -57,6 +59,7 @@ impl Rules {
         Self {
             clean: task.validation.clean.unwrap_or(self.clean),
             baseline: task.validation.baseline.unwrap_or(self.baseline),
+            commit_first: self.commit_first,
             protected: self.protected,
         }
     }
@@ -182,7 +185,7 @@ impl Judge {
             interrupts: 0,
             lost: None,
             prepared: false,
-            keep_first: rules.clean,
+            keep_first: rules.clean || rules.commit_first,
             commit: None,
             baseline: None,
             touched: None,

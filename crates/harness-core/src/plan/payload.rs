@@ -163,7 +163,7 @@ impl Fields {
             None | Some("P0" | "P1" | "P2") => Ok(given),
             Some(other) => {
                 let shown: String = other.chars().take(40).collect();
-                Err(field(&self.path_of(key), format!("{shown:?} is none of P0, P1, P2")))
+                Err(field(&self.path_of(key), format!("{shown:?} is not one of P0, P1, P2")))
             }
         }
     }
@@ -199,7 +199,9 @@ impl Fields {
             None => Ok(None),
             Some(Json::Number(n)) => {
                 let count = n.as_u64().and_then(|n| u32::try_from(n).ok()).filter(|n| *n >= 1);
-                let count = count.ok_or_else(|| field(&path, format!("{n} is no count from 1")))?;
+                let count = count.ok_or_else(|| {
+                    field(&path, format!("{n} is not a whole number from 1 to 4294967295"))
+                })?;
                 Ok(Some(count))
             }
             Some(other) => Err(wanted(&path, "a whole number", &other)),
@@ -223,7 +225,7 @@ fn field(path: &str, problem: impl ToString) -> PlanError {
 }
 
 fn wanted(path: &str, what: &str, given: &Json) -> PlanError {
-    field(path, format!("{what} is wanted, this is {}", given.what()))
+    field(path, format!("expected {what}, found {}", given.what()))
 }
 
 #[derive(Default)]

@@ -78,7 +78,7 @@ impl Kept {
         let kept: Self = serde_json::from_slice(bytes).map_err(|why| why.to_string())?;
         match kept.version {
             VERSION => Ok(kept),
-            other => Err(format!("version {other} is not known here")),
+            other => Err(format!("unknown version {other}")),
         }
     }
 

@@ -122,7 +122,8 @@ fn protected_files_that_a_check_changes_are_not_committed_unseen() {
 #[test]
 fn commits_of_others_during_the_check_mean_another_check() {
     let moved = || left("1", &["a"], |tree| tree.moved = true);
-    let restless = "done left config: each time the check ran, somebody committed on the branch";
+    let restless =
+        "done left config: each time the check ran, another commit was made on the branch";
     let keep = format!("keep {}", tree("1"));
     check(
         task(),

@@ -28,7 +28,7 @@ fn add_numbers_and_checks() {
     refused(
         "[]",
         add(Some("a"), "x", |f| f.depends_on = Some(vec![id("a")])),
-        "refused: Task a can not depend on a: that would close a cycle",
+        "refused: Task a cannot depend on a: that would close a cycle",
     );
     refused(
         "[]",
@@ -39,7 +39,7 @@ fn add_numbers_and_checks() {
     refused(
         r#"[{"id":"a","depends_on":["n"]}]"#,
         add(Some("n"), "x", |f| f.depends_on = Some(vec![id("a")])),
-        "refused: Task n can not depend on a: that would close a cycle",
+        "refused: Task n cannot depend on a: that would close a cycle",
     );
 }
 
@@ -149,7 +149,7 @@ fn edit_sets_clears_and_refuses() {
     );
     refused(
         |f| f.depends_on = Some(vec![id("b")]),
-        "refused: Task a can not depend on b: that would close a cycle",
+        "refused: Task a cannot depend on b: that would close a cycle",
     );
     refused(|f| f.depends_on = Some(vec![id("z")]), "refused: Unknown dependency: z");
     // A dependency named twice counts once; a completed task closes no cycle.

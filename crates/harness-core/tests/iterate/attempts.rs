@@ -29,7 +29,7 @@ fn a_script_that_fails_is_not_started_again() {
     let script = || attempt(|b| b.rules.restarts = false);
     for (end, recorded, why) in [
         (failed(FailureKind::Crashed), "crashed: boom", "boom"),
-        (stopped(StoppedBy::Stall), "silent: no sign of life", "no sign of life"),
+        (stopped(StoppedBy::Stall), "silent: silent for too long", "silent for too long"),
         (End::Refused, "refused", ""),
     ] {
         Loop::at_work(script())

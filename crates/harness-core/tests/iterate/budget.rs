@@ -85,7 +85,7 @@ fn the_clock_is_a_budget_too() {
     at_work()
         .after(60)
         .tell(worked(stopped(StoppedBy::Timeout)), "stop budget")
-        .ends_as("budget", "the budget is used up: its time");
+        .ends_as("budget", "the budget is used up: the time limit");
     // The time ends between two contexts.
     at_work().after(55).ends(finished("not yet"), "finished").tell(ok(), "stop budget");
     // A usage event or a tick after the end detects it as well.
@@ -117,12 +117,12 @@ fn no_check_and_no_gate_goes_on_beyond_the_time() {
         .tell(ok(), "verify make check until 1060")
         .after(50)
         .tell(verified(Verdict::TimedOut, ""), "stop budget")
-        .ends_as("budget", "the budget is used up: its time");
+        .ends_as("budget", "the budget is used up: the time limit");
     promised(|b| b.phases = vec![crate::phases::phase("plan")])
         .tell(ok(), "gate plan until 1060")
         .after(50)
         .tell(gated(gate::GateEnd::Interrupted), "stop budget")
-        .ends_as("budget", "the budget is used up: its time");
+        .ends_as("budget", "the budget is used up: the time limit");
 }
 
 #[test]

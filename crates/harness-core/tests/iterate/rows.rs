@@ -84,7 +84,7 @@ fn the_runs_own_check_has_to_agree() {
         .begins(1, "verify: it took too long\nhalf");
     promised()
         .tell(verified(Verdict::Missing, ""), "stop env_setup")
-        .ends_as("env_setup", "the command of --verify can not be run here: make check");
+        .ends_as("env_setup", "the command of --verify cannot be run here: make check");
     promised()
         .tell(verified(Verdict::Cancelled, ""), "stop cancelled")
         .ends_as("cancelled", "stopped by a person");
@@ -128,8 +128,8 @@ fn each_cause_of_a_restart_is_reported_to_the_next_context() {
         (failed(FailureKind::Crashed), "crashed: boom", "failed: boom"),
         (failed(FailureKind::Network), "network: boom", "failed: boom"),
         (failed(FailureKind::Protocol), "protocol: boom", "failed: boom"),
-        (stopped(StoppedBy::Stall), "silent: no sign of life", "failed: no sign of life"),
-        (stopped(StoppedBy::Timeout), "silent: no sign of life", "failed: no sign of life"),
+        (stopped(StoppedBy::Stall), "silent: silent for too long", "failed: silent for too long"),
+        (stopped(StoppedBy::Timeout), "silent: silent for too long", "failed: silent for too long"),
     ] {
         Loop::at_work(brief()).ends(end, recorded).goes_on(1, cause);
     }

@@ -65,7 +65,7 @@ fn bytes(root: &Path) -> io::Result<Option<Vec<u8>>> {
 }
 
 /// A new attempt at the task of the last one finds what that left; another task's is put away.
-/// What a row of this very attempt tells is that it was done before. What is no file stays, and whoever
+/// What a row of this very attempt tells is that it was done before. What is not a file stays, and a process that
 /// reads it is warned.
 pub(super) fn hand_over(
     place: &HandoffPlace,

@@ -119,7 +119,7 @@ async fn open(bench: &Bench, task: &Task, now: Timestamp) -> Result<Run> {
     let (place, secrets) = (bench.handoff.clone(), tools.redactor.clone());
     let (task, runs) = (task.id.clone(), Arc::clone(&loops.runs));
     let found = tools.blocking(move || {
-        // Before there is a row: whoever finds one takes what lies there for this attempt's.
+        // Before there is a row: a process that finds one takes the files there for this attempt's.
         handoff::hand_over(&place, &*runs, &task, &secrets)?;
         Ok(runs.open_run(&row)?)
     });
@@ -162,7 +162,7 @@ impl Doing {
         }
     }
 
-    /// Where git can not tell, nothing is said: that is no standstill.
+    /// Where git cannot tell, nothing is said: that is no standstill.
     async fn look(&self) -> Result<Ended> {
         let Ok((head, files)) = self.bench.git(|git| git.mark(Sight::Last)).await? else {
             return Ok(Ended::Looked { head: None, mark: None });

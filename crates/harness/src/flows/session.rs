@@ -139,6 +139,6 @@ async fn look(bench: &Bench, task: &Task) -> Result<Interrupted> {
         checkpoints,
     };
     let remark = (!found.stashes.is_empty())
-        .then(|| format!("a stash is younger than the claim: {}", found.stashes.join(", ")));
+        .then(|| format!("a stash was made after the claim: {}", found.stashes.join(", ")));
     Ok(Interrupted { task: task.clone(), evidence, remark })
 }

@@ -1,4 +1,4 @@
-//! Reads the fields of a request. The messages about what is wrong with them are published.
+//! Parses the fields of a request. The error messages are published.
 
 use harness_core::{
     Category, TaskId,
@@ -103,7 +103,7 @@ fn inquiry(fields: &Fields) -> Result<Inquiry, String> {
     })
 }
 
-/// A choice is an answer too.
+/// Parses a reply. A choice is an answer too.
 fn read_reply(fields: &Fields) -> Result<QuestionReply, String> {
     let prompt_id = fields.required("prompt_id")?;
     let choice = fields.text("choice")?;
@@ -134,7 +134,7 @@ fn read_add(fields: &Fields) -> Result<Add, String> {
     Ok(Add { id, title, fields })
 }
 
-/// All but the title.
+/// Parses all fields except the title.
 fn read_edit(fields: &Fields, task: TaskId) -> Result<Edit, String> {
     let depends_on = match fields.texts("depends_on")? {
         None => None,

@@ -1,4 +1,4 @@
-//! Brings a rescue back, without overwriting anything.
+//! Restores a rescue without overwriting anything.
 
 use std::{collections::BTreeSet, fs};
 
@@ -13,7 +13,7 @@ use super::{
     rescue::BASE_TRAILER,
 };
 
-/// The commit that a rescue's contents differ from: the base of the attempt, else the parent.
+/// Returns the commit that a rescue is compared with: the base of the attempt, or the parent.
 fn base_of(git: &Git, rescue: &Rescue) -> Result<String, WorkspaceError> {
     let call = git.read("log").args(["--max-count=1", "--format=%B"]);
     let message = call.arg(rescue.commit.as_str()).line()?;
@@ -87,7 +87,8 @@ pub(super) fn restore(
     Ok(written.iter().map(RepoPath::shown).collect())
 }
 
-/// Something other than a file is at the path, or something other than a folder above it.
+/// Returns whether there is something other than a file at the path, or something other than a
+/// folder above it.
 fn occupied(git: &Git, change: &Change, is_file: bool) -> bool {
     let found = fs::symlink_metadata(change.path.under(&git.top_level));
     behind_link(git, &change.path) || (found.is_ok() && !is_file)

@@ -49,7 +49,7 @@ async fn the_first_fitting_answer_counts() {
     let (reply, status) = in_session(&hub, ask).await.unwrap();
     assert_eq!(reply, UserReply::choice("yes"));
     assert_eq!(status, HubStatus::Complete);
-    let unfit = Answered::Unfit { why: "it is none of yes, no".into() };
+    let unfit = Answered::Unfit { why: "choose one of: yes, no".into() };
     let expected = [unfit.clone(), unfit, Answered::Accepted, Answered::Unknown];
     assert_eq!(*became.lock().unwrap(), expected);
     assert_eq!(hub.reply(PromptId(0), UserReply::text("late")), Answered::Unknown);

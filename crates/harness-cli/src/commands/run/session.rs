@@ -337,14 +337,14 @@ fn without_git(root: &Path, failure: Failure) -> Failure {
         return failure;
     }
     Failure::config(format!("the git directory is gone: {}", failure.error))
-        .hint("the ledger is as harness knows it; put the repository back, then `harness run`")
+        .hint("the ledger is intact; restore the repository, then run `harness run`")
 }
 
 /// Processes of a harness that was killed could still write into the work tree.
 fn end_leftovers(root: &Path) -> Result<()> {
     let swept = leftovers::sweep(&Home::of(root).processes())?;
     for ended in &swept.ended {
-        warn(&format!("ended what a killed run left: pid={}", ended.pid));
+        warn(&format!("ended a process that a killed run left: pid={}", ended.pid));
     }
     Ok(())
 }

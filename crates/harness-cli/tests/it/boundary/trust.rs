@@ -28,7 +28,7 @@ fn x_h3_init_trusts_nothing_that_the_repository_brought() {
     commit(&env, &["harness-init.sh", "harness.toml", ".harness/prompts/task.md"]);
     env.run(["init", "--yes"])
         .success()
-        .stderr_contains("The repository also brings what would run here")
+        .stderr_contains("The repository also brings commands that would run here")
         .stderr_contains("harness-init.sh (1 line)")
         .stderr_contains("notify = \"touch notify-ran\"")
         .stderr_contains(".harness/prompts/task.md (1 line)")
@@ -36,7 +36,7 @@ fn x_h3_init_trusts_nothing_that_the_repository_brought() {
     add(&env);
     env.run(["run", "--agent", "shell"])
         .code(5)
-        .stderr_contains("brings what you have not trusted yet")
+        .stderr_contains("brings commands that you have not trusted yet")
         .stderr_contains("notify = ");
     env.run(["verify"]).code(5);
     assert!(!env.exists("script-ran") && !env.exists("notify-ran") && !env.exists("work"));
@@ -173,7 +173,7 @@ fn s11_without_a_terminal_trust_and_reset_need_yes() {
         env.run(args)
             .code(2)
             .stderr_contains("test -f work")
-            .stderr_contains("nothing changed")
+            .stderr_contains("nothing was changed")
             .stderr_contains("harness trust --yes");
     }
     env.run(["trust", "--list"]).success().stdout("");

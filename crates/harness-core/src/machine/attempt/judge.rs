@@ -34,7 +34,7 @@ impl Attempt {
         self.commit(State::Warning { then }, Command::Note(note))
     }
 
-    /// Continues after the undo. The log tells the user which of their files were put back.
+    /// Continues after the undo. The log lists the user's files that were put back.
     pub(super) fn undone(
         &mut self,
         base: Option<CommitId>,
@@ -71,7 +71,7 @@ impl Attempt {
         match self.baseline {
             Some(Baseline::Green) => {
                 let (task, flag) = (Some(self.task.id.clone()), Flag::GreenBefore);
-                let message = "the check passed before any work: that it passes proves nothing";
+                let message = "the check passed before any work, so that it passes proves nothing";
                 flag::raise(&mut self.task.flags, flag);
                 let raise = Raise { task, flag, message: message.into() };
                 let state = State::Warning { then: AfterWarning::Work };

@@ -33,7 +33,7 @@ impl Purse {
     pub fn used_up(&self, now: Timestamp) -> Option<String> {
         let time = || {
             let over = self.deadline.is_some_and(|deadline| deadline <= now);
-            over.then(|| "its time".to_owned())
+            over.then(|| "the time limit".to_owned())
         };
         self.limits.used_up(&self.spent).or_else(time)
     }

@@ -56,7 +56,7 @@ impl Iterate {
     }
 
     pub(super) fn spent_up(&mut self, now: Timestamp) -> Step {
-        let what = self.purse.used_up(now).unwrap_or_else(|| "what it may use".to_owned());
+        let what = self.purse.used_up(now).unwrap_or_else(|| "a limit".to_owned());
         self.stop(StopReason::Budget, format!("the budget is used up: {what}"))
     }
 
@@ -64,7 +64,7 @@ impl Iterate {
         let ending = Ending::of(end).unwrap_or(Ending::Protocol);
         let detail = match end {
             End::Failed { detail, .. } | End::CutShort { detail } => Some(detail.clone()),
-            End::Stopped { .. } => Some("no sign of life".to_owned()),
+            End::Stopped { .. } => Some("silent for too long".to_owned()),
             _ => None,
         };
         let final_text = match end {
@@ -153,7 +153,7 @@ impl Iterate {
             Verdict::TimedOut => self.go_on(now, red("it took too long".into(), output)),
             Verdict::Missing => {
                 let command = self.run.verify.clone().unwrap_or_default();
-                let why = format!("the command of --verify can not be run here: {command}");
+                let why = format!("the command of --verify cannot be run here: {command}");
                 self.stop(StopReason::EnvSetup, why)
             }
             Verdict::Cancelled => self.cancelled(),

@@ -106,7 +106,7 @@ impl Finding {
             Self::Protected { files } => protect::touched(files),
             Self::NotKept { why } => why.clone(),
             Self::Restless => {
-                "each time the check ran, somebody committed on the branch".to_owned()
+                "each time the check ran, another commit was made on the branch".to_owned()
             }
             Self::Blocked { why } => format!("the work cannot be committed: {why}"),
             Self::NoCommit => "validation.clean judges a commit, and there is none here".to_owned(),

@@ -1,4 +1,4 @@
-//! How a session ended: what the agent said of it, and how its process did.
+//! Determines the end of a session from the reports of the agent and the exit of its process.
 
 use harness_core::{
     Timestamp,
@@ -14,7 +14,7 @@ use crate::{
     process::JobExit,
 };
 
-/// The agent wants to be signed in first.
+/// The error code of an agent that must be signed in first.
 const AUTH_REQUIRED: i64 = -32000;
 
 pub(super) fn end(session: &Session, ran: &Ran, now: Timestamp) -> End {
@@ -47,18 +47,18 @@ fn stopped(session: &Session, ran: &Ran, why: &str) -> End {
         }
         "max_tokens" => End::OutOfContext,
         "refusal" => End::Refused,
-        // Some give up when they are not allowed something.
+        // Some agents give up when a permission is refused.
         "cancelled" => {
             let rejected = session.rejected.as_deref().map(|what| ran.redactor.text(what));
             let detail = match rejected {
-                Some(what) => format!("it gave up, as it was not allowed: {what}"),
-                None => "it cancelled its turn by itself".to_owned(),
+                Some(what) => format!("it gave up because it was not allowed to: {what}"),
+                None => "it cancelled its own turn".to_owned(),
             };
             failed(FailureKind::Crashed, reason::detail(&detail))
         }
         other => failed(
             FailureKind::Protocol,
-            reason::detail(&format!("its turn ended with {other:?}, which is not known here")),
+            reason::detail(&format!("its turn ended with the unknown reason {other:?}")),
         ),
     }
 }
@@ -66,7 +66,7 @@ fn stopped(session: &Session, ran: &Ran, why: &str) -> End {
 fn refused(what: &str, problem: &Problem, ran: &Ran, now: Timestamp) -> End {
     let words = ran.redactor.text(&problem.words()).into_owned();
     if problem.code == AUTH_REQUIRED {
-        let detail = reason::detail(&format!("the agent is not let in: {words}"));
+        let detail = reason::detail(&format!("the agent is not signed in: {words}"));
         return End::Failed { kind: FailureKind::Auth, detail };
     }
     match reason::end(&words, now) {
@@ -77,7 +77,7 @@ fn refused(what: &str, problem: &Problem, ran: &Ran, now: Timestamp) -> End {
     }
 }
 
-/// It left before it had answered.
+/// The agent left before it had answered.
 fn without_a_word(ran: &Ran, now: Timestamp) -> End {
     let Some(crash) = ran.improper() else {
         let detail = "the agent ended before its turn did".to_owned();

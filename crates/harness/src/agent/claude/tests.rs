@@ -1,4 +1,4 @@
-//! Lines as Claude Code prints them, shortened, and what comes of them.
+//! Shortened lines of Claude Code, and their effects.
 
 use harness_core::agent::{End, FailureKind, StoppedBy};
 
@@ -110,7 +110,7 @@ fn only_all_three_signs_make_a_proper_end() {
     );
 }
 
-/// A result with these fields, and how that is understood.
+/// Returns the end for a result with these fields.
 fn ends(fields: &str) -> End {
     end_with(&[INIT, &format!(r#"{{"type":"result",{fields}}}"#)], 1, "")
 }
@@ -158,7 +158,7 @@ fn errors_of_the_api_are_told_apart() {
     assert_eq!(error("429"), End::Limited { until: None });
 }
 
-/// There is no status where nothing was asked: the kind of the error tells.
+/// There is no status if nothing was asked, so the kind of the error decides.
 #[test]
 fn who_is_not_signed_in_is_told() {
     let says = r#"{"type":"assistant","message":{"id":"x","model":"<synthetic>","content":[{"type":"text","text":"Not logged in"}],"usage":{"input_tokens":0}},"error":"authentication_failed"}"#;
@@ -178,7 +178,7 @@ fn the_reset_of_a_limit_is_kept() {
     assert_eq!(end_with(&[&late, result], 1, ""), End::Limited { until });
     let (_, told, _) = hear(&[allowed, limit]);
     assert_eq!(told, [AgentEvent::Limit { until }]);
-    // A limit that was lifted by the time of the result is none.
+    // A limit that ended before the result does not count.
     assert!(matches!(end_with(&[limit, DONE], 0, ""), End::Finished { .. }));
 }
 
@@ -271,7 +271,7 @@ fn a_turn_is_over_when_nothing_is_owed() {
         hear(&[DONE, &SAYS.replace("null,\"session_id", "\"t9\",\"session_id")]).0.standing(),
         Standing::Over
     );
-    // Asked to hand over in the middle of a turn, it answers in that turn or in the next.
+    // If it is asked to hand over in the middle of a turn, it answers in that turn or in the next.
     let mut heard = Heard::new(Costs::Told, 124, Some(0.75));
     let mut standing = |line: &str| {
         heard.take(parse(line.as_bytes()).unwrap(), drop);
@@ -295,7 +295,8 @@ fn the_words_of_an_improper_turn_promise_nothing() {
     assert_eq!(final_text, "All done.");
 }
 
-/// What it was told too late for its turn it answers in another one: a promise in either counts.
+/// A message that comes too late for its turn is answered in another one. A promise in either
+/// counts.
 #[test]
 fn the_final_text_is_that_of_all_turns() {
     let end = end_with(&[DONE, &DONE.replace("All done.", "Handed over.")], 0, "");
@@ -306,7 +307,7 @@ fn the_final_text_is_that_of_all_turns() {
 
 #[test]
 fn a_turn_in_which_no_model_was_asked_costs_nothing() {
-    // The sums of the session come again with it.
+    // The sums of the session are repeated with it.
     let since = r#""model_usage_since_last_result":{"#;
     let (head, _) = DONE.split_once(since).unwrap();
     let nothing = format!("{head}{since}}}}}");

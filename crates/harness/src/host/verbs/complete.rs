@@ -1,4 +1,4 @@
-//! Who says that a task is done is believed when its check passes.
+//! Completes a task if its check passes.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -32,8 +32,8 @@ use crate::{
     workspace::Bring,
 };
 
-/// The word of an agent of a run is its promise: check, commit and completion follow its end. That of
-/// any other worker is put to the test now.
+/// Handles a completion. For an agent of a run it is the promise: check, commit and completion
+/// follow its end. The work of any other worker is checked now.
 pub(super) async fn complete(host: &Host, request: TaskComplete) -> Handled {
     let TaskComplete { holder, authority } = request;
     if run_task(host, &holder).await?.is_some() {
@@ -78,7 +78,7 @@ async fn judged(
     };
     let lease_seconds = host.lease_seconds;
     let request = judge::Request { holder, authority, unchecked, lease_seconds, rules };
-    // When nobody waits for the answer any more, the check ends with this future.
+    // If nothing waits for the answer any more, the check ends with this future.
     let task = completion.run_from(standing, request, daemon.leaving.cancelled()).await?;
     Ok(Answer::Completed(CompletedTask { task_id: task, requested: false }))
 }
@@ -110,7 +110,7 @@ impl Clerk for ByWriter<'_> {
         let (daemon, root) = (Arc::clone(self.daemon), self.root.to_owned());
         let filters = (self.daemon.surroundings.filters)();
         let tree = match claimed.map(Path::to_owned) {
-            // Git has to be asked whether that is a work tree of this repository.
+            // Git must be asked whether that is a work tree of this repository.
             Some(claimed) => {
                 let found = tokio::task::spawn_blocking(move || {
                     daemon.tree(&root, Some(&claimed), filters)

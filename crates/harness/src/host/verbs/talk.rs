@@ -21,7 +21,7 @@ use crate::{
     },
 };
 
-/// Answers when somebody has answered.
+/// Asks a question, and answers when a person has answered.
 pub(super) async fn ask(host: &Host, inquiry: Inquiry) -> Handled {
     let Inquiry { question, choices, allow_text, timeout_seconds } = inquiry;
     let mut ask = if choices.is_empty() { Ask::text() } else { Ask::choices(choices) };
@@ -63,7 +63,7 @@ pub(super) fn reply(host: &Host, peer: &Peer, reply: QuestionReply) -> Handled {
     }
 }
 
-/// A daemon has no agents of its own that could be spoken to or stopped.
+/// Refuses for a daemon, which has no agents of its own that could receive messages or be stopped.
 fn of_a_run(host: &Host) -> Result<(), Refused> {
     match host.duty {
         Duty::Run => Ok(()),
@@ -82,7 +82,7 @@ pub(super) fn send(host: &Host, message: SentMessage) -> Handled {
     Ok(Answer::Nothing {})
 }
 
-/// As Ctrl-C: the run comes to an orderly stop; asked again, at once.
+/// Acts as Ctrl-C: the run comes to an orderly stop, and a second request stops it at once.
 pub(super) fn abort(host: &Host, reason: Option<&str>) -> Handled {
     of_a_run(host)?;
     host.hub.abort(reason);
@@ -90,7 +90,7 @@ pub(super) fn abort(host: &Host, reason: Option<&str>) -> Handled {
     Ok(Answer::Nothing {})
 }
 
-/// Whoever waits for a usage limit asks its agent again, now.
+/// Makes a run that waits for a usage limit ask its agent again now.
 pub(super) fn kick(host: &Host) -> Answer {
     Answer::Woken { woken: host.desk.kick() as u64 }
 }
