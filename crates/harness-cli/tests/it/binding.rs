@@ -23,7 +23,7 @@ fn context(ran: Ran) -> String {
 }
 
 #[test]
-fn only_a_session_that_was_sent_to_work_is_kept_from_stopping() {
+fn only_a_session_that_was_put_to_work_is_kept_from_stopping() {
     let env = world("exclusive", &[task("a", "in_progress", None), task("b", "pending", None)]);
     for prompt in ["What is a monad?", "/harness status", "/harness", "/harness add One"] {
         silent(typed(&env, "chat", prompt));
@@ -50,13 +50,13 @@ fn a_session_is_bound_by_its_environment_and_by_the_marker_too() {
 }
 
 #[test]
-fn a_bound_session_looks_back_when_all_is_done() {
+fn a_bound_session_reviews_its_work_when_all_is_done() {
     let env = world("exclusive", &[task("a", "completed", None)]);
     silent(typed(&env, "work", "$harness run"));
     silent(bound(&env, "stop", "work", "Done."));
     assert!(env.exists(".harness-reflect"));
     silent(bound(&env, "self-reflect", "chat", "Hello."));
-    blocked(bound(&env, "self-reflect", "work", "Done."), &["Look back once more, 1/5"]);
+    blocked(bound(&env, "self-reflect", "work", "Done."), &["Review the work once more, 1/5"]);
 }
 
 #[test]

@@ -243,7 +243,7 @@ fn blank_files_come_back() {
         env.run(["install", agent]).success().stdout("already installed");
     }
     let settings: Value = serde_json::from_str(&env.read(".claude/settings.json")).unwrap();
-    assert_eq!(settings["hooks"].as_object().unwrap().len(), 5);
+    assert_eq!(settings["hooks"].as_object().unwrap().len(), 6);
     for agent in ["claude", "codex"] {
         env.run(["uninstall", agent]).success();
     }
@@ -311,7 +311,7 @@ fn links_are_written_through() {
     let link = env.root().join(".claude/settings.json");
     std::os::unix::fs::symlink(&dotfiles, &link).unwrap();
     env.run(["install", "claude"]).success();
-    assert!(fs::read_to_string(&dotfiles).unwrap().contains("harness hook stop"));
+    assert!(fs::read_to_string(&dotfiles).unwrap().contains("harness hook --bound stop"));
     env.run(["uninstall", "claude"]).success();
     assert!(link.is_symlink());
     assert_eq!(fs::read_to_string(&dotfiles).unwrap(), "{}");
@@ -360,11 +360,13 @@ fn the_program_that_is_written_is_one_that_works() {
     let env = TestEnvironment::new();
     let ran = env.run(["install", "claude"]).success();
     ran.stderr_contains("not on the PATH").stderr_contains("--program");
-    assert!(env.read(".claude/settings.json").contains("\"harness hook stop self-reflect\""));
+    assert!(
+        env.read(".claude/settings.json").contains("\"harness hook --bound stop self-reflect\"")
+    );
     env.run(["install", "claude", "--user"]).success().stderr_contains("the files name");
     let settings = fs::read_to_string(env.home().join(".claude/settings.json")).unwrap();
     assert!(
-        settings.contains(&format!("{} hook stop", env!("CARGO_BIN_EXE_harness"))),
+        settings.contains(&format!("{} hook --bound stop", env!("CARGO_BIN_EXE_harness"))),
         "{settings}"
     );
 }

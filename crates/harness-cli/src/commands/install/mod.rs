@@ -31,8 +31,8 @@ use crate::{
 /// Add harness to your own Claude Code or Codex
 ///
 /// Writes into the settings of Claude Code or Codex: hooks (a session learns at its start which
-/// task is next, and does not stop while there is work), the command /harness ($harness in Codex),
-/// and the MCP server of harness. For this project, or with --user for all of them. Existing
+/// task is next, and after /harness run it does not stop while there is work), the command /harness
+/// ($harness in Codex), and the MCP server of harness. For this project, or with --user for all of them. Existing
 /// settings stay unchanged, a second install changes nothing, and `harness uninstall` removes the
 /// entries again.
 #[derive(Debug, clap::Args)]
