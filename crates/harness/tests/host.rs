@@ -36,7 +36,7 @@ use harness_core::{
         Release, Remove, Renew, Retry, Unchecked,
     },
     decide,
-    machine::attempt::Rules,
+    machine::{attempt::Rules, judge::ClientWork},
     protect::{OnTouch, Protected},
     role::Adding,
     task::{Status, Via},
@@ -287,7 +287,7 @@ fn request(command: &Command) -> Value {
         }
         Command::Renew(of) => Request::TaskRenew(of.holder),
         Command::Complete(Complete { holder, authority, .. }) => {
-            Request::TaskComplete(TaskComplete { holder, authority })
+            Request::TaskComplete(TaskComplete { holder, authority, work: ClientWork::Left })
         }
         Command::Fail(Fail { holder, category, message, .. }) => {
             Request::TaskFail(TaskFail { holder, category, message })

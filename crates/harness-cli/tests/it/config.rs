@@ -22,7 +22,7 @@ fn every_value_is_shown_with_where_it_came_from() {
     assert_snapshot!(env.run(["config"]).success().output(), @r#"
     agent                     "mine"             [HOME]/.config/harness/config.toml:1
     require_validation        false              built in
-    promise_match             "token"            built in
+    promise_match             "line"             built in
     stall_limit               0                  [ROOT]/harness.toml:1
     stall_seconds             900                built in
     context_threshold         0.75               built in

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "clippy only knows #[test] functions")]
 
 mod agents;
+mod asking;
 mod binding;
 mod boundary;
 mod commit_hooks;
@@ -38,11 +39,16 @@ mod report;
 mod research;
 mod run;
 mod runs;
+mod salvage;
 mod sandbox;
+mod seeds;
+mod sessions;
+mod spelling;
 mod status;
 mod task_read;
 mod tasks;
 mod together;
 mod trust;
+mod uncommitted;
 mod verify;
 mod worker;

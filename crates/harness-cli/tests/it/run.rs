@@ -11,17 +11,22 @@ use serde_json::Value;
 
 use crate::environment::TestEnvironment;
 
-fn world() -> TestEnvironment {
+pub(crate) fn world() -> TestEnvironment {
     TestEnvironment::of_worker()
 }
 
-fn add(env: &TestEnvironment, instructions: &str, validate: &str, more: &[&str]) -> String {
+pub(crate) fn add(
+    env: &TestEnvironment,
+    instructions: &str,
+    validate: &str,
+    more: &[&str],
+) -> String {
     let args = ["add", "a task", "--instructions", instructions, "--validate", validate];
     env.run([&args[..], more].concat()).success().raw().to_owned()
 }
 
 /// The log without times and sessions.
-fn log(env: &TestEnvironment) -> Vec<String> {
+pub(crate) fn log(env: &TestEnvironment) -> Vec<String> {
     let log = env.read("harness-progress.txt");
     log.lines().map(|line| line.splitn(3, "] ").nth(2).unwrap_or(line).to_owned()).collect()
 }
@@ -145,6 +150,7 @@ fn what_keeps_a_session_from_starting_is_said_and_nothing_is_touched() {
         .code(5)
         .stderr_contains("WARN: no validation.command, so they cannot be finished: task-002")
         .stderr_contains("task-002: Missing validation.command");
+    assert_eq!(env.task(0)["status"], "completed", "the rest is worked on first");
     assert_eq!(env.task(1)["status"], "pending");
     let without_git = TestEnvironment::new();
     without_git.run(["init"]).success();
@@ -178,10 +184,10 @@ fn sessions_are_counted_and_bounded() {
     let ended = env.run(once).code(3).json();
     assert_eq!((&ended["stop_reason"], &ended["sessions"]), (&"once".into(), &1.into()));
     let on = ["run", "--agent", "shell", "--max-tasks-per-session", "1", "--json"];
-    // Two more tasks, one each, and a last session that finds nothing.
-    assert_eq!(env.run(on).success().json()["sessions"], 4);
+    // Two more tasks, one each, and no session that would find nothing.
+    assert_eq!(env.run(on).success().json()["sessions"], 3);
     let full =
-        env.read("harness-tasks.json").replace("\"max_sessions\": 50", "\"max_sessions\": 4");
+        env.read("harness-tasks.json").replace("\"max_sessions\": 50", "\"max_sessions\": 3");
     env.write("harness-tasks.json", full);
     assert_eq!(env.run(on).code(3).json()["stop_reason"], "max_sessions");
 }

@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_told_apart() {
+    fn failures_are_distinguished() {
         for (message, expected) in [
             ("unexpected status 401 Unauthorized: Incorrect key, url: http://x", "Auth"),
             ("Your access token could not be refreshed. Please log out and sign in again.", "Auth"),

@@ -52,6 +52,7 @@ pub(super) async fn supervise(
     }
     let (mut stdout, mut stderr) = (Tail::new(FINAL_BYTES), Tail::new(REASON_BYTES));
     let mut is_asked = false;
+    execution.inbox.is_never_read();
     loop {
         let event = tokio::select! {
             event = job.next() => event,

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn each_agent_is_told_in_its_own_words() {
+    fn each_agent_gets_its_own_form() {
         insta::assert_snapshot!(server().for_claude(&environment()), @r#"{"mcpServers":{"harness":{"type":"stdio","command":"/opt/harness","args":["mcp"],"env":{"HARNESS_STATE_ROOT":"/a \"b\"","HARNESS_TASK_ID":"task-1","HOME":"/h"}}}}"#);
         let words = server().for_codex(&environment());
         let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();

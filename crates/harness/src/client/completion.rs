@@ -11,7 +11,7 @@ use std::{
 
 use harness_core::{
     Command, Holder, Ledger, Reply, Task, TaskId,
-    command::{Authority, Claimed, Note},
+    command::{Claimed, Note},
     machine::judge::{NotDone, Request, Standing},
 };
 use tokio::net::unix::pipe;
@@ -29,23 +29,20 @@ use crate::{
     host::{ClaimRules, Settings},
     hub::Hub,
     process::Redactor,
-    protocol::{Answer, CompletedTask},
+    protocol::{Answer, CompletedTask, TaskComplete},
     shell::{Cancel, SystemShell},
     store::{FileStore, Store as _, StoreError},
     workspace::{Bring, Filters},
 };
 
 impl<C: Caller> Client<C> {
-    pub(super) fn complete_by_files(
-        &self,
-        holder: Holder,
-        authority: Authority,
-    ) -> Result<Answer, ClientError> {
+    pub(super) fn complete_by_files(&self, complete: TaskComplete) -> Result<Answer, ClientError> {
+        let TaskComplete { holder, authority, work } = complete;
         let root = self.root.clone();
         let files = Arc::new(InFiles::new(self.store()?));
         let Settings { rules, unchecked, bring } = self.settings(&files, &holder)?;
         let lease_seconds = self.options.lease_seconds;
-        let request = Request { holder, authority, unchecked, lease_seconds, rules };
+        let request = Request { holder, authority, unchecked, lease_seconds, rules, work };
         let worktree = self.worktree();
         let clerk =
             FileClerk { files: &files, yard: self.yard(&worktree), caller: &self.caller, bring };

@@ -234,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sandbox_is_told_from_a_file_of_somebody_else() {
+    fn a_sandbox_is_distinguished_from_a_file_of_another_user() {
         let ours = tempfile::NamedTempFile::new().unwrap();
         let gone = Path::new("/gone/harness.sock");
         let is = |path: &Path, why: Errno| is_forbidden(path, &why.into());

@@ -55,7 +55,7 @@ impl<C: Caller> Client<C> {
                 return Ok(Answer::Status(StatusView { events, ..status }));
             }
             Request::TaskClaim(claim) => return self.claim_by_files(&claim),
-            Request::TaskComplete(of) => return self.complete_by_files(of.holder, of.authority),
+            Request::TaskComplete(of) => return self.complete_by_files(of),
             Request::PlanImport(text) => return self.import_by_files(&text),
             Request::PlanReset => return self.reset_by_files(),
             Request::Ack => return self.acknowledge_by_files(),

@@ -3,6 +3,7 @@
 use harness_core::{
     Holder, TaskId,
     command::{Add, Authority, Edit},
+    machine::judge::ClientWork,
 };
 use uuid::Uuid;
 
@@ -78,7 +79,12 @@ impl<C: Caller> Client<C> {
         holder: Holder,
         authority: Authority,
     ) -> Result<CompletedTask, ClientError> {
-        let request = Request::TaskComplete(TaskComplete { holder, authority });
+        self.complete_task(TaskComplete { holder, authority, work: ClientWork::Left })
+    }
+
+    /// The same with everything that can be asked for.
+    pub fn complete_task(&mut self, request: TaskComplete) -> Result<CompletedTask, ClientError> {
+        let request = Request::TaskComplete(request);
         expect!(self.ask(request), Answer::Completed(completed) => completed)
     }
 
@@ -137,9 +143,9 @@ impl<C: Caller> Client<C> {
         expect!(self.ask(Request::Reply(reply)), Answer::Replied { .. } => ())
     }
 
-    /// Sends a message to a run.
-    pub fn send(&mut self, message: SentMessage) -> Result<(), ClientError> {
-        expect!(self.ask(Request::Send(message)), Answer::Nothing {} => ())
+    /// Sends a message to a run. Returns how many agents can read it; an older host does not tell.
+    pub fn send(&mut self, message: SentMessage) -> Result<Option<u64>, ClientError> {
+        expect!(self.ask(Request::Send(message)), Answer::Sent { received } => received)
     }
 
     /// Acknowledges the alerts of the ledger.

@@ -268,6 +268,8 @@ impl Court {
         self.blocking(move |court| {
             if let Some(commit) = receipt.commit.as_ref().filter(|_| receipt.tree.is_none()) {
                 receipt.tree = court.site.tree_of(commit)?;
+            } else if let (Some(commit), Some(tree)) = (&receipt.commit, &receipt.tree) {
+                receipt.uncommitted = court.site.uncommitted(commit, tree)?;
             }
             (court.record)(&receipt)?;
             Ok(Ended::Recorded)

@@ -41,11 +41,13 @@ pub(crate) struct Mailbox {
 struct Waiting {
     messages: BoundedQueue<Message>,
     closed: bool,
+    /// The agent does not read while it works.
+    unread: bool,
 }
 
 impl Default for Waiting {
     fn default() -> Self {
-        Self { messages: BoundedQueue::new(CAPACITY), closed: false }
+        Self { messages: BoundedQueue::new(CAPACITY), closed: false, unread: false }
     }
 }
 
@@ -60,14 +62,17 @@ impl Mailbox {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn put(&self, message: Message) {
+    /// Whether the agent can read it.
+    pub(crate) fn put(&self, message: Message) -> bool {
         let mut waiting = self.lock();
+        let is_read = !waiting.closed && !waiting.unread;
         let dropped = waiting.messages.push(message);
         drop(waiting);
         if dropped.is_some() {
             tracing::warn!("an inbox is full: its oldest message is dropped");
         }
         self.changed.notify_waiters();
+        is_read
     }
 
     pub(crate) fn close(&self) {
@@ -77,8 +82,13 @@ impl Mailbox {
 }
 
 impl Inbox {
-    /// Returns the next message as soon as there is one; `None` when the execution is over and
-    /// nothing can send any more.
+    /// Has senders know that the agent does not read while it works.
+    pub(crate) fn is_never_read(&self) {
+        self.mailbox.lock().unread = true;
+    }
+
+    /// The next message, as soon as there is one. `None` when the execution is over and nobody can
+    /// send any more.
     pub async fn pop(&mut self) -> Option<Message> {
         loop {
             let changed = self.mailbox.changed.notified();

@@ -360,28 +360,44 @@ impl Hub {
         }
     }
 
-    /// Sends a message to an agent. Its inbox receives it if exactly one execution of it is under
-    /// way. The run can read it in any case.
-    pub fn send_to(&self, agent: impl Into<String>, content: impl Into<String>) {
+    /// Says something to the run and to every agent that is at work. Returns how many of them can
+    /// read it.
+    pub fn send_to_all(&self, content: impl Into<String>) -> usize {
+        let content = content.into();
+        let sent = lock(&self.core.talk).send_to_all(&content);
+        if sent.is_some() {
+            self.tell(Event::SessionMessage { content, agent_name: None, run_id: None });
+        }
+        sent.unwrap_or_default()
+    }
+
+    /// Says something to an agent. Its inbox gets it when exactly one execution of it is under way;
+    /// the run can read it in any case. Returns how many executions can read it.
+    pub fn send_to(&self, agent: impl Into<String>, content: impl Into<String>) -> usize {
         let (agent, content) = (agent.into(), content.into());
-        if lock(&self.core.talk).send_to(&agent, &content) {
+        let sent = lock(&self.core.talk).send_to(&agent, &content);
+        if sent.is_some() {
             let agent_name = Some(agent);
             self.tell(Event::SessionMessage { content, agent_name, run_id: None });
         }
+        sent.unwrap_or_default()
     }
 
-    /// Sends a message to one execution by its id (`run-0`). An unknown id reaches nothing.
-    pub fn send_to_run(&self, run_id: impl Into<String>, content: impl Into<String>) {
+    /// Says something to one execution, by its id as written (`run-0`). An unknown id reaches
+    /// nobody. The message is for that inbox alone:
+    /// [`Session::read_messages`](crate::Session::read_messages) does not return it a second time.
+    /// Returns how many executions can read it.
+    pub fn send_to_run(&self, run_id: impl Into<String>, content: impl Into<String>) -> usize {
         let (run_id, content) = (run_id.into(), content.into());
-        let in_session = {
+        let (received, in_session) = {
             let talk = lock(&self.core.talk);
-            talk.send_to_run(&run_id, &content);
-            talk.session_active()
+            (talk.send_to_run(&run_id, &content), talk.session_active())
         };
         if in_session {
             let run_id = Some(run_id);
             self.tell(Event::SessionMessage { content, agent_name: None, run_id });
         }
+        received
     }
 
     /// Answers a question. The first valid answer counts; others change nothing.

@@ -183,22 +183,32 @@ impl Talk {
         self.session
     }
 
-    pub(super) fn send_to(&mut self, agent: &str, content: &str) -> bool {
+    /// How many executions can read it; `None` without a session.
+    pub(super) fn send_to(&mut self, agent: &str, content: &str) -> Option<usize> {
         if !self.keep_message(content, Some(agent)) {
-            return false;
+            return None;
         }
         let mut of_agent = self.executions.values().filter(|e| e.agent == agent);
-        if let (Some(only), None) = (of_agent.next(), of_agent.next()) {
-            only.mailbox.put(message(content));
-        }
-        true
+        let is_read = match (of_agent.next(), of_agent.next()) {
+            (Some(only), None) => only.mailbox.put(message(content)),
+            (_, _) => false,
+        };
+        Some(usize::from(is_read))
     }
 
-    pub(super) fn send_to_run(&self, run_id: &str, content: &str) {
-        let execution = ExecutionId::parse(run_id).and_then(|id| self.executions.get(&id));
-        if let Some(execution) = execution {
-            execution.mailbox.put(message(content));
+    /// The same for all that are under way.
+    pub(super) fn send_to_all(&mut self, content: &str) -> Option<usize> {
+        if !self.keep_message(content, None) {
+            return None;
         }
+        let put = |execution: &&Execution| execution.mailbox.put(message(content));
+        Some(self.executions.values().filter(put).count())
+    }
+
+    pub(super) fn send_to_run(&self, run_id: &str, content: &str) -> usize {
+        let execution = ExecutionId::parse(run_id).and_then(|id| self.executions.get(&id));
+        let is_read = execution.is_some_and(|execution| execution.mailbox.put(message(content)));
+        usize::from(is_read)
     }
 
     pub(super) fn has_messages(&self) -> bool {

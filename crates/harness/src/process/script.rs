@@ -40,7 +40,7 @@ pub(crate) struct Script {
 
 /// A report of a guard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Heard {
+pub(crate) enum GuardReport {
     Nothing,
     /// The shell itself has ended. Other processes may be left.
     Exited(JobExit),
@@ -126,15 +126,15 @@ impl Script {
     }
 
     /// Returns one report of the guard, without waiting.
-    pub(crate) fn hear(&mut self) -> Heard {
+    pub(crate) fn next_report(&mut self) -> GuardReport {
         loop {
             match self.reports.pop() {
                 Ok(Some(Report::Exited { code, signal })) => {
-                    return Heard::Exited(JobExit::of(code, signal));
+                    return GuardReport::Exited(JobExit::of(code, signal));
                 }
                 Ok(Some(Report::Cleared { .. })) => {
                     self.is_over = true;
-                    return Heard::Over;
+                    return GuardReport::Over;
                 }
                 Ok(Some(Report::Started { .. } | Report::Refused { .. })) => continue,
                 Ok(None) => {}
@@ -142,7 +142,7 @@ impl Script {
             }
             match self.receive() {
                 Ok(1..) => {}
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Heard::Nothing,
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return GuardReport::Nothing,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Ok(0) | Err(_) => return self.replace_guard(),
             }
@@ -158,16 +158,16 @@ impl Script {
     }
 
     /// Does the work of a guard that is gone or unresponsive, as well as possible.
-    pub(crate) fn replace_guard(&mut self) -> Heard {
+    pub(crate) fn replace_guard(&mut self) -> GuardReport {
         self.guard.kill();
         leftovers::end_job(&self.job);
         self.is_over = true;
-        Heard::GuardLost
+        GuardReport::GuardLost
     }
 }
 
 impl AsFd for Script {
-    /// Returns a descriptor that is readable when there may be something to [`hear`](Script::hear).
+    /// Returns a descriptor that is readable when there may be a [report](Script::next_report).
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.control.as_fd()
     }

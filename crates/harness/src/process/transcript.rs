@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_not_in_it_and_others_can_not_read_it() {
+    fn it_contains_no_secrets_and_others_cannot_read_it() {
         let folder = tempfile::tempdir().unwrap();
         let redactor = Redactor::from_environment([("API_KEY".into(), "very-secret-value".into())]);
         let path = folder.path().join("run.log");

@@ -97,7 +97,9 @@ pub enum Why {
     /// The agent stopped without the promise.
     #[default]
     NoPromise,
-    /// The promise was there, but the check failed.
+    /// The agent mentioned the promise in a way that does not count.
+    OnlyMentioned,
+    /// It said so, but the check is red.
     VerifyFailed,
     /// The agent ended with this error.
     Failed(String),
@@ -179,6 +181,10 @@ impl Why {
     fn sentence(&self) -> &'static str {
         match self {
             Self::NoPromise => "The last context ended without it.",
+            Self::OnlyMentioned => {
+                "The last context mentioned it within other text, which does not count: it has to \
+                 stand alone on a line."
+            }
             Self::VerifyFailed => "The last context gave it, but the validation failed.",
             Self::Failed(_) => "The last context ended with an error.",
             Self::OutOfContext => "The last context was full before the work was done.",
@@ -190,7 +196,11 @@ impl Why {
     fn detail(&self) -> Option<&str> {
         match self {
             Self::Failed(detail) | Self::GateFailed(detail) => Some(detail),
-            Self::NoPromise | Self::VerifyFailed | Self::OutOfContext | Self::NextPhase => None,
+            Self::NoPromise
+            | Self::OnlyMentioned
+            | Self::VerifyFailed
+            | Self::OutOfContext
+            | Self::NextPhase => None,
         }
     }
 }

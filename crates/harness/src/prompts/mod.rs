@@ -14,7 +14,7 @@ mod tests;
 
 use std::path::Path;
 
-use harness_core::quote::one_line;
+use harness_core::{machine::iterate::Nudge, quote::one_line};
 use minijinja::{Environment, UndefinedBehavior, Value, syntax::SyntaxConfig};
 
 pub use about::{About, Again, Means, TaskBrief, Why};
@@ -130,12 +130,18 @@ impl Prompts {
         self.write(Kind::Retry, task.values(about), about)
     }
 
-    /// Returns the message for a context that ended a turn without text.
-    pub fn nudge(&self, about: &About) -> String {
+    /// For a context that is asked to go on after its last turn.
+    pub fn nudge(&self, about: &About, why: Nudge) -> String {
+        let why = match why {
+            Nudge::Blank => "Your last turn ended without a message. Go on with the work.",
+            Nudge::Mention => {
+                "Your last message mentions the words of completion within other text, which does \
+                 not count. If work is left, go on with it."
+            }
+        };
         format!(
-            "Your last turn ended without a message. Go on with the work. When all of it is done, \
-             and you have checked that it is, end your last message with exactly this, on a line \
-             of its own:\n\n    {}\n",
+            "{why} When all of it is done, and you have checked that it is, end your last message \
+             with exactly this, on a line of its own:\n\n    {}\n",
             about.promise_line()
         )
     }

@@ -4,7 +4,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use harness_core::{handoff, promise};
+use harness_core::{handoff, machine::iterate::Nudge, promise};
 use insta::assert_snapshot;
 use proptest::prelude::*;
 
@@ -54,7 +54,7 @@ fn tools_are_named_to_those_who_have_them() {
 }
 
 #[test]
-fn an_objective_is_told_with_its_promise() {
+fn the_prompt_of_an_objective_contains_its_promise() {
     let about = About {
         phase: Some("Plan".into()),
         artifacts: vec!["harness-progress.txt".into(), "tasks/a/research_overview.md".into()],
@@ -219,7 +219,7 @@ fn a_continuation_says_why() {
 }
 
 #[test]
-fn a_task_is_told_with_its_check() {
+fn the_prompt_of_a_task_contains_its_check() {
     let about = About { artifacts: vec!["harness-progress.txt".into()], ..about() };
     assert_snapshot!(Prompts::built_in().task(&about, &brief()).text, @r#"
     Task task-002: Add the logout endpoint
@@ -289,7 +289,7 @@ fn an_interrupted_task_goes_on_after_its_last_step() {
 }
 
 #[test]
-fn a_retry_is_told_what_went_wrong() {
+fn the_prompt_of_a_retry_contains_the_failure() {
     let brief = TaskBrief {
         attempt: 2,
         failures: vec!["[TEST_FAIL] The check failed (exit code 101)".into()],
@@ -352,7 +352,7 @@ fn a_task_is_continued_with_all_that_it_said() {
 
 #[test]
 fn a_silent_turn_is_answered_with_the_promise() {
-    let nudge = Prompts::built_in().nudge(&about());
+    let nudge = Prompts::built_in().nudge(&about(), Nudge::Blank);
     assert!(nudge.contains("\n    TASK_COMPLETE\n"), "{nudge}");
 }
 

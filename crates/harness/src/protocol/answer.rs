@@ -58,7 +58,13 @@ pub enum Answer {
         /// Always `true`.
         shutdown: bool,
     },
-    /// The answer to `send`, `ack`, `abort`, `may` and `yield`.
+    /// To `send`.
+    Sent {
+        /// How many agents can read it; an older host does not tell.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        received: Option<u64>,
+    },
+    /// To `ack`, `abort`, `may` and `yield`.
     Nothing {},
 }
 
@@ -316,7 +322,10 @@ impl Answer {
                 Some(Self::Woken { woken: data.get("woken").and_then(Value::as_u64).unwrap_or(0) })
             }
             Verb::Shutdown => Some(Self::Shutdown { shutdown: true }),
-            Verb::Send | Verb::Ack | Verb::Abort | Verb::May | Verb::Yield => {
+            Verb::Send => {
+                Some(Self::Sent { received: data.get("received").and_then(Value::as_u64) })
+            }
+            Verb::Ack | Verb::Abort | Verb::May | Verb::Yield => {
                 of::<Map<String, Value>>(data).map(|_| Self::Nothing {})
             }
             // Events follow, but no answer.

@@ -4,6 +4,7 @@ use harness_core::{
     Category, TaskId,
     category::UnknownCategory,
     command::{Add, Authority, Edit, ImportMode},
+    machine::judge::ClientWork,
 };
 use serde_json::Value;
 use uuid::Uuid;
@@ -46,6 +47,10 @@ impl Request {
                 authority: match fields.flag("force")? {
                     true => Authority::Force,
                     false => Authority::Holder,
+                },
+                work: match fields.flag("commit")? {
+                    true => ClientWork::Committed,
+                    false => ClientWork::Left,
                 },
             }),
             Verb::TaskFail => Self::TaskFail(read_fail(fields)?),

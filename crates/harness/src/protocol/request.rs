@@ -5,6 +5,7 @@ use std::time::Duration;
 use harness_core::{
     Category, Epoch, Holder, TaskId, WorkerId,
     command::{Add, Authority, Edit, ImportMode},
+    machine::judge::ClientWork,
     role::Operation,
 };
 use serde::{Serialize, Serializer, ser::SerializeMap as _};
@@ -145,6 +146,8 @@ pub struct TaskComplete {
     pub holder: Holder,
     /// The required relation of the worker to the claim.
     pub authority: Authority,
+    /// Whether work that is in no commit is committed.
+    pub work: ClientWork,
 }
 
 impl Serialize for TaskComplete {
@@ -155,12 +158,18 @@ impl Serialize for TaskComplete {
             holder: &'a Holder,
             #[serde(skip_serializing_if = "Option::is_none")]
             force: Option<bool>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            commit: Option<bool>,
         }
         let force = match self.authority {
             Authority::Force => Some(true),
             Authority::Holder => None,
         };
-        Wire { holder: &self.holder, force }.serialize(s)
+        let commit = match self.work {
+            ClientWork::Committed => Some(true),
+            ClientWork::Left => None,
+        };
+        Wire { holder: &self.holder, force, commit }.serialize(s)
     }
 }
 

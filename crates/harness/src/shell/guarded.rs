@@ -13,7 +13,7 @@ use super::{
 };
 use crate::process::{
     JobExit,
-    script::{Heard, KILLED_WITH_GUARD, Script as Guarded},
+    script::{GuardReport, KILLED_WITH_GUARD, Script as Guarded},
 };
 
 /// The time that a guard may take, beyond the grace, to end everything and report it. Then it is
@@ -63,7 +63,7 @@ impl Watch {
             if is_running { (cancel, self.deadline) } else { (None, self.overdue_at) };
         let woken = wait(self.guarded.as_fd(), output, asked, timer)?;
         output.pump()?;
-        if woken.told && self.hear() {
+        if woken.told && self.take_reports() {
             return Ok(true);
         }
         let due = timer.is_some_and(|at| Instant::now() >= at);
@@ -83,16 +83,16 @@ impl Watch {
     }
 
     /// Processes the reports of the guard. Returns whether everything is over.
-    fn hear(&mut self) -> bool {
+    fn take_reports(&mut self) -> bool {
         loop {
-            match self.guarded.hear() {
-                Heard::Nothing => return false,
-                Heard::Over => return true,
-                Heard::GuardLost => {
+            match self.guarded.next_report() {
+                GuardReport::Nothing => return false,
+                GuardReport::Over => return true,
+                GuardReport::GuardLost => {
                     self.distrust();
                     return true;
                 }
-                Heard::Exited(ended) => {
+                GuardReport::Exited(ended) => {
                     self.exit = self.exit.or(Some(match ended {
                         JobExit::Code(code) => Exit::Code(code),
                         JobExit::Signal(signal) => Exit::Signal(signal),

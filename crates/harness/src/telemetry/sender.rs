@@ -314,15 +314,15 @@ mod tests {
     }
 
     /// Returns a receiver for the messages.
-    fn heard() -> (Say, mpsc::Receiver<String>) {
-        let (said, heard) = mpsc::channel();
-        (Box::new(move |text: &str| _ = said.send(text.to_owned())), heard)
+    fn messages() -> (Say, mpsc::Receiver<String>) {
+        let (said, received) = mpsc::channel();
+        (Box::new(move |text: &str| _ = said.send(text.to_owned())), received)
     }
 
     #[test]
     fn facts_arrive_as_lines_in_order() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let (say, said) = heard();
+        let (say, said) = messages();
         let telemetry =
             Telemetry::start(listener.local_addr().unwrap().port(), Redactor::default(), say)
                 .unwrap();
@@ -359,7 +359,7 @@ mod tests {
             std::fs::create_dir(proc.path().join("net")).unwrap();
             std::fs::write(proc.path().join("net/tcp"), table(port)).unwrap();
         }
-        let (say, said) = heard();
+        let (say, said) = messages();
         let secrets = Redactor::from_environment([("A_KEY".into(), "very-secret-1".into())]);
         let place = proc.path().to_owned();
         let telemetry = Telemetry::start_seeing(port, place, secrets, say).unwrap();
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn x_m11_a_listener_of_another_user_is_told_nothing() {
+    fn x_m11_a_listener_of_another_user_receives_nothing() {
         let own = rustix::process::geteuid().as_raw();
         let (lines, said) = got(Some(&|port| listed(port, own + 1)));
         assert!(lines.is_empty(), "{lines:?}");
@@ -401,7 +401,7 @@ mod tests {
         // This port was free a moment ago.
         let port =
             TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
-        let (say, said) = heard();
+        let (say, said) = messages();
         let telemetry = Telemetry::start(port, Redactor::default(), say).unwrap();
         telemetry.emit(&claimed(0));
         assert_eq!(said.recv().unwrap(), format!("ACP: Claude Code not available on port {port}"));
@@ -415,7 +415,7 @@ mod tests {
     #[test]
     fn the_oldest_go_when_the_listener_is_slow_and_that_is_said_once() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let (say, said) = heard();
+        let (say, said) = messages();
         let telemetry =
             Telemetry::start(listener.local_addr().unwrap().port(), Redactor::default(), say)
                 .unwrap();

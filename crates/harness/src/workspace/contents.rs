@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn contents_are_told_apart() {
+    fn contents_are_distinguished() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().canonicalize().unwrap();
         assert!(own_contents(&path).is_empty());

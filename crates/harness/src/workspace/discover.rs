@@ -16,6 +16,7 @@ use super::{
     fingerprint,
     git::{Access, Call, Git, failed},
     memory::Memory,
+    object::diff_trees,
     own::OwnFiles,
     policy::{CommitHooks, CommitPolicy},
     preflight, rescue, restore, rollback,
@@ -116,7 +117,38 @@ impl GitWorkspace {
         head.is_ok_and(|head| !head.starts_with("ref:"))
     }
 
-    /// Returns the tasks whose commits a ref of [`LANDED`] keeps.
+    /// Makes a branch whose tip is a rescue. Nothing else changes.
+    pub fn branch_of_rescue(&self, rescue: &Rescue, name: &str) -> Result<(), WorkspaceError> {
+        restore::branch(&self.git()?, rescue, name)
+    }
+
+    /// Writes the files of a rescue into a directory outside of the work tree, or an empty one.
+    /// Returns the files written.
+    pub fn copy_rescue(
+        &self,
+        rescue: &Rescue,
+        directory: &Path,
+    ) -> Result<Vec<String>, WorkspaceError> {
+        restore::copy_to(&self.git()?, &self.own, rescue, directory)
+    }
+
+    /// The branch that is checked out; `None` on a detached commit.
+    pub fn branch(&self) -> Option<String> {
+        let head = std::fs::read_to_string(self.git.git_dir.join("HEAD")).ok()?;
+        Some(head.trim().strip_prefix("ref: refs/heads/")?.to_owned())
+    }
+
+    /// The files, ours aside, in which a tree differs from a commit, sorted.
+    pub fn between(&self, commit: &CommitId, tree: &TreeId) -> Result<Vec<String>, WorkspaceError> {
+        if self.tree_of(commit)? == *tree {
+            return Ok(Vec::new());
+        }
+        let changes = diff_trees(&self.git, commit.as_str(), tree.as_str())?;
+        let others = changes.iter().filter(|change| !self.own.own(change.path.bytes()));
+        Ok(others.map(|change| change.path.shown()).collect())
+    }
+
+    /// The tasks whose commits a ref of [`LANDED`] keeps.
     pub fn landed(&self) -> Result<Vec<String>, WorkspaceError> {
         let call = self.git.read("for-each-ref").args(["--format=%(refname)", LANDED]);
         let names = String::from_utf8_lossy(&call.output()?).into_owned();

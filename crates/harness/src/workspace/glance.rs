@@ -174,7 +174,7 @@ mod tests {
     const COMMIT: &str = "9fceb02d0ae598e95dc970b74767f19372d61af8";
 
     #[test]
-    fn tracked_files_are_told_from_others() {
+    fn tracked_files_are_distinguished_from_others() {
         let place = tempfile::tempdir().unwrap();
         let root = place.path().canonicalize().unwrap();
         let git = |args: &[&str]| {

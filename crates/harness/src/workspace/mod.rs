@@ -443,7 +443,13 @@ pub enum WorkspaceError {
         /// The two ways in which a person can resolve it: undo the commits, or keep them.
         ways: [String; 2],
     },
-    /// A restore would destroy existing files.
+    /// Later commits changed the same lines as a rescue.
+    #[error("later commits changed the same lines: {}", files.join(", "))]
+    Conflicts {
+        /// Relative to the top level.
+        files: Vec<String>,
+    },
+    /// A restore would destroy what is there.
     #[error("would overwrite changed files: {}", files.join(", "))]
     WouldOverwrite {
         /// The files, relative to the top level.

@@ -149,9 +149,8 @@ fn reverted(
     }
 }
 
-/// Disables merge drivers. Attributes of the repository may name programs that merge; here they
-/// count as a conflict.
-fn without_merge_drivers(git: &Git) -> Result<Git, WorkspaceError> {
+/// Attributes of the repository may name programs that merge; here they count as a conflict.
+pub(super) fn without_merge_drivers(git: &Git) -> Result<Git, WorkspaceError> {
     use std::os::unix::ffi::OsStringExt;
     let call = git.read("config").args(["--null", "--name-only", "--get-regexp"]);
     let ran = call.arg(r"^merge\..*\.driver$").run()?;

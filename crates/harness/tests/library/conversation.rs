@@ -18,7 +18,7 @@ async fn in_session<R>(
     Ok((done.result, done.status))
 }
 
-/// Answers the first question with each of these in turn, and collects what became of them.
+/// Answers the first question with each of these in turn, and collects the results.
 fn answer_with(hub: &Hub, replies: Vec<UserReply>) -> Arc<Mutex<Vec<Answered>>> {
     let became = Arc::new(Mutex::new(Vec::new()));
     let (speaker, into) = (hub.clone(), Arc::clone(&became));

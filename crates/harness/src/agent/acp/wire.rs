@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_are_told_apart() {
+    fn messages_are_distinguished() {
         let problem = Problem {
             code: -32603,
             message: "Internal error".to_owned(),

@@ -5,8 +5,8 @@
 //! interrupted in a way that still reports its cost. `parse` parses a line, `end` determines the
 //! end, `usage` counts the usage, and `permission` decides the permissions.
 
+mod dialogue;
 mod end;
-mod heard;
 mod parse;
 mod permission;
 mod usage;
@@ -29,8 +29,8 @@ use crate::{
     error::Result,
     process::{Allowed, Limits, Spec, Stdin},
 };
+use dialogue::ClaudeDialogue;
 use end::Signs;
-use heard::Heard;
 use permission::Permission;
 use usage::Costs;
 
@@ -176,29 +176,30 @@ impl Agent for ClaudeAgent {
         }
         let file = prompt.file("md", &prompt.text)?;
         let spec = self.spec(&prompt, &file);
-        let mut heard = Heard::new(self.costs, self.window.load(Ordering::Relaxed), self.threshold);
-        let ran = match converse(spec, &prompt, execution, &mut heard).await? {
+        let mut dialogue =
+            ClaudeDialogue::new(self.costs, self.window.load(Ordering::Relaxed), self.threshold);
+        let ran = match converse(spec, &prompt, execution, &mut dialogue).await? {
             Err(end) => return Ok(end),
             Ok(ran) => ran,
         };
-        if heard.window > 0 {
-            self.window.store(heard.window, Ordering::Relaxed);
+        if dialogue.window > 0 {
+            self.window.store(dialogue.window, Ordering::Relaxed);
         }
         if let Some(by) = ran.finished.stopped_by {
             return Ok(End::Stopped { by });
         }
-        let outcome = heard.outcome();
+        let outcome = dialogue.outcome();
         let outcome =
             outcome.map(|outcome| outcome.in_words(|text| ran.redactor.text(text).into()));
         let signs = Signs {
             outcome: outcome.as_ref(),
-            api_error: heard.api_error.as_deref(),
-            limit_until: heard.limit_until,
-            noise_lines: heard.noise_lines,
-            missed_lines: heard.missed_lines,
+            api_error: dialogue.api_error.as_deref(),
+            limit_until: dialogue.limit_until,
+            noise_lines: dialogue.noise_lines,
+            missed_lines: dialogue.missed_lines,
             exit: ran.finished.exit,
             crash: ran.improper(),
-            usage: heard.account.all(),
+            usage: dialogue.account.all(),
         };
         Ok(signs.end())
     }

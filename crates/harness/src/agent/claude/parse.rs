@@ -88,15 +88,15 @@ pub(super) enum Block {
 
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct User {
-    pub(super) message: Heard,
+    pub(super) message: UserContent,
 }
 
 #[derive(Debug, Clone, Deserialize)]
-pub(super) struct Heard {
+pub(super) struct UserContent {
     content: Value,
 }
 
-impl Heard {
+impl UserContent {
     /// Returns the blocks; none if there is only text.
     pub(super) fn blocks(self) -> Vec<Block> {
         serde_json::from_value(self.content).unwrap_or_default()

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_price_of_the_user_goes_before_what_is_told() {
+    fn a_price_of_the_user_takes_precedence_over_the_reported_cost() {
         let mut account = Account::new(Costs::Priced);
         let used = Usage { cost_usd: Some(0.25), ..usage(10, 1) };
         assert_eq!(account.result(used), Some(usage(10, 1)));

@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use harness_core::{
-    Command, Holder, Task, TaskId,
+    Command, Task, TaskId,
     command::{Authority, Complete, Proof, Unchecked},
     machine::judge::{self, Standing},
     trust::Kind,
@@ -35,13 +35,15 @@ use crate::{
 /// Handles a completion. For an agent of a run it is the promise: check, commit and completion
 /// follow its end. The work of any other worker is checked now.
 pub(super) async fn complete(host: &Host, request: TaskComplete) -> Handled {
-    let TaskComplete { holder, authority } = request;
+    let TaskComplete { holder, authority, work } = request;
     if run_task(host, &holder).await?.is_some() {
         host.desk.promise(&holder);
         return Ok(Answer::Completed(CompletedTask { task_id: holder.task, requested: true }));
     }
     match (&host.duty, authority) {
-        (Duty::Daemon(daemon), _) => judged(host, daemon, holder, authority).await,
+        (Duty::Daemon(daemon), _) => {
+            judged(host, daemon, TaskComplete { holder, authority, work }).await
+        }
         // Its check would run in the tree that an agent is working in.
         (Duty::Run, Authority::Force) => Err(busy()),
         (Duty::Run, Authority::Holder) => {
@@ -52,12 +54,8 @@ pub(super) async fn complete(host: &Host, request: TaskComplete) -> Handled {
     }
 }
 
-async fn judged(
-    host: &Host,
-    daemon: &Arc<Daemon>,
-    holder: Holder,
-    authority: Authority,
-) -> Handled {
+async fn judged(host: &Host, daemon: &Arc<Daemon>, complete: TaskComplete) -> Handled {
+    let TaskComplete { holder, authority, work } = complete;
     let _turn = daemon.turn(&holder.task).await;
     let standing = standing(&host.writer, &holder.task).await?;
     let Settings { rules, unchecked, bring } = daemon.rules_for(&holder, standing.task.as_ref())?;
@@ -77,8 +75,8 @@ async fn judged(
         hub: Hub::new("complete"),
     };
     let lease_seconds = host.lease_seconds;
-    let request = judge::Request { holder, authority, unchecked, lease_seconds, rules };
-    // If nothing waits for the answer any more, the check ends with this future.
+    let request = judge::Request { holder, authority, unchecked, lease_seconds, rules, work };
+    // When nobody waits for the answer any more, the check ends with this future.
     let task = completion.run_from(standing, request, daemon.leaving.cancelled()).await?;
     Ok(Answer::Completed(CompletedTask { task_id: task, requested: false }))
 }

@@ -74,12 +74,12 @@ fn of_a_run(host: &Host) -> Result<(), Refused> {
 pub(super) fn send(host: &Host, message: SentMessage) -> Handled {
     of_a_run(host)?;
     let SentMessage { content, agent, run_id } = message;
-    match (run_id, agent) {
+    let received = match (run_id, agent) {
         (Some(run), _) => host.hub.send_to_run(run, content),
         (None, Some(agent)) => host.hub.send_to(agent, content),
-        (None, None) => host.hub.send(content),
-    }
-    Ok(Answer::Nothing {})
+        (None, None) => host.hub.send_to_all(content),
+    };
+    Ok(Answer::Sent { received: Some(received as u64) })
 }
 
 /// Acts as Ctrl-C: the run comes to an orderly stop, and a second request stops it at once.

@@ -16,7 +16,7 @@ use rustix::io::FdFlags;
 
 use super::wire::{Launch, Report, What};
 
-/// Starts the agent in its own session, so that it dies with the calling thread. Returns the
+/// Starts the agent in its own session. It dies as soon as the calling thread does. Returns the
 /// process id, or the report of a failure.
 pub(super) fn start(launch: &Launch, streams: [OwnedFd; 3]) -> Result<u32, Report> {
     let refused =

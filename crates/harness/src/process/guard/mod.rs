@@ -60,8 +60,8 @@ fn be_guard() -> io::Result<()> {
     control.peer_addr()?;
     // This comes before the parent-death signal is requested, so that the signal is handled and
     // does not kill the guard.
-    let children = heard(&[SIGCHLD])?;
-    let asked = heard(&[SIGTERM, SIGINT, SIGHUP, SIGQUIT])?;
+    let children = signal_pipe(&[SIGCHLD])?;
+    let asked = signal_pipe(&[SIGTERM, SIGINT, SIGHUP, SIGQUIT])?;
     adopt_and_die_with_parent()?;
     agent::keep_descriptors_to_ourselves()?;
     // A guard must not keep a file system from being unmounted, or a folder from being removed.
@@ -76,7 +76,7 @@ pub(super) fn watch_on_thread(control: UnixStream) {
 }
 
 /// Returns a pipe that becomes readable when one of the signals arrives.
-fn heard(signals: &[i32]) -> io::Result<PipeReader> {
+fn signal_pipe(signals: &[i32]) -> io::Result<PipeReader> {
     let (reader, writer) = io::pipe()?;
     for signal in signals {
         signal_hook::low_level::pipe::register(*signal, writer.try_clone()?)?;

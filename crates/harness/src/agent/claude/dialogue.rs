@@ -30,7 +30,7 @@ const HAND_OVER: &str = "Your context is nearly full and a fresh one will go on 
 const NO_MODEL: &str = "<synthetic>";
 
 #[derive(Debug)]
-pub(super) struct Heard {
+pub(super) struct ClaudeDialogue {
     pub(super) account: Account,
     outcome: Option<Box<Outcome>>,
     /// The number of messages to the agent that no result has answered yet, starting with the
@@ -60,9 +60,9 @@ pub(super) struct Heard {
     tools: HashMap<String, String>,
 }
 
-impl Heard {
-    pub(super) fn new(costs: Costs, window: u64, threshold: Option<f64>) -> Heard {
-        Heard {
+impl ClaudeDialogue {
+    pub(super) fn new(costs: Costs, window: u64, threshold: Option<f64>) -> ClaudeDialogue {
+        ClaudeDialogue {
             account: Account::new(costs),
             outcome: None,
             owed: 1,
@@ -242,7 +242,7 @@ enum Reply {
     HangUp,
 }
 
-impl Dialogue for Heard {
+impl Dialogue for ClaudeDialogue {
     fn hear(&mut self, line: &str, voice: &mut Voice<'_>) {
         // Secrets are hidden in the reported values. If they were hidden in the line, a secret that
         // is a word of the protocol would break the protocol.
