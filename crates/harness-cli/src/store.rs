@@ -1,7 +1,7 @@
 //! The store as a command uses it: one transaction under the lock, its warnings on standard error,
 //! its refusals as failures that say what to do next.
 
-use std::{io::Write, path::PathBuf, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
 use harness::{
     clock::{Clock, SystemClock},
@@ -13,10 +13,10 @@ use harness::{
 };
 use harness_core::{Ledger, Refusal, Task, TaskId, format::FormatError};
 
+pub(crate) use crate::paint::warn;
 use crate::{
     failure::{Failure, Result},
     invocation::Invocation,
-    render::visible,
     root::StateRoot,
 };
 
@@ -76,13 +76,6 @@ impl Invocation {
         })
     }
 }
-
-/// Something that a person should hear although the command goes on.
-pub(crate) fn warn(text: &str) {
-    // Nobody is left to be told when this fails.
-    _ = writeln!(std::io::stderr(), "WARN: {}", visible(text));
-}
-
 /// With the id that was probably meant.
 pub(crate) fn not_found(ledger: &Ledger, id: TaskId) -> Failure {
     let distance = |other: &Task| strsim::damerau_levenshtein(other.id.as_str(), id.as_str());
