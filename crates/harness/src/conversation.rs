@@ -22,6 +22,7 @@ pub struct Ask {
     allow_text: Option<bool>,
     timeout: Option<Duration>,
     validate: Option<Validate>,
+    phase: Option<String>,
 }
 
 impl Ask {
@@ -44,6 +45,13 @@ impl Ask {
     /// Gives up after this long, with [`Error::NoAnswer`].
     pub fn within(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
+        self
+    }
+
+    /// The answer decides whether the work may go on after this phase.
+    #[must_use]
+    pub fn about_phase(mut self, phase: impl Into<String>) -> Self {
+        self.phase = Some(phase.into());
         self
     }
 
@@ -98,8 +106,8 @@ impl Session {
         prompt: impl Into<String>,
         ask: Ask,
     ) -> Result<(PromptId, UserReply)> {
-        let Ask { choices, allow_text, timeout, validate } = ask;
-        let question = Question { prompt: prompt.into(), choices, allow_text, validate };
+        let Ask { choices, allow_text, timeout, validate, phase } = ask;
+        let question = Question { prompt: prompt.into(), choices, allow_text, validate, phase };
         let wait = self.hub.ask(question);
         // Whoever stops waiting, by time or because the flow was dropped, takes the question back.
         let id = wait.id;

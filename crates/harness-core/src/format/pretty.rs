@@ -86,6 +86,81 @@ pub(super) fn compact(json: &str) -> String {
     out
 }
 
+/// How much is collected before it is handed on.
+const PIECE_BYTES: usize = 64 * 1024;
+
+/// Where the value of a field of the root object begins. `None` where there is no such field, or where
+/// its name is spelled with escapes. `json` must be a valid object.
+pub(super) fn field_at(json: &str, field: &str) -> Option<usize> {
+    let bytes = json.as_bytes();
+    let (mut at, mut depth) = (0, 0_usize);
+    while at < bytes.len() {
+        match bytes[at] {
+            b'"' => {
+                let name = &json[at + 1..];
+                at += string_length(&bytes[at..]);
+                let value = json[at..].trim_start().strip_prefix(':');
+                if depth == 1
+                    && name.strip_prefix(field).is_some_and(|rest| rest.starts_with('"'))
+                    && let Some(value) = value
+                {
+                    return Some(json.len() - value.len());
+                }
+                continue;
+            }
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        at += 1;
+    }
+    None
+}
+
+/// The list or object that `json` begins with, on one line and without any space; what follows it is
+/// ignored. `write` receives the text in pieces.
+pub(super) fn compact_first<E>(
+    json: &str,
+    write: &mut impl FnMut(&str) -> Result<(), E>,
+) -> Result<(), E> {
+    let bytes = json.as_bytes();
+    let mut out = String::with_capacity(PIECE_BYTES + PIECE_BYTES / 4);
+    let (mut at, mut depth) = (0, 0_usize);
+    while at < bytes.len() {
+        let from = at;
+        match bytes[at] {
+            b' ' | b'\n' | b'\r' | b'\t' => {
+                at += 1;
+                continue;
+            }
+            b'"' => at += string_length(&bytes[at..]),
+            b'{' | b'[' => {
+                depth += 1;
+                at += 1;
+            }
+            b'}' | b']' => {
+                depth = depth.saturating_sub(1);
+                at += 1;
+            }
+            _ => at += bytes[at..].iter().take_while(|b| is_plain(**b)).count(),
+        }
+        out.push_str(&json[from..at]);
+        if depth == 0 {
+            break;
+        }
+        if out.len() >= PIECE_BYTES {
+            write(&out)?;
+            out.clear();
+        }
+    }
+    write(&out)
+}
+
+/// Whether a byte outside of strings is neither space nor a bracket, nor the beginning of a string.
+const fn is_plain(byte: u8) -> bool {
+    !matches!(byte, b'"' | b'{' | b'[' | b'}' | b']' | b' ' | b'\n' | b'\r' | b'\t')
+}
+
 fn break_line(depth: usize, out: &mut String) {
     out.push('\n');
     for _ in 0..depth {

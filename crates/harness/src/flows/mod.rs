@@ -5,6 +5,7 @@
 pub mod attempt;
 #[doc(hidden)]
 pub mod client_tree;
+mod closed_gate;
 #[doc(hidden)]
 pub mod completion;
 mod failure;
@@ -21,6 +22,8 @@ mod with_tree;
 mod words;
 pub mod work;
 
+pub use closed_gate::ClosedGate;
+pub use gate::APPROVE;
 #[doc(hidden)]
 pub use judge::{Judging, Record};
 pub use looping::{Looping, Team};

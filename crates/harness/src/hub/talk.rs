@@ -90,6 +90,8 @@ pub struct OpenQuestion {
     pub choices: Vec<String>,
     /// Whether text that is none of the choices will do.
     pub allow_text: bool,
+    /// The phase that the answer lets pass or not.
+    pub phase: Option<String>,
 }
 
 pub(crate) type Validate = Box<dyn Fn(&UserReply) -> Result<(), String> + Send>;
@@ -99,6 +101,7 @@ pub(crate) struct Question {
     pub(crate) choices: Vec<String>,
     pub(crate) allow_text: Option<bool>,
     pub(crate) validate: Option<Validate>,
+    pub(crate) phase: Option<String>,
 }
 
 /// The other end of a question.
@@ -228,6 +231,7 @@ impl Talk {
             prompt: open.question.prompt.clone(),
             choices: open.question.choices.clone(),
             allow_text: open.question.takes_text(),
+            phase: open.question.phase.clone(),
         };
         self.open.iter().filter(|(_, o)| o.accepted.is_none()).map(question).collect()
     }

@@ -270,6 +270,9 @@ pub struct QuestionView {
     pub choices: Vec<String>,
     /// Whether other answers are taken too.
     pub allow_text: bool,
+    /// The phase that the answer lets pass or not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<String>,
 }
 
 impl Answer {

@@ -2,25 +2,14 @@
 
 use std::{fs, io, path::Path};
 
-use harness_core::{Ledger, format};
-
 use super::{
     StoreError,
     disk::{Disk as _, File, RealDisk},
     lock::{self, LockError, Verdict},
 };
 
-/// The ledger as it stands, without lock or repair: for those who only look.
-pub fn look(root: &Path) -> Result<Ledger, StoreError> {
-    let disk = RealDisk::open(root)?;
-    let Some((bytes, _)) = disk.read(File::Ledger)? else {
-        return Err(StoreError::NoLedger { root: root.to_owned() });
-    };
-    format::read_ledger(&bytes).map_err(StoreError::Format)
-}
-
-/// The text of the ledger as it stands, for whoever shows what [`look`] does not know.
-pub fn look_bytes(root: &Path) -> Result<Vec<u8>, StoreError> {
+/// The text of the ledger as it stands, for [`Project::snapshot`](crate::Project::snapshot).
+pub(crate) fn read_text(root: &Path) -> Result<Vec<u8>, StoreError> {
     match RealDisk::open(root)?.read(File::Ledger)? {
         Some((bytes, _)) => Ok(bytes),
         None => Err(StoreError::NoLedger { root: root.to_owned() }),
