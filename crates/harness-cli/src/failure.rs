@@ -23,7 +23,7 @@ pub(crate) struct Failure {
     pub(crate) hints: Vec<String>,
 }
 
-/// What sort of failure it is, which is to say who can mend it.
+/// What sort of failure it is, which is to say who can fix it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Error,
@@ -58,19 +58,19 @@ impl Failure {
         Self::new(Kind::Error, error)
     }
 
-    /// The arguments contradict each other in a way that clap can not see.
+    /// The arguments contradict each other in a way that clap cannot see.
     pub(crate) fn usage(error: impl Into<String>) -> Self {
         Self::new(Kind::Usage, error)
     }
 
-    /// A person must mend a file or a setting before this can work.
+    /// A person must fix a file or a setting before this can work.
     pub(crate) fn config(error: impl Into<String>) -> Self {
         Self::new(Kind::Config, error)
     }
 
     /// An operation on a file failed: `verb` as in "read", "write".
     pub(crate) fn file(verb: &str, path: &Path, why: &io::Error) -> Self {
-        Self::error(format!("can not {verb} {}: {why}", path.display()))
+        Self::error(format!("cannot {verb} {}: {why}", path.display()))
     }
 
     /// What to do next; several are printed in the order in which they were given.
@@ -79,7 +79,7 @@ impl Failure {
         self
     }
 
-    /// Says it on standard error. That can fail too, and then nobody listens.
+    /// Says it on standard error. That can fail too, and then nothing is listening.
     pub(crate) fn report(&self, paint: Paint) -> ExitCode {
         if self.kind != Kind::OutputClosed {
             let mut text = format!("{} {}\n", paint.error("Error:"), visible(&self.error));

@@ -62,7 +62,7 @@ pub fn recorder(path: &Path, redactor: Redactor) -> impl FnOnce(&Hub) -> Cleanup
         let thread = match started {
             Ok(thread) => Some(thread),
             Err(e) => {
-                warn(hub, &format!("what this run tells is not recorded: {e}"));
+                warn(hub, &format!("the events of this run are not recorded: {e}"));
                 None
             }
         };
@@ -160,7 +160,7 @@ fn write_all(mut record: Record, queue: &Queue, hub: &Hub) {
             // From here on nothing is taken in; what waits is let go.
             queue.end();
             let path = record.path.display();
-            warn(hub, &format!("what this run tells is no longer recorded: {path}: {e}"));
+            warn(hub, &format!("the events of this run are no longer recorded: {path}: {e}"));
             return;
         }
     }

@@ -10,18 +10,13 @@ use harness_core::role::Operation;
 pub(crate) use self::page::{alert_lines, question_lines};
 use super::Invocation;
 use crate::{
-    exit::ExitCode,
-    failure::Result,
-    render::Paint,
-    root::StateRoot,
-    view_sources::ViewSources,
+    exit::ExitCode, failure::Result, render::Paint, root::StateRoot, view_sources::ViewSources,
 };
 
-/// Show how far the work is
+/// Show the progress of the work
 ///
-/// Reads the files and nothing else: it never waits for a lock and repairs nothing, so it can be
-/// asked at any time. `blocked` counts the pending tasks that depend, directly or not, on one that
-/// failed for good.
+/// Only reads files: it never waits for a lock and repairs nothing, so you can call it at any time.
+/// `blocked` counts the pending tasks that depend, directly or not, on one that failed for good.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -30,14 +25,14 @@ Examples:
   harness status --ack          # you have looked at what it warns of
   harness status --json | jq .counts")]
 pub(crate) struct Args {
-    /// Answer with a JSON document; with --watch, one per line
+    /// Print JSON; with --watch, one document per line
     #[arg(long)]
     json: bool,
-    /// Show it again whenever something changed, until interrupted
+    /// Update the view whenever something changes, until interrupted
     #[arg(short, long)]
     watch: bool,
-    /// You have looked at the alerts: show them no longer. A ledger that was edited while a run held it
-    /// counts as it is
+    /// Acknowledge the alerts, so that they are no longer shown, and accept a ledger that was
+    /// edited while a run held it
     #[arg(long, conflicts_with_all = ["watch", "json"])]
     ack: bool,
 }

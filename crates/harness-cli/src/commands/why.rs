@@ -21,19 +21,21 @@ use crate::{
     view_sources::{Surroundings, whole_record},
 };
 
-/// Say why a task is where it is
+/// Explain the state of a task
 ///
-/// Why it is not running, was retried, failed or is blocked, or what its completion rests on: from
-/// the ledger, the log, the rescues and the receipt. Ends with the command to go on.
+/// Explains why it is not running, was retried, failed or is blocked, or what its completion is
+/// based on, using the ledger, the log, the rescues and the receipt. Ends with the command to go on
+/// with.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   harness why task-003
   harness why task-003 --json | jq -r .reason")]
 pub(crate) struct Args {
+    /// The task
     #[arg(value_name = "ID", value_parser = task_id)]
     id: TaskId,
-    /// Answer with a JSON document
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -92,11 +94,7 @@ fn merge(document: &mut Value, more: Value) {
 }
 
 /// Indented lines below a heading; nothing where there are none.
-fn section(
-    out: &mut Out,
-    title: &str,
-    lines: impl Iterator<Item = String>,
-) -> Result<()> {
+fn section(out: &mut Out, title: &str, lines: impl Iterator<Item = String>) -> Result<()> {
     let mut lines = lines.peekable();
     if lines.peek().is_none() {
         return Ok(());
@@ -125,7 +123,7 @@ fn attempt_lines(attempt: &AttemptSummary) -> Vec<String> {
 fn reason(detail: &TaskDetail<'_>, receipt: Option<&Receipt>) -> String {
     let (task, standing) = (detail.task, &detail.standing);
     let last = task.error_log.last();
-    let last = last.map_or_else(|| "nothing is recorded".to_owned(), ToString::to_string);
+    let last = last.map_or_else(|| "nothing was recorded".to_owned(), ToString::to_string);
     let tried = format!("{} of {} attempts", task.attempts, task.max_attempts);
     match (task.status(), standing) {
         (Status::Completed, _) => format!("It is completed: {}.", rests_on(receipt)),
@@ -135,7 +133,7 @@ fn reason(detail: &TaskDetail<'_>, receipt: Option<&Receipt>) -> String {
         },
         (Status::Failed, _) => {
             format!(
-                "Its last attempt failed ({tried}): {last}. It is to be tried again: {standing}."
+                "Its last attempt failed ({tried}): {last}. It will be tried again: {standing}."
             )
         }
         (Status::InProgress, _) => match (&detail.abandoned, task.intent()) {
@@ -143,26 +141,26 @@ fn reason(detail: &TaskDetail<'_>, receipt: Option<&Receipt>) -> String {
                 format!("It is {standing}, but nobody works on it: its run {}.", run.ended())
             }
             (None, Some(_)) => {
-                format!("It is {standing}, and its end has begun but is not recorded yet.")
+                format!("It is {standing}. Its end has begun but is not recorded yet.")
             }
             (None, None) => format!("It is {standing}."),
         },
         (Status::Pending, Standing::Phase { .. }) => match (&detail.question, detail.gate) {
             (Some(card), _) => {
-                format!("It does not run yet: {standing}. {}", card.question.question)
+                format!("It is not running yet: {standing}. {}", card.question.question)
             }
             (None, Some(gate)) => {
-                format!("It does not run yet: {standing}, whose gate is closed: {}.", gate.why)
+                format!("It is not running yet: {standing}, whose gate is closed: {}.", gate.why)
             }
-            (None, None) => format!("It does not run yet: {standing}."),
+            (None, None) => format!("It is not running yet: {standing}."),
         },
         (Status::Pending, Standing::Next | Standing::Ready) if task.check().is_none() => {
-            format!("It is {standing}, but has no validation.command: a session stops there.")
+            format!("It is {standing}. It has no validation.command, so a session stops there.")
         }
         (Status::Pending, Standing::Next | Standing::Ready) if task.error_log.is_empty() => {
-            format!("Nothing keeps it from running: it is {standing}.")
+            format!("It is {standing}.")
         }
-        (Status::Pending, _) => format!("It does not run yet: {standing}."),
+        (Status::Pending, _) => format!("It is not running yet: {standing}."),
     }
 }
 
@@ -170,7 +168,7 @@ fn reason(detail: &TaskDetail<'_>, receipt: Option<&Receipt>) -> String {
 pub(crate) fn rests_on(receipt: Option<&Receipt>) -> String {
     let Some(receipt) = receipt else { return "there is no receipt for it".to_owned() };
     let Some(check) = &receipt.check else {
-        return format!("on the word of {}, no check was run", receipt.worker);
+        return format!("on the word of {}; no check was run", receipt.worker);
     };
     let place = if check.clean { "a clean checkout" } else { "the work tree" };
     let mut told = format!("`{}` passed in {place}", check.command);

@@ -50,7 +50,7 @@ fn programs_get_the_tasks_as_they_are_in_the_ledger() {
     let document = ran.json();
     assert_snapshot!(document["counts"], @r#"{"total":7,"completed":1,"failed":2,"pending":3,"in_progress":1,"blocked":1}"#);
     let keys: Vec<_> = document.as_object().unwrap().keys().collect();
-    assert_snapshot!(format!("{keys:?}"), @r#"["version", "counts", "tasks", "log", "session_count", "last_session", "workers", "runs", "alerts"]"#);
+    assert_snapshot!(format!("{keys:?}"), @r#"["version", "counts", "tasks", "log", "session_count", "last_session", "workers", "runs", "alerts", "goal", "max_sessions", "questions", "last_run", "gate", "needs"]"#);
     let ledger: serde_json::Value = serde_json::from_str(MIXED).unwrap();
     assert_eq!(document["tasks"], ledger["tasks"]);
     assert!(ran.raw().contains("2.50"), "numbers are kept to the letter");
@@ -99,7 +99,7 @@ fn a_broken_ledger_is_said_and_not_restored() {
 #[test]
 fn without_a_ledger_it_says_how_to_make_one() {
     let env = TestEnvironment::new();
-    env.run(["status"]).code(1).stderr_contains("make one with `harness init`");
+    env.run(["status"]).code(1).stderr_contains("create one with `harness init`");
 }
 
 #[test]

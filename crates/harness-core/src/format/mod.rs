@@ -1,9 +1,10 @@
 //! `harness-tasks.json`, version 2.
 //!
-//! Reading is tolerant, writing is strict, and what we do not know survives: a [`Document`] keeps
-//! the text of every task beside the ledger. A task that changed has its known fields patched into
-//! the JSON object that was there; the text of everything else is copied as it is. So a write costs
-//! what changed and one copy, and the order of keys and unknown fields on every level stay.
+//! Reading is tolerant, writing is strict, and unknown fields survive. A [`Document`] keeps the
+//! text of every task beside the ledger. The known fields of a changed task are patched into the
+//! existing JSON object. The text of everything else is copied unchanged. A write therefore costs
+//! the changed tasks and one copy, and it keeps the order of keys and the unknown fields on every
+//! level.
 
 mod disk;
 mod document;
@@ -33,7 +34,7 @@ pub fn indented(json: &str) -> String {
     out
 }
 
-/// A task as an object of the file, all published fields included.
+/// Returns a task as an object of the file, with all published fields.
 #[doc(hidden)]
 pub fn task_object(task: &crate::Task) -> serde_json::Map<String, serde_json::Value> {
     let object = patch::task(object::Object::default(), task);
@@ -43,7 +44,7 @@ pub fn task_object(task: &crate::Task) -> serde_json::Map<String, serde_json::Va
         .collect()
 }
 
-/// The name that people and errors use.
+/// The file name that people and errors use.
 pub const FILE_NAME: &str = "harness-tasks.json";
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::{
     task::Via,
 };
 
-/// Everything that somebody else may have put there, in an order that is not ours.
+/// A ledger with everything that other programs may have written, in an order that is not ours.
 const FOREIGN: &str = r#"{
   "x-top": {"deep": [1, 2.50, {"k": "v"}]},
   "version": 2,
@@ -330,7 +330,10 @@ fn wrong_shapes_are_named_with_task_and_field() {
 fn compact_takes_out_space_between_parts_only() {
     let json = r#"{ "a b" : [ 1 ,
         -2.5e3, true , null ], "q" : "x \" , \\" , "e":{ } }"#;
-    assert_eq!(super::pretty::compact(json), r#"{"a b":[1,-2.5e3,true,null],"q":"x \" , \\","e":{}}"#);
+    assert_eq!(
+        super::pretty::compact(json),
+        r#"{"a b":[1,-2.5e3,true,null],"q":"x \" , \\","e":{}}"#
+    );
 }
 
 #[test]

@@ -29,7 +29,7 @@ pub(super) struct SimCommit {
 }
 
 impl SimCommit {
-    /// The store of a process that starts.
+    /// Opens the store of a process that starts.
     pub(super) fn new(stage: Stage, root: &Path) -> Self {
         let (disk, liars) = {
             let state = stage.state();
@@ -86,7 +86,7 @@ impl SimCommit {
     }
 }
 
-/// It is durable, then perhaps nobody hears of it.
+/// Makes a step durable. The process may die before it receives the answer.
 pub(super) fn run_step(state: &mut State, of_run: &OfRun) -> Committing {
     let before = state.rows(&of_run.run);
     let decided = flawed_step(state, of_run);
@@ -112,12 +112,12 @@ impl Commit for SimCommit {
 }
 
 impl Keeper for SimCommit {
-    /// It keeps the rows of runs too.
+    /// This keeper stores the rows of runs too.
     fn commit(self: Arc<Self>, _: Arc<dyn Runs>, _: Arc<dyn Clock>) -> Arc<dyn Commit> {
         self
     }
 
-    /// As this process knows it where agents lie, else as the file has it.
+    /// Returns the ledger that this process knows if agents lie, and otherwise the one in the file.
     fn snapshot(&self) -> harness::Result<Ledger> {
         let (disk, flaw, liars) = {
             let state = self.stage.state();
@@ -133,7 +133,7 @@ impl Keeper for SimCommit {
         format::read_ledger(&bytes).map_err(|e| StoreError::Format(e).into())
     }
 
-    /// The checkers judge the files as the process left them.
+    /// Does nothing. The checkers judge the files as the process left them.
     fn settle(&self) -> harness::Result<()> {
         Ok(())
     }

@@ -1,11 +1,11 @@
-//! One life of `harness run`: the engine that the binary uses too, over simulated ports and with a time
-//! that is not ours.
+//! One life of `harness run`: the engine that the binary uses too, over simulated ports and
+//! simulated time.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
 use harness::{
     Commit, Committing, Engine, Hub, Observers,
-    flows::{Judging, Looping, Record, Team},
+    flows::{Judging, LoopSettings, Record, Team},
     host::Desk,
     named,
     project::{Equipment, Parts, Pursuit, Tenure},
@@ -18,7 +18,7 @@ use harness_core::{
     machine::{
         attempt::Rules,
         iterate,
-        work::{Runs, Session},
+        session::{SessionTerms, WhenFull},
     },
     promise,
     run::{Owner, RunLimits},
@@ -38,21 +38,21 @@ use crate::{checkers::Violation, clock::SimClock, random::Random};
 
 const LEASE_SECONDS: u64 = 1800;
 
-/// What a process is started for.
+/// The purpose of a process.
 #[derive(Debug, Clone)]
 pub(super) enum Life {
     /// The tasks of the ledger.
-    Ledger(Box<Session>),
+    Ledger(Box<SessionTerms>),
     /// The objective of its run.
     Objective(Pursuit),
 }
 
-/// One process, started after others and before more.
+/// One process in a sequence of them.
 pub(super) struct Process<'a> {
     pub(super) stage: &'a Stage,
     pub(super) root: &'a Path,
     pub(super) number: usize,
-    /// Nobody disturbs it, and its agent is of this character.
+    /// The character of its agent, if nothing else disturbs it.
     pub(super) quiet: Option<Character>,
 }
 
@@ -61,7 +61,7 @@ impl Process<'_> {
         owner(self.number)
     }
 
-    /// Takes the row up with what `choose` gives it anew, and lives. `None` where it was killed.
+    /// Takes up the row with the settings from `choose`, and runs. Returns `None` if it was killed.
     pub(super) fn run(
         &self,
         life: Life,
@@ -104,7 +104,7 @@ impl Process<'_> {
     }
 }
 
-/// Runs until it is over, or until the process is dead.
+/// Runs until the end, or until the process is dead.
 fn live(stage: &Stage, root: &Path, hub: Hub, owner: &Owner, life: Life) -> harness::Result<Stop> {
     let runtime = runtime(stage)?;
     let keeper = Arc::new(SimCommit::new(stage.clone(), root));
@@ -138,7 +138,7 @@ fn live(stage: &Stage, root: &Path, hub: Hub, owner: &Owner, life: Life) -> harn
     lived.and_then(|stop| engine.end().map(|()| stop))
 }
 
-/// A runtime whose time is not ours.
+/// Returns a runtime with simulated time.
 pub(super) fn runtime(stage: &Stage) -> std::io::Result<tokio::runtime::Runtime> {
     let (parks, wakes) = (stage.clone(), stage.clone());
     tokio::runtime::Builder::new_current_thread()
@@ -149,7 +149,8 @@ pub(super) fn runtime(stage: &Stage) -> std::io::Result<tokio::runtime::Runtime>
         .build()
 }
 
-/// Receipts are files of their own, beside the disk that is simulated: they are there at once.
+/// Returns the recorder of receipts. They are files of their own beside the simulated disk, so they
+/// exist at once.
 pub(super) fn recorder(stage: &Stage) -> Arc<Record> {
     let stage = stage.clone();
     Arc::new(move |receipt| {
@@ -182,7 +183,7 @@ enum Outside {
     Kills,
 }
 
-/// What happens at its time, whatever the process does then. Ready when it is dead.
+/// Causes events at their times, whatever the process does then. Completes when it is dead.
 async fn beside(stage: &Stage, desk: &Desk) -> harness::Error {
     let fate = stage.state().fate;
     let kill_at = match fate.doom {
@@ -217,7 +218,7 @@ async fn beside(stage: &Stage, desk: &Desk) -> harness::Error {
     std::future::pending().await
 }
 
-/// Takes the row up, as `harness run` and `--resume` do before anything else.
+/// Takes up the row, as `harness run` and `--resume` do before anything else.
 pub(super) fn take(stage: &Stage, owner: &Owner, anew: Anew) -> Committing {
     let take = Take {
         owner: Some(owner.clone()),
@@ -233,21 +234,21 @@ pub(super) fn take(stage: &Stage, owner: &Owner, anew: Anew) -> Committing {
     run_step(&mut state, &of_run)
 }
 
-/// Who a process is.
+/// Returns the identity of a process.
 pub(super) fn owner(number: usize) -> Owner {
     let pid = u32::try_from(number).unwrap_or(0) + 100;
     Owner { host: "simulated".to_owned(), pid, started: "0".to_owned() }
 }
 
-pub(super) fn session(max_tasks: i64, pid: u32) -> harness::Result<Session> {
+pub(super) fn session(max_tasks: i64, pid: u32) -> harness::Result<SessionTerms> {
     let worker = harness_core::WorkerId::parse("runner").map_err(harness::Error::other)?;
-    Ok(Session {
+    Ok(SessionTerms {
         worker,
         pid,
         lease_seconds: LEASE_SECONDS,
         max_tasks,
         max_sessions: None,
-        runs: Runs::On,
+        when_full: WhenFull::Continue,
         until: None,
         heartbeat: None,
     })
@@ -269,11 +270,11 @@ fn equipment(stage: &Stage, owner: &Owner) -> Equipment {
             agent: Some("simulated".to_owned()),
             record: recorder(stage),
         },
-        looping: looping(stage, owner),
+        loops: loops(stage, owner),
     }
 }
 
-/// The row that pays for everything, or that of an objective once it is given one.
+/// Returns the row that pays for everything, or that of an objective once it has one.
 pub(super) fn row(limits: RunLimits) -> Run {
     Run {
         agent: "simulated".to_owned(),
@@ -283,12 +284,12 @@ pub(super) fn row(limits: RunLimits) -> Run {
     }
 }
 
-/// The one row of all processes: each takes up what the last one left.
-fn looping(stage: &Stage, owner: &Owner) -> Looping {
+/// Uses one row for all processes, so that each takes up what the last one left.
+fn loops(stage: &Stage, owner: &Owner) -> LoopSettings {
     let stages = stage.clone();
     let state = stage.state();
     let runs = FlawedRuns { stage: stage.clone(), runs: state.rows_of_process(), flaw: state.flaw };
-    Looping {
+    LoopSettings {
         runs: Arc::new(runs),
         run: RunId::of_bits(0),
         by: Some(owner.clone()),

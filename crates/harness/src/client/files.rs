@@ -47,7 +47,9 @@ impl<C: Caller> Client<C> {
         let lease_seconds = self.options.lease_seconds;
         let command = match request {
             Request::GetState => {
-                return Ok(Answer::State(Some(StateView::from(&Project::open(&self.root)?.snapshot()?))));
+                return Ok(Answer::State(Some(StateView::from(
+                    &Project::open(&self.root)?.snapshot()?,
+                ))));
             }
             Request::Status { event_count } => {
                 let status = StatusView::from(&Project::open(&self.root)?.snapshot()?);
@@ -256,5 +258,5 @@ impl<C: Caller> Client<C> {
 }
 
 fn strange() -> ClientError {
-    Refused::new(Code::Failed, "the store gave another answer").into()
+    Refused::new(Code::Failed, "the store returned an unexpected answer").into()
 }

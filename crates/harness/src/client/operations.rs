@@ -12,9 +12,10 @@ use uuid::Uuid;
 use super::{Caller, Client, ClientError, EventLines, Reach};
 use crate::host::socket::Places;
 use crate::protocol::{
-    Answer, Call, ClaimedTask, CompletedTask, ExtendedLease, FailedTask, ImportedPlan, Inquiry, PlanText,
-    Pong, QuestionAnswer, QuestionReply, QuestionView, Request, ResetPlan, SentMessage, StateView,
-    StatusView, Subscribe, TaskCheckpoint, TaskClaim, TaskComplete, TaskFail, TaskReason, Verb,
+    Answer, Call, ClaimedTask, CompletedTask, ExtendedLease, FailedTask, ImportedPlan, Inquiry,
+    PlanText, Pong, QuestionAnswer, QuestionReply, QuestionView, Request, ResetPlan, SentMessage,
+    StateView, StatusView, Subscribe, TaskCheckpoint, TaskClaim, TaskComplete, TaskFail,
+    TaskReason, Verb,
 };
 
 /// How long a host may take to list its questions before a view is shown without them.

@@ -4,10 +4,7 @@ use std::{io, path::Path};
 
 use harness::{
     core::{Timestamp, ledger::Phase},
-    home::{
-        Home, file_name,
-        folder::Folder,
-    },
+    home::{Home, file_name, folder::Folder},
 };
 use serde::{Deserialize, Serialize};
 
@@ -58,8 +55,7 @@ impl ClosedGate {
     /// The last lines of the output that are not blank.
     #[must_use]
     pub fn last_lines(&self) -> Vec<&str> {
-        let lines: Vec<&str> =
-            self.output.lines().filter(|line| !line.trim().is_empty()).collect();
+        let lines: Vec<&str> = self.output.lines().filter(|line| !line.trim().is_empty()).collect();
         lines[lines.len().saturating_sub(SHOWN_LINES)..].to_vec()
     }
 }
@@ -80,7 +76,8 @@ mod tests {
         assert_eq!(kept, gate);
         let lines = kept.last_lines();
         assert_eq!((lines.len(), lines[0], lines[9]), (10, "line 20", "line 29"));
-        let phase = |passed_at| Phase { name: "Plan".into(), gate: None, approve: false, passed_at };
+        let phase =
+            |passed_at| Phase { name: "Plan".into(), gate: None, approve: false, passed_at };
         assert!(kept.is_current(&[phase(None)]));
         assert!(!kept.is_current(&[phase(Some(time))]) && !kept.is_current(&[]));
     }

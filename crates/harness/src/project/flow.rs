@@ -6,7 +6,7 @@ use harness_core::{
     Stop,
     agent::End,
     command::{OfRun, RunStep},
-    machine::work::Session,
+    machine::session::SessionTerms,
 };
 
 use super::{Engine, Keeper};
@@ -17,9 +17,9 @@ use crate::{
     drive::Ports,
     error::Result,
     flows::{
-        Judging, Looping, Team, Tools,
-        ralph::{Errand, ralph},
-        work::work,
+        Bench, Judging, LoopSettings, Team, Tools,
+        iterate::{Errand, iterate},
+        session::session,
     },
     recorder::recorder,
     shell::Shell,
@@ -48,7 +48,7 @@ pub struct Equipment {
     /// How work is judged, and where that is recorded.
     pub judging: Judging,
     /// The row of the run, and how its loops over contexts go.
-    pub looping: Looping,
+    pub loops: LoopSettings,
 }
 
 /// How an objective is taken up.
@@ -63,28 +63,28 @@ pub enum Pursuit {
 /// What the flow is for.
 #[derive(Clone)]
 enum Assignment {
-    Ledger(Box<Session>),
+    Ledger(Box<SessionTerms>),
     Objective(Pursuit),
 }
 
 impl<K: Keeper> Engine<K> {
     /// Works on the ledger until nothing is left or something asks for a stop. The deadline and the
-    /// heartbeat of `session` are those of the run.
+    /// heartbeat of `terms` are those of the run.
     pub async fn work<A>(
         &self,
         team: Team<A>,
         equipment: Equipment,
-        session: Session,
+        terms: SessionTerms,
     ) -> Result<Stop>
     where
         A: Agent<Input = Prompt, Output = End>,
     {
-        let looping = &equipment.looping;
-        let until = looping.runs.run(&looping.run)?.and_then(|run| run.deadline);
-        let step = RunStep::Beat { lease_seconds: looping.rules.lease_seconds };
-        let heartbeat = Some(OfRun { run: looping.run.clone(), by: looping.by.clone(), step });
-        let session = Session { until, heartbeat, ..session };
-        self.carry_out(team, equipment, Assignment::Ledger(Box::new(session))).await
+        let loops = &equipment.loops;
+        let until = loops.runs.run(&loops.run)?.and_then(|run| run.deadline);
+        let step = RunStep::Beat { lease_seconds: loops.rules.lease_seconds };
+        let heartbeat = Some(OfRun { run: loops.run.clone(), by: loops.by.clone(), step });
+        let terms = SessionTerms { until, heartbeat, ..terms };
+        self.carry_out(team, equipment, Assignment::Ledger(Box::new(terms))).await
     }
 
     /// Pursues the objective of the run, one context after the other, until the promise is kept or
@@ -111,13 +111,13 @@ impl<K: Keeper> Engine<K> {
         A: Agent<Input = Prompt, Output = End>,
     {
         let record = equipment.record.take();
-        let tools = self.tools(equipment);
+        let bench = self.bench(equipment);
         let flow = Harness::define("run").agents(team).state(|(): &()| ()).run(
             async move |cx: &mut Cx<'_, (), Team<A>>| match assignment.clone() {
-                Assignment::Ledger(session) => work(cx, &tools, *session).await,
+                Assignment::Ledger(terms) => session(cx, &bench, *terms).await,
                 Assignment::Objective(pursuit) => {
                     let afresh = pursuit == Pursuit::Afresh;
-                    ralph(cx, &tools, Errand::Objective { afresh }).await
+                    iterate(cx, &bench, Errand::Objective { afresh }).await
                 }
             },
         );
@@ -126,38 +126,38 @@ impl<K: Keeper> Engine<K> {
             Some(record) => run.attach(recorder(&record, self.secrets.clone())),
             None => run,
         };
-        run.run().await.map(|done| done.result)
+        Ok(run.run().await?.result)
     }
 
-    fn tools(&self, equipment: Equipment) -> Tools {
-        let Equipment { looping, lease_seconds, .. } = equipment;
-        let runs = Arc::clone(&looping.runs);
+    fn bench(&self, equipment: Equipment) -> Bench {
+        let Equipment { loops, lease_seconds, .. } = equipment;
+        let runs = Arc::clone(&loops.runs);
         let clock = Arc::clone(&self.clock);
         let keeper = Arc::clone(&self.keeper);
-        Tools {
+        let tools = Tools {
             ports: Ports {
                 commit: Arc::clone(&self.keeper).commit(runs, Arc::clone(&clock)),
                 clock,
                 // A lease survives two heartbeats that do not get through, be it a task's or a run's.
                 tick: Duration::from_secs(
-                    (lease_seconds.min(looping.rules.lease_seconds) / 3).max(1),
+                    (lease_seconds.min(loops.rules.lease_seconds) / 3).max(1),
                 ),
             },
-            workspace: equipment.workspace,
             shell: equipment.shell,
             // Not the file: the keeper judges what an agent made of that.
             ledger: Arc::new(move || keeper.snapshot()),
             root: self.root.clone(),
             environment: equipment.environment,
             redactor: self.secrets.clone(),
-            run_id: looping.run.to_string(),
+            run_id: loops.run.to_string(),
             lease_seconds,
             stalls: equipment.stalls,
             desk: self.desk.clone(),
             committer: equipment.committer,
             socket: equipment.socket,
             judging: equipment.judging,
-            looping,
-        }
+            loops,
+        };
+        Bench::in_main_tree(tools, equipment.workspace)
     }
 }

@@ -38,7 +38,7 @@ pub enum LockState {
         /// Where it runs, if not here.
         host: Option<String>,
     },
-    /// Of a process that is gone; whoever takes the lock next removes it.
+    /// Of a process that is gone; the next holder removes it.
     Stale {
         /// That process, if it said who it was.
         pid: Option<u32>,

@@ -62,10 +62,9 @@ impl Need {
                 (NeedKind::Stopped, format!("the run stopped: {reason}"))
             }
             (RunCondition::Over, None) => (NeedKind::Stopped, "the run stopped".to_owned()),
-            (
-                RunCondition::Working | RunCondition::AsksPerson | RunCondition::WaitsForLimit,
-                _,
-            ) => return None,
+            (RunCondition::Working | RunCondition::AsksPerson | RunCondition::WaitsForLimit, _) => {
+                return None;
+            }
         };
         let (run_id, task_id) = (Some(run.run_id.clone()), run.task_id.clone());
         Some(Self { run_id, task_id, ..Self::of(kind, text, next) })

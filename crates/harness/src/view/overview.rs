@@ -10,9 +10,7 @@ use harness_core::{
 };
 use serde::Serialize;
 
-use super::{
-    Need, NeedKind, NextStep, QuestionCard, RunRecord, RunSummary, TaskPage,
-};
+use super::{Need, NeedKind, NextStep, QuestionCard, RunRecord, RunSummary, TaskPage};
 use crate::{flows::ClosedGate, protocol::QuestionView};
 
 /// What a [`View`] is built from.
@@ -232,10 +230,7 @@ fn last_run(record: &RunRecord, counts: TaskCounts) -> Option<RunSummary> {
     }
 }
 
-fn abandoned<'a>(
-    tasks: &'a [TaskGlance<'a>],
-    record: &RunRecord,
-) -> Vec<(&'a str, RunSummary)> {
+fn abandoned<'a>(tasks: &'a [TaskGlance<'a>], record: &RunRecord) -> Vec<(&'a str, RunSummary)> {
     let run = |task: &'a TaskGlance<'a>| {
         let ClaimGlance { epoch, .. } = **task.claim.as_ref()?;
         let id = TaskId::parse(&task.id).ok()?;

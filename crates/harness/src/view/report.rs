@@ -8,8 +8,8 @@ use harness_core::{
 use serde::Serialize;
 
 use super::{
-    NextStep, QuestionCard, RunSummary, Spending, TaskCounts, TaskDetail,
-    TaskSurroundings, overview::AlertCard,
+    NextStep, QuestionCard, RunSummary, Spending, TaskCounts, TaskDetail, TaskSurroundings,
+    overview::AlertCard,
 };
 use crate::{flows::ClosedGate, workspace::LANDED};
 

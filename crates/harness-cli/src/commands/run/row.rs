@@ -19,7 +19,7 @@ use crate::{
     root::StateRoot,
 };
 
-/// How long whoever drives a run on another machine is believed.
+/// How long the driver of a run on another machine counts as alive.
 pub(super) const LEASE_SECONDS: u64 = 300;
 /// What nobody means.
 const ITERATIONS_MAX: u32 = 1_000_000;
@@ -27,8 +27,8 @@ const ITERATIONS_MAX: u32 = 1_000_000;
 /// A promise that can be kept by somebody.
 pub(super) fn promise(text: &str) -> Result<String, String> {
     match text.trim() {
-        "" => Err("a promise has at least one character that is no blank".to_owned()),
-        trimmed if trimmed.contains(['\n', '\r']) => Err("a promise is one line".to_owned()),
+        "" => Err("a promise must not be empty".to_owned()),
+        trimmed if trimmed.contains(['\n', '\r']) => Err("a promise must be one line".to_owned()),
         trimmed => Ok(trimmed.to_owned()),
     }
 }
@@ -59,9 +59,8 @@ pub(super) fn seconds(text: &str) -> Result<u64, String> {
 
 /// The stored run that `--resume` means.
 pub(super) fn find(root: &StateRoot, id: Option<&str>) -> Result<Run> {
-    let none = || {
-        Failure::error("there is no run to resume").hint("`harness runs list` shows what there is")
-    };
+    let none =
+        || Failure::error("there is no run to resume").hint("`harness runs list` shows all runs");
     let store = RunStore::look(root.path())?.ok_or_else(none)?;
     let Some(id) = id else {
         let unfinished = |run: &Run| run.parent.is_none() && run.status != RunStatus::Succeeded;
@@ -69,13 +68,12 @@ pub(super) fn find(root: &StateRoot, id: Option<&str>) -> Result<Run> {
     };
     let id = RunId::parse(id).map_err(|bad| Failure::usage(bad.to_string()))?;
     let unknown = || {
-        Failure::error(format!("there is no run {id}"))
-            .hint("`harness runs list` shows what there is")
+        Failure::error(format!("there is no run {id}")).hint("`harness runs list` shows all runs")
     };
     let run = store.run(&id)?.ok_or_else(unknown)?;
     match (&run.parent, run.status) {
         (Some(parent), _) => Err(Failure::error(format!("run {id} is an attempt of {parent}"))
-            .hint(format!("`harness run --resume --run-id {parent}` goes on with it"))),
+            .hint(format!("resume that one: `harness run --resume --run-id {parent}`"))),
         (None, RunStatus::Succeeded) => {
             Err(Failure::error(format!("run {id} has succeeded; there is nothing to resume")))
         }

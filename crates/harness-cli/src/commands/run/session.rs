@@ -13,11 +13,15 @@ use harness::{
     core::{
         Command, Run, Stop,
         command::{Note, OfRun, RunStep},
-        machine::{attempt::Rules, iterate, work},
+        machine::{
+            attempt::Rules,
+            iterate,
+            session::{SessionTerms, WhenFull},
+        },
         promise,
         run::{Owner, StopReason},
     },
-    flows::{Judging, Looping, Team},
+    flows::{Judging, LoopSettings, Team},
     home::Home,
     host::{Service, socket},
     named,
@@ -54,7 +58,7 @@ pub(super) struct Session<'a> {
     pub(super) lease_seconds: u64,
     pub(super) max_tasks: i64,
     pub(super) max_sessions: Option<i64>,
-    pub(super) runs: work::Runs,
+    pub(super) when_full: WhenFull,
     pub(super) rules: Rules,
     pub(super) dirty: Dirty,
     pub(super) view: Arc<View>,
@@ -223,20 +227,20 @@ impl Session<'_> {
         Ok(Some(Telemetry::start(self.config.telemetry.port, self.secrets.clone(), say)?))
     }
 
-    fn session(&self) -> work::Session {
-        work::Session {
+    fn session(&self) -> SessionTerms {
+        SessionTerms {
             worker: self.worker.clone(),
             pid: std::process::id(),
             lease_seconds: self.lease_seconds,
             max_tasks: self.max_tasks,
             max_sessions: self.max_sessions,
-            runs: self.runs,
+            when_full: self.when_full,
             until: None,
             heartbeat: None,
         }
     }
 
-    fn looping(&self, agents: &Agents, taken: &Taken) -> Looping {
+    fn loops(&self, agents: &Agents, taken: &Taken) -> LoopSettings {
         let rules = iterate::Rules {
             promise_match: match self.config.promise_match {
                 PromiseMatch::Token => promise::Match::Token,
@@ -251,7 +255,7 @@ impl Session<'_> {
             until: None,
             transcripts: String::new(),
         };
-        Looping {
+        LoopSettings {
             runs: Arc::clone(&taken.runs),
             run: taken.row.id.clone(),
             by: Some(taken.owner.clone()),
@@ -299,7 +303,7 @@ impl Session<'_> {
                 agent: Some(taken.row.agent.clone()),
                 record: Arc::new(move |receipt| Ok(harness::store::record(&kept, receipt)?)),
             },
-            looping: self.looping(agents, taken),
+            loops: self.loops(agents, taken),
         }
     }
 }
@@ -333,14 +337,14 @@ fn without_git(root: &Path, failure: Failure) -> Failure {
         return failure;
     }
     Failure::config(format!("the git directory is gone: {}", failure.error))
-        .hint("the ledger is as harness knows it; put the repository back, then `harness run`")
+        .hint("the ledger is intact; restore the repository, then run `harness run`")
 }
 
 /// Processes of a harness that was killed could still write into the work tree.
 fn end_leftovers(root: &Path) -> Result<()> {
     let swept = leftovers::sweep(&Home::of(root).processes())?;
     for ended in &swept.ended {
-        warn(&format!("ended what a killed run left: pid={}", ended.pid));
+        warn(&format!("ended a process that a killed run left: pid={}", ended.pid));
     }
     Ok(())
 }

@@ -103,7 +103,7 @@ impl Kept {
         let mut lines: Vec<_> = differ
             .map(|((name, was), (_, is))| {
                 format!(
-                    "run {}: {name} was {was:?} and is {is:?} in harness.db: somebody edited it",
+                    "run {}: {name} was {was:?} and is {is:?} in harness.db: the database was edited",
                     row.id
                 )
             })
@@ -111,8 +111,8 @@ impl Kept {
         if Usage::from(kept.used).at_least(row.usage) != row.usage {
             let (was, is) = (words(kept.used.into()), words(row.usage));
             lines.push(format!(
-                "run {}: it had used {was} and harness.db has {is}: somebody edited it, and what was \
-                 used counts",
+                "run {}: it had used {was} and harness.db has {is}: the database was edited, \
+                 and the larger amount counts",
                 row.id
             ));
         }
@@ -140,7 +140,7 @@ impl Kept {
     pub(super) fn keep(&self, row: &Run) {
         let used = self.used(&row.id).unwrap_or_default().at_least(row.usage).into();
         if let Err(why) = self.write(&row.id, &Terms { used, ..Terms::of(row) }) {
-            warn(&format!("the terms of run {} are not kept: {why}", row.id));
+            warn(&format!("the terms of run {} cannot be stored: {why}", row.id));
         }
     }
 

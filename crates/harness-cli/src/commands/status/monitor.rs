@@ -51,11 +51,7 @@ enum Pace {
 }
 
 /// Ends when it is interrupted, or when nobody reads any more.
-pub(super) fn watch(
-    invocation: &mut Invocation,
-    root: &StateRoot,
-    mode: Mode,
-) -> Result<ExitCode> {
+pub(super) fn watch(invocation: &mut Invocation, root: &StateRoot, mode: Mode) -> Result<ExitCode> {
     // The database has the runs. While somebody writes into it, they are in its log first.
     let log_of_database = format!("{}-wal", Home::DATABASE);
     let names = [FILE_NAME, LOG, Home::DATABASE, &log_of_database, Home::GATE];

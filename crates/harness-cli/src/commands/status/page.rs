@@ -83,7 +83,10 @@ pub(crate) fn question_lines(card: &harness::view::QuestionCard, paint: Paint) -
     };
     let text = format!("{}: {}{choices}", question.prompt_id, question.question);
     let asked = format!("QUESTION {}", one_line(&text));
-    [paint.style(yellow(), asked).to_string(), format!("  answer: {}", one_line(&card.next.to_string()))]
+    [
+        paint.style(yellow(), asked).to_string(),
+        format!("  answer: {}", one_line(&card.next.to_string())),
+    ]
 }
 
 fn gate_lines(view: &View<'_>, paint: Paint) -> Vec<String> {
@@ -106,7 +109,7 @@ pub(crate) fn alert_lines(alerts: &[AlertCard<'_>], paint: Paint) -> Vec<String>
         })
         .collect();
     if !lines.is_empty() {
-        lines.push("when you have looked at it: harness status --ack".to_owned());
+        lines.push("after you have reviewed it: harness status --ack".to_owned());
     }
     lines
 }
