@@ -15,6 +15,8 @@ mod run;
 mod spending;
 mod step;
 mod task;
+#[cfg(test)]
+mod tests;
 
 pub use need::{Need, NeedKind};
 pub use overview::{AlertCard, TaskCounts, View, ViewInputs};
