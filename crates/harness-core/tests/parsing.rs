@@ -50,6 +50,7 @@ fn same(glance: &Glance<'_>, ledger: &Ledger) {
                 Box::new(ClaimGlance {
                     claimed_by: task.claimed_by().map(|by| by.as_str().into()),
                     lease_expires_at: task.lease_expires_at(),
+                    epoch: task.epoch,
                 })
             }),
         })
@@ -226,13 +227,13 @@ fn a_glance_meets_blocked_tasks_and_ids_that_are_there_twice() {
 }
 
 fn tasks_json(bytes: &[u8]) -> String {
-    let mut text = String::new();
-    let write = &mut |piece: &str| {
-        text.push_str(piece);
+    let mut text = Vec::new();
+    let write = &mut |piece: &[u8]| {
+        text.extend_from_slice(piece);
         Ok::<(), std::convert::Infallible>(())
     };
     glance(bytes).unwrap().tasks_json(write).unwrap();
-    text
+    String::from_utf8(text).unwrap()
 }
 
 /// Every reader removes the mark once, and the text of a glance has none.

@@ -147,7 +147,10 @@ impl Worker {
             Via::Run => Place { base: ids.commit(), ..Place::default() },
             Via::Client => Place::default(),
         };
-        let next = ledger.selection().next(None).cloned();
+        let next = match via {
+            Via::Run => ledger.selection().next_of_run(None).cloned(),
+            Via::Client => ledger.selection().next(None).cloned(),
+        };
         Command::Claim(Claim {
             worker: self.id.clone(),
             via,

@@ -36,7 +36,7 @@ use harness_core::{
         Release, Remove, Renew, Retry, Unchecked,
     },
     decide,
-    machine::attempt::Rules,
+    machine::{attempt::Rules, judge::ClientWork},
     protect::{OnTouch, Protected},
     role::Adding,
     task::{Status, Via},
@@ -168,7 +168,7 @@ fn surroundings() -> Surroundings {
         claims: None,
         settings: Box::new(|| {
             let protected = Protected::new(&[], OnTouch::Flag).map_err(|e| e.to_string())?;
-            let rules = Rules { clean: false, baseline: false, protected };
+            let rules = Rules { protected, ..Rules::default() };
             Ok(Settings { rules, unchecked: Unchecked::Allowed, bring: Bring::default() })
         }),
         may_run: Box::new(|_, _| Ok(())),
@@ -291,7 +291,7 @@ fn request(command: &Command) -> Value {
         }
         Command::Renew(of) => Request::TaskRenew(of.holder),
         Command::Complete(Complete { holder, authority, .. }) => {
-            Request::TaskComplete(TaskComplete { holder, authority })
+            Request::TaskComplete(TaskComplete { holder, authority, work: ClientWork::Left })
         }
         Command::Fail(Fail { holder, category, message, .. }) => {
             Request::TaskFail(TaskFail { holder, category, message })

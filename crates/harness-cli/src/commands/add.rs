@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::{
     Invocation,
-    fields::{Dependency, Fields},
+    fields::{Dependency, Fields, seconds},
 };
 use crate::{
     config::{self, Origin, Overrides},
@@ -123,6 +123,9 @@ fn ask_for(fields: &mut Fields, usual: Option<&str>) -> Result<()> {
     let given = |text: String| (!text.trim().is_empty()).then(|| text.trim().to_owned());
     let otherwise = usual.unwrap_or("none yet");
     fields.validate = given(ask(&format!("Command that proves it is done (empty: {otherwise}):"))?);
+    if let Some(time) = given(ask("Time limit of that command, such as 90s or 5m (empty: 5m):")?) {
+        fields.timeout = Some(seconds(&time).map_err(Failure::usage)?);
+    }
     fields.priority = given(ask("Priority P0, P1 or P2 (empty: P1):")?);
     if let Some(ids) = given(ask("Depends on (ids, empty: nothing):")?) {
         let ids = ids.split([',', ' ']).filter(|id| !id.is_empty());

@@ -5,6 +5,7 @@ use std::{fs, io::Read, path::Path};
 use harness_core::{TaskId, command::Edit};
 
 use crate::{
+    config::Duration,
     failure::{Failure, Result},
     store::task_id,
 };
@@ -20,11 +21,11 @@ pub(crate) struct Fields {
     /// The command that proves the task is done, run by `sh -c`
     #[arg(long, value_name = "COMMAND")]
     pub(crate) validate: Option<String>,
-    /// Time limit of that command
-    #[arg(long, value_name = "SECONDS")]
-    timeout: Option<u64>,
-    /// Time limit of one attempt
-    #[arg(long, value_name = "SECONDS")]
+    /// Time limit of that command, such as 90s or 5m
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    pub(crate) timeout: Option<u64>,
+    /// Time limit of one attempt, such as 30m or 2h
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
     attempt_timeout: Option<u64>,
     /// Number of attempts before the task has failed for good
     #[arg(long, value_name = "N")]
@@ -52,6 +53,12 @@ fn dependency(text: &str) -> Result<Dependency, String> {
         "" => Ok(Dependency(None)),
         id => task_id(id).map(|id| Dependency(Some(id))),
     }
+}
+
+/// A duration as an argument: `90s`, `30m`, `8h`, or a number of seconds.
+pub(crate) fn seconds(text: &str) -> Result<u64, String> {
+    let wrong = || "expected a duration such as 90s, 30m or 8h, or a number of seconds".to_owned();
+    Duration::parse(text).map(|duration| duration.0.as_secs()).ok_or_else(wrong)
 }
 
 impl Fields {

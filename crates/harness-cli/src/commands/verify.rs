@@ -17,14 +17,14 @@ use harness_core::{
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Invocation, task::show::not_found};
+use super::Invocation;
 use crate::{
     config::Overrides,
     exit::ExitCode,
     failure::Result,
     render::{Cell, Table, coloured, visible},
     root::StateRoot,
-    store::{task_id, warn},
+    store::{not_found, task_id, warn},
     trust,
 };
 
@@ -174,15 +174,16 @@ fn verify(
         Err(other) => return Err(other.into()),
     };
     answer.duration_ms = Some(checked.record(&check).duration_ms);
+    let aside = receipt.of_no_commit().map(|what| format!("; {what}")).unwrap_or_default();
     Ok(match checked.verdict {
         Verdict::Passed => {
             let changed = task.check() != Some(record.command.as_str());
             let note = if changed { " (the task has another check now)" } else { "" };
-            let why = format!("{}{note}", visible(&record.command));
+            let why = format!("{}{note}{aside}", visible(&record.command));
             Verified { holds: true, ..answer.because("passed", &why) }
         }
         Verdict::Red { why } => {
-            let why = format!("{} ({why})", visible(&record.command));
+            let why = format!("{} ({why}{aside})", visible(&record.command));
             answer.because("red", &why)
         }
         Verdict::TimedOut => answer.because("timeout", &took_too_long(record.timeout_seconds)),

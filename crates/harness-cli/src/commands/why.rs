@@ -8,7 +8,7 @@ use harness::{
 use harness_core::{Receipt, Standing, Task, TaskId, log::LogLine, task::Status};
 use serde_json::{Value, json};
 
-use super::{Invocation, rescue, task::show::not_found};
+use super::{Invocation, rescue};
 use crate::{
     exit::ExitCode,
     failure::Result,
@@ -16,7 +16,7 @@ use crate::{
     log_line::Painted,
     render::{Out, one_line},
     root::StateRoot,
-    store::task_id,
+    store::{not_found, task_id},
     task_line::Span,
     view_sources::{Surroundings, whole_record},
 };
@@ -174,6 +174,9 @@ pub(crate) fn rests_on(receipt: Option<&Receipt>) -> String {
     let mut told = format!("`{}` passed in {place}", check.command);
     if let Some(commit) = &receipt.commit {
         told += &format!(" at {}", commit.short());
+    }
+    if let Some(what) = receipt.of_no_commit() {
+        told += &format!("; {what}");
     }
     told
 }

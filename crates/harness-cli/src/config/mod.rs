@@ -19,7 +19,7 @@ pub(crate) use self::{
     duration::Duration,
     layers::{Loaded, Overrides, files, load},
     origin::Origin,
-    schema::{Agent, AgentKind, Config, Keep, PromiseMatch, Protect},
+    schema::{Agent, AgentKind, Config, Git, Keep, PromiseMatch, Protect},
 };
 
 /// The JSON schema of `harness.toml` and of the personal `config.toml`.

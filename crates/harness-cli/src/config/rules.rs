@@ -38,7 +38,7 @@ impl Config {
         let protected = protected.map_err(|bad| Failure::config(bad.to_string()))?;
         let protected = protected.always(own_settings(root));
         let (clean, baseline) = (self.validation.clean, self.validation.baseline);
-        Ok(Rules { clean, baseline, protected })
+        Ok(Rules { clean, baseline, commit_first: self.git.hooks, protected })
     }
 
     /// The same for a claim that is made now, with what harness's own settings hold.

@@ -123,7 +123,7 @@ fn what_goes_wrong_beside_the_ledger_is_told_and_init_goes_on() {
         .run(["init"])
         .success()
         .stdout_contains("made harness-tasks.json")
-        .stderr_contains("WARN: git does not ignore these files: git rev-parse");
+        .stderr_contains("WARN: git will not ignore these files: git rev-parse");
 }
 
 #[test]

@@ -10,6 +10,9 @@ use crate::{
     task::{Priority, Task},
 };
 
+/// A title is a line that people read in lists.
+const TITLE_CHARS_MAX: usize = 500;
+
 /// Sets fields of a task. `None` leaves a field unchanged. An empty text clears an optional field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edit {
@@ -79,6 +82,16 @@ impl Edit {
         if let Some(title) = &self.title {
             if title.trim().is_empty() {
                 return Err(Refusal::BadValue("title: must not be empty".into()));
+            }
+            if title.trim().contains(['\n', '\r']) {
+                let why = "title: must be one line; the rest belongs into the instructions";
+                return Err(Refusal::BadValue(why.into()));
+            }
+            let length = title.chars().count();
+            if length > TITLE_CHARS_MAX {
+                return Err(Refusal::BadValue(format!(
+                    "title: has {length} characters, and at most {TITLE_CHARS_MAX} are allowed"
+                )));
             }
             task.title.clone_from(title);
         }

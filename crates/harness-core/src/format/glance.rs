@@ -86,7 +86,7 @@ pub fn glance(bytes: &[u8]) -> Result<Glance<'_>, FormatError> {
 impl Glance<'_> {
     /// The list of tasks without the space between its parts, and the rest of it to the letter. `write`
     /// receives it in pieces; an error of its ends the writing.
-    pub fn tasks_json<E>(&self, write: &mut impl FnMut(&str) -> Result<(), E>) -> Result<(), E> {
+    pub fn tasks_json<E>(&self, write: &mut impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         let rest = match pretty::field_at(self.text, "tasks") {
             Some(at) => &self.text[at..],
             None => self.spelled_with_escapes(),

@@ -19,7 +19,7 @@ pub(super) enum Json {
 }
 
 impl Json {
-    /// Returns the kind of value, for "a string is wanted, this is …".
+    /// Returns the kind of value, for "expected a string, found …".
     pub(super) const fn what(&self) -> &'static str {
         match self {
             Self::Null => "null",

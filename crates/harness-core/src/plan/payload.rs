@@ -199,8 +199,9 @@ impl Fields {
             None => Ok(None),
             Some(Json::Number(n)) => {
                 let count = n.as_u64().and_then(|n| u32::try_from(n).ok()).filter(|n| *n >= 1);
-                let count = count
-                    .ok_or_else(|| field(&path, format!("{n} is not a number of at least 1")))?;
+                let count = count.ok_or_else(|| {
+                    field(&path, format!("{n} is not a whole number from 1 to 4294967295"))
+                })?;
                 Ok(Some(count))
             }
             Some(other) => Err(wanted(&path, "a whole number", &other)),

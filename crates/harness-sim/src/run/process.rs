@@ -299,7 +299,7 @@ fn loops(stage: &Stage, owner: &Owner) -> LoopSettings {
             RunId::of_bits(state.runs_opened)
         }),
         rules: iterate::Rules {
-            promise_match: promise::Match::Token,
+            promise_match: promise::Match::Line,
             stall_limit: 3,
             waits: !state.fate.no_wait,
             restarts: true,

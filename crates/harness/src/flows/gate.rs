@@ -136,7 +136,7 @@ impl Gatehouse {
         let Some(session) = &self.session else { return Ok(Ended::Unanswered) };
         (self.asking)();
         let question = format!("May the work go on after phase {phase}?");
-        let ask = Ask::choices([APPROVE, "reject"]).or_text().about_phase(&phase);
+        let ask = Ask::choices([APPROVE, "reject"]).about_phase(&phase);
         let out_of_time = async {
             match self.until {
                 Some(_) => tokio::time::sleep(Duration::from_secs(self.seconds_left())).await,

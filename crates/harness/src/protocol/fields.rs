@@ -1,9 +1,9 @@
-//! The fields of a request, read with the published messages for what is wrong with them.
+//! The fields of a request, parsed with the published error messages.
 
 use harness_core::{Epoch, Holder, TaskId, WorkerId};
 use serde_json::{Map, Value};
 
-/// Fields by name. One that is null counts as absent.
+/// Fields by name. A null counts as absent.
 #[derive(Debug, Clone)]
 pub(super) struct Fields(Map<String, Value>);
 
@@ -65,7 +65,7 @@ impl Fields {
             .map(Some)
     }
 
-    /// `content`, which may not be empty.
+    /// Returns `content`, which must not be empty.
     pub(super) fn content(&self) -> Result<String, String> {
         let content = self.text("content")?.filter(|content| !content.is_empty());
         content.ok_or_else(|| "content required".to_owned())

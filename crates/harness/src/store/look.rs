@@ -1,4 +1,4 @@
-//! Our files for those who only look: no lock, no repair, no link followed.
+//! Our files for readers: no lock, no repair, and no link is followed.
 
 use std::{fs, io, path::Path};
 
@@ -16,36 +16,36 @@ pub(crate) fn read_text(root: &Path) -> Result<Vec<u8>, StoreError> {
     }
 }
 
-/// The ledger's previous version; `None` where nothing was written over yet.
+/// Reads the previous version of the ledger; `None` if nothing was overwritten yet.
 pub fn look_backup(root: &Path) -> io::Result<Option<Vec<u8>>> {
     Ok(RealDisk::open(root)?.read(File::Backup)?.map(|(bytes, _)| bytes))
 }
 
-/// The log, to be read at leisure: it only grows. `None` where there is none.
+/// Opens the log for reading; it only grows. Returns `None` if there is none.
 pub fn open_log(root: &Path) -> io::Result<Option<fs::File>> {
     RealDisk::open(root)?.open_to_read(File::Log)
 }
 
-/// Whether somebody holds the lock of a root.
+/// The state of the lock of a root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LockState {
-    /// Nobody holds it.
+    /// No process holds it.
     Free,
-    /// `host` is set when the holder runs where nobody here can tell whether it still lives.
+    /// A process holds it. `host` is set if it runs where its state cannot be determined.
     Held {
-        /// The holder, if it said who it is.
+        /// The holder, if it is known.
         pid: Option<u32>,
-        /// Where it runs, if not here.
+        /// The host of the holder, if it is another one.
         host: Option<String>,
     },
-    /// Of a process that is gone; the next holder removes it.
+    /// It belongs to a dead process. The next process that takes the lock removes it.
     Stale {
-        /// That process, if it said who it was.
+        /// That process, if it is known.
         pid: Option<u32>,
     },
 }
 
-/// Looks at the lock without taking it. `root` is canonical.
+/// Checks the lock without taking it. `root` must be canonical.
 pub fn look_lock(root: &Path) -> Result<LockState, LockError> {
     Ok(match lock::judge(root)? {
         Verdict::Absent => LockState::Free,

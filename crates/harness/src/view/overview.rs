@@ -202,7 +202,7 @@ impl<'a> View<'a> {
         let rest = serde_json::to_string(self)?;
         out.write_all(lead.trim_end_matches('}').as_bytes())?;
         out.write_all(b"},\"tasks\":")?;
-        self.ledger.tasks_json(&mut |piece| out.write_all(piece.as_bytes()))?;
+        self.ledger.tasks_json(&mut |piece| out.write_all(piece))?;
         out.write_all(b",")?;
         out.write_all(rest.trim_start_matches('{').as_bytes())
     }

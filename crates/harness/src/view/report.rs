@@ -259,6 +259,7 @@ fn flags(task: &Task, receipt: Option<&Receipt>) -> Vec<String> {
     if receipt.baseline == Some(Baseline::Green) {
         flags.push("its check passed before any work".to_owned());
     }
+    flags.extend(receipt.of_no_commit());
     if !receipt.protected.is_empty() {
         flags.push(harness_core::protect::touched(&receipt.protected));
     }

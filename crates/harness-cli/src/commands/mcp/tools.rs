@@ -9,6 +9,7 @@ use harness::{
 use harness_core::{
     TaskId,
     command::{Authority, Edit, ImportMode},
+    machine::judge::ClientWork,
     plan::Plan,
 };
 use schemars::JsonSchema;
@@ -152,7 +153,12 @@ impl Call for TaskComplete {
 
     fn call(self, invocation: &Invocation) -> Result<Answer> {
         let claimed = claimed(self.task_id.as_deref())?;
-        Answer::data(&complete::complete(invocation, &claimed, Authority::Holder)?)
+        Answer::data(&complete::complete(
+            invocation,
+            &claimed,
+            Authority::Holder,
+            ClientWork::Left,
+        )?)
     }
 }
 

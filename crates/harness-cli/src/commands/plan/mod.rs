@@ -18,8 +18,8 @@ use crate::{exit::ExitCode, failure::Result};
 #[command(after_help = "\
 Examples:
   harness plan template > plan.md
-  harness plan check --file plan.md
-  harness plan import --file plan.md
+  harness plan check plan.md
+  harness plan import plan.md
   harness plan export > plan.md")]
 pub(crate) struct Args {
     #[command(subcommand)]

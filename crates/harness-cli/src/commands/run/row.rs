@@ -12,7 +12,7 @@ use harness::{
     store::{RunStore, Runs, is_gone},
 };
 
-use super::Args;
+use super::{super::runs::run_of_name, Args};
 use crate::{
     config::Config,
     failure::{Failure, Result},
@@ -51,7 +51,7 @@ pub(super) fn tokens(text: &str) -> Result<u64, String> {
 }
 
 pub(super) fn seconds(text: &str) -> Result<u64, String> {
-    let wrong = || "a length of time such as 90s, 30m, 8h or 2d".to_owned();
+    let wrong = || "a length of time such as 90s, 30m, 8h or 2d, or a number of seconds".to_owned();
     let duration = crate::config::Duration::parse(text).ok_or_else(wrong)?;
     let seconds = duration.0.as_secs();
     if seconds <= 10 * 366 * 86_400 { Ok(seconds) } else { Err(wrong()) }
@@ -61,16 +61,15 @@ pub(super) fn seconds(text: &str) -> Result<u64, String> {
 pub(super) fn find(root: &StateRoot, id: Option<&str>) -> Result<Run> {
     let none =
         || Failure::error("there is no run to resume").hint("`harness runs list` shows all runs");
-    let store = RunStore::look(root.path())?.ok_or_else(none)?;
+    let store = RunStore::look(root.path())?;
     let Some(id) = id else {
+        let store = store.ok_or_else(none)?;
         let unfinished = |run: &Run| run.parent.is_none() && run.status != RunStatus::Succeeded;
         return store.runs()?.into_iter().find(unfinished).ok_or_else(none);
     };
-    let id = RunId::parse(id).map_err(|bad| Failure::usage(bad.to_string()))?;
-    let unknown = || {
-        Failure::error(format!("there is no run {id}")).hint("`harness runs list` shows all runs")
-    };
-    let run = store.run(&id)?.ok_or_else(unknown)?;
+    let runs = store.as_ref().map(RunStore::runs).transpose()?.unwrap_or_default();
+    let run = run_of_name(&runs, id)?.clone();
+    let id = &run.id;
     match (&run.parent, run.status) {
         (Some(parent), _) => Err(Failure::error(format!("run {id} is an attempt of {parent}"))
             .hint(format!("resume that one: `harness run --resume --run-id {parent}`"))),

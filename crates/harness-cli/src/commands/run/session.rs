@@ -1,6 +1,7 @@
 //! A run: from what was chosen to an engine at work, and to the row that keeps how it ended.
 
 use std::{
+    ffi::OsString,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -38,7 +39,7 @@ use harness::{
     telemetry::Telemetry,
     workspace::GitWorkspace,
 };
-use harness_core::WorkerId;
+use harness_core::{WorkerId, variables::WORKER};
 
 use super::{
     Args, agent::Agents, dirty::SetAside, keep, money, notify::Notifier, row, screen::Screen,
@@ -243,6 +244,7 @@ impl Session<'_> {
     fn loops(&self, agents: &Agents, taken: &Taken) -> LoopSettings {
         let rules = iterate::Rules {
             promise_match: match self.config.promise_match {
+                PromiseMatch::Line => promise::Match::Line,
                 PromiseMatch::Token => promise::Match::Token,
                 PromiseMatch::Tag => promise::Match::Tag,
             },
@@ -278,6 +280,13 @@ impl Session<'_> {
         (seconds > 0).then(|| Duration::from_secs(seconds))
     }
 
+    /// As whom the run works is in it too: an agent of an objective may use commands of workers.
+    fn environment(&self) -> Vec<(OsString, OsString)> {
+        let mut all: Vec<_> = std::env::vars_os().filter(|(name, _)| name != WORKER).collect();
+        all.push((WORKER.into(), self.worker.as_str().into()));
+        all
+    }
+
     fn equipment(
         &self,
         project: &Project,
@@ -292,7 +301,7 @@ impl Session<'_> {
                 secrets: Some(self.secrets.clone()),
                 ..SystemShell::default()
             }),
-            environment: std::env::vars_os().collect(),
+            environment: self.environment(),
             lease_seconds: self.lease_seconds,
             stalls: agents.names.iter().map(|name| self.stall(name)).collect(),
             committer: self.committer(),
