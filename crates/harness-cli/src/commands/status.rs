@@ -15,8 +15,8 @@ use crate::{
 
 /// Show the progress of the work
 ///
-/// Only reads files: it never waits for a lock and repairs nothing, so you can call it at any time.
-/// `blocked` counts the pending tasks that depend, directly or not, on one that failed for good.
+/// Reads the files, and asks a running host for open questions. It never waits for a lock and repairs
+/// nothing, so you can call it at any time. `blocked` counts the pending tasks that depend, directly or not, on one that failed for good.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
