@@ -17,6 +17,7 @@ pub mod iterate;
 #[doc(hidden)]
 pub mod judge;
 mod loop_settings;
+mod objective;
 pub mod session;
 mod site;
 mod team;
