@@ -4,7 +4,9 @@
 use std::{path::PathBuf, time::Duration};
 
 use harness::{
+    Project,
     clock::{Clock, SystemClock},
+    project::LedgerText,
     protocol::Refused,
     store::{
         FileStore, Locking, Store, StoreError,
@@ -24,10 +26,22 @@ const LOCK_TIMEOUT: &str = "HARNESS_LOCK_TIMEOUT_SECONDS";
 const LOCK_TIMEOUT_SECONDS: u64 = 5;
 const LEASE: &str = "HARNESS_LEASE_SECONDS";
 
+impl StateRoot {
+    /// The ledger as it stands: no lock, no repair.
+    pub(crate) fn snapshot(&self) -> Result<Ledger, StoreError> {
+        Project::open(self.path())?.snapshot()
+    }
+
+    /// The same as a text.
+    pub(crate) fn snapshot_text(&self) -> Result<LedgerText, StoreError> {
+        Project::open(self.path())?.snapshot_text()
+    }
+}
+
 impl Invocation {
     /// The ledger as it stands: no lock, no repair.
     pub(crate) fn look(&self, root: &StateRoot) -> Result<Ledger> {
-        Ok(harness::store::look(root.path())?)
+        Ok(root.snapshot()?)
     }
 
     pub(crate) fn store(&self, root: &StateRoot) -> Result<FileStore> {
