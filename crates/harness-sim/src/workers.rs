@@ -326,7 +326,7 @@ fn import(ids: &mut Ids, random: &mut Random) -> Command {
             dependencies: dependencies.into_iter().collect(),
             validation: random
                 .percent(50)
-                .then(|| PlanValidation { command: ids.text("make check"), timeout_seconds: None }),
+                .then(|| PlanValidation { command: ids.text("make check"), timeout_seconds: None, ..PlanValidation::default() }),
             ..PlanTask::default()
         };
         plan.tasks.insert(id.clone(), task);

@@ -5,6 +5,7 @@
 
 mod agents;
 mod asking;
+mod binding;
 mod boundary;
 mod commit_hooks;
 mod config;
