@@ -15,6 +15,7 @@ use harness::home::{Home, user_config};
 use crate::{
     environment::Environment,
     failure::{Failure, Result},
+    paint::warn,
 };
 
 /// What holds, and where each key that is not built in came from.
@@ -75,7 +76,7 @@ fn warn_of_unknown(env: &Environment) {
     static SAID: Once = Once::new();
     let unknown = unknown_variables(env);
     if !unknown.is_empty() {
-        SAID.call_once(|| unknown.iter().for_each(|text| eprintln!("WARN: {text}")));
+        SAID.call_once(|| unknown.iter().for_each(|text| warn(text)));
     }
 }
 

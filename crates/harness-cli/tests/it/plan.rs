@@ -123,7 +123,7 @@ fn files_that_can_not_be_read_are_named() {
     assert_snapshot!(env.run(["plan", "import", "--file", "gone.md"]).code(1).errors(), @"Error: File not found: gone.md");
     env.write("big.md", vec![b' '; 8 * 1024 * 1024 + 1]);
     assert_snapshot!(env.run(["plan", "import", "--file", "big.md"]).code(1).errors(), @r"
-    Error: big.md is too large: 8388609 bytes, a plan has at most 8388608 bytes
+    Error: big.md is too large: 8388609 bytes; a plan has at most 8388608 bytes
     Hint: split it, and import the parts with --merge
     ");
     env.write("exact.md", vec![b' '; 8 * 1024 * 1024]);
