@@ -127,6 +127,25 @@ impl From<harness::store::RunStoreError> for Failure {
     }
 }
 
+impl From<harness::project::RunError> for Failure {
+    fn from(why: harness::project::RunError) -> Self {
+        use harness::project::RunError as E;
+        let list = "`harness runs list` shows what there is";
+        match why {
+            E::Record(why) => why.into(),
+            E::Ledger(why) => why.into(),
+            E::Leftovers(why) => why.into(),
+            E::Refused(refusal) => refusal.into(),
+            E::NothingToResume | E::Unknown { .. } => Self::error(why.to_string()).hint(list),
+            E::Attempt { ref parent, .. } => Self::error(why.to_string())
+                .hint(format!("`harness run --resume --run-id {parent}` goes on with it")),
+            E::Succeeded { .. } | E::Gone { .. } => Self::error(why.to_string()),
+            // The library may add further ones.
+            _ => Self::error(why.to_string()),
+        }
+    }
+}
+
 impl From<&str> for Failure {
     fn from(why: &str) -> Self {
         Self::error(why)

@@ -174,7 +174,7 @@ pub use channel::Channel;
 pub use define::{Cleanup, IntoCleanup, cleanup};
 pub use event::{Context, Envelope, Event, Scope};
 pub use hub::{Hub, HubStatus};
-pub use recorder::recorder;
+pub use recorder::{Recorder, recorder};
 // The people behind it.
 pub use conversation::{Ask, Session};
 pub use hub::UserReply;

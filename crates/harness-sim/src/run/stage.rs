@@ -13,7 +13,7 @@ use std::{
 
 use harness::{
     Hub,
-    store::{MemoryRuns, Runs, SteadyRuns, disk::File},
+    store::{MemoryRuns, disk::File},
     workspace::Workspace as _,
 };
 use harness_core::{CommitId, Epoch, Ledger, TaskId, format};
@@ -149,8 +149,6 @@ pub(super) struct State {
     pub(super) runs: Arc<MemoryRuns>,
     pub(super) runs_opened: u128,
     pub(super) lies: Lies,
-    /// What this process knows of the record of runs.
-    steady: Option<Arc<SteadyRuns>>,
     /// An undo that only a person can make stopped a process.
     pub(super) stuck: bool,
 }
@@ -203,7 +201,6 @@ impl Stage {
             runs: Arc::default(),
             runs_opened: 0,
             lies: Lies::default(),
-            steady: None,
             stuck: false,
         };
         Self { state: Arc::new(Mutex::new(state)), parked: Arc::default() }
@@ -252,16 +249,6 @@ impl State {
         self.moments = 0;
         self.interrupted_at = None;
         self.interrupts = 0;
-        let rows: Arc<dyn Runs> = self.runs.clone();
-        self.steady = Some(Arc::new(SteadyRuns::new(rows)));
-    }
-
-    /// The record of runs as this process has it.
-    pub(super) fn rows_of_process(&self) -> Arc<dyn Runs> {
-        match &self.steady {
-            Some(steady) if self.lies.on && self.flaw != Flaw::BelievesRows => steady.clone(),
-            _ => self.runs.clone(),
-        }
     }
 
     /// The process is over, one way or the other.

@@ -1,15 +1,10 @@
 //! What an engine does with agents: the tasks of the ledger, or one objective.
 
-use std::{ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use harness_core::{
-    Stop,
-    agent::End,
-    command::{OfRun, RunStep},
-    machine::work::Session,
-};
+use harness_core::{Stop, agent::End, command::RunStep, machine::work::Session, run::StopReason};
 
-use super::{Engine, Keeper};
+use super::{ActiveRun, Engine, Keeper, RUN_LEASE_SECONDS, RunOptions};
 use crate::{
     agent::{Agent, Prompt},
     cx::Cx,
@@ -17,39 +12,12 @@ use crate::{
     drive::Ports,
     error::Result,
     flows::{
-        Judging, Looping, Team, Tools,
+        Judging, Team, Tools,
         ralph::{Errand, ralph},
         work::work,
     },
-    recorder::recorder,
-    shell::Shell,
-    workspace::Workspace,
+    store,
 };
-
-/// What a run has beside the parts of its engine.
-pub struct Equipment {
-    /// Git.
-    pub workspace: Arc<dyn Workspace>,
-    /// Checks, the init script, cleanups.
-    pub shell: Arc<dyn Shell>,
-    /// The environment of the process, of which agents get what they may see.
-    pub environment: Vec<(OsString, OsString)>,
-    /// How long a claim lasts without a sign of life.
-    pub lease_seconds: u64,
-    /// How long each of the agents may be silent, by preference as in [`Team`].
-    pub stalls: Vec<Option<Duration>>,
-    /// The user's name for the committer of what an attempt commits, to which its mark is added;
-    /// `None`: commits of attempts are not marked.
-    pub committer: Option<String>,
-    /// What agents ask their host on, if there is one.
-    pub socket: Option<PathBuf>,
-    /// Where the events are recorded; `None`: nowhere.
-    pub record: Option<PathBuf>,
-    /// How work is judged, and where that is recorded.
-    pub judging: Judging,
-    /// The row of the run, and how its loops over contexts go.
-    pub looping: Looping,
-}
 
 /// How an objective is taken up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,50 +36,49 @@ enum Assignment {
 }
 
 impl<K: Keeper> Engine<K> {
-    /// Works on the ledger until nothing is left or something asks for a stop. The deadline and the
-    /// heartbeat of `session` are those of the run.
+    /// Works on the ledger until nothing is left or something asks for a stop, and records in the row of
+    /// `run` why it stopped. The deadline and the heartbeat of `session` are those of the run.
     pub async fn work<A>(
         &self,
+        run: &ActiveRun,
         team: Team<A>,
-        equipment: Equipment,
+        options: RunOptions,
         session: Session,
     ) -> Result<Stop>
     where
         A: Agent<Input = Prompt, Output = End>,
     {
-        let looping = &equipment.looping;
-        let until = looping.runs.run(&looping.run)?.and_then(|run| run.deadline);
-        let step = RunStep::Beat { lease_seconds: looping.rules.lease_seconds };
-        let heartbeat = Some(OfRun { run: looping.run.clone(), by: looping.by.clone(), step });
-        let session = Session { until, heartbeat, ..session };
-        self.carry_out(team, equipment, Assignment::Ledger(Box::new(session))).await
+        let heartbeat = run.step(RunStep::Beat { lease_seconds: RUN_LEASE_SECONDS });
+        let until = run.stored()?.deadline;
+        let session = Session { until, heartbeat: Some(heartbeat), ..session };
+        self.carry_out(run, team, options, Assignment::Ledger(Box::new(session))).await
     }
 
-    /// Pursues the objective of the run, one context after the other, until the promise is kept or
-    /// something asks for a stop.
+    /// Pursues the objective of `run`, one context after the other, until the promise is kept or
+    /// something asks for a stop, and records in its row why it stopped.
     pub async fn pursue<A>(
         &self,
+        run: &ActiveRun,
         team: Team<A>,
-        equipment: Equipment,
-        pursuit: Pursuit,
+        options: RunOptions,
     ) -> Result<Stop>
     where
         A: Agent<Input = Prompt, Output = End>,
     {
-        self.carry_out(team, equipment, Assignment::Objective(pursuit)).await
+        self.carry_out(run, team, options, Assignment::Objective(run.pursuit())).await
     }
 
     async fn carry_out<A>(
         &self,
+        run: &ActiveRun,
         team: Team<A>,
-        mut equipment: Equipment,
+        options: RunOptions,
         assignment: Assignment,
     ) -> Result<Stop>
     where
         A: Agent<Input = Prompt, Output = End>,
     {
-        let record = equipment.record.take();
-        let tools = self.tools(equipment);
+        let tools = self.tools(run, options);
         let flow = Harness::define("run").agents(team).state(|(): &()| ()).run(
             async move |cx: &mut Cx<'_, (), Team<A>>| match assignment.clone() {
                 Assignment::Ledger(session) => work(cx, &tools, *session).await,
@@ -121,42 +88,46 @@ impl<K: Keeper> Engine<K> {
                 }
             },
         );
-        let run = flow.create_in(self.hub.clone(), ());
-        let run = match record {
-            Some(record) => run.attach(recorder(&record, self.secrets.clone())),
-            None => run,
-        };
-        run.run().await.map(|done| done.result)
+        let done = flow.create_in(self.hub.clone(), ()).run().await.map(|done| done.result);
+        let reason = done.as_ref().map_or(StopReason::Crashed, |stop| stop.reason);
+        let ended = run.end(reason);
+        let stop = done?;
+        ended?;
+        Ok(stop)
     }
 
-    fn tools(&self, equipment: Equipment) -> Tools {
-        let Equipment { looping, lease_seconds, .. } = equipment;
-        let runs = Arc::clone(&looping.runs);
+    fn tools(&self, run: &ActiveRun, options: RunOptions) -> Tools {
+        let looping = options.looping(run);
+        let RunOptions { lease_seconds, agents, rules, receipts, .. } = options;
         let clock = Arc::clone(&self.clock);
         let keeper = Arc::clone(&self.keeper);
+        let root = self.root.clone();
+        let in_root = move |receipt: &harness_core::Receipt| Ok(store::record(&root, receipt)?);
         Tools {
             ports: Ports {
-                commit: Arc::clone(&self.keeper).commit(runs, Arc::clone(&clock)),
+                commit: Arc::clone(&self.keeper).commit(Arc::clone(&run.runs), Arc::clone(&clock)),
                 clock,
                 // A lease survives two heartbeats that do not get through, be it a task's or a run's.
-                tick: Duration::from_secs(
-                    (lease_seconds.min(looping.rules.lease_seconds) / 3).max(1),
-                ),
+                tick: Duration::from_secs((lease_seconds.min(RUN_LEASE_SECONDS) / 3).max(1)),
             },
-            workspace: equipment.workspace,
-            shell: equipment.shell,
+            workspace: options.workspace,
+            shell: options.shell,
             // Not the file: the keeper judges what an agent made of that.
             ledger: Arc::new(move || keeper.snapshot()),
             root: self.root.clone(),
-            environment: equipment.environment,
+            environment: options.environment,
             redactor: self.secrets.clone(),
             run_id: looping.run.to_string(),
             lease_seconds,
-            stalls: equipment.stalls,
+            stalls: agents.into_iter().map(|agent| agent.stall).collect(),
             desk: self.desk.clone(),
-            committer: equipment.committer,
-            socket: equipment.socket,
-            judging: equipment.judging,
+            committer: options.committer,
+            socket: options.socket,
+            judging: Judging {
+                rules,
+                agent: Some(run.row().agent.clone()),
+                record: receipts.unwrap_or_else(|| Arc::new(in_root)),
+            },
             looping,
         }
     }

@@ -7,27 +7,29 @@ mod dry_run;
 mod keep;
 mod money;
 mod notify;
+mod options;
 mod row;
 mod screen;
 mod session;
 mod signals;
 mod stop;
-mod terms;
 mod view;
 
 use std::sync::Arc;
 
 use harness::{
+    Project,
     agent::CodingAgent,
     clock::{Clock as _, SystemClock},
     core::machine::work::{Alerts, Runs},
     process::Redactor,
+    project::RunStart,
     prompts::Prompts,
     store::{Store as _, StoreError},
     workspace::GitWorkspace,
 };
 use harness_core::{
-    Ledger, Run, Stop, Task, format::FormatError, ledger::ConcurrencyMode, role::Operation,
+    Ledger, Run, RunId, Stop, Task, format::FormatError, ledger::ConcurrencyMode, role::Operation,
     run::StopReason,
 };
 use serde_json::json;
@@ -161,9 +163,16 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
     let workspace = invocation.workspace(&root)?.bringing(config.validation.bring());
     workspace.sweep();
     let secrets = crate::secrets::known(&config);
-    let row = match stored {
-        Some(stored) => stored,
-        None => row::new(&args, &config, workspace_name(&workspace), &secrets),
+    let (row, start) = match stored {
+        Some(run) => {
+            let run = Box::new(run);
+            (run.clone(), RunStart::Resume { run, anew: row::anew(&args) })
+        }
+        None => {
+            let run = row::new(&args, &config, workspace_name(&workspace), &secrets);
+            let run = Box::new(run);
+            (run.clone(), RunStart::New(run))
+        }
     };
     if row.objective.is_none() {
         name_unfinishable(&ledger, &agents.worker);
@@ -172,7 +181,7 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
     let chosen = Chosen { args: &args, config: &config, ledger: &ledger, row: &row };
     let session = session(invocation, &root, &chosen, workspace, secrets)?;
     let before = Alerts::of(&ledger);
-    let Ran { stop, run } = session.run(&root, agents, row.clone())?;
+    let Ran { stop, run } = session.run(&root, agents, start)?;
     let crashed = Stop::because(StopReason::Crashed);
     let (mut stop, broken) = stop.map_or_else(|why| (crashed, Some(why)), |stop| (stop, None));
     let ledger = invocation.look_or_restore(&root)?;
@@ -231,7 +240,6 @@ fn session<'a>(
         warnings,
         secrets,
         config,
-        env: &invocation.env,
         args,
     })
 }
@@ -247,7 +255,9 @@ fn stored(invocation: &Invocation, root: &StateRoot, args: &mut Args) -> Result<
     if !args.resume {
         return Ok(None);
     }
-    let stored = row::find(root, args.run_id.as_deref())?;
+    let id = args.run_id.as_deref().map(RunId::parse).transpose();
+    let id = id.map_err(|bad| Failure::usage(bad.to_string()))?;
+    let stored = Project::open(root.path())?.resumable(id.as_ref())?;
     if chosen_by(args).is_none() {
         args.agent_command.clone_from(&stored.agent_command);
         args.agent = stored.agent_command.is_none().then(|| stored.agent.clone());

@@ -58,6 +58,13 @@ pub trait Runs: Send + Sync {
     /// All of them, newest first.
     fn runs(&self) -> Result<Vec<Run>, RunStoreError>;
 
+    /// The runs that are not over, newest first.
+    fn live(&self) -> Result<Vec<Run>, RunStoreError> {
+        let mut runs = self.runs()?;
+        runs.retain(|run| !run.status.is_over());
+        Ok(runs)
+    }
+
     /// Raises what a run has used to at least this, where its row says less.
     fn at_least(&self, id: &RunId, usage: Usage) -> Result<(), RunStoreError>;
 }
