@@ -11,6 +11,7 @@ mod sim;
 mod source;
 mod test;
 mod tidy;
+mod words;
 
 use std::process::ExitCode;
 

@@ -40,7 +40,7 @@ fn install(folder: &Path, name: &str, package: &str) -> Done {
         return Ok(());
     }
     if !answers(Command::new("npm").arg("--version")) {
-        return Err(format!("npm is needed to install {package}, and it can not be run"));
+        return Err(format!("npm is needed to install {package}, and it cannot be run"));
     }
     eprintln!("{package} is installed into {} by npm", folder.display());
     let mut npm = Command::new("npm");

@@ -5,6 +5,7 @@ use std::{fs, path::PathBuf, process::Command};
 use crate::{
     layers, manifests,
     run::{Done, root},
+    words,
 };
 
 const FILE_LINES: usize = 500;
@@ -26,6 +27,7 @@ pub(crate) fn tidy() -> Done {
         let name = path.to_string_lossy().into_owned();
         sizes(&name, &text, &mut complaints);
         contents(&name, &text, &mut complaints);
+        complaints.extend(words::complaints(&name, &text));
         if name.ends_with(".rs") {
             sources.push((name, text));
         } else {

@@ -154,7 +154,7 @@ impl Invocation {
     ) -> Option<String> {
         let compared = claim_rules(&self.env, root).and_then(|rules| Ok(rules.compare(protected)?));
         compared.unwrap_or_else(|why| {
-            warn(&format!("a change of the protected files would not be noticed: {}", why.error));
+            warn(&format!("changes to protected files will not be noticed: {}", why.error));
             None
         })
     }
@@ -215,7 +215,7 @@ impl Invocation {
         let mut client = Client::of(root.path(), options, caller)?;
         operation(&mut client).map_err(|why| match other_version(&mut client, &why) {
             Some(other) => Failure::error(format!("{why}: {other}"))
-                .hint("end it with `harness shutdown`; the next command starts this version"),
+                .hint("stop it with `harness shutdown`; the next command starts this version"),
             None => self.failed(why),
         })
     }
@@ -228,9 +228,9 @@ impl Invocation {
                 let failure = Failure::error(ClientError::Forbidden { verb }.to_string());
                 match tool_for(verb).filter(|_| of_a_run) {
                     Some(tool) => failure.hint(format!(
-                        "call your tool `{tool}` (of the MCP server `harness`) instead"
+                        "call the tool `{tool}` of the MCP server `harness` instead"
                     )),
-                    None => failure.hint("run it outside of the sandbox"),
+                    None => failure.hint("run it outside the sandbox"),
                 }
             }
             other => other.into(),
@@ -295,8 +295,8 @@ fn differs(pong: &Pong) -> Option<String> {
         return None;
     }
     Some(format!(
-        "the harness that answers (pid={pid}) is version {version} with protocol {protocol}, \
-         this one is {own} with {PROTOCOL}"
+        "the running harness (pid={pid}) has version {version} and protocol {protocol}, \
+         this one has {own} and {PROTOCOL}"
     ))
 }
 
@@ -317,13 +317,14 @@ impl From<ClientError> for Failure {
             ClientError::NotDone(why) => why.into(),
             ClientError::Cancelled => Self::new(Kind::Interrupted, text),
             ClientError::Gone | ClientError::Silent => {
-                Self::error(text).hint("`harness task list` shows whether it was done")
+                Self::error(text).hint("`harness task list` shows whether the change was made")
             }
-            ClientError::Nobody { .. } => Self::error(text)
-                .hint("`harness run` answers while it works, `harness daemon start` stays"),
+            ClientError::Nobody { .. } => Self::error(text).hint(
+                "start one with `harness daemon start`; `harness run` also answers while it works",
+            ),
             ClientError::Start(_) => Self::error(text)
                 .hint("its output is in .harness/daemon.log")
-                .hint("HARNESS_DAEMON=off works on the files alone"),
+                .hint("set HARNESS_DAEMON=off to use the files without a daemon"),
             ClientError::Store(why) => why.into(),
             ClientError::Runs(why) => why.into(),
             ClientError::Judge(why) => why.into(),

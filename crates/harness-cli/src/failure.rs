@@ -23,7 +23,7 @@ pub(crate) struct Failure {
     pub(crate) hints: Vec<String>,
 }
 
-/// What sort of failure it is, which is to say who can mend it.
+/// What sort of failure it is, which is to say who can fix it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Error,
@@ -58,19 +58,19 @@ impl Failure {
         Self::new(Kind::Error, error)
     }
 
-    /// The arguments contradict each other in a way that clap can not see.
+    /// The arguments contradict each other in a way that clap cannot see.
     pub(crate) fn usage(error: impl Into<String>) -> Self {
         Self::new(Kind::Usage, error)
     }
 
-    /// A person must mend a file or a setting before this can work.
+    /// A person must fix a file or a setting before this can work.
     pub(crate) fn config(error: impl Into<String>) -> Self {
         Self::new(Kind::Config, error)
     }
 
     /// An operation on a file failed: `verb` as in "read", "write".
     pub(crate) fn file(verb: &str, path: &Path, why: &io::Error) -> Self {
-        Self::error(format!("can not {verb} {}: {why}", path.display()))
+        Self::error(format!("cannot {verb} {}: {why}", path.display()))
     }
 
     /// What to do next; several are printed in the order in which they were given.
@@ -79,7 +79,7 @@ impl Failure {
         self
     }
 
-    /// Says it on standard error. That can fail too, and then nobody listens.
+    /// Says it on standard error. That can fail too, and then nothing is listening.
     pub(crate) fn report(&self, paint: Paint) -> ExitCode {
         if self.kind != Kind::OutputClosed {
             let mut text = format!("{} {}\n", paint.error("Error:"), visible(&self.error));
@@ -130,7 +130,7 @@ impl From<harness::store::RunStoreError> for Failure {
 impl From<harness::project::RunError> for Failure {
     fn from(why: harness::project::RunError) -> Self {
         use harness::project::RunError as E;
-        let list = "`harness runs list` shows what there is";
+        let list = "`harness runs list` shows all runs";
         match why {
             E::Record(why) => why.into(),
             E::Ledger(why) => why.into(),
@@ -138,7 +138,7 @@ impl From<harness::project::RunError> for Failure {
             E::Refused(refusal) => refusal.into(),
             E::NothingToResume | E::Unknown { .. } => Self::error(why.to_string()).hint(list),
             E::Attempt { ref parent, .. } => Self::error(why.to_string())
-                .hint(format!("`harness run --resume --run-id {parent}` goes on with it")),
+                .hint(format!("resume that one: `harness run --resume --run-id {parent}`")),
             E::Succeeded { .. } | E::Gone { .. } => Self::error(why.to_string()),
             // The library may add further ones.
             _ => Self::error(why.to_string()),

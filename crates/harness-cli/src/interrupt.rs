@@ -1,5 +1,5 @@
 //! Ctrl-C while a command of a task runs, or what stands for it where somebody else waits. It runs in a process group of its own, which the terminal
-//! does not reach: whoever starts one has to end it, or it goes on alone and without its time limit.
+//! does not reach: the process that starts one has to end it, or it goes on alone and without its time limit.
 
 use std::{
     fs,
@@ -17,9 +17,9 @@ use crate::failure::Result;
 
 /// Who may want a command to stop while it waits.
 pub(crate) enum Interrupt {
-    /// Whoever started this process.
+    /// The process that started this one.
     Signals,
-    /// Whoever made this request: one of many that are answered side by side.
+    /// The client of this request, one of many that are answered concurrently.
     Request(Cancel),
 }
 

@@ -52,7 +52,7 @@ pub(crate) fn waits_for_person(
         }
         Standing::Next | Standing::Ready => {
             let unchecked = task.check().is_none() && task.status() != Status::Completed;
-            unchecked.then(|| "has no validation.command, so it can not be finished".to_owned())
+            unchecked.then(|| "has no validation.command, so it cannot be finished".to_owned())
         }
     }
 }

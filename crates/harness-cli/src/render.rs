@@ -79,7 +79,7 @@ impl Out {
         document.insert("version".to_owned(), 1.into());
         match serde_json::to_value(content)? {
             Value::Object(fields) => document.extend(fields),
-            other => return Err(Failure::error(format!("{other} is no JSON document"))),
+            other => return Err(Failure::error(format!("{other} is not a JSON document"))),
         }
         self.json(&document)
     }
@@ -119,7 +119,7 @@ impl Out {
 fn closed(why: io::Error) -> Failure {
     match why.kind() {
         io::ErrorKind::BrokenPipe => Failure::new(Kind::OutputClosed, "standard output is closed"),
-        _ => Failure::error(format!("can not write to standard output: {why}")),
+        _ => Failure::error(format!("cannot write to standard output: {why}")),
     }
 }
 

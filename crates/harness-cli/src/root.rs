@@ -39,7 +39,7 @@ impl StateRoot {
         let found = start.ancestors().find(|directory| is_root(env, directory));
         found.map(|root| Self(root.to_owned())).ok_or_else(|| {
             Failure::error(format!("no {LEDGER} in {} or above", start.display()))
-                .hint("make one with `harness init`")
+                .hint("create one with `harness init`")
         })
     }
 
@@ -121,7 +121,7 @@ fn pinned_root(pinned: &Path) -> Result<PathBuf> {
 }
 
 /// A ledger that is a link or no file at all still marks the root: to look further up would work on
-/// another ledger, and whoever opens this one says what is wrong with it.
+/// another ledger, and opening this one reports what is wrong with it.
 fn holds_ledger(directory: &Path) -> bool {
     fs::symlink_metadata(Home::of(directory).ledger()).is_ok()
 }
@@ -137,7 +137,7 @@ fn is_root(env: &Environment, directory: &Path) -> bool {
 
 fn empty_pin(pinned: &Path) -> Failure {
     Failure::config(format!("{PIN} is {}, but there is no {LEDGER} there", pinned.display()))
-        .hint("make one with `harness init`, or unset the variable")
+        .hint("create one with `harness init`, or unset the variable")
 }
 
 #[cfg(test)]

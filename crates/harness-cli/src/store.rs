@@ -93,14 +93,14 @@ impl From<StoreError> for Failure {
         let text = error.to_string();
         match error {
             StoreError::NoLedger { .. } => Self::error(text)
-                .hint("`harness init` makes one, or says what is left of one that was there"),
+                .hint("`harness init` creates one, or shows what is left of a lost one"),
             StoreError::Lost { .. } => both_ways(Self::config(text)),
             StoreError::Edited { .. } => Self::config(text)
-                .hint("`harness init --restore` brings back the version that harness wrote")
-                .hint("`harness status --ack` takes the edit, and logs that"),
+                .hint("`harness init --restore` restores the version that harness wrote")
+                .hint("`harness status --ack` accepts the edit and logs it"),
             StoreError::Format(FormatError::Corrupt(_)) => Self::config(text)
-                .hint("`harness init --restore` brings back the newest version that is left of it")
-                .hint("so does any command that changes something; `harness doctor` says more"),
+                .hint("`harness init --restore` restores the newest version that is left")
+                .hint("so does any command that changes something; `harness doctor` shows details"),
             StoreError::Format(FormatError::Newer { .. }) => {
                 Self::config(text).hint("use the newer harness; nothing was changed")
             }
@@ -108,7 +108,7 @@ impl From<StoreError> for Failure {
                 Self::config(text).hint("commands that only read still work with this version")
             }
             StoreError::Format(FormatError::Shape { .. }) => {
-                Self::config(text).hint("mend it by hand; nothing was changed")
+                Self::config(text).hint("fix it by hand; nothing was changed")
             }
             StoreError::Unrecoverable { .. } => Self::config(text)
                 .hint(
@@ -117,7 +117,7 @@ impl From<StoreError> for Failure {
                 )
                 .hint("`harness init --fresh` archives the broken files and starts over"),
             StoreError::Lock(LockError::Busy { .. }) => {
-                Self::error(text).hint("try again when it has ended, or end that process")
+                Self::error(text).hint("try again when it has ended, or stop that process")
             }
             StoreError::Io(why) => Self::from(why),
             StoreError::Lock(LockError::Disk(why)) => Self::from(why),
@@ -131,7 +131,7 @@ impl From<StoreError> for Failure {
 /// The two ways on where a ledger is gone or in doubt. Neither loses anything.
 pub(crate) fn both_ways(failure: Failure) -> Failure {
     failure
-        .hint("`harness init --restore` brings back the newest version that harness wrote")
+        .hint("`harness init --restore` restores the newest version that harness wrote")
         .hint("`harness init --fresh` archives what is left and starts over")
 }
 

@@ -306,10 +306,12 @@ pub(crate) fn require(invocation: &Invocation, root: &StateRoot) -> Result<()> {
     if !is_asked {
         return Err(news(root, &would_run));
     }
-    match ask(&format!("{} brings what you have not seen yet", root.path().display()), &would_run)?
-    {
+    match ask(
+        &format!("{} brings commands that you have not reviewed yet", root.path().display()),
+        &would_run,
+    )? {
         Answer::Yes => trust.grant(root, &would_run.items),
-        Answer::No => Err(Failure::config("not trusted, nothing was done")),
+        Answer::No => Err(Failure::config("not trusted; nothing was done")),
     }
 }
 
@@ -342,7 +344,7 @@ pub(crate) fn offer_what_was_brought(
 ) -> Result<()> {
     let Ok(trust) = Trust::of_user(&invocation.env) else { return Ok(()) };
     let Ok(Standing::Brought(would_run)) = trust.standing(root) else { return Ok(()) };
-    let introduction = "The repository also brings what would run here";
+    let introduction = "The repository also brings commands that would run here";
     match audience {
         Audience::Person if invocation.peer(root).role == Role::Operator => {
             match ask(introduction, &would_run)? {
@@ -352,7 +354,7 @@ pub(crate) fn offer_what_was_brought(
         }
         Audience::Person | Audience::Nobody => {
             show(introduction, &would_run)?;
-            warn("it is not trusted yet: look at it, then `harness trust`");
+            warn("it is not trusted yet: review it, then run `harness trust`");
         }
     }
     Ok(())
@@ -375,15 +377,15 @@ pub(crate) fn refusal(root: &StateRoot, would_run: &WouldRun) -> Failure {
     let what = would_run.lines().join("\n  ");
     let root = root.path().display();
     Failure::config(format!("{root} is not trusted; it would run\n  {what}"))
-        .hint("if you want this machine to run them: `harness trust`")
+        .hint("to let this machine run them: `harness trust`")
 }
 
 /// What it says where the place is trusted and something came to it since.
 fn news(root: &StateRoot, would_run: &WouldRun) -> Failure {
     let what = would_run.lines().join("\n  ");
     let root = root.path().display();
-    Failure::config(format!("{root} brings what you have not trusted yet\n  {what}"))
-        .hint("if you want this machine to run them: `harness trust`")
+    Failure::config(format!("{root} brings commands that you have not trusted yet\n  {what}"))
+        .hint("to let this machine run them: `harness trust`")
 }
 
 #[cfg(test)]

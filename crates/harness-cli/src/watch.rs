@@ -47,7 +47,7 @@ impl Watch {
     }
 
     /// Until a file changed or the time is up. It ends as a failure when nobody reads standard
-    /// output any more: whoever follows would otherwise wait for ever.
+    /// output any more: a follower would otherwise wait for ever.
     pub(crate) fn wait(&mut self, at_most: Option<Duration>) -> Result<Woken> {
         let deadline = at_most.map(|time| Instant::now() + time);
         loop {

@@ -52,7 +52,7 @@ impl Choice {
     }
 }
 
-/// The same for whoever knows the agent's session by other means than its variables.
+/// The same for callers that know the agent's session by other means than its variables.
 pub(crate) fn of_session(
     env: &Environment,
     session: Option<&str>,
@@ -155,7 +155,7 @@ fn read(folder: &Folder, name: &str) -> Result<Option<WorkerId>> {
     let worker = WorkerId::parse(String::from_utf8_lossy(&bytes).trim_end());
     worker.map(Some).map_err(|bad| {
         let file = folder.shown(name);
-        Failure::config(format!("{file}: {bad}")).hint("remove it: a new one is made")
+        Failure::config(format!("{file}: {bad}")).hint("remove it; a new one is created")
     })
 }
 

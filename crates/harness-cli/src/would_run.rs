@@ -212,7 +212,7 @@ fn title(kind: Kind, count: usize) -> String {
         Kind::Gate => "phase gates:".to_owned(),
         Kind::InitScript => "at every session start:".to_owned(),
         Kind::Setting => "set in harness.toml:".to_owned(),
-        Kind::Prompt => "what agents are told, instead of the built-in prompts:".to_owned(),
+        Kind::Prompt => "prompts that replace the built-in ones:".to_owned(),
         Kind::Filter => "content filters of git:".to_owned(),
         Kind::Instructions => format!(
             "instructions of tasks: {count} (agents follow them; the shell agent runs them)"

@@ -1,5 +1,6 @@
-//! What an agent tells while it works and how one execution of it ends, as the decisions see it.
-//! How a particular program says these things is the business of its adapter.
+//! The events of an agent and the end of one execution, in the form that the decisions use.
+//!
+//! The adapter of each program translates its output into these types.
 
 use serde_json::Value;
 
@@ -8,61 +9,63 @@ use crate::{Category, Timestamp};
 /// Something that happened inside an execution.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AgentEvent {
-    /// A piece of what it says.
+    /// The agent wrote a piece of its answer.
     Text(String),
-    /// A piece of what it says to itself.
+    /// The agent wrote a piece of its reasoning.
     Thinking(String),
-    /// It begins to use a tool.
+    /// A tool call started.
     ToolStart {
-        /// Its own name for the tool.
+        /// The agent's own name for the tool.
         name: String,
-        /// What the tool is given.
+        /// The arguments of the call.
         input: Option<Value>,
     },
-    /// The tool answered.
+    /// A tool call returned.
     ToolEnd {
-        /// As in `ToolStart`.
+        /// The same name as in `ToolStart`.
         name: String,
-        /// What it answered.
+        /// The result of the call.
         result: Option<Value>,
-        /// Whether the answer is a failure.
+        /// `true` if the tool reported a failure.
         is_error: bool,
     },
-    /// An increment, not a total.
+    /// Usage since the last report. It is an increment, not a total.
     Usage(Usage),
-    /// What somebody who works for it used, at that one's own price: no part of its context.
+    /// The usage of a helper of this agent, at the helper's own price. It takes no space in the
+    /// agent's context.
     Helped(Usage),
-    /// How full the context is, where the agent says so.
+    /// The fill level of the context, if the agent reports it.
     Context {
-        /// In the context now.
+        /// The number of tokens in the context now.
         used_tokens: u64,
-        /// How many it holds.
+        /// The number of tokens that the context can hold.
         window_tokens: u64,
     },
     /// A rate or usage limit was reported.
     Limit {
-        /// When it ends, where the agent says so.
+        /// The end of the limit, if the agent reports it.
         until: Option<Timestamp>,
     },
-    /// The agent's own name for its context, by which it can be resumed. One that can not be is not
-    /// told.
+    /// The agent's own name for its context, by which it can be resumed. A context that cannot be
+    /// resumed is not reported.
     Session(String),
-    /// It says how far it came.
+    /// The agent reports its progress.
     Checkpoint {
-        /// From 1.
+        /// The number of the step, from 1.
         step: u32,
-        /// How many there will be.
+        /// The expected number of steps.
         total: u32,
-        /// What is done now.
+        /// A description of the finished step.
         description: String,
     },
-    /// It says that the work is done (`harness task complete`): as good as the promise.
+    /// The agent reports that the work is done (`harness task complete`). This counts as the
+    /// promise.
     Promised,
-    /// It says that it can not do the task (`harness task fail`).
+    /// The agent reports that it cannot do the task (`harness task fail`).
     GaveUp {
-        /// What the failure counts as.
+        /// The category of the failure.
         category: Category,
-        /// Why, in its words.
+        /// The reason, in the agent's words.
         message: String,
     },
 }
@@ -70,21 +73,21 @@ pub enum AgentEvent {
 /// Tokens and money. Cached input counts as input.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Usage {
-    /// Read by the model.
+    /// Tokens that the model read.
     pub input_tokens: u64,
-    /// Written by it.
+    /// Tokens that the model wrote.
     pub output_tokens: u64,
-    /// Where the agent says so; never computed from a price list.
+    /// The cost that the agent reported. It is never computed from a price list.
     pub cost_usd: Option<f64>,
 }
 
 impl Usage {
-    /// Input and output together.
+    /// Returns input and output tokens together.
     pub fn tokens(&self) -> u64 {
         self.input_tokens.saturating_add(self.output_tokens)
     }
 
-    /// The larger of each.
+    /// Returns the larger value of each field.
     #[must_use]
     pub fn at_least(self, other: Self) -> Self {
         Self {
@@ -109,82 +112,83 @@ impl std::ops::AddAssign for Usage {
     }
 }
 
-/// How one execution ended. Exactly one of these comes of it.
+/// The end of one execution. Each execution has exactly one.
 #[derive(Debug, Clone, PartialEq)]
 pub enum End {
-    /// A proper end of a turn, whatever it says.
+    /// The turn ended in a regular way, whatever its text.
     Finished {
-        /// The last thing it said.
+        /// The last text of the agent.
         final_text: String,
-        /// Of all of the execution.
+        /// The usage of the whole execution.
         usage: Usage,
     },
-    /// A limit of the agent's own on one turn ended it in the middle: what it said last is no
-    /// promise, and no failure either.
+    /// A limit of the agent's own on one turn ended it in the middle. Its last text counts neither
+    /// as a promise nor as a failure.
     CutShort {
-        /// Which limit, in words.
+        /// A description of the limit.
         detail: String,
     },
-    /// A rate or usage limit ended it.
+    /// A rate or usage limit ended the execution.
     Limited {
-        /// When the limit ends, where the agent says so.
+        /// The end of the limit, if the agent reports it.
         until: Option<Timestamp>,
     },
-    /// Its context is full.
+    /// The context is full.
     OutOfContext,
-    /// The model will not do this.
+    /// The model refused the work.
     Refused,
-    /// It could not work.
+    /// The agent could not work.
     Failed {
-        /// Whose fault that is.
+        /// The kind of the failure.
         kind: FailureKind,
-        /// In words, for people.
+        /// A description for people.
         detail: String,
     },
-    /// We stopped it.
+    /// Harness stopped the agent.
     Stopped {
-        /// Why.
+        /// The reason.
         by: StoppedBy,
     },
 }
 
-/// Why an execution failed.
+/// The reason why an execution failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureKind {
-    /// There is no such program.
+    /// The program does not exist.
     NotFound,
-    /// It has no credentials, or they are not accepted.
+    /// The agent has no credentials, or they were not accepted.
     Auth,
-    /// It was started in a way that it does not take.
+    /// The program does not accept the arguments or settings that it was started with.
     Config,
-    /// It does not reach its model.
+    /// The agent cannot reach its model.
     Network,
-    /// It ended with an error, or was killed by somebody else.
+    /// The program ended with an error, or was killed, but not by harness.
     Crashed,
-    /// It said something that its adapter does not understand.
+    /// The adapter cannot parse the output of the agent.
     Protocol,
 }
 
-/// Why we stopped an execution.
+/// The reason why harness stopped an execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StoppedBy {
-    /// Whoever runs the harness.
+    /// The user asked for it.
     User,
     /// The time for one execution was up.
     Timeout,
-    /// It gave no sign of life for too long.
+    /// The agent showed no activity for too long.
     Stall,
-    /// What it may cost was spent.
+    /// The budget was spent.
     Budget,
     /// The claim was lost.
     Fenced,
 }
 
-/// A context that outlives its execution: the next one can go on in it.
+/// A context that outlives its execution, so that the next execution can continue in it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KeptContext {
-    /// The agent's own name for it.
+    /// The agent's own name for the context.
     pub session: String,
-    /// What was used in it so far, as the agent told. Some count by context and not by execution.
+    /// The usage in this context so far, as the agent reported it. Some agents count by context and
+    /// not by execution.
     pub used: Usage,
 }

@@ -1,13 +1,13 @@
-//! Why something failed: the closed set of error categories.
+//! The closed set of error categories.
 
 use std::{fmt, str::FromStr};
 
-/// The category of an error. What follows from each is decided by the machines.
+/// The category of an error. The machines decide what follows from each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Category {
-    /// The environment is broken: nothing is said about the work.
+    /// The environment is broken. This says nothing about the work.
     EnvSetup,
-    /// The ledger or the configuration is wrong: a person must mend it.
+    /// The ledger or the configuration is wrong, and a person must fix it.
     Config,
     /// The work itself failed.
     TaskExec,
@@ -22,7 +22,7 @@ pub enum Category {
 }
 
 impl Category {
-    /// Every one, once.
+    /// All categories, each once.
     pub const ALL: [Self; 7] = [
         Self::EnvSetup,
         Self::Config,
@@ -33,7 +33,7 @@ impl Category {
         Self::SessionTimeout,
     ];
 
-    /// As logs and ledgers spell it: `TEST_FAIL`.
+    /// Returns the name that logs and ledgers use, such as `TEST_FAIL`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::EnvSetup => "ENV_SETUP",
@@ -53,7 +53,7 @@ impl fmt::Display for Category {
     }
 }
 
-/// A word that names no category, cut to 40 characters.
+/// The error for a word that names no category. The word is cut to 40 characters.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "unknown category {0:?}: one of ENV_SETUP, CONFIG, TASK_EXEC, TEST_FAIL, TIMEOUT, DEPENDENCY, SESSION_TIMEOUT"

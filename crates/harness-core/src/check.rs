@@ -1,49 +1,49 @@
-//! What the end of a check means. Validation, gates and verification are all judged here.
+//! The meaning of the end of a check. Validation, gates and verification are all judged here.
 
 use crate::Category;
 
-/// How a command ended.
+/// The end of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// By itself.
+    /// The command ended by itself.
     Code(i32),
-    /// Killed, and not by us.
+    /// A signal killed the command, and harness did not send it.
     Signal(i32),
-    /// Killed by us when its time was up.
+    /// Harness killed the command when its time was up.
     TimedOut,
-    /// Killed by us because somebody asked.
+    /// Harness killed the command because somebody asked for it.
     Cancelled,
 }
 
-/// Whether the shell knows the command, looked at before it is run.
+/// The result of looking up the command before it is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Found {
-    /// Or not known to be missing.
+    /// The command was found, or it is not known to be missing.
     Yes,
     /// Its first word is a plain word that names no program.
     No,
 }
 
-/// What a check says about the work.
+/// The result of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// Exit code 0, and nothing else.
+    /// The exit code was 0. No other end of a check counts as passed.
     Passed,
     /// The work is not good enough.
     Red {
-        /// The exit code or the signal, in words.
+        /// The exit code or the signal, as text.
         why: String,
     },
-    /// It took too long.
+    /// The check took too long.
     TimedOut,
-    /// The environment lacks the check: that says nothing about the work.
+    /// The environment lacks the check, so it says nothing about the work.
     Missing,
-    /// Somebody stopped it: it says nothing.
+    /// Somebody stopped the check, so it says nothing about the work.
     Cancelled,
 }
 
 impl Verdict {
-    /// From the look before the run and its end.
+    /// Judges the result of the lookup before the run and the end of the run.
     pub fn of(found: Found, exit: Exit) -> Self {
         match (found, exit) {
             (Found::No, _) | (_, Exit::Code(127)) => Self::Missing,
@@ -55,7 +55,7 @@ impl Verdict {
         }
     }
 
-    /// What is wrong, in a few words about "it"; `None` for what passed.
+    /// Returns a short phrase about the problem; `None` if the check passed.
     pub fn complaint(&self) -> Option<String> {
         match self {
             Self::Passed => None,
@@ -66,7 +66,7 @@ impl Verdict {
         }
     }
 
-    /// What the failure counts as; none for what is not the work's fault or no failure.
+    /// Returns the category of the failure; `None` if the check passed or was cancelled.
     pub fn category(&self) -> Option<Category> {
         match self {
             Self::Passed | Self::Cancelled => None,
@@ -77,23 +77,23 @@ impl Verdict {
     }
 }
 
-/// Of a check that might take so many seconds.
+/// Returns the message for a check that took longer than its limit of `seconds`.
 pub fn took_too_long(seconds: u64) -> String {
     format!("the check took longer than {} s", seconds.max(1))
 }
 
-/// What a check said before any work.
+/// The result of a check before any work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Baseline {
-    /// It passed: that it passes after the work proves nothing.
+    /// The check passed, so a pass after the work proves nothing.
     Green,
-    /// As it should be.
+    /// The check failed, as it should before the work.
     Red,
 }
 
 impl Baseline {
-    /// `None` for what says nothing.
+    /// Returns `None` for a verdict that says nothing about the work.
     pub fn of(verdict: &Verdict) -> Option<Self> {
         match verdict {
             Verdict::Passed => Some(Self::Green),

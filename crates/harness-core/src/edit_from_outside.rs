@@ -1,8 +1,9 @@
-//! A ledger that somebody else wrote: which of its differences from the one we know are taken.
+//! Decides which changes are accepted from a ledger that another program or a person wrote.
 //!
-//! A ledger that nobody holds may be edited freely, and then nobody asks here. While a run holds it, or
-//! for the rows that workers hold through a host, an edit may add to the work and describe what has
-//! not begun; it may not change what was judged, how it is judged, or what counts.
+//! A ledger that nobody holds may be edited freely, and this module is not asked. It judges edits
+//! while a run holds the ledger, and edits of rows that workers hold through a host. Such an edit
+//! may add tasks and describe tasks that have not begun. It may not change what was judged, how it
+//! is judged, or what counts.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -12,38 +13,39 @@ use crate::{
     task::{ActiveClaim, Status, Task, TaskCompletion, TaskState, Via},
 };
 
-/// Who holds the ledger that was edited.
+/// The holder of the ledger that was edited.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Held {
-    /// A run: all of it.
+    /// A run holds the whole ledger.
     Run,
-    /// Workers through a host: these rows.
+    /// Workers hold these rows through a host.
     Claims(BTreeSet<TaskId>),
 }
 
-/// What becomes of an edit.
+/// The decision about an edit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Judged {
-    /// The found ledger counts from now on.
+    /// The found ledger is valid from now on.
     Taken {
-        /// What was changed, for the log.
+        /// The accepted changes, for the log.
         what: Vec<Difference>,
-        /// Completions that appeared among several workers: nobody saw a check pass.
+        /// Completions that appeared while several workers were at work. Nobody saw their checks
+        /// pass.
         unproven: Vec<TaskId>,
     },
-    /// The known one counts.
+    /// The known ledger stays valid.
     Refused {
-        /// What may not be changed so.
+        /// The changes that are not allowed.
         what: Vec<Difference>,
     },
 }
 
-/// Where two versions differ.
+/// The differences of one task, or of the root of the ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
-    /// `None`: the root of the ledger.
+    /// The task; `None` for the root of the ledger.
     pub task: Option<TaskId>,
-    /// As the ledger spells them, or `added`, `removed`.
+    /// The fields with the names that the ledger uses, or `added` or `removed`.
     pub fields: Vec<&'static str>,
 }
 
@@ -56,19 +58,19 @@ impl fmt::Display for Difference {
     }
 }
 
-/// All of them as one text, not without end.
+/// Formats the differences as one text of bounded length.
 pub fn describe(what: &[Difference]) -> String {
     const SHOWN_MAX: usize = 10;
     let shown: Vec<String> = what.iter().take(SHOWN_MAX).map(ToString::to_string).collect();
     let more = what.len().saturating_sub(SHOWN_MAX);
     match (shown.is_empty(), more) {
-        (true, _) => "only the layout, or fields that harness does not know".to_owned(),
+        (true, _) => "only the layout, or fields unknown to harness".to_owned(),
         (false, 0) => shown.join("; "),
         (false, more) => format!("{}; and {more} more", shown.join("; ")),
     }
 }
 
-/// Decides about `found`, which somebody put in the place of `known`.
+/// Decides about `found`, which was written in the place of `known`.
 pub fn judge_edit(known: &Ledger, found: &Ledger, held: &Held) -> Judged {
     let mut refused = Vec::new();
     let mut taken = Vec::new();
@@ -103,7 +105,8 @@ pub fn judge_edit(known: &Ledger, found: &Ledger, held: &Held) -> Judged {
     Judged::Taken { unproven: unproven.map(|task| task.id.clone()).collect(), what: taken }
 }
 
-/// Whether a run holds this ledger: it has a claim that has not ended, be the run alive or not.
+/// Returns whether a run holds this ledger, that is, whether it has a claim that has not ended. The
+/// run itself may be dead.
 pub fn held_by_a_run(ledger: &Ledger) -> bool {
     ledger.tasks().filter_map(Task::claim).any(|claim| claim.via == Some(Via::Run))
 }
@@ -123,8 +126,8 @@ fn protects(held: &Held, task: &TaskId) -> bool {
 
 type Fields = Vec<&'static str>;
 
-/// Which fields of the root may not change so, and which may. `log_tail` and `log_at` are ours, and
-/// those who edit may take them away.
+/// Returns the fields of the root that may not change, and those that may. `log_tail` and `log_at`
+/// belong to harness, and an edit may remove them.
 fn of_head(known: &Head, found: &Head, held: &Held) -> (Fields, Fields) {
     let mut changed = Vec::new();
     let mut note = |differs: bool, field| {
@@ -144,7 +147,7 @@ fn of_head(known: &Head, found: &Head, held: &Held) -> (Fields, Fields) {
     note(known.epoch != found.epoch, "epoch");
     match held {
         Held::Run => (changed, Vec::new()),
-        // Epochs that are given away twice would make two claims one.
+        // An epoch that is assigned twice would make two claims look like one.
         Held::Claims(_) => changed.into_iter().partition(|_| found.epoch < known.epoch),
     }
 }
@@ -163,9 +166,9 @@ fn of_task(before: &Task, after: &Task, held: &Held) -> (Fields, Fields) {
     })
 }
 
-/// The fields that differ, as the ledger spells them.
+/// Returns the differing fields, with the names that the ledger uses.
 fn changed(before: &Task, after: &Task) -> Fields {
-    // Taken apart, so that a field that is added to a task is not forgotten here.
+    // The destructuring makes the compiler point here when a field is added to `Task`.
     let Task {
         id: _,
         title,
@@ -219,7 +222,7 @@ fn changed(before: &Task, after: &Task) -> Fields {
     fields
 }
 
-/// The fields that differ in what two states have in common.
+/// Returns the differing fields of two states of the same kind.
 fn changed_state(before: &TaskState, after: &TaskState) -> Fields {
     let fields: Vec<(bool, &'static str)> = match (before, after) {
         (TaskState::Claimed(before), TaskState::Claimed(after)) => {
@@ -252,7 +255,7 @@ fn changed_state(before: &TaskState, after: &TaskState) -> Fields {
                 (*claimed_at != after.claimed_at, "claimed_at"),
             ]
         }
-        // The rest of a failure follows from the error log.
+        // The rest of a failure is derived from the error log.
         (TaskState::Failed(before), TaskState::Failed(after)) => {
             vec![(before.at != after.at, "failed_at")]
         }
@@ -267,7 +270,7 @@ fn changed_state(before: &TaskState, after: &TaskState) -> Fields {
     fields.into_iter().filter_map(|(differs, field)| differs.then_some(field)).collect()
 }
 
-/// What a new task has that only work on it could have given it.
+/// Returns the fields of a new task that only work on it could have set.
 fn touched(task: &Task) -> Fields {
     let untouched = Task {
         title: task.title.clone(),

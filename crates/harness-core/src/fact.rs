@@ -1,5 +1,5 @@
-//! What happened, once. A fact is rendered as a log line and as an entry of the trajectory (and,
-//! by the library, as a hub event); none of these is the source of another.
+//! Facts: things that happened. A fact is rendered as a log line and as a trajectory entry, and the
+//! library renders it as a hub event. None of these is derived from another.
 
 use serde_json::{Map, Value, json};
 
@@ -10,7 +10,7 @@ use crate::{
     task::Intent,
 };
 
-/// Something that became true. Durable before anybody hears of it.
+/// Something that became true. It is durable before it is reported to anybody.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(
     missing_docs,
@@ -46,19 +46,19 @@ pub enum Fact {
     Acknowledged { count: usize },
 }
 
-/// Where a ledger came from that was put back.
+/// The origin of a restored ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     /// `harness-tasks.json.bak`
     Backup,
-    /// The copy outside of the state root.
+    /// The journal, a copy outside of the state root.
     Journal,
-    /// What the process itself knew.
+    /// The memory of this process.
     Memory,
 }
 
 impl Source {
-    /// As the trajectory spells it.
+    /// Returns the name that the trajectory uses.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Backup => "backup",
@@ -67,7 +67,7 @@ impl Source {
         }
     }
 
-    /// As the log says it.
+    /// Returns the phrase that the log uses.
     pub const fn action(self) -> &'static str {
         match self {
             Self::Backup => "restore harness-tasks.json.bak",
@@ -78,8 +78,8 @@ impl Source {
 }
 
 impl Fact {
-    /// The line of the log, for facts that have one: what only the ledger's authors did, and a
-    /// heartbeat, would drown what people look for.
+    /// Returns the log line, for facts that have one. Edits of the plan and heartbeats have none,
+    /// because they would hide the lines that people look for.
     pub fn log_line(&self, time: Timestamp, session: u64) -> Option<LogLine> {
         let line = |kind, task: Option<&TaskId>, category, message: String| {
             Some(LogLine { time, session, kind, task: task.cloned(), category, message })
@@ -153,7 +153,7 @@ impl Fact {
         }
     }
 
-    /// The entry of the trajectory: `event_type`, `ts`, and the fields of the fact.
+    /// Returns the trajectory entry: `event_type`, `ts` and the fields of the fact.
     pub fn trajectory(&self, time: Timestamp) -> Value {
         let (event_type, fields) = self.event();
         let mut entry = Map::new();
@@ -165,7 +165,7 @@ impl Fact {
         Value::Object(entry)
     }
 
-    /// The name and the fields of this fact, as the trajectory has them.
+    /// Returns the name and the fields of this fact, as the trajectory stores them.
     pub fn event(&self) -> (&'static str, Value) {
         match self {
             Self::Initialized { project } => ("init", json!({ "project": project })),

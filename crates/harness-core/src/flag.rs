@@ -1,5 +1,5 @@
-//! What a person should look at although an attempt may have succeeded: one vocabulary for the ledger,
-//! receipts, attempt rows, `report` and the wire.
+//! Flags: points that a person should look at although the attempt may have succeeded. The ledger,
+//! receipts, attempt rows, `report` and the wire share this vocabulary.
 
 use std::fmt;
 
@@ -42,7 +42,7 @@ impl Flag {
         Self::Unproven,
     ];
 
-    /// The word that is stored and shown.
+    /// Returns the word that is stored and shown.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Edit => "edit",
@@ -62,8 +62,8 @@ impl Flag {
         Self::ALL.into_iter().find(|flag| flag.name() == word)
     }
 
-    /// Whether a run that raised this flag has to be looked at before it counts as a success: it puts
-    /// doubt on the state of the ledger itself, not only on one attempt.
+    /// Returns whether a person must look at a run that raised this flag before it counts as a
+    /// success. Such a flag casts doubt on the ledger itself, not only on one attempt.
     pub const fn alarms(self) -> bool {
         match self {
             Self::Edit | Self::Unproven => true,
@@ -78,7 +78,7 @@ impl Flag {
     }
 }
 
-/// Both lists as one.
+/// Merges the two lists.
 #[doc(hidden)]
 pub fn together(mut some: Vec<Flag>, others: Vec<Flag>) -> Vec<Flag> {
     others.into_iter().for_each(|flag| raise(&mut some, flag));
@@ -105,7 +105,7 @@ impl Serialize for Flag {
     }
 }
 
-/// A list of flags as files hold it. Words of a newer version are passed over.
+/// Reads a list of flags from a file. Words of a newer version are skipped.
 #[doc(hidden)]
 pub fn list<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<Flag>, D::Error> {
     let words = Option::<Vec<String>>::deserialize(d)?.unwrap_or_default();

@@ -10,13 +10,14 @@ use crate::{
     task::{Status, Task},
 };
 
-/// A cycle with more members than this is told in short.
-const TOLD_IN_FULL: usize = 20;
-const TOLD_AT_THE_START: usize = 10;
+/// A cycle with more members than this is abbreviated.
+const SHOWN_IN_FULL: usize = 20;
+const SHOWN_AT_THE_START: usize = 10;
 
 type Tasks = IndexMap<TaskId, Task>;
 
-/// Edges only lead through tasks that are not completed: a finished task holds nobody up.
+/// Returns whether a task is not completed. Edges lead only through such tasks, because a completed
+/// task blocks nobody.
 fn open(tasks: &Tasks, position: usize) -> bool {
     tasks[position].status() != Status::Completed
 }
@@ -26,13 +27,13 @@ fn edges(tasks: &Tasks, from: usize) -> impl Iterator<Item = usize> {
     dependencies.iter().filter_map(|d| tasks.get_index_of(d)).filter(|p| open(tasks, *p))
 }
 
-/// Whether `task` still waits for something, and so can be failed for waiting on itself. A claimed
-/// task is left to its holder.
+/// Returns whether `task` still waits, and so can be failed for waiting on itself. A claimed task
+/// is left to its holder.
 fn waits(task: &Task) -> bool {
     task.status() == Status::Pending || task.retryable()
 }
 
-/// The waiting tasks that are on a cycle.
+/// Returns the waiting tasks that are on a cycle.
 pub(crate) fn waiting_on_themselves(tasks: &Tasks) -> BTreeSet<TaskId> {
     let members = knots(tasks).into_iter().flatten().map(|p| &tasks[p]);
     members.filter(|t| waits(t)).map(|t| t.id.clone()).collect()
@@ -53,14 +54,14 @@ pub(crate) fn reaches_itself(tasks: &Tasks, id: &TaskId) -> bool {
     false
 }
 
-/// Whether making `task` depend on `dependencies` would close a cycle; names the dependency that
-/// would close it.
+/// Checks whether `task` would be on a cycle if it depended on `dependencies`. Returns the
+/// dependency that would close the cycle.
 pub(crate) fn closes_cycle<'a>(
     find: impl Fn(&TaskId) -> Option<&'a Task>,
     task: &TaskId,
     dependencies: &[TaskId],
 ) -> Option<TaskId> {
-    // What was seen on behalf of an earlier dependency does not lead to the task.
+    // A task that was visited for an earlier dependency does not lead to `task`, so it is skipped.
     let mut seen = HashSet::new();
     for dependency in dependencies {
         let mut stack = vec![dependency.clone()];
@@ -77,7 +78,8 @@ pub(crate) fn closes_cycle<'a>(
     None
 }
 
-/// For each waiting task on a cycle the text `a -> b -> a` that starts and ends with its own id.
+/// Returns, for each waiting task on a cycle, the text `a -> b -> a` that starts and ends with its
+/// id.
 pub(crate) fn cycle_texts(tasks: &Tasks) -> BTreeMap<TaskId, String> {
     let mut texts = BTreeMap::new();
     for knot in knots(tasks) {
@@ -89,10 +91,10 @@ pub(crate) fn cycle_texts(tasks: &Tasks) -> BTreeMap<TaskId, String> {
                 continue;
             }
             let path = match &simple {
-                Some(ring) => tell(tasks, ring.len(), |n| ring[(turn + n) % ring.len()]),
+                Some(ring) => path_text(tasks, ring.len(), |n| ring[(turn + n) % ring.len()]),
                 None => {
                     let path = shortest_cycle(tasks, member, &within);
-                    tell(tasks, path.len(), |n| path[n % path.len()])
+                    path_text(tasks, path.len(), |n| path[n % path.len()])
                 }
             };
             texts.insert(tasks[member].id.clone(), path);
@@ -101,21 +103,21 @@ pub(crate) fn cycle_texts(tasks: &Tasks) -> BTreeMap<TaskId, String> {
     texts
 }
 
-fn tell(tasks: &Tasks, length: usize, nth: impl Fn(usize) -> usize) -> String {
+fn path_text(tasks: &Tasks, length: usize, nth: impl Fn(usize) -> usize) -> String {
     let name = |n: usize| tasks[nth(n)].id.as_str();
     let mut parts: Vec<&str> = Vec::new();
-    let told = if length > TOLD_IN_FULL { TOLD_AT_THE_START } else { length };
-    parts.extend((0..told).map(name));
-    let more = format!("… ({} more) …", length - told);
-    if told < length {
+    let shown = if length > SHOWN_IN_FULL { SHOWN_AT_THE_START } else { length };
+    parts.extend((0..shown).map(name));
+    let more = format!("… ({} more) …", length - shown);
+    if shown < length {
         parts.push(&more);
     }
     parts.push(name(0));
     parts.join(" -> ")
 }
 
-/// The members in the order in which they wait for each other, if each waits for just one other:
-/// then the text of every member is a turn of the same ring and needs no search.
+/// Returns the members in the order in which they wait for each other, if each waits for exactly
+/// one other. The text of every member is then a rotation of the same ring and needs no search.
 fn simple_cycle(tasks: &Tasks, knot: &[usize], within: &BTreeSet<usize>) -> Option<Vec<usize>> {
     let mut ring = Vec::with_capacity(knot.len());
     let mut at = knot[0];
@@ -152,7 +154,8 @@ fn shortest_cycle(tasks: &Tasks, start: usize, within: &BTreeSet<usize>) -> Vec<
     vec![start]
 }
 
-/// The strongly connected parts that hold a cycle (Tarjan's algorithm, with a stack of its own).
+/// Returns the strongly connected components that contain a cycle. This is Tarjan's algorithm with
+/// an explicit stack.
 fn knots(tasks: &Tasks) -> Vec<Vec<usize>> {
     const UNSEEN: usize = usize::MAX;
     let n = tasks.len();
@@ -225,9 +228,9 @@ mod tests {
         assert_eq!(texts(&[("a", &["b"]), ("b", &["a"])]), ["a -> b -> a", "b -> a -> b"]);
         assert_eq!(texts(&[("a", &["a"])]), ["a -> a"]);
         assert_eq!(texts(&[("a", &["b"]), ("b", &[])]), Vec::<String>::new());
-        // c hangs on the cycle but is not on it.
+        // `c` depends on a member of the cycle, but is not on it.
         assert_eq!(texts(&[("a", &["b"]), ("b", &["a"]), ("c", &["a"])]).len(), 2);
-        // Two cycles that share a member.
+        // The two cycles share a member.
         let shared = texts(&[("a", &["b", "c"]), ("b", &["a"]), ("c", &["a"])]);
         assert_eq!(shared, ["a -> b -> a", "b -> a -> b", "c -> a -> c"]);
     }
@@ -240,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_cycle_is_told_in_short_and_found_without_recursion() {
+    fn a_long_cycle_is_abbreviated_and_found_without_recursion() {
         let n = 50_000;
         let names: Vec<String> = (0..n).map(|i| format!("t{i}")).collect();
         let ring: Tasks = (0..n)

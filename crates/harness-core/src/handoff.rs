@@ -1,52 +1,52 @@
-//! The handoff: what an agent leaves in `state/handoff.json` for the next context.
+//! The handoff: the notes that an agent leaves in `state/handoff.json` for the next context.
 //!
-//! It is data from an agent. It is shown to the next one and decides nothing, so reading it never
-//! fails: what is not valid is left out and named.
+//! The notes are data from an agent. They are shown to the next agent and decide nothing, so
+//! reading them never fails. Invalid parts are left out and reported as warnings.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::quote::{head, one_line, plain};
 
-/// Where the agent keeps it, below its work tree.
+/// The path of the file, relative to the work tree of the agent.
 pub const PATH: &str = "state/handoff.json";
 /// A larger file is not read at all.
 pub const BYTES_MAX: usize = 64 * 1024;
 
-/// Of `phase`, `next_step` and an entry of `completed`.
+/// The limit of `phase`, of `next_step` and of each entry of `completed`.
 const LINE_BYTES: usize = 1024;
 const NOTES_BYTES: usize = 8 * 1024;
 const PATH_BYTES: usize = 512;
 const COMPLETED_MAX: usize = 100;
 const FILES_MAX: usize = 50;
-/// A file can be wrong in as many places as it has entries; nobody reads that many warnings.
+/// A file can contain as many errors as entries. More warnings than this help nobody.
 const WARNINGS_MAX: usize = 10;
 
-/// What the last context wants the next one to know. As JSON it is what the file holds.
+/// The notes of the last context for the next one. Serialized, they have the form of the file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Handoff {
-    /// Where in the work it is.
+    /// The current phase of the work.
     pub phase: Option<String>,
-    /// What is done, oldest first.
+    /// The finished steps, oldest first.
     pub completed: Vec<String>,
-    /// What comes next.
+    /// The step that comes next.
     pub next_step: Option<String>,
-    /// Files to look at, relative to the work tree and below it.
+    /// Files to read first, relative to the work tree and inside it.
     pub critical_files: Vec<String>,
-    /// Anything else; may have several lines.
+    /// Any other notes. They may have several lines.
     pub memory_notes: Option<String>,
 }
 
-/// What reading gave.
+/// The result of reading a handoff.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Read {
-    /// What is valid; `None` if the file is no JSON object.
+    /// The valid parts; `None` if the file is not a JSON object.
     pub handoff: Option<Handoff>,
-    /// What is not, a fragment each that names the file.
+    /// One fragment for each invalid part. Each names the file.
     pub warnings: Vec<String>,
 }
 
-/// Reads the content of `state/handoff.json`. Whoever has it from a file needs no more than
+/// Reads the content of `state/handoff.json`. A caller that reads the file needs at most
 /// [`BYTES_MAX`] + 1 bytes of it.
 pub fn read(bytes: &[u8]) -> Read {
     if bytes.len() > BYTES_MAX {
@@ -56,7 +56,7 @@ pub fn read(bytes: &[u8]) -> Read {
     let fields = match serde_json::from_slice(bytes) {
         Ok(Value::Object(fields)) => fields,
         Ok(other) => return Read::not(format!("{PATH} is {}, not an object", name_of(&other))),
-        Err(why) => return Read::not(format!("{PATH} is no JSON: {why}")),
+        Err(why) => return Read::not(format!("{PATH} is not JSON: {why}")),
     };
     let mut reader = Reader { fields, missing: Vec::new(), warnings: Vec::new() };
     let handoff = Handoff {
@@ -66,7 +66,7 @@ pub fn read(bytes: &[u8]) -> Read {
         critical_files: reader.files(),
         memory_notes: reader.notes(),
     };
-    Read { handoff: Some(handoff), warnings: reader.said() }
+    Read { handoff: Some(handoff), warnings: reader.into_warnings() }
 }
 
 impl Read {
@@ -82,7 +82,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// Null says the same as nothing.
+    /// A `null` is treated as a missing field.
     fn take(&mut self, key: &'static str) -> Option<Value> {
         let found = self.fields.remove(key).filter(|value| !value.is_null());
         if found.is_none() {
@@ -112,7 +112,7 @@ impl Reader {
         Some(head(text, bytes)).filter(|text| !text.is_empty())
     }
 
-    /// The texts of a list; one text alone is a list of one.
+    /// Returns the texts of a list. A single text is a list of one.
     fn texts(&mut self, key: &'static str) -> Vec<String> {
         let items = match self.take(key) {
             None => return Vec::new(),
@@ -139,7 +139,7 @@ impl Reader {
         let lines = texts.iter().filter_map(|text| self.cut(key, &one_line(text), LINE_BYTES));
         let mut lines: Vec<_> = lines.collect();
         if lines.len() > COMPLETED_MAX {
-            // The latest say most about where the work stands.
+            // The latest entries describe best where the work is, so the oldest are dropped.
             lines.drain(..lines.len() - COMPLETED_MAX);
             self.warn(key, format_args!("is cut to its last {COMPLETED_MAX} entries"));
         }
@@ -162,14 +162,14 @@ impl Reader {
         files
     }
 
-    /// A text, or several.
+    /// Accepts one text or a list of texts.
     fn notes(&mut self) -> Option<String> {
         let key = "memory_notes";
         let notes = plain(&self.texts(key).join("\n"));
         self.cut(key, notes.trim(), NOTES_BYTES)
     }
 
-    fn said(mut self) -> Vec<String> {
+    fn into_warnings(mut self) -> Vec<String> {
         if !self.missing.is_empty() {
             let missing: Vec<_> = self.missing.iter().map(|key| format!("`{key}`")).collect();
             self.warnings.insert(0, format!("{PATH} has no {}", missing.join(", ")));
@@ -177,7 +177,7 @@ impl Reader {
         let more = self.warnings.len().saturating_sub(WARNINGS_MAX);
         if more > 0 {
             self.warnings.truncate(WARNINGS_MAX);
-            self.warnings.push(format!("{PATH}: {more} more things are not as they should be"));
+            self.warnings.push(format!("{PATH}: {more} more problems"));
         }
         self.warnings
     }
@@ -187,8 +187,8 @@ fn shown(path: &str) -> String {
     head(&one_line(path), 80)
 }
 
-/// A path as the text has it, or why it is not passed on. Whether there is such a file is not known
-/// here, nor where its links lead: nothing is opened because of it.
+/// Returns the trimmed path, or the reason why it is not passed on. This function does not know
+/// whether the file exists or where its links lead. Nothing is opened because of it.
 fn below_the_workspace(path: &str) -> Result<&str, &'static str> {
     let path = path.trim();
     if path.is_empty() {
@@ -216,13 +216,13 @@ fn name_of(value: &Value) -> &'static str {
 }
 
 impl Handoff {
-    /// Whether it says nothing.
+    /// Returns whether all fields are empty.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The block for the next prompt; empty if there is nothing to say. It is the agent's text, so
-    /// whoever puts it into a prompt quotes it.
+    /// Returns the block for the next prompt, or an empty text if there are no notes. The block is
+    /// the agent's text, so a prompt must quote it.
     pub fn resumed_state(&self) -> String {
         if self.is_empty() {
             return String::new();
@@ -289,7 +289,7 @@ mod tests {
         assert_eq!(empty.resumed_state(), "");
     }
 
-    /// One field replaced; what is left of it, and what is said.
+    /// Replaces one field. Checks what is left of it, and the warning.
     #[track_caller]
     fn check(key: &str, value: Value, left: &str, warning: &str) {
         let mut document = full();
@@ -299,7 +299,7 @@ mod tests {
         let state = handoff.resumed_state();
         assert!(left.is_empty() || state.contains(left), "{state}");
         assert_eq!(warnings.join("\n"), warning, "{key}");
-        // The other fields do not suffer.
+        // The other fields are unaffected.
         let others = ["Phase: Phase 2", "Next: Implement", "Notes: User"];
         let expected =
             others.len() - usize::from(["phase", "next_step", "memory_notes"].contains(&key));
@@ -383,7 +383,7 @@ mod tests {
         assert_eq!(wrong.warnings.len(), WARNINGS_MAX + 1);
     }
 
-    /// Any JSON, with our keys among others.
+    /// Generates any JSON, with our keys among others.
     fn documents() -> impl Strategy<Value = Value> {
         let leaf = prop_oneof![
             Just(Value::Null),

@@ -4,42 +4,42 @@ use serde::Serialize;
 
 use crate::{CommitId, Epoch, TaskId, Timestamp};
 
-/// The newest `version` of `harness-tasks.json` that we read and the one that we write.
+/// The newest `version` of `harness-tasks.json` that we read, and the one that we write.
 pub const VERSION: u64 = 2;
 
 /// Everything of the ledger that is not a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Head {
-    /// `None` in a ledger that was made by hand.
+    /// The time of creation; `None` in a ledger that was written by hand.
     pub created: Option<Timestamp>,
-    /// The bounds that people set.
+    /// The limits that people set.
     pub session_config: SessionConfig,
-    /// How many have begun; the N of the last `SESSION-N`.
+    /// The number of sessions that have begun. It is the N of the last `SESSION-N`.
     pub session_count: u64,
-    /// When one last ended.
+    /// The end of the last session.
     pub last_session: Option<Timestamp>,
     /// The claim counter. It is kept when the tasks are replaced or reset.
     pub epoch: Epoch,
-    /// Of the plan that was imported.
+    /// The goal of the imported plan.
     pub goal: Option<String>,
-    /// In the order in which they are worked.
+    /// The phases, in the order in which they are worked on.
     pub phases: Vec<Phase>,
     /// Features that a program must know before it may write this ledger; see
     /// [`unknown_needs`](Head::unknown_needs).
     pub needs: Vec<String>,
-    /// Results that wait to become part of the target branch, in the order in which they do.
+    /// Results that wait to become part of the target branch, in that order.
     pub landing: Vec<LandingEntry>,
-    /// What a person has to look at. They are shown until they are acknowledged.
+    /// Problems that a person must look at. They are shown until they are acknowledged.
     pub alerts: Vec<Alert>,
-    /// The log lines of the last change, and the size of the log when it was made. A writer
-    /// next appends those that the log lacks from there on.
+    /// The log lines of the last change. The next writer appends those that the log lacks after
+    /// `log_at`.
     pub log_tail: Vec<String>,
-    /// In bytes; 0 where `log_tail` is empty.
+    /// The size of the log in bytes when that change was made; 0 if `log_tail` is empty.
     pub log_at: u64,
 }
 
 impl Head {
-    /// Of a ledger that was just made.
+    /// Returns the head of a new ledger.
     pub fn new(created: Timestamp) -> Self {
         Self {
             created: Some(created),
@@ -57,15 +57,16 @@ impl Head {
         }
     }
 
-    /// The features among [`needs`](Head::needs) that this version does not know. While there is one,
-    /// the ledger may be read, but not written: a change could contradict what the feature means.
+    /// Returns the features among [`needs`](Head::needs) that this version does not know. While
+    /// there is one, the ledger may be read but not written, because a change could contradict the
+    /// feature.
     pub fn unknown_needs(&self) -> impl Iterator<Item = &str> {
         let unknown = |feature: &&String| !KNOWN_FEATURES.contains(&feature.as_str());
         self.needs.iter().filter(unknown).map(String::as_str)
     }
 }
 
-/// The values of `needs` that this version knows: none so far.
+/// The values of `needs` that this version knows. There are none so far.
 const KNOWN_FEATURES: &[&str] = &[];
 
 /// A result on its way to the target branch.
@@ -86,26 +87,26 @@ pub struct LandingEntry {
 /// At most this many alerts are kept, the first ones. The log has all of them.
 pub const KEPT_ALERTS: usize = 50;
 
-/// Something that puts doubt on the ledger until a person has looked at it.
+/// A problem that casts doubt on the ledger until a person has looked at it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Alert {
-    /// When it was found.
+    /// The time at which it was found.
     pub time: Timestamp,
     /// The task that it concerns; `None` for the whole ledger.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
-    /// For people.
+    /// The text for people.
     pub message: String,
 }
 
 /// `session_config` in `harness-tasks.json`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionConfig {
-    /// How many sessions at once.
+    /// The number of sessions that may work at the same time.
     pub concurrency_mode: ConcurrencyMode,
-    /// Zero or less: no limit.
+    /// The limit of tasks; zero or less means no limit.
     pub max_tasks_per_session: i64,
-    /// Zero or less: no limit.
+    /// The limit of sessions; zero or less means no limit.
     pub max_sessions: i64,
 }
 
@@ -119,17 +120,17 @@ impl Default for SessionConfig {
     }
 }
 
-/// How many sessions may work on the ledger at once.
+/// The number of sessions that may work on the ledger at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConcurrencyMode {
-    /// One, which holds the lock for its whole life.
+    /// One session, which holds the lock for its whole life.
     Exclusive,
-    /// Several, which take the lock for each transaction.
+    /// Several sessions, which take the lock for each transaction.
     Concurrent,
 }
 
 impl ConcurrencyMode {
-    /// As the ledger spells it.
+    /// Returns the name that the ledger uses.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Exclusive => "exclusive",
@@ -138,16 +139,16 @@ impl ConcurrencyMode {
     }
 }
 
-/// A stage of the work; the tasks of a later one wait for the gates of the earlier ones.
+/// A stage of the work. The tasks of a later phase wait for the gates of the earlier ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Phase {
-    /// As tasks name it.
+    /// The name by which tasks refer to the phase.
     pub name: String,
-    /// What has to pass when all of its tasks are completed.
+    /// The check that must pass when all tasks of the phase are completed.
     pub gate: Option<Gate>,
-    /// Whether a person has to let it pass too.
+    /// `true` if a person must approve the phase too.
     pub approve: bool,
-    /// When it did.
+    /// The time at which the phase passed.
     pub passed_at: Option<Timestamp>,
 }
 
@@ -156,6 +157,6 @@ pub struct Phase {
 pub struct Gate {
     /// A line for `sh -c`.
     pub command: String,
-    /// How long it may take, where the ledger says so.
+    /// The time limit, if the ledger sets one.
     pub timeout_seconds: Option<u64>,
 }

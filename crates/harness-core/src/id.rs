@@ -1,6 +1,6 @@
-//! The names of things. Each is a type of its own, so that a worker can not be passed for a task,
-//! and each is checked once, where it enters: whoever holds a [`TaskId`] may use it as a file name,
-//! a branch name and an argument of git.
+//! The names of things. Each is a type of its own, so that a worker cannot be passed for a task.
+//! Each name is checked once, where it enters. A [`TaskId`] can therefore be used as a file name, a
+//! branch name and an argument of git.
 
 use std::{borrow::Cow, cmp::Ordering, fmt, sync::Arc};
 
@@ -13,15 +13,15 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct TaskId(Arc<str>);
 
-/// A text that can not be the name of something.
+/// The error for a text that cannot be a name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{given:?} is not a valid {what}: {rule}")]
 pub struct BadName {
-    /// A noun, for the message.
+    /// The noun for the kind of name, for the message.
     pub what: &'static str,
-    /// The text, perhaps cut.
+    /// The text, possibly cut.
     pub given: String,
-    /// What it should have been.
+    /// The rule that the text breaks.
     pub rule: &'static str,
 }
 
@@ -29,7 +29,7 @@ impl TaskId {
     const RULE: &'static str = "1 to 64 of A-Z a-z 0-9 . _ -, starting with a letter or digit, \
                                 without `..` and not ending in `.lock`";
 
-    /// Or says which rule it breaks.
+    /// Checks `text`. The error contains the rule that it breaks.
     pub fn parse(text: &str) -> Result<Self, BadName> {
         Self::check(text).map(|()| Self(text.into()))
     }
@@ -44,13 +44,13 @@ impl TaskId {
         if good { Ok(()) } else { Err(bad("task id", text, Self::RULE)) }
     }
 
-    /// `task-NNN`, the form in which `add` numbers tasks.
+    /// Returns `task-NNN`, the form in which `add` numbers tasks.
     pub fn numbered(n: u64) -> Self {
         Self(format!("task-{n:03}").into())
     }
 
-    /// The number of a `task-NNN` id. One that nobody counts up to is a name like any other, so
-    /// that there is always a next number.
+    /// Returns the number of a `task-NNN` id. A number beyond any realistic count is treated as a
+    /// plain name, so that there is always a next number.
     pub fn number(&self) -> Option<u64> {
         let digits = self.0.strip_prefix("task-")?;
         let number =
@@ -58,7 +58,7 @@ impl TaskId {
         number.filter(|n| *n < u64::from(u32::MAX))
     }
 
-    /// As it was given.
+    /// Returns the text of the id.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -107,7 +107,7 @@ fn digits(text: &[u8]) -> (&[u8], &[u8]) {
     (&text[start..end], &text[end..])
 }
 
-/// The text of a [`TaskId`], checked, where it stands in a file: nothing is allocated for it.
+/// The checked text of a [`TaskId`], borrowed from a file. Nothing is allocated for it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct IdText<'a>(Cow<'a, str>);
 
@@ -135,8 +135,8 @@ impl<'de: 'a, 'a> Deserialize<'de> for IdText<'a> {
     }
 }
 
-/// A text of a file, borrowed from it where nothing in it is escaped. (A `Cow` that is not itself
-/// a field is always copied by serde.)
+/// A text of a file, borrowed from it where nothing in it is escaped. (Serde always copies a `Cow`
+/// that is not itself a field.)
 #[derive(Debug, Default, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Text<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
@@ -147,7 +147,7 @@ impl From<Text<'_>> for String {
     }
 }
 
-/// Who holds a claim.
+/// The id of a worker, which holds claims.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WorkerId(Arc<str>);
 
@@ -155,7 +155,7 @@ impl WorkerId {
     const RULE: &'static str =
         "1 to 128 characters, no control characters, no `/`, not starting with `.` or `-`";
 
-    /// Or says which rule it breaks.
+    /// Checks `text`. The error contains the rule that it breaks.
     pub fn parse(text: &str) -> Result<Self, BadName> {
         let good = (1..=128).contains(&text.chars().count())
             && !text.starts_with(['.', '-'])
@@ -163,13 +163,14 @@ impl WorkerId {
         if good { Ok(Self(text.into())) } else { Err(bad("worker id", text, Self::RULE)) }
     }
 
-    /// A worker as some ledger names it. Ledgers are also written by hand and by other programs:
-    /// a name that we would not give is still the name of whoever holds the claim.
+    /// Accepts the name of a worker from a ledger without a check. People and other programs write
+    /// ledgers too, and a name that harness would not assign still identifies the holder of a
+    /// claim.
     pub fn recorded(text: &str) -> Self {
         Self(text.into())
     }
 
-    /// As it was given.
+    /// Returns the text of the id.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -182,7 +183,7 @@ macro_rules! object_id {
         pub struct $name(Arc<str>);
 
         impl $name {
-            /// 4 to 64 hexadecimal digits.
+            /// Checks that `text` has 4 to 64 hexadecimal digits.
             pub fn parse(text: &str) -> Result<Self, BadName> {
                 let good = (4..=64).contains(&text.len())
                     && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
@@ -193,12 +194,12 @@ macro_rules! object_id {
                 }
             }
 
-            /// As git spells it.
+            /// Returns the id in the spelling of git.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
 
-            /// The seven digits that people read.
+            /// Returns the first seven digits, for people.
             pub fn short(&self) -> &str {
                 self.0.get(..7).unwrap_or(&self.0)
             }
@@ -207,11 +208,12 @@ macro_rules! object_id {
 }
 
 object_id!(
-    /// A commit. Always hexadecimal, so it can never be taken for an option or a ref.
+    /// The id of a commit. It is always hexadecimal, so it can never be taken for an option or a
+    /// ref.
     CommitId, "commit id"
 );
 object_id!(
-    /// A git tree.
+    /// The id of a git tree.
     TreeId, "tree id"
 );
 
@@ -261,10 +263,10 @@ impl<'de> Deserialize<'de> for WorkerId {
 pub struct Epoch(pub u64);
 
 impl Epoch {
-    /// What a database column holds. No ledger counts that far; a hand may write anything.
+    /// The largest value of a database column. No ledger counts that far, but an edit by hand may.
     const MAX: u64 = i64::MAX.unsigned_abs();
 
-    /// Stays at the largest that can be stored.
+    /// Returns the next epoch. The value saturates at the largest one that can be stored.
     pub fn next(self) -> Self {
         Self(self.0.saturating_add(1).min(Self::MAX))
     }
@@ -312,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn commits_can_not_be_options() {
+    fn commits_cannot_be_options() {
         assert!(CommitId::parse("def5678").is_ok());
         for bad in ["", "abc", "HEAD", "--help", "ABCDEF", "g000000"] {
             assert!(CommitId::parse(bad).is_err(), "{bad:?}");

@@ -1,7 +1,7 @@
-//! The ledger in memory: its head, its tasks in order, and the indexes that make choosing cheap.
+//! The ledger in memory: its head, its tasks in order, and the indexes that make selection cheap.
 //!
-//! A ledger is changed in one way only: by the rows and the head of a [`Change`](crate::Change), which
-//! is put in with [`Ledger::put_in`]. The indexes follow each row.
+//! There is only one way to change a ledger: [`Ledger::put_in`] applies the rows and the head of a
+//! [`Change`](crate::Change). The indexes follow each row.
 
 use std::{collections::BTreeSet, sync::OnceLock};
 
@@ -13,28 +13,28 @@ pub use crate::head::{
     Alert, ConcurrencyMode, Gate, Head, KEPT_ALERTS, LandingEntry, Phase, SessionConfig, VERSION,
 };
 
-/// More than one transaction can give away.
+/// An upper bound for the epochs that one transaction assigns.
 const EPOCHS_OF_A_TRANSACTION: u64 = 1000;
 
-/// The head and the tasks. Cloning copies all of it.
+/// The head and the tasks of a project. A clone copies all of it.
 #[derive(Debug, Clone)]
 pub struct Ledger {
     head: Head,
     tasks: IndexMap<TaskId, Task>,
-    /// Built when it is first asked for: who only looks at the tasks does not pay for it.
+    /// Built on first use, so that a caller that only reads tasks does not pay for it.
     selection: OnceLock<Selection>,
     /// The largest epoch that any task carries; the counter in a hand-made head may lag behind it.
     highest_epoch: Epoch,
-    /// Not stored: the caller sets it from what it sees of the machine.
+    /// This set is not stored. The caller sets it from what it observes on this machine.
     alive: BTreeSet<WorkerId>,
 }
 
-/// One task that changes.
+/// A change of one task.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Row {
-    /// New, or in the place of the one with its id.
+    /// Adds the task, or replaces the one with the same id.
     Put(Box<Task>),
-    /// Taken out.
+    /// Removes the task.
     Drop(TaskId),
 }
 
@@ -44,13 +44,13 @@ impl Row {
     }
 }
 
-/// Two tasks have the same id.
+/// The error for two tasks with the same id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("duplicate task id {0}")]
 pub struct DuplicateTask(pub TaskId);
 
 impl Ledger {
-    /// In the order of `tasks`.
+    /// Builds a ledger whose tasks have the order of `tasks`.
     pub fn new(head: Head, tasks: Vec<Task>) -> Result<Self, DuplicateTask> {
         let mut by_id = IndexMap::with_capacity(tasks.len());
         for task in tasks {
@@ -67,8 +67,8 @@ impl Ledger {
         Self { head, tasks, selection: OnceLock::new(), highest_epoch, alive }
     }
 
-    /// The workers that are known to be at work, whatever the clock says: their leases do not run out.
-    /// It is not stored, and holds until it is set again.
+    /// Sets the workers that are known to be at work. Their leases do not run out, whatever the
+    /// clock says. The set is not stored, and it stays in force until it is set again.
     pub fn set_alive(&mut self, workers: BTreeSet<WorkerId>) {
         self.alive = workers;
     }
@@ -77,32 +77,32 @@ impl Ledger {
         worker.is_some_and(|worker| self.alive.contains(worker))
     }
 
-    /// All that is not a task.
+    /// Returns everything that is not a task.
     pub fn head(&self) -> &Head {
         &self.head
     }
 
-    /// In ledger order.
+    /// Returns the tasks in ledger order.
     pub fn tasks(&self) -> impl ExactSizeIterator<Item = &Task> + DoubleEndedIterator {
         self.tasks.values()
     }
 
-    /// By its id.
+    /// Returns the task with this id.
     pub fn task(&self, id: &TaskId) -> Option<&Task> {
         self.tasks.get(id)
     }
 
-    /// Whether there is a task of this id.
+    /// Returns whether a task has this id.
     pub fn contains(&self, id: &TaskId) -> bool {
         self.tasks.contains_key(id)
     }
 
-    /// How many tasks there are.
+    /// Returns the number of tasks.
     pub fn len(&self) -> usize {
         self.tasks.len()
     }
 
-    /// Whether there is no task.
+    /// Returns whether there are no tasks.
     pub fn is_empty(&self) -> bool {
         self.tasks.is_empty()
     }
@@ -111,22 +111,22 @@ impl Ledger {
         &self.tasks
     }
 
-    /// Who is next, and why others are not.
+    /// Returns the index that selects the next task and explains why others are not next.
     pub fn selection(&self) -> &Selection {
         self.selection.get_or_init(|| Selection::build(&self.head, &self.tasks))
     }
 
-    /// The largest epoch that was ever given out, as far as this ledger knows.
+    /// Returns the largest epoch that was ever assigned, as far as this ledger knows.
     pub fn epoch(&self) -> Epoch {
         self.head.epoch.max(self.highest_epoch)
     }
 
-    /// Of the claim that comes next.
+    /// Returns the epoch of the next claim.
     pub fn next_epoch(&self) -> Epoch {
         self.epoch().next()
     }
 
-    /// Puts a new head and changed rows in the place of those that were there.
+    /// Replaces the head and the changed rows.
     pub(crate) fn put_rows(&mut self, head: Option<&Head>, rows: &[Row]) {
         if let Some(head) = head {
             if head.phases != self.head.phases {
@@ -134,8 +134,8 @@ impl Ledger {
             }
             self.head = head.clone();
         }
-        // Dropping keeps the order of the others, which costs a walk; dropping everything, as a
-        // replaced plan does, must not cost a walk for each.
+        // Dropping a row keeps the order of the others, which costs a walk over all of them. A
+        // replaced plan drops every row, and must not cost one walk for each.
         let dropped = rows.iter().filter(|r| matches!(r, Row::Drop(_))).count();
         if dropped > 0 && dropped == self.tasks.len() {
             self.tasks.clear();
@@ -149,13 +149,14 @@ impl Ledger {
         }
     }
 
-    /// Leaves out all epochs that a version of the ledger which is lost may have given away. It had
-    /// at most one transaction more than this one; what that holds is bounded.
+    /// Skips all epochs that a lost version of the ledger may have assigned. The lost version was
+    /// at most one transaction ahead, and the number of epochs in a transaction is bounded.
     pub fn skip_epochs(&mut self) {
         self.head.epoch = Epoch(self.next_epoch().0 + EPOCHS_OF_A_TRANSACTION);
     }
 
-    /// Notes which lines the last change appends to the log and where. No lines are nowhere.
+    /// Records which lines the last change appends to the log, and at which size of the log.
+    /// Without lines, the recorded size is 0.
     pub fn set_log_tail(&mut self, lines: Vec<String>, log_at: u64) {
         self.head.log_at = if lines.is_empty() { 0 } else { log_at };
         self.head.log_tail = lines;

@@ -1,7 +1,7 @@
 //! One line of the progress log: how it is written and how it is read back.
 //!
-//! Owns the shape `[time] [SESSION-n] TYPE [task]? [CATEGORY]? message` and the promise that a line
-//! is one line, whatever the texts in it hold. What the messages say belongs to the facts.
+//! This module owns the shape `[time] [SESSION-n] TYPE [task]? [CATEGORY]? message`. It guarantees
+//! that a line stays one line, whatever texts it contains. The facts own the messages.
 
 use std::{borrow::Cow, fmt};
 
@@ -10,29 +10,29 @@ use crate::{Category, TaskId, Timestamp};
 /// The type of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// The ledger was made, or the environment looked at.
+    /// The ledger was created, or the environment was checked.
     Init,
-    /// A claim.
+    /// A task was claimed.
     Starting,
-    /// Exactly one for each completion.
+    /// A task was completed. Each completion has exactly one such line.
     Completed,
-    /// A failed attempt, or why a session stopped.
+    /// An attempt failed, or a session stopped with an error.
     Error,
-    /// How far an attempt came.
+    /// An attempt reported its progress.
     Checkpoint,
     /// The work tree was reset.
     Rollback,
-    /// Something that an earlier process left was put in order.
+    /// The leftovers of an earlier process were cleaned up.
     Recovery,
     /// The numbers of the ledger at the end of a session.
     Stats,
     /// A session took or gave back the lock.
     Lock,
-    /// Nothing failed; a person should know.
+    /// Nothing failed, but a person should know about it.
     Warn,
 }
 
-/// Which bracketed words may stand between a type and its message.
+/// The bracketed words that may stand between a type and its message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Subject {
     Nothing,
@@ -41,7 +41,7 @@ enum Subject {
 }
 
 impl Kind {
-    /// Every one, once.
+    /// All types, each once.
     pub const ALL: [Self; 10] = [
         Self::Init,
         Self::Starting,
@@ -55,7 +55,7 @@ impl Kind {
         Self::Warn,
     ];
 
-    /// As the log spells it.
+    /// Returns the name that the log uses.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Init => "INIT",
@@ -75,8 +75,9 @@ impl Kind {
         Self::ALL.into_iter().find(|kind| kind.name() == text)
     }
 
-    /// `Starting` is followed by a title that its author chose: a title `[CONFIG] read it` must not
-    /// become a category, so the types that only ever name a task are kept apart.
+    /// Returns which brackets may follow the type. The message of `Starting` is a title that its
+    /// author chose, and a title `[CONFIG] read it` must not be read as a category. The types that
+    /// only name a task are therefore kept apart.
     const fn subject(self) -> Subject {
         match self {
             Self::Init | Self::Stats | Self::Lock => Subject::Nothing,
@@ -95,17 +96,17 @@ impl fmt::Display for Kind {
 /// One line of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogLine {
-    /// When it became true.
+    /// The time at which it became true.
     pub time: Timestamp,
     /// The N of `SESSION-N`.
     pub session: u64,
-    /// What sort of line it is.
+    /// The type of the line.
     pub kind: Kind,
-    /// The task that it is about.
+    /// The task that the line is about.
     pub task: Option<TaskId>,
-    /// Of what failed.
+    /// The category of the failure.
     pub category: Option<Category>,
-    /// As it was given; it is escaped where the line is written.
+    /// The message, unescaped. It is escaped when the line is written.
     pub message: String,
 }
 
@@ -123,12 +124,13 @@ impl fmt::Display for LogLine {
 }
 
 impl LogLine {
-    /// Reads a line; one that does not fit is `None`, since people and scripts append to the log.
+    /// Parses a line. Returns `None` for a line of another shape, because people and scripts append
+    /// to the log too.
     ///
-    /// The shape does not tell everything apart. After `ERROR`, `WARN`, `ROLLBACK` and `RECOVERY` a
-    /// bracket that is a category is read as one, so a task that is named `CONFIG` is not found
-    /// there; and where such a line has no task, a message that begins with a bracketed id gives it
-    /// one. Escapes in the message stay as they are written.
+    /// The shape is ambiguous in two cases. After `ERROR`, `WARN`, `ROLLBACK` and `RECOVERY`, a
+    /// bracket that is a category is read as one, so a task named `CONFIG` is not found there. If
+    /// such a line has no task, a message that begins with a bracketed id is read as the task.
+    /// Escapes in the message stay as they are written.
     pub fn parse(line: &str) -> Option<Self> {
         let line = line.strip_suffix('\n').unwrap_or(line);
         let line = line.strip_suffix('\r').unwrap_or(line);
@@ -151,7 +153,7 @@ impl LogLine {
     }
 }
 
-/// Takes the task and the category off the front of what follows the type.
+/// Splits the task and the category off the front of the text after the type.
 fn subject(kind: Kind, rest: &str) -> (Option<TaskId>, Option<Category>, &str) {
     let task_first = |rest| match bracket(rest) {
         Some((word, after)) => match TaskId::parse(word) {
@@ -186,20 +188,21 @@ fn subject(kind: Kind, rest: &str) -> (Option<TaskId>, Option<Category>, &str) {
     }
 }
 
-/// ` [word] rest` → `word`, ` rest`.
+/// Splits ` [word] rest` into `word` and ` rest`.
 fn bracket(text: &str) -> Option<(&str, &str)> {
     let (word, after) = text.strip_prefix(" [")?.split_once(']')?;
     (after.is_empty() || after.starts_with(' ')).then_some((word, after))
 }
 
-/// Digits only: `+1` is a number to Rust and to nobody who reads a log.
+/// Accepts digits only. Rust would also parse `+1`, which is not a number of our log.
 fn number<N: std::str::FromStr>(digits: &str) -> Option<N> {
     if digits.bytes().all(|b| b.is_ascii_digit()) { digits.parse().ok() } else { None }
 }
 
-/// The step, the total and the description of a checkpoint's message, `step=2/4 "<description>"`.
+/// Returns the step, the total and the description of a checkpoint message, `step=2/4
+/// "<description>"`.
 ///
-/// The description ends at the last quote of the message, so it may hold quotes itself.
+/// The description ends at the last quote of the message, so it may contain quotes itself.
 pub fn parse_checkpoint(message: &str) -> Option<(u32, u32, &str)> {
     let (step, rest) = message.strip_prefix("step=")?.split_once('/')?;
     let (total, rest) = rest.split_once(' ')?;
@@ -207,11 +210,11 @@ pub fn parse_checkpoint(message: &str) -> Option<(u32, u32, &str)> {
     Some((number(step)?, number(total)?, description))
 }
 
-/// Makes a text fit for one line of a terminal: everything that ends a line, moves the cursor or
-/// turns the reading direction becomes visible (`\n`, `\t`, `\u{1b}`).
+/// Makes a text fit for one line of a terminal. Every character that ends a line, moves the cursor
+/// or changes the reading direction becomes visible (`\n`, `\t`, `\u{1b}`).
 ///
-/// This is about being one line, not about reading the original back: a backslash is not doubled,
-/// so that paths and patterns stay legible. Escaping twice changes nothing.
+/// The original cannot be recovered from the result: a backslash is not doubled, so that paths and
+/// patterns stay legible. A second pass changes nothing.
 pub fn escape(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_unsafe) {
         return Cow::Borrowed(text);
@@ -229,7 +232,7 @@ pub fn escape(text: &str) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
-/// Control characters are C0, DEL and C1 (which has U+0085); the rest are the line and paragraph
+/// Matches control characters (C0, DEL and C1, which includes U+0085), the line and paragraph
 /// separators, and the bidirectional embeddings, overrides and isolates.
 fn is_unsafe(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
@@ -328,7 +331,7 @@ mod tests {
         }
     }
 
-    /// Lines whose message can not be mistaken for the brackets before it.
+    /// Generates lines whose message cannot be mistaken for the brackets before it.
     fn lines() -> impl Strategy<Value = LogLine> {
         let category = proptest::option::of(proptest::sample::select(&Category::ALL[..]));
         let task = proptest::option::of("t[a-z0-9._-]{0,9}[a-z]");

@@ -1,17 +1,17 @@
-//! The promise: the words by which an agent says that it is done.
+//! The promise: the text by which an agent reports that it is done.
 //!
-//! It is looked for in the final text of a turn only. Which text that is, and whether the words are
-//! enough, is not decided here.
+//! It is searched only in the final text of a turn. The caller decides which text that is, and
+//! whether the promise is enough.
 
 use std::{borrow::Cow, str::FromStr};
 
 const OPENING: &str = "<promise>";
 const CLOSING: &str = "</promise>";
 
-/// How a promise is looked for.
+/// The form in which a promise must appear.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Match {
-    /// Anywhere, as a word of its own.
+    /// Anywhere in the text, as a word of its own.
     #[default]
     Token,
     /// Only as `<promise>…</promise>`.
@@ -19,7 +19,7 @@ pub enum Match {
 }
 
 impl Match {
-    /// As the configuration spells it.
+    /// Returns the name that the configuration uses.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Token => "token",
@@ -27,7 +27,7 @@ impl Match {
         }
     }
 
-    /// What an agent has to write for `promise` to be found.
+    /// Returns the text that an agent must write so that `promise` is found.
     pub fn spelled(self, promise: &str) -> String {
         match self {
             Self::Token => promise.to_owned(),
@@ -36,9 +36,9 @@ impl Match {
     }
 }
 
-/// A text that is no way to look for a promise.
+/// The error for a text that is not a form of promise.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no way to look for a promise: it is `token` or `tag`")]
+#[error("{0:?} is not a way to match a promise: use `token` or `tag`")]
 pub struct BadMatch(String);
 
 impl FromStr for Match {
@@ -53,8 +53,9 @@ impl FromStr for Match {
     }
 }
 
-/// Whether `text` keeps `promise`: literal, case-sensitive, as a whole token, which has no letter,
-/// digit or `_` directly before or after it. A blank promise is never kept: it would be by anything.
+/// Returns whether `text` contains `promise`. The match is literal and case-sensitive, and the
+/// promise must be a whole token: no letter, digit or `_` directly before or after it. A blank
+/// promise is never kept, because every text would keep it.
 pub fn is_kept(text: &str, promise: &str, how: Match) -> bool {
     if promise.trim().is_empty() {
         return false;
@@ -74,7 +75,7 @@ fn has_token(text: &str, promise: &str) -> bool {
         if !before.is_some_and(is_word) && !after.is_some_and(is_word) {
             return true;
         }
-        // Copies may overlap, and the one that begins inside this one may stand alone.
+        // Copies may overlap, and one that begins inside this copy may be a whole token.
         from = start + text[start..].chars().next().map_or(1, char::len_utf8);
     }
     false
@@ -84,8 +85,7 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// The innermost tag counts, so that a tag that is only spoken of does not hide the one that
-/// follows.
+/// Looks at the innermost tag, so that a tag that is only mentioned does not hide the one after it.
 fn has_tag(text: &str, promise: &str) -> bool {
     let ends = text.match_indices(CLOSING).map(|(at, _)| at);
     let mut from = 0;
@@ -99,12 +99,12 @@ fn has_tag(text: &str, promise: &str) -> bool {
     false
 }
 
-/// Takes every verbatim copy of the prompt out of what a program printed: some print what they were
-/// given, and a prompt always holds the promise.
+/// Removes every verbatim copy of the prompt from the output of a program. Some programs print
+/// their input, and a prompt always contains the promise.
 ///
-/// Carriage returns, and blanks around the prompt, make no difference: a terminal adds the ones, a
-/// program may drop the others. A newline takes the place of a copy, so that the two texts around
-/// it do not become one word.
+/// Carriage returns, and blanks around the prompt, make no difference: a terminal adds the former,
+/// and a program may drop the latter. A newline replaces each copy, so that the two texts around it
+/// do not become one word.
 pub fn without_echo<'a>(output: &'a str, prompt: &str) -> Cow<'a, str> {
     let prompt = prompt.replace('\r', "");
     let prompt = prompt.trim();
@@ -118,8 +118,8 @@ pub fn without_echo<'a>(output: &'a str, prompt: &str) -> Cow<'a, str> {
         let end = at + prompt.len();
         kept += &output[from..place(&places, at)];
         kept.push('\n');
-        // Behind the last byte of the copy, not before the next one that is left: carriage returns
-        // between the two are not the prompt's, and do no harm.
+        // Continue directly after the last byte of the copy. Carriage returns that follow it are
+        // not part of the prompt, and keeping them does no harm.
         from = place(&places, end - 1) + 1;
     }
     if kept.is_empty() {
@@ -128,8 +128,8 @@ pub fn without_echo<'a>(output: &'a str, prompt: &str) -> Cow<'a, str> {
     Cow::Owned(kept + &output[from..])
 }
 
-/// The text without its carriage returns and, unless nothing was left out, where in `text` each
-/// byte of it was.
+/// Returns the text without its carriage returns, and the position in `text` of each remaining
+/// byte. The list of positions is empty if nothing was removed.
 fn without_returns(text: &str) -> (Cow<'_, str>, Vec<usize>) {
     if !text.contains('\r') {
         return (Cow::Borrowed(text), Vec::new());
@@ -252,7 +252,7 @@ mod tests {
             without_echo(&text, &prompt);
         }
 
-        /// The rule, said in another way: cut the text at each place where the promise begins.
+        /// States the rule in another way: cut the text at each place where the promise begins.
         #[test]
         fn a_token_stands_alone(text in "[aA _.é]{0,12}", promise in "[aA _.é]{1,3}") {
             let word = |c: char| c.is_alphanumeric() || c == '_';

@@ -1,49 +1,49 @@
-//! Files that an attempt should leave alone: its tests, its gate, the CI. An attempt that touches
-//! them may have made its own check green.
+//! Files that an attempt should not change, such as its tests, its gate and the CI. An attempt that
+//! changes them may have made its own check pass.
 
 use std::collections::BTreeMap;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
-/// How many files a message names.
+/// The number of files that a message names.
 const NAMED: usize = 10;
 
-/// What follows for an attempt that touched a protected file.
+/// The consequence for an attempt that touched a protected file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum OnTouch {
-    /// It is said, in the log and in the receipt.
+    /// The log and the receipt mention it.
     #[default]
     Flag,
     /// The attempt fails and is rolled back.
     Refuse,
 }
 
-/// A glob that can not be read.
+/// The error for an invalid glob.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("protected: {glob:?}: {why}")]
 pub struct BadGlob {
-    /// As it was given.
+    /// The text of the glob.
     pub glob: String,
-    /// What is wrong with it.
+    /// A description of the problem.
     pub why: String,
 }
 
-/// Which files are protected, and how. By default none.
+/// The protected files and the consequence of touching them. The default protects no file.
 #[derive(Debug, Clone, Default)]
 pub struct Protected {
     patterns: Vec<String>,
     globs: GlobSet,
-    /// Files and folders by their paths.
+    /// Files and folders that are protected by their paths.
     always: Vec<String>,
-    /// What was in the files below those at the claim.
+    /// The digests of harness's own settings at the claim.
     held: Option<BTreeMap<String, String>>,
     on_touch: OnTouch,
 }
 
 impl Protected {
-    /// As in an ignore file: a glob without a slash is about names in any folder, one with a slash
-    /// about paths from the top, and what names a folder is about everything in it. `*` stays within
-    /// a name, `**` does not.
+    /// Builds the rules from globs, which work as in an ignore file. A glob without a slash matches
+    /// names in any folder, and one with a slash matches paths from the top. A glob that matches a
+    /// folder covers everything in it. `*` stays within a name, `**` does not.
     pub fn new(globs: &[String], on_touch: OnTouch) -> Result<Self, BadGlob> {
         let patterns = globs.to_vec();
         let mut set = GlobSetBuilder::new();
@@ -73,24 +73,25 @@ impl Protected {
         self
     }
 
-    /// Records what harness's own settings held at the claim, as digests by paths from the state root.
+    /// Records the content of harness's own settings at the claim, as digests by paths from the
+    /// state root.
     #[must_use]
     pub fn holding(self, contents: BTreeMap<String, String>) -> Self {
         Self { held: Some(contents), ..self }
     }
 
-    /// Forgets that: these rules are of no claim.
+    /// Drops that record, for rules that belong to no claim.
     #[must_use]
     pub fn of_no_claim(self) -> Self {
         Self { held: None, ..self }
     }
 
-    /// What they held at the claim; `None` where nobody looked.
+    /// Returns the content of the settings at the claim; `None` if it was not recorded.
     pub fn held(&self) -> Option<&BTreeMap<String, String>> {
         self.held.as_ref()
     }
 
-    /// Those of harness's own settings that are not what they were at the claim.
+    /// Returns those of harness's own settings that changed since the claim.
     pub fn changed(&self, now: &BTreeMap<String, String>) -> Vec<String> {
         let Some(held) = &self.held else { return Vec::new() };
         let paths: std::collections::BTreeSet<_> = held.keys().chain(now.keys()).collect();
@@ -98,27 +99,27 @@ impl Protected {
         changed.cloned().collect()
     }
 
-    /// Nothing is protected.
+    /// Returns whether nothing is protected.
     pub fn is_empty(&self) -> bool {
         self.globs.is_empty() && self.always.is_empty()
     }
 
-    /// The globs as they were given.
+    /// Returns the globs as they were passed to `new`.
     pub fn globs(&self) -> &[String] {
         &self.patterns
     }
 
-    /// What is protected by its path.
+    /// Returns the files and folders that are protected by their paths.
     pub fn paths(&self) -> &[String] {
         &self.always
     }
 
-    /// What follows for who touches one.
+    /// Returns the consequence of touching a protected file.
     pub fn on_touch(&self) -> OnTouch {
         self.on_touch
     }
 
-    /// The globs and what follows, in one line.
+    /// Returns the globs and the consequence in one line.
     pub fn words(&self) -> String {
         let globs = self.patterns.join(", ");
         match self.on_touch {
@@ -128,26 +129,26 @@ impl Protected {
         }
     }
 
-    /// Whether `file` is protected by its path.
+    /// Returns whether `file` is protected by its path.
     pub fn is_always(&self, file: &str) -> bool {
         let below = |path: &String| file.strip_prefix(path.as_str());
         let mut rest = self.always.iter().filter_map(below);
         rest.any(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
-    /// Those of `files` (from the top of the work tree) that are protected.
+    /// Returns those of `files` (from the top of the work tree) that are protected.
     pub fn among(&self, files: &[String]) -> Vec<String> {
         let is_protected = |file: &&String| self.globs.is_match(file) || self.is_always(file);
         files.iter().filter(is_protected).cloned().collect()
     }
 }
 
-/// What an attempt did, for the log.
+/// Returns the log message for an attempt that touched `files`.
 pub fn touched(files: &[String]) -> String {
     format!("touched protected files: {}", named(files))
 }
 
-/// A bounded list of files, for the log.
+/// Returns a bounded list of files, for the log.
 pub fn named(files: &[String]) -> String {
     let named = files.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
     match files.len().saturating_sub(NAMED) {

@@ -1,17 +1,17 @@
-//! Text that an agent or a file brought, made fit to stand in a document of ours.
+//! Makes text from an agent or a file fit to stand in a document of ours.
 //!
-//! It is data: it may be long, it may hold characters that nobody sees, and it may try to look like
-//! the text around it. What it says is no concern of this module.
+//! The text is data. It may be long, contain invisible characters, or imitate the text around it.
+//! This module does not interpret it.
 
-/// The text without characters that are not meant to be read: controls (newlines and tabs aside),
-/// those that reorder or hide text, and those that only a model sees. A line ends with a newline,
-/// whatever ended it before.
+/// Removes characters that are not meant to be read: controls (except newlines and tabs),
+/// characters that reorder or hide text, and characters that only a model sees. Every line ending
+/// becomes a newline.
 pub fn plain(text: &str) -> String {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     text.chars().filter(|c| !is_hidden(*c)).collect()
 }
 
-/// The same on one line, without blanks at its ends and never two in a row.
+/// Does the same as [`plain`] and joins the words on one line with single blanks.
 pub fn one_line(text: &str) -> String {
     let text = plain(text);
     text.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -27,7 +27,7 @@ fn is_hidden(c: char) -> bool {
         )
 }
 
-/// The beginning of a text, at most so many bytes, with `…` where something is left out.
+/// Returns the start of a text, at most so many bytes, with `…` if something is left out.
 pub fn head(text: &str, bytes: usize) -> String {
     if text.len() <= bytes {
         return text.to_owned();
@@ -36,20 +36,22 @@ pub fn head(text: &str, bytes: usize) -> String {
     format!("{}…", text[..end].trim_end())
 }
 
-/// The end of a text, at most so many bytes, from the beginning of a line where that is near.
+/// Returns the end of a text, at most so many bytes. It starts at the beginning of a line if that
+/// costs less than half of it.
 pub fn tail(text: &str, bytes: usize) -> &str {
     if text.len() <= bytes {
         return text;
     }
     let start = text.ceil_char_boundary(text.len() - bytes);
     let tail = &text[start..];
-    // Half a line at the start reads like a line of its own; but not at the price of most of it.
+    // A partial first line would read like a whole line, but dropping it must not cost most of the
+    // text.
     let whole_lines = tail.split_once('\n').map(|(_, rest)| rest);
     whole_lines.filter(|rest| rest.len() >= tail.len() / 2).unwrap_or(tail)
 }
 
-/// The text in a fence of backticks that is longer than any run of them inside, so that nothing in
-/// it can close it. `label` is a word of ours.
+/// Puts the text in a fence of backticks that is longer than any run of them inside, so that
+/// nothing in the text can close it. `label` is a word of ours.
 pub fn fenced(label: &str, text: &str) -> String {
     let text = plain(text);
     let text = text.trim_matches('\n').trim_end();
@@ -65,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_nobody_sees_is_left_out() {
+    fn invisible_characters_are_removed() {
         assert_eq!(plain("a\u{1b}[2Kb\r\nc\td\u{202e}\u{e0041}\0\n"), "a[2Kb\nc\td\n");
         assert_eq!(one_line(" a\n\n b\tc\u{200b} "), "a b c");
         assert_eq!(plain("naïve 完 🦀"), "naïve 完 🦀");

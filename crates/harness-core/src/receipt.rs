@@ -1,7 +1,8 @@
-//! The record of a completion: what was judged, by which check, and what it said.
+//! The record of a completion: the judged work, the check, and the result of the check.
 //!
-//! One file each, `.harness/receipts/<task>.<epoch>.json`, written before the completion it is about:
-//! one without a completion is harmless, the other way round does not happen.
+//! Each receipt is one file, `.harness/receipts/<task>.<epoch>.json`. It is written before the
+//! completion that it proves. A receipt without a completion is harmless, and a completion without
+//! its receipt does not happen.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,81 +10,82 @@ use crate::{CommitId, Epoch, Flag, TaskId, Timestamp, TreeId, WorkerId, check::B
 
 /// The `version` of a receipt.
 pub const VERSION: u32 = 1;
-/// How much of the output is kept; all of it is in the hash.
+/// The number of output bytes that are kept. The hash covers all of them.
 pub const TAIL_BYTES: usize = 4096;
 
-/// What a completion rests on.
+/// The evidence for a completion.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Receipt {
     /// [`VERSION`]
     pub version: u32,
-    /// What was completed.
+    /// The completed task.
     pub task: TaskId,
-    /// In which claim.
+    /// The epoch of the claim.
     pub epoch: Epoch,
-    /// By whom.
+    /// The worker that completed it.
     pub worker: WorkerId,
-    /// Which attempt it was, from 1.
+    /// The number of the attempt, from 1.
     pub attempt: u32,
-    /// What the claim started from; `None` without git.
+    /// The commit that the claim started from; `None` without git.
     pub base: Option<CommitId>,
     /// The commit that holds the work.
     pub commit: Option<CommitId>,
-    /// The tree that was judged: of that commit, or of a client's work that is in no commit yet.
+    /// The tree that was judged: that of the commit, or of a client's work that is in no commit
+    /// yet.
     pub tree: Option<TreeId>,
-    /// The check that passed; `None` for a completion on the worker's word.
+    /// The check that passed; `None` for a completion without a check.
     pub check: Option<CheckRecord>,
-    /// What the check said before any work; `None` where nobody asked.
+    /// The result of the check before any work; `None` if it was not run.
     pub baseline: Option<Baseline>,
     /// The protected files that the attempt touched.
     #[serde(default)]
     pub protected: Vec<String>,
-    /// What a person should look at although the check passed.
+    /// Points that a person should look at although the check passed.
     #[serde(
         default,
         deserialize_with = "crate::flag::list",
         skip_serializing_if = "Vec::is_empty"
     )]
     pub flags: Vec<Flag>,
-    /// Who worked; `None` where a client did and did not say.
+    /// The name of the agent; `None` if a client worked and did not report one.
     pub agent: Option<String>,
-    /// How many contexts it took, where we know.
+    /// The number of contexts, if it is known.
     pub iterations: Option<u32>,
-    /// Input and output together, where we know.
+    /// Input and output tokens together, if they are known.
     pub tokens: Option<u64>,
-    /// In US dollars, where we know.
+    /// The cost in US dollars, if it is known.
     pub cost_usd: Option<f64>,
-    /// When it was written.
+    /// The time at which the receipt was written.
     pub time: Timestamp,
 }
 
 /// One run of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckRecord {
-    /// To the letter.
+    /// The exact command line.
     pub command: String,
-    /// How long it might have taken.
+    /// The time limit of the check.
     pub timeout_seconds: u64,
-    /// Whether it ran in a clean checkout of the commit, not in the work tree.
+    /// `true` if it ran in a clean checkout of the commit, `false` if in the work tree.
     pub clean: bool,
-    /// 0.
+    /// The exit code, which is 0.
     pub exit_code: i32,
-    /// In milliseconds.
+    /// The duration in milliseconds.
     pub duration_ms: u64,
-    /// All bytes that it wrote.
+    /// The number of bytes that the check wrote.
     pub output_bytes: u64,
-    /// Of all of them, in hexadecimal.
+    /// The hash of all output bytes, in hexadecimal.
     pub output_sha256: String,
-    /// Their end; what is no UTF-8 is replaced.
+    /// The end of the output. Invalid UTF-8 is replaced.
     pub output_tail: String,
 }
 
 impl CheckRecord {
-    /// The last [`TAIL_BYTES`] as text.
+    /// Returns the last [`TAIL_BYTES`] of the output as text.
     pub fn tail(output: &[u8]) -> String {
         let start = output.len().saturating_sub(TAIL_BYTES);
         let mut tail = &output[start..];
-        // Not the rest of a character that was cut.
+        // Skip the rest of a character that was cut.
         while start > 0 && tail.first().is_some_and(|byte| byte & 0xc0 == 0x80) {
             tail = &tail[1..];
         }

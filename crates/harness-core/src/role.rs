@@ -1,24 +1,26 @@
-//! Who may do what. A role belongs to a state root: an agent of one root is an ordinary user of every
-//! other. The table refuses what weakens the judge or speaks for the person, and allows what only adds.
+//! Roles and their permissions. A role belongs to a state root: an agent of one root is an ordinary
+//! user of every other. The table refuses operations that weaken the judge or act in the name of
+//! the person, and allows those that only add.
 
 use std::fmt;
 
 use crate::{Epoch, TaskId};
 
-/// What a process is to a state root.
+/// The role of a process in a state root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// The person, or a program of theirs.
+    /// The person, or a program that acts for the person.
     Operator,
-    /// A process that harness started for this root (agent, check, gate, init script, cleanup, notify
-    /// command), or one that descends from it.
+    /// A process that harness started for this root (agent, check, gate, init script, cleanup,
+    /// notify command), or a descendant of such a process.
     Agent,
-    /// A client inside of an agent's own interactive session, and everybody who cannot be attributed.
+    /// A client inside of an agent's own interactive session, or a process that cannot be
+    /// attributed.
     Worker,
 }
 
 impl Role {
-    /// The word that is logged and stored.
+    /// Returns the word that is logged and stored.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Operator => "operator",
@@ -37,14 +39,14 @@ impl fmt::Display for Role {
 /// One attempt at a task.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Attempt {
-    /// The task.
+    /// The task of the attempt.
     pub task: TaskId,
-    /// Of its claim.
+    /// The epoch of its claim.
     pub epoch: Epoch,
 }
 
 impl Attempt {
-    /// The form of [`Display`](fmt::Display): `<task>.<epoch>`.
+    /// Parses the form of [`Display`](fmt::Display), `<task>.<epoch>`.
     pub fn parse(text: &str) -> Option<Self> {
         let (task, epoch) = text.rsplit_once('.')?;
         Some(Self { task: TaskId::parse(task).ok()?, epoch: Epoch(epoch.parse().ok()?) })
@@ -57,19 +59,19 @@ impl fmt::Display for Attempt {
     }
 }
 
-/// Who asked for a change.
+/// The process that asked for a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Author {
-    /// In which role.
+    /// The role of the process.
     pub role: Role,
-    /// By which process.
+    /// The id of the process.
     pub pid: u32,
-    /// For which attempt an agent was started.
+    /// The attempt that an agent was started for.
     pub attempt: Option<Attempt>,
 }
 
 impl Author {
-    /// What `added_by` of a task says; `None` for the operator.
+    /// Returns the value of `added_by` for a task; `None` for the operator.
     pub fn mark(&self) -> Option<String> {
         match (self.role, &self.attempt) {
             (Role::Operator, _) => None,
@@ -87,21 +89,21 @@ impl fmt::Display for Author {
 
 macro_rules! operations {
     ($($name:ident: $word:literal, $phrase:literal;)+) => {
-        /// Everything that somebody can ask for.
+        /// The operations that a process can ask for.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[allow(missing_docs, reason = "`phrase` says what each is")]
         pub enum Operation { $($name),+ }
 
         impl Operation {
-            /// All of them.
+            /// All operations.
             pub const ALL: &[Self] = &[$(Self::$name),+];
 
-            /// The word for it on the wire.
+            /// Returns the name that the wire uses.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$name => $word),+ }
             }
 
-            /// What comes behind "may".
+            /// Returns the phrase that follows "may" in a message.
             pub const fn phrase(self) -> &'static str {
                 match self { $(Self::$name => $phrase),+ }
             }
@@ -164,69 +166,69 @@ impl fmt::Display for Operation {
     }
 }
 
-/// What the answer depends on beside role and operation. The default is what holds where an operation
-/// does not ask for it.
+/// The circumstances that a permission depends on, besides role and operation. The default applies
+/// to operations that do not depend on them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Circumstances {
-    /// Whose attempt or task it is about.
+    /// The owner of the attempt or task that the operation concerns.
     pub whose: Whose,
     /// The lease of the claim that would be released.
     pub lease: Lease,
-    /// `[tasks] agents_may_add`.
+    /// The setting `[tasks] agents_may_add`.
     pub adding: Adding,
-    /// What a plan that is merged means to the tasks that are there.
+    /// The effect of a merged plan on the existing tasks.
     pub merge: Merge,
 }
 
-/// Whose attempt or task something is about.
+/// The owner of an attempt or task.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Whose {
-    /// That of the caller, or decided later by the rules for holders.
+    /// The caller, or an owner that the rules for holders decide later.
     #[default]
     Own,
-    /// That of somebody else.
+    /// Another process.
     Other,
 }
 
 /// The lease of a claim.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Lease {
-    /// It runs, or cannot be told.
+    /// The lease still runs, or its state is not known.
     #[default]
     Live,
-    /// It has run out.
+    /// The lease has run out.
     Lapsed,
 }
 
-/// Whether agents may add tasks.
+/// The permission of agents to add tasks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Adding {
-    /// They may.
+    /// Agents may add tasks.
     #[default]
     Allowed,
-    /// `agents_may_add = false`.
+    /// Agents may not add tasks (`agents_may_add = false`).
     Forbidden,
 }
 
-/// What a plan that is merged means to the tasks that are there.
+/// The effect of a merged plan on the existing tasks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Merge {
-    /// Nothing that exists depends on its tasks.
+    /// No existing task depends on a task of the plan.
     #[default]
     OnlyAdds,
-    /// A task that exists depends on one of them.
+    /// An existing task depends on a task of the plan.
     Awaited,
 }
 
-/// Only the operator may do this.
+/// The error for an operation that only the operator may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("only the operator may {operation}")]
 pub struct NotPermitted {
-    /// What was asked for.
+    /// The operation that was asked for.
     pub operation: Operation,
 }
 
-/// Whether somebody in this role may do this.
+/// Checks whether a process in this role may use this operation.
 pub fn may(role: Role, operation: Operation, given: Circumstances) -> Result<(), NotPermitted> {
     use Operation as O;
     let allowed = match (role, operation) {
@@ -276,7 +278,7 @@ pub fn may(role: Role, operation: Operation, given: Circumstances) -> Result<(),
 mod tests {
     use super::*;
 
-    /// One letter for operator, agent and worker each: `y` yes, `n` no.
+    /// Returns one letter each for operator, agent and worker: `y` for yes, `n` for no.
     fn row(operation: Operation, given: Circumstances) -> String {
         let roles = [Role::Operator, Role::Agent, Role::Worker];
         roles

@@ -1,5 +1,5 @@
-//! A run: one objective, one attempt at a task, or one `harness run` over the ledger. And its
-//! iterations: one fresh agent context each. What is stored of both, and nothing else.
+//! A run and its iterations, as they are stored. A run is one objective, one attempt at a task, or
+//! one `harness run` over the ledger. An iteration is one fresh agent context.
 
 use std::{fmt, sync::Arc};
 
@@ -10,14 +10,14 @@ use crate::{
     agent::{End, FailureKind, StoppedBy, Usage},
 };
 
-/// The name of a run: a UUID, sorted by time.
+/// The name of a run: a UUID that sorts by time.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RunId(Arc<str>);
 
 impl RunId {
     const RULE: &'static str = "a UUID such as 0197f0a2-0000-7000-8000-000000000000";
 
-    /// Or says which rule it breaks.
+    /// Checks `text`. The error contains the rule that it breaks.
     pub fn parse(text: &str) -> Result<Self, BadName> {
         let hyphens = [8, 13, 18, 23];
         let good = text.len() == 36
@@ -31,14 +31,14 @@ impl RunId {
         Err(BadName { what: "run id", given: text.chars().take(80).collect(), rule: Self::RULE })
     }
 
-    /// Of the 128 bits of a UUID.
+    /// Builds the name from the 128 bits of a UUID.
     pub fn of_bits(bits: u128) -> Self {
         let hex = format!("{bits:032x}");
         let parts = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]];
         Self(parts.join("-").into())
     }
 
-    /// As it is stored.
+    /// Returns the name as it is stored.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -69,7 +69,7 @@ impl<'de> Deserialize<'de> for RunId {
     }
 }
 
-/// A closed set of words that are stored and shown.
+/// Defines a closed set of words that are stored and shown.
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($(#[$each:meta])* $variant:ident = $word:literal,)* }) => {
         $(#[$doc])*
@@ -77,12 +77,12 @@ macro_rules! words {
         pub enum $name { $($(#[$each])* $variant,)* }
 
         impl $name {
-            /// As it is stored and shown.
+            /// Returns the word that is stored and shown.
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word,)* }
             }
 
-            /// `None` for a word that is none of ours.
+            /// Returns `None` for an unknown word.
             pub fn parse(word: &str) -> Option<Self> {
                 match word { $($word => Some(Self::$variant),)* _ => None }
             }
@@ -103,43 +103,44 @@ macro_rules! words {
 }
 
 words! {
-    /// Where a run stands.
+    /// The status of a run.
     RunStatus {
-        /// Not begun.
+        /// The run has not begun.
         Queued = "queued",
-        /// Somebody drives it, or was killed while doing so. A wait for a usage limit is this too.
+        /// A process drives the run, or was killed while it did. A run that waits for a usage limit
+        /// has this status too.
         Running = "running",
-        /// Nothing happens until a person answers.
+        /// The run waits for the answer of a person.
         WaitingForHuman = "waiting_for_human",
-        /// For good: it can not be resumed.
+        /// The run is finished and cannot be resumed.
         Succeeded = "succeeded",
-        /// It could not be run.
+        /// The run could not be carried out.
         Failed = "failed",
-        /// Somebody stopped it.
+        /// A user or a program stopped it.
         Cancelled = "cancelled",
-        /// One of its limits did.
+        /// One of its limits stopped it.
         Stopped = "stopped",
     }
 }
 
 words! {
-    /// Why a run ended.
+    /// The reason why a run ended.
     StopReason {
-        /// The promise was kept; over the ledger: nothing is left.
+        /// The promise was kept. For a run over the ledger: no task is left.
         Complete = "complete",
-        /// As many restarts as were allowed.
+        /// The allowed number of restarts was reached.
         MaxIterations = "max_iterations",
         /// Money, tokens or time are used up.
         Budget = "budget",
         /// Nothing changed for several iterations.
         Stalled = "stalled",
-        /// A usage limit, and nobody wanted to wait.
+        /// A usage limit was reached, and the run was not allowed to wait for its end.
         Limit = "limit",
-        /// Somebody asked for it.
+        /// A user or a program asked for the stop.
         Cancelled = "cancelled",
-        /// The agent, the init script or the check can not be run here.
+        /// The agent, the init script or the check cannot be run here.
         EnvSetup = "env_setup",
-        /// A person has to change something.
+        /// A person must change something.
         Config = "config",
         /// The agent failed three times in a row.
         Crashed = "crashed",
@@ -153,29 +154,29 @@ words! {
 }
 
 words! {
-    /// How the context of an iteration ended. None of these says whether the work is good.
+    /// The end of the context of an iteration. No value says whether the work is good.
     Ending {
-        /// Properly, with or without the promise.
+        /// The turn ended in a regular way, with or without the promise.
         Finished = "finished",
-        /// By a limit of the agent's own, in the middle of its work.
+        /// A limit of the agent's own ended it in the middle of its work.
         CutShort = "cut_short",
-        /// Its window was full.
+        /// The context window was full.
         OutOfContext = "out_of_context",
-        /// The model would not.
+        /// The model refused the work.
         Refused = "refused",
-        /// With an error, or killed.
+        /// The agent ended with an error, or was killed.
         Crashed = "crashed",
-        /// Its model was not reached.
+        /// The agent could not reach its model.
         Network = "network",
-        /// It was not understood.
+        /// The adapter could not parse the output of the agent.
         Protocol = "protocol",
-        /// No sign of life for too long.
+        /// The agent showed no activity for too long, or its time was up.
         Silent = "silent",
     }
 }
 
 impl StopReason {
-    /// What it makes of the run.
+    /// Returns the status that a run with this stop reason gets.
     pub fn status(self) -> RunStatus {
         match self {
             Self::Complete => RunStatus::Succeeded,
@@ -193,15 +194,15 @@ impl StopReason {
 }
 
 impl RunStatus {
-    /// Whether nobody drives it any more.
+    /// Returns whether the run has ended, so that no process drives it any more.
     pub fn is_over(self) -> bool {
         matches!(self, Self::Succeeded | Self::Failed | Self::Cancelled | Self::Stopped)
     }
 }
 
 impl Ending {
-    /// What is recorded of an end, and its words; `None` for one that is no end of the iteration:
-    /// it goes on under the same number.
+    /// Returns the recorded ending for `end`. Returns `None` if the iteration does not end with it,
+    /// but continues under the same number.
     pub fn of(end: &End) -> Option<Self> {
         Some(match end {
             End::Finished { .. } => Self::Finished,
@@ -216,27 +217,27 @@ impl Ending {
         })
     }
 
-    /// Three of these in a row are enough.
+    /// Returns whether this counts as a failure. Three failures in a row end the run.
     pub fn is_failure(self) -> bool {
         !matches!(self, Self::Finished | Self::CutShort | Self::OutOfContext)
     }
 }
 
-/// What a run may use. `None` is no limit.
+/// The limits of a run. `None` means no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct RunLimits {
-    /// Restarts, so that there is one context more.
+    /// The number of restarts. The number of contexts is one larger.
     pub max_iterations: u32,
-    /// Dollars.
+    /// The limit in US dollars.
     pub max_cost_usd: Option<f64>,
-    /// Input and output together, cached input included.
+    /// The limit of input and output tokens together, cached input included.
     pub max_tokens: Option<u64>,
-    /// From this start or resume on.
+    /// The time limit, counted from this start or resume.
     pub max_duration_seconds: Option<u64>,
 }
 
 impl RunLimits {
-    /// What of money and tokens is used up, in words for a person.
+    /// Returns the limit of money or tokens that is used up, as a text for people.
     pub fn used_up(&self, spent: &Usage) -> Option<String> {
         if let Some(most) = self.max_cost_usd
             && spent.cost_usd.unwrap_or_default() >= most
@@ -252,14 +253,15 @@ impl RunLimits {
     }
 }
 
-/// Who drives a run. The start time makes a process that got its pid later another one.
+/// The process that drives a run. The start time distinguishes it from a later process with the
+/// same pid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Owner {
-    /// The machine.
+    /// The name of the machine.
     pub host: String,
-    /// On it.
+    /// The process id on that machine.
     pub pid: u32,
-    /// As the machine counts it.
+    /// The start time of the process, in the form that the machine reports.
     pub started: String,
 }
 
@@ -270,7 +272,7 @@ impl fmt::Display for Owner {
 }
 
 impl Owner {
-    /// Reads what `Display` writes.
+    /// Parses the form of `Display`.
     pub fn parse(text: &str) -> Option<Self> {
         let mut words = text.splitn(3, ' ');
         let (host, pid, started) = (words.next()?, words.next()?, words.next()?);
@@ -281,64 +283,65 @@ impl Owner {
 /// The right to drive a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunLease {
-    /// Who has it.
+    /// The process that holds the lease.
     pub owner: Owner,
-    /// Of an owner on another machine it is not known whether it lives; after this it is over.
+    /// The end of the lease. It matters for an owner on another machine, which cannot be checked
+    /// for being alive.
     pub expires_at: Timestamp,
 }
 
 /// One row of `runs`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
-    /// Its name.
+    /// The name of the run.
     pub id: RunId,
-    /// When it was opened.
+    /// The time at which the run was created.
     pub created_at: Timestamp,
-    /// When the row last changed.
+    /// The time at which the row last changed.
     pub updated_at: Timestamp,
-    /// Where it stands.
+    /// The status.
     pub status: RunStatus,
-    /// What it is for; `None` for an attempt and for a run over the ledger.
+    /// The objective; `None` for an attempt and for a run over the ledger.
     pub objective: Option<String>,
     /// The task of an attempt.
     pub task: Option<TaskId>,
-    /// And its claim.
+    /// The epoch of its claim.
     pub epoch: Option<Epoch>,
     /// The name of the agent.
     pub agent: String,
-    /// As it was given on the command line.
+    /// The command of the agent, as given on the command line.
     pub agent_command: Option<String>,
-    /// What makes the promise objective.
+    /// The command that verifies the promise.
     pub verify: Option<String>,
     /// The work tree.
     pub workspace: String,
-    /// Restarts so far; never goes down.
+    /// The number of restarts so far. It never decreases.
     pub iteration_count: u32,
-    /// What ends it when the agent says so.
+    /// The text by which the agent ends the run.
     pub completion_promise: String,
-    /// What it may use.
+    /// The limits of the run.
     pub limits: RunLimits,
-    /// Once it is over.
+    /// The reason for the end, once the run has ended.
     pub stop_reason: Option<StopReason>,
     /// The agent's own name for its last context.
     pub provider_session_id: Option<String>,
-    /// Over the ledger: of each of its attempts.
+    /// For an attempt: the run over the ledger that it belongs to.
     pub parent: Option<RunId>,
-    /// Of all of it, its attempts included.
+    /// The usage of the whole run, its attempts included.
     pub usage: Usage,
-    /// When its time is up.
+    /// The time at which its time limit ends.
     pub deadline: Option<Timestamp>,
-    /// While it waits for a usage limit to lift.
+    /// The end of the wait for a usage limit, while the run waits.
     pub wake_at: Option<Timestamp>,
-    /// Who drives it; an attempt has none, the ledger fences it.
+    /// The lease of the driving process. An attempt has none, because the ledger fences it.
     pub lease: Option<RunLease>,
 }
 
 impl Run {
-    /// What ends a run when nobody chose another word.
+    /// The default promise.
     pub const PROMISE: &str = "TASK_COMPLETE";
 
-    /// A row of which nothing has happened yet; the caller names what it is for.
+    /// Returns a row in which nothing has happened yet. The caller fills in its purpose.
     pub fn queued(id: RunId, now: Timestamp) -> Self {
         Self {
             id,
@@ -369,36 +372,36 @@ impl Run {
 /// One row of `iterations`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Iteration {
-    /// From 0, the restarts before it.
+    /// The number, from 0. It equals the number of restarts before it.
     pub number: u32,
-    /// When its context was last started.
+    /// The time at which its context was last started.
     pub started_at: Timestamp,
-    /// How often it was: more than once after a crash or a stop.
+    /// The number of starts. It exceeds one after a crash or a stop.
     pub starts: u32,
-    /// `None` while it goes on, and after a crash.
+    /// The end; `None` while it continues, and after a crash.
     pub ended_at: Option<Timestamp>,
-    /// How.
+    /// The kind of end.
     pub ending: Option<Ending>,
-    /// Why it failed, in words.
+    /// The reason of a failure, as text.
     pub detail: Option<String>,
-    /// Of its executions.
+    /// The usage of all its executions.
     pub usage: Usage,
-    /// The last thing it said.
+    /// The last text of the agent.
     pub final_text: Option<String>,
-    /// Where all that it said is, from the state root.
+    /// The path of the transcript, relative to the state root.
     pub transcript: Option<String>,
-    /// HEAD when it started.
+    /// HEAD at the start.
     pub head_before: Option<CommitId>,
-    /// And when it ended.
+    /// HEAD at the end.
     pub head_after: Option<CommitId>,
-    /// What the work looked like when it started: HEAD, files and handoff.
+    /// A fingerprint of the work at the start: HEAD, files and handoff.
     pub mark_before: Option<String>,
-    /// And when it ended. The same as before: nothing was done.
+    /// The same fingerprint at the end. If the two are equal, nothing was done.
     pub mark_after: Option<String>,
 }
 
 impl Iteration {
-    /// Nothing is known of it yet.
+    /// Returns an iteration of which only the start is known.
     pub fn begun(number: u32, started_at: Timestamp) -> Self {
         Self {
             number,
@@ -417,23 +420,23 @@ impl Iteration {
         }
     }
 
-    /// Whether it ended and changed nothing.
+    /// Returns whether the iteration ended and changed nothing.
     pub fn is_idle(&self) -> bool {
         self.ended_at.is_some() && self.mark_after.is_some() && self.mark_after == self.mark_before
     }
 }
 
-/// Dollars for a million tokens, for agents that tell no money.
+/// The price of a million tokens in US dollars, for agents that report no cost.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Price {
-    /// Read by the model.
+    /// The price of tokens that the model reads.
     pub input: f64,
-    /// Written by it.
+    /// The price of tokens that the model writes.
     pub output: f64,
 }
 
 impl Price {
-    /// What the agent says itself goes before the list.
+    /// Adds the computed cost to `usage`. A cost that the agent reported takes precedence.
     pub fn fill_in(&self, usage: Usage) -> Usage {
         #[expect(clippy::cast_precision_loss, reason = "nobody pays for 2^53 tokens")]
         let cost = (usage.input_tokens as f64 * self.input

@@ -1,6 +1,8 @@
-//! Which task is next. The selection is an index over the ledger's tasks, built when the ledger is
-//! loaded and kept up row by row, so that choosing costs the same among ten tasks and a hundred
-//! thousand. [`naive`] is the same rule as one walk over everything; a property holds them equal.
+//! The selection of the next task.
+//!
+//! The selection is an index over the ledger's tasks. It is built when it is first used and then
+//! updated row by row, so that choosing costs the same among ten tasks and a hundred thousand.
+//! [`naive`] is the same rule as one walk over everything. A property test holds the two equal.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -12,20 +14,20 @@ use crate::{
     task::{Status, Task, TaskState},
 };
 
-/// Where a task stands in the queue. Each task is in exactly one place.
+/// The position of a task in the queue. Each task is in exactly one place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Place {
-    /// Pending, all dependencies completed.
+    /// The task is pending, and all dependencies are completed.
     Ready(Bucket, ReadyKey),
-    /// Failed, to be tried again, all dependencies completed.
+    /// The task failed and can be tried again, and all dependencies are completed.
     Retry(Bucket, RetryKey),
-    /// Depends directly on a task that failed for good.
+    /// The task depends directly on a task that failed for good.
     Blocked,
-    /// Depends on a task that does not exist.
+    /// The task depends on a task that does not exist.
     Dangling,
-    /// Claimed until then.
+    /// The task is claimed until this time.
     Claimed(Timestamp, Option<WorkerId>),
-    /// Waits for a dependency, or is finished.
+    /// The task waits for a dependency, or is finished.
     Aside,
 }
 
@@ -36,12 +38,12 @@ struct Bucket {
     role: Option<String>,
 }
 
-/// Priority, position in an imported plan (tasks without come after), id.
+/// Priority, position in an imported plan (tasks without one come last), id.
 type ReadyKey = (u8, u64, TaskId);
 /// Priority, time of the failure, position, id.
 type RetryKey = (u8, Option<Timestamp>, u64, TaskId);
 
-/// The indexes over the tasks of a ledger; they follow each row that changes.
+/// The indexes over the tasks of a ledger. They follow each row that changes.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
     places: HashMap<TaskId, Place>,
@@ -55,9 +57,9 @@ pub struct Selection {
     /// Tasks that wait on themselves and have not been failed for it yet.
     cyclic: BTreeSet<TaskId>,
     phases: Vec<Phase>,
-    /// How many tasks of each phase are not finished.
+    /// The number of unfinished tasks in each phase.
     unfinished: Vec<usize>,
-    /// The numbers of the `task-NNN` ids. `task-1` and `task-001` have the same one.
+    /// The numbers of the `task-NNN` ids. `task-1` and `task-001` have the same number.
     numbers: BTreeSet<(u64, TaskId)>,
 }
 
@@ -80,7 +82,7 @@ impl Selection {
         s
     }
 
-    /// Follows one row from what it was to what it is. `tasks` already holds the new one.
+    /// Updates the indexes for one changed row. `tasks` already contains the new row.
     pub(crate) fn row_changed(
         &mut self,
         tasks: &Tasks,
@@ -111,7 +113,8 @@ impl Selection {
         self.follow_cycles(tasks, before, after);
     }
 
-    /// The next task for `role`: without one any task, else those of that role or of none.
+    /// Returns the next task for `role`. Without a role, every task is eligible; with one, the
+    /// tasks of that role and those without a role are.
     pub fn next(&self, role: Option<&str>) -> Option<&TaskId> {
         let suits = |b: &Bucket| self.suits(b, role);
         let ready = self.ready.iter().filter(|(b, _)| suits(b)).filter_map(|(_, k)| k.first());
@@ -122,7 +125,7 @@ impl Selection {
         retry.min().map(|(_, _, _, id)| id)
     }
 
-    /// All tasks that could be claimed now, in the order in which they would be.
+    /// Returns all tasks that could be claimed now, in the order of claiming.
     pub fn queue(&self, role: Option<&str>) -> Vec<&TaskId> {
         let suits = |b: &Bucket| self.suits(b, role);
         let ready = self.ready.iter().filter(|(b, _)| suits(b));
@@ -140,61 +143,61 @@ impl Selection {
             && bucket.phase.is_none_or(|p| self.phase_open(p))
     }
 
-    /// The earliest phase that `task` waits for.
+    /// Returns the earliest phase that `task` waits for.
     pub fn phase_before(&self, task: &Task) -> Option<&str> {
         let position = self.phase_of(task)?;
         let closed = (0..position).find(|p| self.unfinished[*p] > 0 || !passed(&self.phases[*p]));
         closed.map(|p| self.phases[p].name.as_str())
     }
 
-    /// The phase whose gate is what the work waits for: all of its tasks are done, and the gates of
-    /// all earlier ones passed.
+    /// Returns the phase whose gate is due: all of its tasks are done, and the gates of all earlier
+    /// phases passed.
     pub fn due_gate(&self) -> Option<&Phase> {
         let first = (0..self.phases.len()).find(|p| !passed(&self.phases[*p]))?;
         (0..=first).all(|p| self.unfinished[p] == 0).then(|| &self.phases[first])
     }
 
-    /// Whether the tasks of the phase at this position may be worked on.
+    /// Returns whether the tasks of the phase at this position may be worked on.
     pub fn phase_open(&self, position: usize) -> bool {
         (0..position).all(|p| self.unfinished[p] == 0 && passed(&self.phases[p]))
     }
 
-    /// The tasks that name `id` in `depends_on`.
+    /// Returns the tasks that name `id` in `depends_on`.
     pub fn dependents(&self, id: &TaskId) -> impl Iterator<Item = &TaskId> {
         self.dependents.get(id).into_iter().flatten()
     }
 
-    /// Pending or retryable tasks that depend directly on one that failed for good.
+    /// Returns the pending or retryable tasks that depend directly on a task that failed for good.
     pub fn blocked(&self) -> &BTreeSet<TaskId> {
         &self.blocked
     }
 
-    /// Unfinished tasks that depend on one that does not exist.
+    /// Returns the unfinished tasks that depend on a task that does not exist.
     pub fn dangling(&self) -> &BTreeSet<TaskId> {
         &self.dangling
     }
 
-    /// Tasks that depend, directly or not, on themselves.
+    /// Returns the tasks that depend, directly or not, on themselves.
     pub fn cyclic(&self) -> &BTreeSet<TaskId> {
         &self.cyclic
     }
 
-    /// The claimed tasks of one worker, whatever their leases say.
+    /// Returns the claimed tasks of one worker, whatever their leases say.
     pub fn held_by(&self, worker: &WorkerId) -> impl Iterator<Item = &TaskId> {
         self.held.get(worker).into_iter().flatten()
     }
 
-    /// Claimed tasks whose lease has run out, the longest overdue first.
+    /// Returns the claimed tasks whose lease has run out, the longest overdue first.
     pub fn expired(&self, now: Timestamp) -> impl Iterator<Item = &TaskId> {
         self.leases.iter().take_while(move |(end, _)| *end <= now).map(|(_, id)| id)
     }
 
-    /// All claimed tasks, by the end of their leases.
+    /// Returns all claimed tasks, ordered by the end of their leases.
     pub fn claimed(&self) -> impl Iterator<Item = &TaskId> {
         self.leases.iter().map(|(_, id)| id)
     }
 
-    /// The largest `NNN` of the `task-NNN` ids.
+    /// Returns the largest `NNN` of the `task-NNN` ids.
     pub fn highest_number(&self) -> u64 {
         self.numbers.last().map_or(0, |(n, _)| *n)
     }
@@ -318,8 +321,9 @@ impl Selection {
         }
     }
 
-    /// Commands refuse to close a cycle, so it only comes with a ledger written by hand, or comes
-    /// back when a task that was failed for it is set to pending again.
+    /// Updates the set of tasks on cycles. Commands refuse to close a cycle. It can only come with
+    /// a ledger that was written by hand, or return when a task that failed for it becomes pending
+    /// again.
     fn follow_cycles(&mut self, tasks: &Tasks, before: Option<&Task>, after: Option<&Task>) {
         fn edges(task: Option<&Task>) -> &[TaskId] {
             task.filter(|t| t.status() != Status::Completed).map_or(&[], |t| &t.depends_on)
@@ -365,7 +369,7 @@ fn passed(phase: &Phase) -> bool {
     phase.passed_at.is_some() || (phase.gate.is_none() && !phase.approve)
 }
 
-/// The rule of [`Selection::next`] as one walk over all tasks.
+/// Applies the rule of [`Selection::next`] as one walk over all tasks.
 pub fn naive<'a>(head: &Head, tasks: &'a [Task], role: Option<&str>) -> Option<&'a TaskId> {
     let find = |id: &TaskId| tasks.iter().find(|t| t.id == *id);
     let position = |name: &str| head.phases.iter().position(|p| p.name == name);

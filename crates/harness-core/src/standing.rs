@@ -1,4 +1,4 @@
-//! Where a task stands: whether it is next, and if not, what it waits for.
+//! The standing of a task: whether it is next, and if not, what it waits for.
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -10,48 +10,48 @@ use crate::{
     task::{Status, TaskState},
 };
 
-/// One of these is true of every task.
+/// The standing of a task. Exactly one of these applies to every task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing<'a> {
-    /// Whoever claims, of any role, gets this one.
+    /// The next claim, in any role, gets this task.
     Next,
-    /// It could be worked on now; others come first.
+    /// The task could be claimed now, but others come first.
     Ready,
-    /// Somebody works on it.
+    /// A worker holds the task.
     Claimed {
-        /// `None` in a ledger that was edited by hand.
+        /// The worker; `None` in a ledger that was edited by hand.
         by: Option<&'a WorkerId>,
     },
-    /// Dependencies that are not completed yet.
+    /// Some dependencies are not completed yet.
     Waiting {
-        /// In the order in which the task names them.
+        /// Those dependencies, in the order in which the task names them.
         on: Vec<&'a TaskId>,
     },
-    /// It depends, directly or not, on one that failed for good.
+    /// The task depends, directly or not, on one that failed for good.
     Blocked {
-        /// That one.
+        /// The task that failed.
         by: &'a TaskId,
     },
-    /// It depends on a task that does not exist.
+    /// The task depends on a task that does not exist.
     Dangling {
-        /// The first that is missing.
+        /// The first missing dependency.
         dependency: &'a TaskId,
     },
-    /// It depends on itself.
+    /// The task depends on itself.
     Cyclic,
-    /// An earlier phase is not through its gate.
+    /// An earlier phase has not passed its gate.
     Phase {
         /// The name of that phase.
         waits_for: &'a str,
     },
-    /// Nothing is left to do.
+    /// The task is done.
     Completed,
-    /// It will not be tried again.
+    /// The task failed and is not tried again.
     Failed,
 }
 
 impl<'a> Standing<'a> {
-    /// `task` is one of `ledger`.
+    /// Returns the standing of `task`, which must be a task of `ledger`.
     pub fn of(ledger: &'a Ledger, task: &'a Task) -> Self {
         match &task.state {
             TaskState::Completed(_) => return Self::Completed,
@@ -81,7 +81,7 @@ impl<'a> Standing<'a> {
         if next { Self::Next } else { Self::Ready }
     }
 
-    /// One word for programs.
+    /// Returns one word for programs.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Next => "next",
@@ -101,8 +101,8 @@ impl<'a> Standing<'a> {
 impl fmt::Display for Standing<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Next => f.write_str("next to be worked on"),
-            Self::Ready => f.write_str("ready, others come first"),
+            Self::Next => f.write_str("next in line"),
+            Self::Ready => f.write_str("ready; other tasks come first"),
             Self::Claimed { by: Some(worker) } => write!(f, "claimed by {worker}"),
             Self::Claimed { by: None } => f.write_str("claimed"),
             Self::Waiting { on } => {
@@ -121,7 +121,7 @@ impl fmt::Display for Standing<'_> {
     }
 }
 
-/// The nearest task before this one that will never be done.
+/// Returns the nearest dependency, direct or not, that failed for good.
 fn failed_for_good_before<'a>(ledger: &'a Ledger, task: &'a Task) -> Option<&'a TaskId> {
     let mut queue: VecDeque<&TaskId> = task.depends_on.iter().collect();
     let mut seen: HashSet<&TaskId> = HashSet::new();
@@ -185,17 +185,17 @@ mod tests {
             },
         ];
         let ledger = Ledger::new(head, tasks).unwrap();
-        let told: Vec<_> =
+        let texts: Vec<_> =
             ledger.tasks().map(|t| format!("{} {}", t.id, Standing::of(&ledger, t))).collect();
         assert_eq!(
-            told,
+            texts,
             [
-                "first next to be worked on",
-                "second ready, others come first",
+                "first next in line",
+                "second ready; other tasks come first",
                 "third waits for first, second",
                 "done completed",
                 "dead failed for good",
-                "again ready, others come first",
+                "again ready; other tasks come first",
                 "late blocked by failed dead",
                 "heir blocked by failed dead",
                 "lost depends on nobody, which does not exist",

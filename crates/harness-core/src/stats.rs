@@ -4,34 +4,34 @@ use std::{collections::HashSet, fmt};
 
 use crate::{TaskId, ledger::Ledger, task::Status};
 
-/// How many tasks stand where.
+/// The number of tasks in each state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stats {
     /// All tasks.
     pub total: usize,
-    /// Done.
+    /// Completed tasks.
     pub completed: usize,
-    /// For good, or to be tried again.
+    /// Tasks that failed for good, or that will be tried again.
     pub failed: usize,
-    /// Includes the blocked ones.
+    /// Pending tasks, the blocked ones included.
     pub pending: usize,
-    /// Claimed.
+    /// Claimed tasks.
     pub in_progress: usize,
     /// Pending tasks that depend, directly or not, on one that failed for good.
     pub blocked: usize,
-    /// Of all tasks together.
+    /// The attempts of all tasks together.
     pub attempts_total: u64,
-    /// Those that are still kept; the log has all.
+    /// The checkpoints that are still kept. The log has all of them.
     pub checkpoints: usize,
 }
 
 impl Stats {
-    /// Walks all tasks.
+    /// Computes the numbers with a walk over all tasks.
     pub fn of(ledger: &Ledger) -> Self {
         Self::with_blocked(ledger, &blocked(ledger))
     }
 
-    /// The same where the [`blocked`] tasks are already known.
+    /// Does the same where the [`blocked`] tasks are already known.
     pub fn with_blocked(ledger: &Ledger, blocked: &HashSet<&TaskId>) -> Self {
         let mut stats = Self { blocked: blocked.len(), ..Self::default() };
         for task in ledger.tasks() {
@@ -40,7 +40,7 @@ impl Stats {
         stats
     }
 
-    /// One task more; whether it is blocked shows only when all are there.
+    /// Counts one more task. Whether it is blocked is known only after all tasks are counted.
     pub(crate) fn count(&mut self, status: Status, attempts: u32, checkpoints: usize) {
         self.total += 1;
         match status {
@@ -54,16 +54,16 @@ impl Stats {
     }
 }
 
-/// The pending tasks that depend, directly or not, on one that failed for good. Computed, never
-/// stored: it is a consequence and would go stale.
+/// Returns the pending tasks that depend, directly or not, on one that failed for good. The set is
+/// computed and never stored, because it would go stale.
 pub fn blocked(ledger: &Ledger) -> HashSet<&TaskId> {
     let tasks = ledger.by_id();
     let failed: Vec<usize> = (0..tasks.len()).filter(|at| tasks[*at].failed_for_good()).collect();
     if failed.is_empty() {
         return HashSet::new();
     }
-    // By position, and not by the ledger's index of who can be worked on: this is asked by those
-    // who only look, for whom building that costs more than the answer.
+    // This works by position and does not use the selection index. Its callers only read, and
+    // building that index would cost them more than the answer.
     let edges = tasks.values().enumerate().flat_map(|(at, task)| {
         let before = task.depends_on.iter().filter_map(|d| tasks.get_index_of(d));
         before.map(move |before| (before, at))
@@ -72,8 +72,8 @@ pub fn blocked(ledger: &Ledger) -> HashSet<&TaskId> {
     reached.into_iter().map(|at| &tasks[at].id).collect()
 }
 
-/// The same by positions: which of `total` tasks are pending and depend on one that `failed`. An
-/// edge leads from a task to one that depends on it.
+/// Does the same by positions: returns which of `total` tasks are pending and depend on one of
+/// `failed`. An edge leads from a task to one that depends on it.
 pub(crate) fn reached(
     failed: Vec<usize>,
     edges: impl Iterator<Item = (usize, usize)>,

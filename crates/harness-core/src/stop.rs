@@ -1,38 +1,38 @@
-//! Why a session or a run stopped: one value from the machine that decides it to the exit code. The
-//! words for people and the exit code are the program's.
+//! The reason why a session or a run stopped: one value from the machine that decides it to the
+//! exit code. The program around it chooses the text for people and the exit code.
 
 use std::fmt;
 
 use crate::{TaskId, WorkerId, run::StopReason};
 
-/// Why a session, a run or an attempt that takes its session along has stopped.
+/// The reason why a session, a run, or an attempt that ends its session stopped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stop {
-    /// The word that the row of the run keeps.
+    /// The reason that the row of the run stores.
     pub reason: StopReason,
-    /// What the reason alone does not tell.
+    /// Details that the reason alone does not contain.
     pub detail: StopDetail,
     /// The task that it concerns.
     pub task: Option<TaskId>,
 }
 
-/// What the reason of a stop alone does not tell.
+/// Details that the reason of a stop alone does not contain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StopDetail {
-    /// The reason tells everything.
+    /// The reason says everything.
     Nothing,
     /// One line for people.
     Words(String),
-    /// Everything is done, but a person has to look at something: an alert was raised, or a claim was
+    /// Everything is done, but a person must look at something: an alert was raised, or a claim was
     /// lost.
     Alerted,
-    /// The time of the attempt was up; in words.
+    /// The time of the attempt was up. The text describes it.
     OutOfTime(String),
-    /// Tracked files with changes that nobody accounts for. Nothing was begun.
+    /// Tracked files have changes that nothing accounts for. No work was started.
     Dirty(Vec<String>),
-    /// This client works on the task in the same tree. Nothing was begun.
+    /// This client works on the task in the same tree. No work was started.
     Client(WorkerId),
-    /// The task is in progress, and this session does not work on it. The next one recovers it.
+    /// The task is in progress, but this session does not work on it. The next session recovers it.
     Unattended,
     /// The gate of a phase is closed.
     Gate {
@@ -44,44 +44,45 @@ pub enum StopDetail {
 }
 
 impl Stop {
-    /// A stop whose reason tells everything.
+    /// Returns a stop without details.
     pub const fn because(reason: StopReason) -> Self {
         Self { reason, detail: StopDetail::Nothing, task: None }
     }
 
-    /// A stop with a line for people.
+    /// Returns a stop with one line for people.
     pub fn with_words(reason: StopReason, words: impl Into<String>) -> Self {
         Self { detail: StopDetail::Words(words.into()), ..Self::because(reason) }
     }
 
-    /// A person has to change a setting, the ledger or a task.
+    /// Returns a stop that requires a person to change a setting, the ledger or a task.
     pub fn config(words: impl Into<String>) -> Self {
         Self::with_words(StopReason::Config, words)
     }
 
-    /// Somebody asked for it.
+    /// Returns a stop that a user or a program asked for.
     pub const fn interrupted() -> Self {
         Self::because(StopReason::Cancelled)
     }
 
-    /// Everything is done, but a person has to look at something.
+    /// Returns a stop after everything is done, where a person must look at something.
     pub fn alerted() -> Self {
         Self { detail: StopDetail::Alerted, ..Self::because(StopReason::Complete) }
     }
 
-    /// Notes that a person has to look at something. Another end than the work's own tells more.
+    /// Records that a person must look at something. A stop for any other reason than the end of
+    /// the work keeps its details, because they say more.
     pub fn alert(&mut self) {
         if matches!(self.reason, StopReason::Complete | StopReason::Once) {
             self.detail = StopDetail::Alerted;
         }
     }
 
-    /// Whether a person has to look at something although the work came to its end.
+    /// Returns whether a person must look at something although the work came to its end.
     pub fn is_alerted(&self) -> bool {
         self.detail == StopDetail::Alerted
     }
 
-    /// The line for people, where it has one.
+    /// Returns the line for people, if there is one.
     pub fn words(&self) -> Option<&str> {
         match &self.detail {
             StopDetail::Words(words) | StopDetail::OutOfTime(words) => Some(words),
@@ -95,7 +96,7 @@ impl Stop {
     }
 }
 
-/// For logs and tests: the reason, and what belongs to it.
+/// Formats the reason and the details for logs and tests.
 impl fmt::Display for Stop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.reason)?;

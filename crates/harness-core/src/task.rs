@@ -1,6 +1,6 @@
-//! A task: one entry of the ledger, as the decisions see it.
+//! A task: one entry of the ledger, in the form that the decisions use.
 //!
-//! How it looks on disk is the business of [`crate::format`]; nothing here is serialized.
+//! [`crate::format`] owns the form on disk. Nothing here is serialized.
 
 mod state;
 
@@ -8,13 +8,13 @@ pub use state::{ActiveClaim, ErrorEntry, FailureCause, TaskCompletion, TaskFailu
 
 use crate::{Category, CommitId, Epoch, Flag, TaskId, Timestamp, TreeId, WorkerId};
 
-/// At most this many checkpoints and error entries are kept in a task; the log has all.
+/// At most this many checkpoints and error entries are kept in a task. The log has all of them.
 pub const KEPT_ENTRIES: usize = 20;
 /// An `error_log` entry is cut to this many bytes.
 pub const ENTRY_BYTES: usize = 2048;
-/// How long a check may take if the task does not say.
+/// The default time limit of a check.
 pub const CHECK_TIMEOUT_SECONDS: u64 = 300;
-/// How often a task is tried if it does not say.
+/// The default limit of attempts.
 pub const MAX_ATTEMPTS: u32 = 3;
 
 /// An entry of the ledger.
@@ -24,51 +24,51 @@ pub struct Task {
     pub id: TaskId,
     /// One line for people.
     pub title: String,
-    /// Where it stands, and what belongs to that.
+    /// The state, with the data that belongs to it.
     pub state: TaskState,
-    /// Which of several is chosen.
+    /// The priority among several eligible tasks.
     pub priority: Priority,
-    /// All of these have to be completed before this one can be claimed.
+    /// The tasks that must be completed before this one can be claimed.
     pub depends_on: Vec<TaskId>,
-    /// Those that ended, a success too.
+    /// The number of attempts that ended, including a successful one.
     pub attempts: u32,
-    /// With so many the task has failed for good.
+    /// The number of attempts after which the task has failed for good.
     pub max_attempts: u32,
-    /// The epoch of the last claim. It outlives the claim, so that a late holder can be told from the
-    /// current one.
+    /// The epoch of the last claim. It outlives the claim, so that a late holder can be
+    /// distinguished from the current one.
     pub epoch: Option<Epoch>,
-    /// HEAD at the last claim, where a rollback goes. It outlives the claim too.
+    /// HEAD at the last claim, the target of a rollback. It outlives the claim too.
     pub started_at_commit: Option<CommitId>,
-    /// How it is checked that the work is done.
+    /// The check that decides whether the work is done.
     pub validation: Validation,
     /// `on_failure.cleanup`
     pub cleanup: Option<String>,
-    /// Oldest first.
+    /// The errors, oldest first.
     pub error_log: Vec<ErrorEntry>,
-    /// How far attempts came, oldest first.
+    /// The progress of attempts, oldest first.
     pub checkpoints: Vec<Checkpoint>,
-    /// For the agent; where that is a shell, the script.
+    /// The instructions for the agent. For the shell agent, they are the script.
     pub instructions: Option<String>,
     /// Labels that a worker must have to claim it. Claims do not look at them yet.
     pub requires: Vec<String>,
-    /// Where it was imported from.
+    /// The source that it was imported from.
     pub source: Option<Box<TaskSource>>,
-    /// Only workers of this role are given it, and those who name none.
+    /// The role of the workers that may claim the task. A worker without a role may claim it too.
     pub role: Option<String>,
     /// The name of one of the ledger's phases.
     pub phase: Option<String>,
-    /// How long an attempt may take; for a client also its lease.
+    /// The time limit of an attempt. For a client it is also the lease.
     pub timeout_seconds: Option<u64>,
-    /// Position in an imported plan.
+    /// The position in an imported plan.
     pub order: Option<u64>,
     /// Flags of the current attempt, or of the last one. A claim clears them.
     pub flags: Vec<Flag>,
-    /// Who added it, if that was an agent or a worker: the role, and the attempt where there is one.
+    /// The role and, if there is one, the attempt that added it. `None` if the operator did.
     pub added_by: Option<String>,
 }
 
 impl Task {
-    /// Pending, with the defaults of a ledger that says nothing.
+    /// Returns a pending task with the defaults of the ledger.
     pub fn new(id: TaskId, title: impl Into<String>) -> Self {
         Self {
             id,
@@ -96,12 +96,12 @@ impl Task {
         }
     }
 
-    /// The word of the ledger for its state.
+    /// Returns the word that the ledger uses for its state.
     pub const fn status(&self) -> Status {
         self.state.status()
     }
 
-    /// The claim, while it lasts.
+    /// Returns the claim, while it lasts.
     pub fn claim(&self) -> Option<&ActiveClaim> {
         match &self.state {
             TaskState::Claimed(claim) => Some(claim),
@@ -109,7 +109,7 @@ impl Task {
         }
     }
 
-    /// The claim, to be changed; see [`claim`](Task::claim).
+    /// Returns the claim for changes; see [`claim`](Task::claim).
     pub fn claim_mut(&mut self) -> Option<&mut ActiveClaim> {
         match &mut self.state {
             TaskState::Claimed(claim) => Some(claim),
@@ -117,7 +117,7 @@ impl Task {
         }
     }
 
-    /// The worker that holds the task, or that completed it.
+    /// Returns the worker that holds the task, or that completed it.
     pub fn claimed_by(&self) -> Option<&WorkerId> {
         match &self.state {
             TaskState::Claimed(claim) => claim.by.as_ref(),
@@ -126,7 +126,7 @@ impl Task {
         }
     }
 
-    /// When that worker claimed it.
+    /// Returns the time at which that worker claimed it.
     pub fn claimed_at(&self) -> Option<Timestamp> {
         match &self.state {
             TaskState::Claimed(claim) => claim.at,
@@ -135,17 +135,17 @@ impl Task {
         }
     }
 
-    /// When the lease of a claimed task ends.
+    /// Returns the end of the lease of a claimed task.
     pub fn lease_expires_at(&self) -> Option<Timestamp> {
         self.claim().and_then(|claim| claim.lease_expires_at)
     }
 
-    /// What a claim is about to do to git.
+    /// Returns the change to git that a claim is about to make.
     pub fn intent(&self) -> Option<&Intent> {
         self.claim().and_then(|claim| claim.intent.as_ref())
     }
 
-    /// When a completed task was completed.
+    /// Returns the time at which a completed task was completed.
     pub fn completed_at(&self) -> Option<Timestamp> {
         match &self.state {
             TaskState::Completed(completion) => completion.at,
@@ -153,12 +153,12 @@ impl Task {
         }
     }
 
-    /// When a failed task failed.
+    /// Returns the time at which a failed task failed.
     pub fn failed_at(&self) -> Option<Timestamp> {
         self.failure().and_then(|failure| failure.at)
     }
 
-    /// Why it has failed, while it has.
+    /// Returns the failure of a failed task.
     pub fn failure(&self) -> Option<&TaskFailure> {
         match &self.state {
             TaskState::Failed(failure) => Some(failure),
@@ -166,18 +166,18 @@ impl Task {
         }
     }
 
-    /// A failed task that will never be tried again.
+    /// Returns whether the task failed and will not be tried again.
     pub fn failed_for_good(&self) -> bool {
         let spent = self.attempts >= self.max_attempts;
         self.failure().is_some_and(|failure| spent || failure.cause.is_dependency())
     }
 
-    /// A failed task that will be tried again.
+    /// Returns whether the task failed and will be tried again.
     pub fn retryable(&self) -> bool {
         self.failure().is_some() && !self.failed_for_good()
     }
 
-    /// Pending, claimed or to be tried again.
+    /// Returns whether the task is pending, claimed or to be tried again.
     pub fn unfinished(&self) -> bool {
         match &self.state {
             TaskState::Pending | TaskState::Claimed(_) => true,
@@ -186,41 +186,42 @@ impl Task {
         }
     }
 
-    /// The entry of the error log that tells of a dependency which keeps the task from being tried.
+    /// Returns the error entry about a dependency that keeps the task from being tried.
     pub fn dependency_entry(&self) -> Option<&ErrorEntry> {
         self.error_log.iter().find(|entry| entry.cause.is_dependency())
     }
 
-    /// The check of this task, if it has one.
+    /// Returns the check of this task, if it has one.
     pub fn check(&self) -> Option<&str> {
         self.validation.command.as_deref().filter(|c| !c.trim().is_empty())
     }
 
-    /// Whether the claim was made by a session of ours, which also validates, commits and rolls
-    /// back; a claim by a client leaves all that to the client.
+    /// Returns who made the claim. A session of ours also validates, commits and rolls back; a
+    /// client does all of that itself.
     pub fn claimed_via(&self) -> Via {
         self.claim().and_then(|claim| claim.via).unwrap_or(Via::Run)
     }
 
-    /// Whether another worker may take it from its holder.
+    /// Returns whether another worker may take the task from its holder.
     pub fn lease_ran_out(&self, now: Timestamp) -> bool {
         self.claim().is_some_and(|claim| claim.lease_expires_at.is_none_or(|end| end <= now))
     }
 
-    /// Counts an attempt that ended, a success too. `attempts` passes the maximum only where that was
-    /// lowered meanwhile, and never falls.
+    /// Counts an attempt that ended, including a successful one. `attempts` exceeds the maximum
+    /// only if the maximum was lowered meanwhile. It never decreases.
     pub(crate) fn count_attempt(&mut self) {
         let counted = self.attempts.saturating_add(1).min(self.max_attempts.max(1));
         self.attempts = self.attempts.max(counted);
     }
 
-    /// Ends the claim, if there is one: the task has failed for the reason that `entry` tells.
+    /// Ends the claim, if there is one, and marks the task as failed for the reason in `entry`.
     pub(crate) fn fail(&mut self, now: Timestamp, entry: ErrorEntry) {
         self.push_error(entry);
         self.state = TaskState::Failed(TaskFailure::of(Some(now), &self.error_log));
     }
 
-    /// Takes out entries of the error log; what they say about a failure goes with them.
+    /// Removes entries of the error log. The failure is derived again from the entries that are
+    /// left.
     pub(crate) fn retain_errors(&mut self, keep: impl FnMut(&ErrorEntry) -> bool) {
         self.error_log.retain(keep);
         if let TaskState::Failed(failure) = &mut self.state {
@@ -232,8 +233,8 @@ impl Task {
         entry.cut(ENTRY_BYTES);
         self.error_log.push(entry);
         while self.error_log.len() > KEPT_ENTRIES {
-            // An entry of a dependency decides whether the task is tried again, so it outlives older
-            // ones.
+            // The entry of a dependency decides whether the task is tried again, so it is kept
+            // longer than the others.
             let spare = |e: &ErrorEntry| !e.cause.is_dependency();
             let oldest = self.error_log.iter().position(spare).unwrap_or(0);
             self.error_log.remove(oldest);
@@ -247,25 +248,24 @@ impl Task {
     }
 }
 
-/// The state of a task as one word of the ledger. What follows from that is a
-/// [`Standing`](crate::Standing).
+/// The state of a task as one word of the ledger. [`Standing`](crate::Standing) is derived from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Status {
-    /// Nobody has claimed it.
+    /// No worker has claimed it.
     Pending,
-    /// Claimed.
+    /// A worker has claimed it.
     InProgress,
-    /// Checked, or taken on somebody's word.
+    /// The check passed, or the task was completed without a check.
     Completed,
-    /// The last attempt did; see [`Task::failed_for_good`].
+    /// The last attempt failed; see [`Task::failed_for_good`].
     Failed,
 }
 
 impl Status {
-    /// In the order of a task's life.
+    /// All states, in the order of a task's life.
     pub const ALL: [Self; 4] = [Self::Pending, Self::InProgress, Self::Completed, Self::Failed];
 
-    /// As the ledger spells it.
+    /// Returns the name that the ledger uses.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -282,21 +282,21 @@ impl std::fmt::Display for Status {
     }
 }
 
-/// P0 first; a priority that we do not know comes last but is kept as it was written.
+/// The priority of a task. P0 comes first. An unknown priority comes last and keeps its text.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Priority {
     /// Before all others.
     P0,
-    /// If nothing is said.
+    /// The default.
     P1,
     /// After the others.
     P2,
-    /// As it was written.
+    /// A text that is none of the three.
     Unknown(String),
 }
 
 impl Priority {
-    /// `None` for what is none of the three.
+    /// Returns `None` for a text that is none of the three.
     pub fn known(text: &str) -> Option<Self> {
         match text {
             "P0" => Some(Self::P0),
@@ -306,7 +306,7 @@ impl Priority {
         }
     }
 
-    /// As it was written.
+    /// Returns the text as the ledger has it.
     pub fn name(&self) -> &str {
         match self {
             Self::P0 => "P0",
@@ -331,11 +331,11 @@ impl Priority {
 pub struct Validation {
     /// A line for `sh -c`; see [`Task::check`].
     pub command: Option<String>,
-    /// How long it may take.
+    /// The time limit in seconds.
     pub timeout_seconds: u64,
-    /// Judge a clean checkout of the commit.
+    /// `true` if the check runs in a clean checkout of the commit.
     pub clean: Option<bool>,
-    /// Run it before the first attempt too.
+    /// `true` if the check also runs before the first attempt.
     pub baseline: Option<bool>,
 }
 
@@ -345,43 +345,43 @@ impl Default for Validation {
     }
 }
 
-/// Where a task was imported from, so that a second import finds it again.
+/// The source of an imported task, so that a second import recognizes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskSource {
     /// The format, such as `openspec`.
     pub kind: String,
-    /// The file, where there is one.
+    /// The file, if there is one.
     pub path: Option<String>,
     /// The name of the task in that source.
     pub key: String,
 }
 
-/// How far an attempt came.
+/// The progress of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checkpoint {
-    /// From 1.
+    /// The number of the step, from 1.
     pub step: u32,
-    /// How many the worker expected.
+    /// The number of steps that the worker expected.
     pub total: u32,
-    /// What was done then.
+    /// A description of the finished step.
     pub description: String,
-    /// `None` in a ledger that was written by others.
+    /// The time; `None` in a ledger that another program wrote.
     pub timestamp: Option<Timestamp>,
-    /// The work tree as it stood, where it could be read.
+    /// The work tree at that time, if it could be read.
     pub tree: Option<TreeId>,
 }
 
-/// Who made a claim: a session of `harness run`, or a client that does its own git work.
+/// The maker of a claim: a session of `harness run`, or a client that does its own git work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Via {
-    /// By a session of ours.
+    /// A session of `harness run`.
     Run,
-    /// By a client, through the wire or a hook.
+    /// A client, through the wire or a hook.
     Client,
 }
 
 impl Via {
-    /// As the ledger spells it.
+    /// Returns the name that the ledger uses.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Run => "run",
@@ -390,24 +390,24 @@ impl Via {
     }
 }
 
-/// What a claimed task has set out to do to git: durable before git is touched, and then finished
-/// or voided, never judged afresh.
+/// The change to git that a claimed task is about to make. It is durable before git is touched.
+/// After that it is finished or voided, and never decided again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Intent {
-    /// The work is to be undone, and the attempt to fail with this.
+    /// The work is to be undone, and the attempt is to fail.
     Rollback {
-        /// What it will fail with.
+        /// The category of the failure.
         category: Category,
-        /// For the error log.
+        /// The message for the error log.
         message: String,
     },
     /// The commit of the work is to become part of a branch.
     Land {
-        /// That branch.
+        /// The name of that branch.
         target: String,
-        /// What it points to before.
+        /// The commit that the branch points to before.
         from: CommitId,
-        /// What it is to point to.
+        /// The commit that the branch is to point to.
         to: CommitId,
     },
 }

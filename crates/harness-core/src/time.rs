@@ -1,31 +1,32 @@
-//! Time as the formats have it: whole seconds, UTC. Nothing here reads a clock.
+//! Time in the resolution of the formats: whole seconds, UTC. Nothing here reads a clock.
 
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Seconds since 1970, UTC. Written as RFC 3339 with a trailing `Z`.
+/// Seconds since 1970, UTC. It is written as RFC 3339 with a trailing `Z`.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 
-/// A text that is no time, cut to 60 characters.
+/// The error for a text that is not a time. The text is cut to 60 characters.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a time such as 2025-07-01T10:00:00Z")]
 pub struct BadTime(pub String);
 
 impl Timestamp {
-    /// Stays within what can be written, so that every time reads back as it was.
+    /// Builds a time, clamped to the range that can be written, so that every time reads back
+    /// unchanged.
     pub const fn from_seconds(seconds: i64) -> Self {
         let seconds = if seconds < MIN { MIN } else { seconds };
         Self(if seconds > MAX { MAX } else { seconds })
     }
 
-    /// Since 1970, UTC.
+    /// Returns the seconds since 1970, UTC.
     pub const fn seconds(self) -> i64 {
         self.0
     }
 
-    /// Reads RFC 3339 with `Z` or any offset; a time without zone is UTC. Fractions are dropped.
+    /// Parses RFC 3339 with `Z` or any offset. A time without zone is UTC. Fractions are dropped.
     pub fn parse(text: &str) -> Result<Self, BadTime> {
         let bad = || BadTime(text.chars().take(60).collect());
         if let Ok(t) = text.parse::<jiff::Timestamp>() {
@@ -36,20 +37,20 @@ impl Timestamp {
         Ok(Self::from_seconds(utc.timestamp().as_second()))
     }
 
-    /// This time and `seconds` more; saturates where a calendar would end.
+    /// Returns this time plus `seconds`. The result saturates at the end of the range.
     pub const fn plus(self, seconds: u64) -> Self {
         let seconds = if seconds > i64::MAX as u64 { i64::MAX } else { seconds as i64 };
         Self::from_seconds(self.0.saturating_add(seconds))
     }
 
-    /// Seconds from `earlier` to this; zero if the clock went backwards.
+    /// Returns the seconds from `earlier` to this time; zero if the clock went backwards.
     pub const fn since(self, earlier: Self) -> u64 {
         let d = self.0.saturating_sub(earlier.0);
         if d < 0 { 0 } else { d as u64 }
     }
 }
 
-/// The range that RFC 3339 and the calendar both have: years 0 to 9999, less its last hours.
+/// The range that RFC 3339 and the calendar have in common: years 0 to 9999, except the last hours.
 const MIN: i64 = -62_167_219_200;
 const MAX: i64 = 253_402_207_200;
 

@@ -1,23 +1,23 @@
-//! Trust, item by item: what a state root would have this machine run, and which of it a person has
-//! not agreed to yet.
+//! Trust, item by item: the things that a state root would run on this machine, and those that a
+//! person has not agreed to yet.
 //!
-//! Decides on digests that it is given. Reading the files, asking git which of them it tracks and
-//! asking the person is left to the caller.
+//! This module decides on digests. The caller reads the files, asks git which of them are tracked,
+//! and asks the person.
 
 use std::{collections::BTreeSet, fmt, str::FromStr};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// What an item is for. The order is the one in which they are shown.
+/// The purpose of an item. Items are shown in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// The command that proves that a task is done.
+    /// A command that proves that a task is done.
     Check,
-    /// Runs after a failed attempt.
+    /// A command that runs after a failed attempt.
     Cleanup,
-    /// The end of a phase.
+    /// The check at the end of a phase.
     Gate,
-    /// `harness-init.sh`, at every session start.
+    /// `harness-init.sh`, which runs at every session start.
     InitScript,
     /// A key of `harness.toml` that chooses a program, its environment or a port.
     Setting,
@@ -25,12 +25,12 @@ pub enum Kind {
     Prompt,
     /// A content filter of git.
     Filter,
-    /// What a task tells its agent; the shell agent runs it.
+    /// The instructions of a task. The shell agent runs them.
     Instructions,
 }
 
 impl Kind {
-    /// All of them, in order.
+    /// All kinds, in order.
     pub const ALL: [Self; 8] = [
         Self::Check,
         Self::Cleanup,
@@ -42,7 +42,8 @@ impl Kind {
         Self::Instructions,
     ];
 
-    /// A word for digests: the same text for another purpose is another item.
+    /// Returns the word that becomes part of the digest. The same text for another purpose is
+    /// therefore another item.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Check => "check",
@@ -56,7 +57,7 @@ impl Kind {
         }
     }
 
-    /// Where items of this kind come from.
+    /// Returns the source of items of this kind.
     pub const fn source(self) -> Source {
         match self {
             Self::Check | Self::Cleanup | Self::Gate | Self::Instructions => Source::Ledger,
@@ -79,12 +80,13 @@ pub enum Source {
     InitScript,
     /// `.harness/prompts`
     Prompts,
-    /// The configuration of git, which no pull changes.
+    /// The configuration of git, which a pull cannot change.
     GitConfiguration,
 }
 
 impl Source {
-    /// Relative to the state root. `None`: it is no file of the root, so git cannot track it.
+    /// Returns the path relative to the state root; `None` if it is not a file of the root, so that
+    /// git cannot track it.
     pub const fn path(self) -> Option<&'static str> {
         match self {
             Self::Ledger => Some("harness-tasks.json"),
@@ -96,7 +98,7 @@ impl Source {
     }
 }
 
-/// Stands for the content of an item, as 32 hexadecimal digits.
+/// A digest of an item's content, 32 hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest(pub [u8; 16]);
 
@@ -135,49 +137,49 @@ impl<'de> Deserialize<'de> for Digest {
     }
 }
 
-/// One thing that a root would have this machine run.
+/// One thing that a root would run on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item {
-    /// What it is for.
+    /// The purpose.
     pub kind: Kind,
-    /// What a person is shown of it.
+    /// The text that is shown to a person.
     pub shown: String,
-    /// Of its kind and its whole content.
+    /// The digest of its kind and its whole content.
     pub digest: Digest,
 }
 
-/// What was agreed to, of one root.
+/// The items of one root that a person agreed to.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Granted(BTreeSet<Digest>);
 
 impl Granted {
-    /// Adds items; whether there was a new one among them.
+    /// Adds items. Returns whether at least one of them was new.
     pub fn add<'a>(&mut self, items: impl IntoIterator<Item = &'a Item>) -> bool {
         let before = self.0.len();
         self.0.extend(items.into_iter().map(|item| item.digest));
         self.0.len() > before
     }
 
-    /// Whether somebody has agreed to this one.
+    /// Returns whether a person has agreed to this item.
     pub fn contains(&self, item: &Item) -> bool {
         self.0.contains(&item.digest)
     }
 
-    /// Those items that nobody has agreed to.
+    /// Returns the items that nobody has agreed to.
     pub fn missing(&self, items: Vec<Item>) -> Vec<Item> {
         items.into_iter().filter(|item| !self.0.contains(&item.digest)).collect()
     }
 }
 
-/// The sources of `items` about which git has to be asked.
+/// Returns the sources of `items` that git must be asked about.
 pub fn sources(items: &[Item]) -> BTreeSet<Source> {
     let sources = items.iter().map(|item| item.kind.source());
     sources.filter(|source| source.path().is_some()).collect()
 }
 
-/// Those of the missing items that a pull can have brought. What git does not track is the user's own
-/// and is trusted with the place.
+/// Returns the missing items that a pull can have brought. Files that git does not track belong to
+/// the user and are trusted with the folder.
 pub fn to_ask_for(missing: Vec<Item>, tracked: &BTreeSet<Source>) -> Vec<Item> {
     missing.into_iter().filter(|item| tracked.contains(&item.kind.source())).collect()
 }

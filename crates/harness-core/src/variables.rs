@@ -1,4 +1,4 @@
-//! The `HARNESS_*` variables that agents, checks, gates, cleanups and init scripts are given.
+//! The `HARNESS_*` variables of agents, checks, gates, cleanups and init scripts.
 
 use crate::{Holder, Receipt, Task};
 
@@ -6,49 +6,49 @@ use crate::{Holder, Receipt, Task};
 pub const ROOT: &str = "HARNESS_STATE_ROOT";
 /// The run that a process was started for.
 pub const RUN: &str = "HARNESS_RUN_ID";
-/// N of `SESSION-N`.
+/// The N of `SESSION-N`.
 pub const SESSION: &str = "HARNESS_SESSION";
-/// Where the host of the root answers.
+/// The path of the socket on which the host of the root listens.
 pub const SOCKET: &str = "HARNESS_SOCKET";
 /// The task of an attempt.
 pub const TASK: &str = "HARNESS_TASK_ID";
-/// The claim of an attempt; it applies only to the task in [`TASK`].
+/// The epoch of an attempt's claim. It applies only to the task in [`TASK`].
 pub const EPOCH: &str = "HARNESS_EPOCH";
-/// Which attempt at the task it is, from 1.
+/// The number of the attempt at the task, from 1.
 pub const ATTEMPT: &str = "HARNESS_ATTEMPT";
-/// As whom a process works.
+/// The worker id of a process.
 pub const WORKER: &str = "HARNESS_WORKER_ID";
-/// The context that works, from 1; 0 before the first.
+/// The number of the current context, from 1; 0 before the first.
 pub const ITERATION: &str = "HARNESS_ITERATION";
-/// What says which task a process works on. A process that is started for none of them, or for
-/// another one, does not inherit these.
+/// The variables that identify the task of a process. A process that is started for no task, or for
+/// another one, does not inherit them.
 pub const OF_A_TASK: [&str; 3] = [TASK, EPOCH, ATTEMPT];
 
-/// What is known where a process is started; what is not known is left out.
+/// The variables of a process that is about to be started. Unknown values are left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Variables {
     list: Vec<(String, String)>,
 }
 
 impl Variables {
-    /// Of a process in this state root.
+    /// Starts with the variables of a process in this state root.
     pub fn of_root(root: impl ToString) -> Self {
         Self::default().with(ROOT, root)
     }
 
-    /// In this run.
+    /// Sets the run.
     #[must_use]
     pub fn run(self, id: impl ToString) -> Self {
         self.with(RUN, id)
     }
 
-    /// N of `SESSION-N`.
+    /// Sets the N of `SESSION-N`.
     #[must_use]
     pub fn session(self, number: u64) -> Self {
         self.with(SESSION, number)
     }
 
-    /// Where its host answers.
+    /// Sets the path of the host's socket, if there is one.
     #[must_use]
     pub fn socket(self, path: Option<impl ToString>) -> Self {
         match path {
@@ -57,20 +57,20 @@ impl Variables {
         }
     }
 
-    /// For an attempt at `task`.
+    /// Sets the variables of an attempt at `task`.
     #[must_use]
     pub fn task(self, task: &Task, holder: &Holder) -> Self {
         let epoch = task.epoch.unwrap_or_default();
         self.attempt(&task.id, epoch, task.attempts + 1, &holder.worker)
     }
 
-    /// As the check of a receipt found them.
+    /// Sets the variables that the check of a receipt had.
     #[must_use]
     pub fn receipt(self, receipt: &Receipt) -> Self {
         self.attempt(&receipt.task, receipt.epoch, receipt.attempt, &receipt.worker)
     }
 
-    /// Whose commits they are: the mark of an attempt.
+    /// Sets the committer name, which marks commits as made by an attempt.
     #[must_use]
     pub fn committer(self, name: Option<String>) -> Self {
         match name {
@@ -79,7 +79,7 @@ impl Variables {
         }
     }
 
-    /// The context that works, from 1; 0 before the first.
+    /// Sets the number of the current context, from 1; 0 before the first.
     #[must_use]
     pub fn iteration(self, number: Option<u32>) -> Self {
         match number {
@@ -88,7 +88,7 @@ impl Variables {
         }
     }
 
-    /// By name and value.
+    /// Returns the pairs of name and value.
     pub fn list(self) -> Vec<(String, String)> {
         self.list
     }

@@ -1,4 +1,4 @@
-//! The machine of one attempt, told and answered line by line.
+//! The machine of one attempt, tested as a list of inputs and the expected steps.
 
 #![allow(clippy::unwrap_used, reason = "clippy only knows #[test] functions")]
 
@@ -23,7 +23,7 @@ use harness_core::{
 #[path = "attempt/tree.rs"]
 mod tree;
 
-/// What a machine asks for, in a word.
+/// Returns a short text for the step of a machine.
 fn said(next: &Next<Effect, AttemptEnd>) -> String {
     match next {
         Next::Commit(command) => match &**command {
@@ -134,7 +134,7 @@ fn taken() -> Input<Ended> {
     Input::Refused(Refusal::NotClaimedBy { task: TaskId::numbered(1), worker })
 }
 
-/// Tells the machine each input and compares what it asks for.
+/// Passes each input to the machine and compares its steps.
 #[track_caller]
 fn check(task: Task, entry: Entry, story: &[(Input<Ended>, &str)]) {
     check_by(Rules::default(), task, entry, story);
@@ -249,7 +249,7 @@ fn each_row_of_the_recovery_matrix_enters_the_same_way() {
             (undone(), "fail SESSION_TIMEOUT: No progress detected"),
         ],
     );
-    // Nothing to take back: no rollback at all, and one attempt is counted.
+    // There is nothing to undo, so no rollback happens and one attempt is counted.
     check(
         task(),
         Entry::Recovered(Action::FailNoProgress),
@@ -394,7 +394,7 @@ fn checkpoints_of_the_agent_are_stored_and_a_senseless_one_is_ignored() {
 #[test]
 fn an_interrupt_finishes_nothing_new() {
     let user = || worked(StopReason::Cancelled);
-    // Nothing was changed: back to pending, uncounted.
+    // Nothing was changed: the task returns to pending, and no attempt is counted.
     check(
         task(),
         Entry::Fresh,
@@ -406,7 +406,7 @@ fn an_interrupt_finishes_nothing_new() {
             (ok(), "done left cancelled"),
         ],
     );
-    // Something was: the next session recovers it, even if the agent says that it was done.
+    // Something was changed: the next session recovers it, even if the agent reported success.
     check(
         task(),
         Entry::Fresh,
@@ -427,7 +427,7 @@ fn an_interrupt_finishes_nothing_new() {
             (checked(Verdict::Cancelled), "done left cancelled"),
         ],
     );
-    // Settings that stay as they are were reported by nobody else.
+    // Nothing else reports settings that stay changed.
     let setting = judge::Setting { name: "x".into(), message: "x was changed".into(), sight: true };
     let around = judge::Around { settings: vec![setting], before: None };
     let stays = match checked(Verdict::Cancelled) {
@@ -448,7 +448,7 @@ fn an_interrupt_finishes_nothing_new() {
             (ok(), "done left cancelled"),
         ],
     );
-    // A second one does not wait for anything.
+    // A second interrupt waits for nothing.
     check(
         task(),
         Entry::Fresh,
@@ -458,7 +458,7 @@ fn an_interrupt_finishes_nothing_new() {
             (Input::Interrupt, "done left cancelled"),
         ],
     );
-    // A rollback under way is finished.
+    // A rollback that has begun is finished.
     check(
         task(),
         Entry::Fresh,
@@ -484,14 +484,14 @@ fn an_agent_that_gives_up_is_stopped_and_rolled_back_for_its_reason() {
         &[
             (Input::Begin, "work"),
             (gave_up("no compiler"), "cancel User"),
-            // The first reason is the cause, and its end may still look like a success.
+            // The first reason is the cause. The end of the agent may still look like a success.
             (gave_up("nor a disk"), "cancel User"),
             (finished(), "intend ENV_SETUP: no compiler"),
             (ok(), "undo"),
             (undone(), "fail ENV_SETUP: no compiler"),
         ],
     );
-    // An interrupt that comes after it does not take it back.
+    // A later interrupt does not withdraw it.
     check(
         task(),
         Entry::Fresh,
@@ -502,7 +502,7 @@ fn an_agent_that_gives_up_is_stopped_and_rolled_back_for_its_reason() {
             (worked(StopReason::Cancelled), "intend ENV_SETUP: no compiler"),
         ],
     );
-    // What is being checked is no longer the agent's to give up.
+    // An agent cannot give up work that is being checked.
     check(
         task(),
         Entry::Fresh,
@@ -531,14 +531,14 @@ fn clean_judges_the_commit_that_is_completed() {
     let intended = format!("intend TEST_FAIL: {RED}");
     let red = [(red(), intended.as_str()), (ok(), "undo")];
     check_by(clean.clone(), task(), Entry::Fresh, &[&begin[..], &red].concat());
-    // A second try after the init script judges the same commit.
+    // The second check after the init script judges the same commit.
     let missing = [
         (checked(Verdict::Missing), "prepare"),
         (of_judge(judge::Ended::Prepared), "check abcdef0"),
         (checked(Verdict::Passed), "record"),
     ];
     check_by(clean.clone(), task(), Entry::Fresh, &[&begin[..], &missing].concat());
-    // A task may say otherwise, and recovery judges by the same rules.
+    // A task may override the rule, and recovery judges by the same rules.
     let mut in_place = task();
     in_place.validation.clean = Some(false);
     check_by(
@@ -555,7 +555,7 @@ fn clean_judges_the_commit_that_is_completed() {
 fn a_baseline_is_asked_for_once_and_a_green_one_is_flagged() {
     let rules = || Rules { baseline: true, ..Rules::default() };
     let based = |verdict| Input::Ended(Ended::Based(verdict));
-    let told = "warn: the check passed before any work: that it passes proves nothing";
+    let told = "warn: the check passed before any work, so that it passes proves nothing";
     check_by(
         rules(),
         task(),

@@ -1,4 +1,4 @@
-//! Which edits of a ledger that is held are taken: a table.
+//! A table of the edits that are accepted for a ledger that is held.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -42,12 +42,9 @@ type Edit = fn(&mut Value);
 #[test]
 fn while_a_run_holds_it_an_edit_may_add_and_describe_and_nothing_else() {
     let taken: &[(Edit, &str)] = &[
-        (|_| {}, "only the layout, or fields that harness does not know"),
-        (|l| l["x"] = 2.into(), "only the layout, or fields that harness does not know"),
-        (
-            |l| l["tasks"][0]["y"] = 2.into(),
-            "only the layout, or fields that harness does not know",
-        ),
+        (|_| {}, "only the layout, or fields unknown to harness"),
+        (|l| l["x"] = 2.into(), "only the layout, or fields unknown to harness"),
+        (|l| l["tasks"][0]["y"] = 2.into(), "only the layout, or fields unknown to harness"),
         (|l| l["tasks"][1]["title"] = "new".into(), "next: title"),
         (|l| l["tasks"][1]["instructions"] = "do".into(), "next: instructions"),
         (|l| l["tasks"][1]["priority"] = "P0".into(), "next: priority"),
@@ -68,7 +65,7 @@ fn while_a_run_holds_it_an_edit_may_add_and_describe_and_nothing_else() {
                 l["log_tail"] = json!(["x"]);
                 l["log_at"] = 9.into();
             },
-            "only the layout, or fields that harness does not know",
+            "only the layout, or fields unknown to harness",
         ),
     ];
     for (edit, what) in taken {

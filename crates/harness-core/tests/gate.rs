@@ -1,4 +1,4 @@
-//! The machine of a gate, told and answered line by line.
+//! The machine of a gate, tested as a list of inputs and the expected steps.
 
 #![allow(clippy::unwrap_used, reason = "clippy only knows #[test] functions")]
 
@@ -75,7 +75,7 @@ fn a_phase_passes_by_its_check_and_that_is_recorded() {
         (ok(), "passed"),
     ];
     check(phase(true, false), true, &story);
-    // One that asks for nothing passes at once.
+    // A gate without check and approval passes at once.
     check(phase(false, false), true, &[(Input::Begin, "pass plan"), (ok(), "passed")]);
 }
 
@@ -116,7 +116,7 @@ fn a_person_is_asked_after_the_check_and_the_row_says_so() {
     let closed = "closed: not approved by operator (pid=7) | more tests";
     asked(answered(false), &[(ok(), no), (ok(), closed)]);
     asked(Input::Ended(Ended::Unanswered), &[(ok(), "interrupted")]);
-    // Where no run waits, there is no row.
+    // Without a waiting run, there is no row.
     check(
         phase(false, true),
         false,

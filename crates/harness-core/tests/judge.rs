@@ -1,4 +1,4 @@
-//! Judges the work of a client, who commits by itself and may share its work tree with others.
+//! Judges the work of a client, which commits by itself and may share its work tree with others.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 

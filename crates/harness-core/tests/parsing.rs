@@ -1,4 +1,4 @@
-//! Nothing that is in a file makes the reader panic, and the two readers agree about it.
+//! No file content makes the reader panic, and the two readers agree about it.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -13,7 +13,7 @@ use harness_core::{
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// One of each field that the format has.
+/// A ledger with each field of the format.
 fn full() -> Value {
     json!({
         "version": 2, "created": "2025-07-01T10:00:00Z", "epoch": 9, "goal": "g",
@@ -34,7 +34,7 @@ fn full() -> Value {
     })
 }
 
-/// What a glance shows is what the ledger says.
+/// Checks that a glance shows the data of the ledger.
 fn same(glance: &Glance<'_>, ledger: &Ledger) {
     let blocked = stats::blocked(ledger);
     let expected: Vec<_> = ledger
@@ -59,7 +59,7 @@ fn same(glance: &Glance<'_>, ledger: &Ledger) {
     assert_eq!(glance.stats, Stats::of(ledger));
 }
 
-/// Reads in all three ways; what was read is written and reads back.
+/// Reads in all three ways. The result is written and must read back.
 fn check(bytes: &[u8]) -> Result<(), FormatError> {
     match (glance(bytes), read_ledger(bytes)) {
         (Ok(glance), Ok(ledger)) => same(&glance, &ledger),
@@ -84,7 +84,7 @@ fn check(bytes: &[u8]) -> Result<(), FormatError> {
     }
 }
 
-/// All places in a value.
+/// Collects all places in a value.
 fn pointers(value: &Value, at: &str, into: &mut Vec<String>) {
     into.push(at.to_owned());
     match value {
@@ -125,7 +125,8 @@ fn the_full_ledger_is_read() {
     check(serde_json::to_string(&full()).unwrap().as_bytes()).unwrap();
 }
 
-/// Every value in every place, exhaustively: each is read or named, and never as corrupt.
+/// Tries every value in every place. Each is accepted or named in an error, and never reported as
+/// corrupt.
 #[test]
 fn every_field_takes_every_value_or_says_why_not() {
     let full = full();
@@ -142,7 +143,7 @@ fn every_field_takes_every_value_or_says_why_not() {
     }
 }
 
-/// Spec 1 §2: these are mended on reading, everything else in a wrong shape is an error.
+/// Spec 1 §2: these are corrected on reading. Any other wrong shape is an error.
 #[test]
 fn what_a_person_mistypes_is_tolerated() {
     for (task, expected) in [
@@ -164,8 +165,8 @@ fn what_a_person_mistypes_is_tolerated() {
     }
 }
 
-/// Tasks that are chained, shuffled and spelled at random: `id` or `depends_on` with an escape, a
-/// title with and without one, ids that are there twice.
+/// Generates tasks that are chained, shuffled and spelled at random: `id` or `depends_on` with an
+/// escape, a title with and without one, ids that occur twice.
 fn tasks() -> impl Strategy<Value = String> {
     const IDS: [&str; 6] = ["c", "task-2", "\\u0064", "a", "task-10", "b"];
     let title = prop::sample::select(vec!["null", "\"\"", "\"t\"", "\"t\\n\\u00e9\"", "\"é\""]);
@@ -202,7 +203,8 @@ fn tasks() -> impl Strategy<Value = String> {
     })
 }
 
-/// The generator must reach what a glance computes for itself, or the comparison says little.
+/// The generator must reach the cases that a glance computes itself. Otherwise the comparison
+/// proves little.
 #[test]
 fn a_glance_meets_blocked_tasks_and_ids_that_are_there_twice() {
     use proptest::{strategy::ValueTree, test_runner::TestRunner};
@@ -223,7 +225,7 @@ fn a_glance_meets_blocked_tasks_and_ids_that_are_there_twice() {
     }
 }
 
-/// The mark is taken off once by every reader, and the text that a glance gives has none.
+/// Every reader removes the mark once, and the text of a glance has none.
 #[test]
 fn a_glance_goes_past_a_byte_order_mark() {
     let text = full().to_string();

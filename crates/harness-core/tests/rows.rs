@@ -1,5 +1,5 @@
-//! Rows as anybody may have written them: with fields that belong to another state, without those
-//! that belong to theirs. Nothing of them is lost, and the typed task says what the row says.
+//! Rows as any program may have written them: with fields of another state, without fields of their
+//! own. Nothing of them is lost, and the typed task has the meaning of the row.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -26,7 +26,7 @@ const ERRORS: [&str; 9] = [
     "",
 ];
 
-/// A field of any state; each may be there, or not, or be null.
+/// Generates a field of any state. It may be present, missing or null.
 fn field(key: &'static str, values: Vec<Value>) -> impl Strategy<Value = Option<(String, Value)>> {
     let some = proptest::sample::select(values).prop_map(move |v| Some((key.to_owned(), v)));
     prop_oneof![2 => Just(None), 3 => some]
@@ -92,7 +92,7 @@ fn written(document: &mut Document, ledger: &Ledger, task: &Task) -> String {
     document.render(ledger)
 }
 
-/// The rules of the flat format, word for word: what a row meant before states had types.
+/// The rules of the flat format: the meaning of a row before states had types.
 fn means(row: &Value, task: &Task) {
     let status = row["status"].as_str().unwrap_or("pending");
     assert_eq!(task.status().name(), status);
@@ -124,7 +124,7 @@ fn means(row: &Value, task: &Task) {
     }
 }
 
-/// Every field of `before` is in `after` with the same value, but for those in `but`.
+/// Checks that every field of `before` is in `after` with the same value, except those in `but`.
 fn kept(before: &Value, after: &Value, but: &[&str]) {
     for (key, value) in before.as_object().unwrap() {
         let same = after.get(key) == Some(value) || value.is_null() && after.get(key).is_none();
@@ -146,10 +146,10 @@ proptest! {
         let text = file(&row);
         let (ledger, mut document, task) = read(&text);
         means(&row, &task);
-        // Not changed: to the letter.
+        // An unchanged file is rendered exactly as it was.
         prop_assert_eq!(document.render(&ledger), text.clone());
 
-        // Written anew, and with another field changed: what belongs to no state of this task stays.
+        // Even after a rewrite, and with another field changed, fields of other states stay.
         let again = written(&mut document, &ledger, &task);
         kept(&row, &only_row(&again), &[]);
         prop_assert_eq!(&read(&again).2, &task);
@@ -158,12 +158,13 @@ proptest! {
         kept(&row, &only_row(&edited), &["title"]);
         prop_assert_eq!(&read(&edited).2, &renamed);
 
-        // A row that is made from the task alone means the same.
+        // A row that is built from the task alone has the same meaning.
         let fresh = file(&Value::Object(format::task_object(&task)));
         prop_assert_eq!(&read(&fresh).2, &task);
     }
 
-    /// Whatever was left in a row: once its state changes, the file says what the task says.
+    /// Once the state of a row changes, the file agrees with the task, whatever was left in the
+    /// row.
     #[test]
     fn a_new_state_clears_what_another_left(row in row(), next in row()) {
         let (ledger, mut document, task) = read(&file(&row));

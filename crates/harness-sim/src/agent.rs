@@ -1,4 +1,4 @@
-//! An agent that tells and ends as it is told to: it can keep its promise, lie, crash, hang.
+//! A scripted agent. It can keep its promise, lie, crash or hang.
 
 use std::{
     collections::VecDeque,
@@ -8,7 +8,7 @@ use std::{
 use harness::{Agent, Execution, Result};
 use harness_core::agent::{AgentEvent, End, StoppedBy};
 
-/// One execution to be.
+/// The script of one execution.
 #[derive(Debug, Clone)]
 pub struct Turn {
     pub tells: Vec<AgentEvent>,
@@ -18,12 +18,12 @@ pub struct Turn {
 #[derive(Debug, Clone)]
 pub enum Ends {
     With(End),
-    /// Not before it is stopped.
+    /// The execution ends only when it is stopped.
     Never,
 }
 
-/// Takes its turns in order; when they are used up it hangs, so that a loop that goes on too long
-/// is seen.
+/// Plays its turns in order. After the last one it hangs, so that a loop that continues too long is
+/// noticed.
 #[derive(Debug, Default)]
 pub struct SimAgent(Mutex<VecDeque<Turn>>);
 
@@ -34,7 +34,7 @@ impl SimAgent {
 }
 
 impl Agent for SimAgent {
-    /// The prompt.
+    /// The prompt as text.
     type Input = String;
     type Output = End;
 

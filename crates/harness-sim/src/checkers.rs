@@ -1,4 +1,4 @@
-//! What must hold, whatever happens. One function each; its name is what a failing seed prints.
+//! The invariants. Each is one function, and a failing seed prints its name.
 
 use std::collections::BTreeSet;
 
@@ -20,12 +20,12 @@ use crate::{
 pub struct Step<'a> {
     pub before: &'a Ledger,
     pub after: &'a Ledger,
-    /// What the decisions make of `before`.
+    /// The result of the decisions for `before`.
     pub expected: &'a Expected,
     pub commands: &'a [Command],
     pub outcome: &'a Outcome,
     pub stored: Stored,
-    /// The ledger was garbage when the transaction began.
+    /// `true` if the ledger was garbage when the transaction began.
     pub was_corrupt: bool,
     pub bytes_changed: bool,
     pub log_before: &'a [u8],
@@ -46,7 +46,7 @@ pub enum Outcome {
         replies: Vec<Result<Reply, Refusal>>,
         warnings: Vec<String>,
     },
-    /// The store said no; the process lives on.
+    /// The store returned an error, and the process continues.
     Errored {
         error: String,
         unrecoverable: bool,
@@ -54,12 +54,13 @@ pub enum Outcome {
     Died(CrashKind),
 }
 
-/// Which version the ledger is after a transaction.
+/// The version of the ledger after a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stored {
     New,
     Same,
-    /// An earlier one, whose successor nobody was told of: only a power loss may do that.
+    /// An earlier version, whose successor was never acknowledged. Only a power loss may cause
+    /// this.
     Earlier(usize),
     Other,
 }
@@ -71,7 +72,7 @@ pub struct Violation {
 }
 
 impl Violation {
-    /// `Err` of it, for a checker's last line.
+    /// Returns it as an `Err`, for the last line of a checker.
     pub fn of<T>(checker: &'static str, what: String) -> Result<T, Self> {
         Err(Self { checker, what })
     }
@@ -80,7 +81,7 @@ impl Violation {
 type Verdict = Result<(), String>;
 type OfStep = fn(&Step<'_>, &History) -> Verdict;
 
-/// Looked at with the history as it was before the step.
+/// These checkers see the history before the step.
 const TRANSITIONS: [(&str, OfStep); 10] = [
     ("ledger_or_backup_always_parses", ledger_or_backup_always_parses),
     ("backup_restores", backup_restores),
@@ -94,7 +95,7 @@ const TRANSITIONS: [(&str, OfStep); 10] = [
     ("the_log_only_grows", the_log_only_grows),
 ];
 
-/// Looked at with the history that knows of the step.
+/// These checkers see the history that includes the step.
 const STATES: [(&str, OfStep); 4] = [
     ("acknowledged_is_stored", acknowledged_is_stored),
     ("one_live_claim", one_live_claim),
@@ -132,7 +133,7 @@ fn backup_restores(step: &Step<'_>, _: &History) -> Verdict {
     }
 }
 
-/// An answer means that all of it is stored; an error or a death, all or nothing.
+/// After an answer, all of it is stored. After an error or a death, all of it or nothing.
 fn all_or_nothing(step: &Step<'_>, _: &History) -> Verdict {
     match (step.outcome, step.stored) {
         (Outcome::Acknowledged { replies, .. }, Stored::New) => {
@@ -213,7 +214,7 @@ fn completed_once(step: &Step<'_>, history: &History) -> Verdict {
     Ok(())
 }
 
-/// Only its holder completes a task, and where there is a check only that check's word counts.
+/// Only its holder completes a task. If the task has a check, only that check counts.
 fn completed_means_checked(step: &Step<'_>, _: &History) -> Verdict {
     let [Command::Complete(complete)] = step.commands else { return Ok(()) };
     let id = &complete.holder.task;
@@ -242,7 +243,7 @@ fn completed_means_checked(step: &Step<'_>, _: &History) -> Verdict {
 
 fn the_log_only_grows(step: &Step<'_>, _: &History) -> Verdict {
     match step.outcome {
-        // What nobody synced may go with the power; the lines are checked for themselves.
+        // A power loss may destroy bytes that were not synced. The lines are checked separately.
         Outcome::Died(CrashKind::PowerLoss) => Ok(()),
         _ if step.log_after.starts_with(step.log_before) => Ok(()),
         _ => Err("bytes that were in the log have changed".into()),
@@ -309,8 +310,8 @@ fn one_live_claim(step: &Step<'_>, history: &History) -> Verdict {
     }
 }
 
-/// An attempt never counts beyond the maximum; a maximum that was lowered below what is counted
-/// already changes no count.
+/// An attempt never counts beyond the maximum. A maximum that was lowered below the current count
+/// changes no count.
 fn attempts_are_bounded(step: &Step<'_>, _: &History) -> Verdict {
     if step.commands.len() > 1 && step.commands.iter().any(|c| matches!(c, Command::Edit(_))) {
         return Ok(());
@@ -325,8 +326,8 @@ fn attempts_are_bounded(step: &Step<'_>, _: &History) -> Verdict {
     }
 }
 
-/// After a transaction that ended well the log has every line of every stored change once, in
-/// order, among the lines of others; after another it lacks at most the last ones.
+/// After a successful transaction, the log has every line of every stored change once and in order,
+/// among the lines of others. After a failed one, it may lack only the last lines.
 fn each_line_once_in_order(step: &Step<'_>, history: &History) -> Verdict {
     let matched = matched_lines(step.log_after, history)?;
     let Outcome::Acknowledged { warnings, .. } = step.outcome else { return Ok(()) };
@@ -336,7 +337,7 @@ fn each_line_once_in_order(step: &Step<'_>, history: &History) -> Verdict {
     Ok(())
 }
 
-/// How many of `lines` the log has, from the first on.
+/// Returns how many of `lines` the log has, from the first on.
 pub fn count_lines(log: &[u8], lines: &[String]) -> usize {
     log.split(|b| *b == b'\n').fold(0, |count, line| {
         let next = lines.get(count).is_some_and(|next| next.as_bytes() == line);
@@ -344,7 +345,7 @@ pub fn count_lines(log: &[u8], lines: &[String]) -> usize {
     })
 }
 
-/// The same, and nothing else that looks like ours is there.
+/// Does the same, and checks that the log has no other line that looks like ours.
 fn matched_lines(log: &[u8], history: &History) -> Result<usize, String> {
     let lines = &history.lines;
     let mut matched = 0;
@@ -357,8 +358,8 @@ fn matched_lines(log: &[u8], history: &History) -> Result<usize, String> {
         if text.contains("peer-") || text.contains('\0') || LogLine::parse(&text).is_none() {
             continue;
         }
-        // Half a line is left where somebody wrote behind it before it was finished, or where the
-        // version that remembered it was destroyed.
+        // A partial line is left if another program wrote after it before it was finished, or if
+        // the version that remembered it was destroyed.
         if history.forgotten.iter().any(|known| known.starts_with(&*text)) {
             continue;
         }
@@ -372,7 +373,7 @@ fn matched_lines(log: &[u8], history: &History) -> Result<usize, String> {
     Ok(matched)
 }
 
-/// Fields of others are where they were put.
+/// Checks that fields of other programs are still in their places.
 pub fn outside_fields_survive(disk: &SimDisk, history: &History) -> Result<(), Violation> {
     let violation = |what| Violation { checker: "outside_fields_survive", what };
     if history.notes.is_empty() {
@@ -393,7 +394,7 @@ pub fn outside_fields_survive(disk: &SimDisk, history: &History) -> Result<(), V
     Ok(())
 }
 
-/// Whether two ledgers say the same; what they remember of the log aside.
+/// Returns whether two ledgers are equal, apart from what they store for the log.
 pub fn same(a: &Ledger, b: &Ledger) -> bool {
     let told = |head: &Head| Head { log_tail: Vec::new(), log_at: 0, ..head.clone() };
     a.len() == b.len() && told(a.head()) == told(b.head()) && a.tasks().eq(b.tasks())

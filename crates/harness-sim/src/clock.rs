@@ -1,4 +1,4 @@
-//! A clock that only goes where it is told to, or with the paused time of a runtime.
+//! A clock that a test moves, or that follows the paused time of a runtime.
 
 use std::sync::{
     Mutex, PoisonError,
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 #[derive(Debug)]
 pub struct SimClock {
     set: AtomicI64,
-    /// Since then the time of a runtime counts too.
+    /// The time of the runtime counts from this moment on.
     followed: Mutex<Option<Instant>>,
 }
 
@@ -21,13 +21,14 @@ impl SimClock {
         Self { set: AtomicI64::new(now.seconds()), followed: Mutex::default() }
     }
 
-    /// Forwards, or backwards as clocks do.
+    /// Moves the clock forwards, or backwards as real clocks do.
     pub fn step(&self, seconds: i64) {
         self.set.fetch_add(seconds, Ordering::Relaxed);
     }
 
-    /// Until the guard goes, what sleeps in the runtime lets this clock pass too. Only inside of a
-    /// runtime whose time is paused: any other is the time of the machine, which no seed replays.
+    /// Makes this clock follow the sleeps of the runtime until the guard is dropped. This works
+    /// only in a runtime whose time is paused. Any other runtime uses the time of the machine,
+    /// which no seed replays.
     pub fn follow(&self) -> Following<'_> {
         *self.followed.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         Following(self)
@@ -45,7 +46,7 @@ impl Clock for SimClock {
     }
 }
 
-/// While it lives, a clock follows a runtime. It has to go inside of that runtime.
+/// While this guard lives, a clock follows a runtime. It must be dropped inside of that runtime.
 #[derive(Debug)]
 pub struct Following<'a>(&'a SimClock);
 

@@ -1,5 +1,5 @@
-//! A disk in memory beneath the file store. It outlives the "processes" that use it, and it fails
-//! when it is told to: at any step the process dies or the power goes, or the step is an error.
+//! A disk in memory beneath the file store. It outlives the simulated processes that use it. At any
+//! step it can kill the process, lose power or return an error.
 
 mod others;
 
@@ -14,23 +14,23 @@ use harness_core::format;
 
 use crate::{platter::Platter, random::Random};
 
-/// How a process ends without having been asked.
+/// The kind of an unexpected end of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CrashKind {
-    /// What was done stays; the step in flight is done, torn or not done.
+    /// Completed steps stay. The current step is done, torn or not done.
     Kill,
-    /// Of what was not synced, any part may be lost.
+    /// Any part of the unsynced data may be lost.
     PowerLoss,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trouble {
     Crash(CrashKind),
-    /// The step fails; the process lives on.
+    /// The step fails, and the process continues.
     Fault(io::ErrorKind),
 }
 
-/// A deliberate fault of the disk, to show that the checkers see it.
+/// A deliberate fault of the disk, to show that the checkers detect it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Quirk {
     #[default]
@@ -49,13 +49,13 @@ pub enum Quirk {
     ForgetsLogTail,
     /// Fields that are not ours are dropped.
     DropsUnknownFields,
-    /// A file looks the same whoever wrote it.
+    /// A file keeps its identity when another program writes it.
     StaleIdentity,
     /// Alerts are not stored.
     ForgetsAlerts,
 }
 
-/// A handle; all handles share the one disk.
+/// A handle. All handles share the same disk.
 #[derive(Clone)]
 pub struct SimDisk {
     state: Arc<Mutex<State>>,
@@ -65,11 +65,11 @@ struct State {
     platter: Platter,
     random: Random,
     quirk: Quirk,
-    /// Trouble comes after so many more steps.
+    /// The number of steps until the trouble comes.
     plan: Option<(u32, Trouble)>,
     crashed: Option<CrashKind>,
     steps: u64,
-    /// From here on there must always be a ledger that can be read.
+    /// From here on, there must always be a readable ledger.
     founded: bool,
     readable: BTreeSet<(u64, usize)>,
     unreadable: Option<String>,
@@ -101,43 +101,43 @@ impl SimDisk {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A new process starts; trouble comes at one of its next steps, if at all.
+    /// Starts a new process. The trouble, if any, comes at one of its next steps.
     pub fn begin(&self, plan: Option<(u32, Trouble)>) {
         let mut state = self.state();
         state.plan = plan;
         state.crashed = None;
     }
 
-    /// How the process that used the disk since [`SimDisk::begin`] died.
+    /// Returns how the process that used the disk since [`SimDisk::begin`] died.
     pub fn crashed(&self) -> Option<CrashKind> {
         self.state().crashed
     }
 
-    /// Steps taken so far: how much a transaction costs.
+    /// Returns the number of steps so far, which shows the cost of a transaction.
     pub fn steps(&self) -> u64 {
         self.state().steps
     }
 
-    /// The power goes while nobody writes.
+    /// Loses power while no process writes.
     pub fn lose_power(&self) {
         let state = &mut *self.state();
         state.platter.lose_power(&mut state.random);
         state.inspect();
     }
 
-    /// Everything is made durable.
+    /// Makes everything durable.
     pub fn settle(&self) {
         self.state().platter.sync_names();
     }
 
-    /// The journal is made durable.
+    /// Makes the journal durable.
     pub fn settle_journal(&self) {
         let platter = &mut self.state().platter;
         platter.sync(File::Journal);
         platter.sync_names();
     }
 
-    /// There is a ledger from now on, whatever happens.
+    /// Requires a readable ledger from now on.
     pub fn founded(&self) {
         self.state().founded = true;
     }
@@ -150,7 +150,7 @@ impl SimDisk {
         self.state().platter.bytes(file).to_vec()
     }
 
-    /// Whether the ledger as it stands would survive any power loss.
+    /// Returns whether the current ledger would survive any power loss.
     pub fn ledger_is_durable(&self) -> bool {
         let platter = &self.state().platter;
         platter.durable_number(File::Ledger) == platter.number(File::Ledger)
@@ -161,8 +161,9 @@ impl SimDisk {
         self.state().platter.archive.len()
     }
 
-    /// Whether an edit of the ledger in place would change `.bak` as well. A process that dies
-    /// between the two last steps of a write leaves them so; the next write parts them.
+    /// Returns whether an edit of the ledger in place would change `.bak` as well. A process that
+    /// dies between the last two steps of a write leaves them linked. The next write separates
+    /// them.
     pub fn backup_is_ledger(&self) -> bool {
         let platter = &self.state().platter;
         platter.number(File::Backup) == platter.number(File::Ledger)
@@ -215,7 +216,7 @@ impl State {
         }
     }
 
-    /// One step that happens or does not.
+    /// Performs one step, which happens or does not.
     fn act(&mut self, act: impl FnOnce(&mut Platter)) -> io::Result<()> {
         let turn = self.turn()?;
         if self.happens(&turn) {
@@ -224,8 +225,8 @@ impl State {
         self.done(turn)
     }
 
-    /// After each step: the ledger or its backup can be read, as things are and as the worst
-    /// power loss would leave them.
+    /// Checks after each step that the ledger or its backup can be read, both now and after the
+    /// worst power loss.
     fn inspect(&mut self) {
         if !self.founded || self.unreadable.is_some() {
             return;
@@ -401,7 +402,7 @@ impl Disk for SimDisk {
     }
 
     fn ensure_home(&self) -> io::Result<()> {
-        // Making a directory that is there already is no step.
+        // Creating an existing directory is not a step.
         if self.state().crashed.is_some() { Err(gone()) } else { Ok(()) }
     }
 
@@ -422,7 +423,7 @@ impl Disk for SimDisk {
 
     fn replace_journal(&self, bytes: &[u8]) -> io::Result<()> {
         let mut state = self.state();
-        // Written aside: whoever dies here has changed nothing.
+        // The file is written aside, so a process that dies here has changed nothing.
         state.act(|_| {})?;
         state.act(|p| p.create(File::Journal, bytes))
     }
@@ -440,7 +441,7 @@ impl Disk for SimDisk {
     }
 }
 
-/// The new ledger as a disk with this quirk would take it.
+/// Returns the new ledger in the form that a disk with this quirk stores.
 fn mangled(quirk: Quirk, bytes: &[u8]) -> Vec<u8> {
     let drop = |unwanted: fn(&str) -> bool| {
         let Ok(mut root) = serde_json::from_slice::<serde_json::Value>(bytes) else {

@@ -1,6 +1,6 @@
-//! What the workers were told, and what was seen to be stored: a model of its own, kept from the
-//! replies and from nothing else of the product, so that the checkers do not ask the store whether
-//! the store is right.
+//! The replies that workers received, and the changes that were seen to be stored. This model uses
+//! nothing else of the product, so that the checkers do not ask the store whether the store is
+//! right.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use harness_core::{
     task::{Status, Task},
 };
 
-/// What an acknowledged reply says of a task, until somebody changes the task again.
+/// The state of a task according to an acknowledged reply, until the task changes again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Mark {
     Waiting,
@@ -20,10 +20,10 @@ pub enum Mark {
     Gone,
 }
 
-/// A field that somebody else put into the ledger.
+/// A field that another program put into the ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
-    /// `None`: at the top.
+    /// The task; `None` for the root object.
     pub task: Option<TaskId>,
     pub key: String,
 }
@@ -45,7 +45,7 @@ pub struct History {
 }
 
 impl History {
-    /// Follows a stored change from what both sides of it show.
+    /// Records a stored change by comparing the ledgers before and after it.
     pub fn stored(&mut self, before: &Ledger, after: &Ledger, commands: &[Command]) {
         for task in before.tasks() {
             let now = after.task(&task.id);
@@ -73,13 +73,14 @@ impl History {
         }
     }
 
-    /// The commands of a transaction were answered.
+    /// Records the answers to the commands of a transaction.
     pub fn acknowledged(&mut self, commands: &[Command], replies: &[Result<Reply, Refusal>]) {
         let mut waiting = Vec::new();
         for (command, reply) in commands.iter().zip(replies) {
             let Ok(reply) = reply else { continue };
             match (command, reply) {
-                // A claim fails what can never run, and so perhaps what came back just before.
+                // A claim fails tasks that can never run, possibly including one that was just
+                // restored.
                 (Command::Claim(_), _) => {
                     for id in waiting.drain(..) {
                         self.marks.remove(&id);
@@ -120,7 +121,8 @@ impl History {
                 }
             }
             (Command::Complete(c), Reply::Task(id)) => {
-                // By force it may have been another's, and done before.
+                // A completion by force may concern the task of another worker, or one that was
+                // done before.
                 match c.authority {
                     harness_core::command::Authority::Holder => {
                         mark(self, id, Mark::Done { worker: c.holder.worker.clone() });
@@ -153,12 +155,12 @@ impl History {
             (Command::BeginSession(_), Reply::Session { number }) => {
                 self.sessions = self.sessions.max(*number);
             }
-            // Nothing that outlasts the next change of the task, or nothing at all.
+            // The others set no state that outlasts the next change of the task.
             _ => {}
         }
     }
 
-    /// Somebody destroyed the newest version; `ledger` is the one before it.
+    /// Records that the newest version was destroyed; `ledger` is the version before it.
     pub fn rewound(&mut self, ledger: &Ledger) {
         self.marks.clear();
         self.notes.clear();
@@ -171,12 +173,13 @@ impl History {
     }
 }
 
-/// The epoch of a claim that stands.
+/// Returns the epoch of an active claim.
 pub(crate) fn live(task: &Task) -> Option<u64> {
     (task.status() == Status::InProgress).then(|| task.epoch.unwrap_or_default().0)
 }
 
-/// Whether one of the commands may throw the task away, even if there is one of its name after.
+/// Returns whether one of the commands may remove the task, even if a task of the same name
+/// follows.
 pub(crate) fn drops(commands: &[Command], id: &TaskId) -> bool {
     commands.iter().any(|command| match command {
         Command::Remove(c) => c.task == *id,

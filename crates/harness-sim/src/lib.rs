@@ -1,8 +1,8 @@
-//! A seeded simulator of everything beneath the decisions, and the suites that every
-//! implementation of a port must pass.
+//! A seeded simulator of everything beneath the decisions, and the suites that every implementation
+//! of a port must pass.
 //!
-//! A seed decides all that happens. What must hold is in [`checkers`]; a seed that breaks one is
-//! told as a story and replayed with `cargo xtask sim --seed N`.
+//! A seed decides everything that happens. [`checkers`] contains the invariants. A seed that breaks
+//! one is printed as a story, and `cargo xtask sim --seed N` replays it.
 
 pub mod agent;
 pub mod checkers;

@@ -1,4 +1,4 @@
-//! What a person does to the ledger between two transactions.
+//! The edits of a person between two transactions.
 
 use serde_json::Value;
 
@@ -41,13 +41,13 @@ pub(crate) fn edit(bytes: &[u8], ids: &mut Ids, random: &mut Random) -> Option<E
     Some(Edited { what, text, note })
 }
 
-/// Something that is no JSON.
+/// Returns bytes that are not JSON.
 pub(crate) fn garbage(bytes: &[u8], random: &mut Random) -> Vec<u8> {
     match random.below(4) {
         0 => Vec::new(),
         1 => b"<<<<<<< HEAD\n".to_vec(),
         2 => vec![0; bytes.len()],
-        // The last brace at least is missing.
+        // At least the last brace is missing.
         _ => bytes[..random.below(bytes.len().saturating_sub(2))].to_vec(),
     }
 }

@@ -1,8 +1,8 @@
-//! What a disk holds, and what of it would still be there after a power loss.
+//! The contents of a disk, and the part of them that would survive a power loss.
 //!
-//! The model is the strict reading of POSIX: bytes are durable up to the last sync of their file,
-//! names are durable as of the last sync of their directory, and of what came after any part may
-//! survive: each name for itself, each file cut anywhere. Nothing durable is ever lost.
+//! The model is the strict reading of POSIX. Bytes are durable up to the last sync of their file,
+//! and names are durable as of the last sync of their directory. Of everything later, any part may
+//! survive: each name separately, and each file cut anywhere. Nothing durable is ever lost.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ pub(crate) const fn slot(file: File) -> usize {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Inode {
     pub(crate) bytes: Vec<u8>,
-    /// So many of the bytes are durable.
+    /// The number of bytes that are durable.
     pub(crate) synced: usize,
     changed: u64,
 }
@@ -46,11 +46,11 @@ pub(crate) struct Inode {
 pub(crate) struct Platter {
     inodes: BTreeMap<u64, Inode>,
     names: [Option<u64>; FILES.len()],
-    /// What each name was since the directory was last synced, the durable one first.
+    /// The values of each name since the directory was last synced, the durable one first.
     earlier: [Vec<Option<u64>>; FILES.len()],
     pub(crate) archive: Vec<(String, Vec<u8>)>,
     pub(crate) receipts: BTreeMap<String, Vec<u8>>,
-    /// Somebody removed the folder of the receipts.
+    /// `true` if the folder of the receipts was removed.
     pub(crate) receipts_gone: bool,
     tick: u64,
 }
@@ -60,7 +60,7 @@ impl Platter {
         self.names[slot(file)]
     }
 
-    /// The inode that the name has after the worst power loss.
+    /// Returns the inode of the name after the worst power loss.
     pub(crate) fn durable_number(&self, file: File) -> Option<u64> {
         self.earlier[slot(file)].first().copied().unwrap_or(self.names[slot(file)])
     }
@@ -90,7 +90,7 @@ impl Platter {
         self.earlier[slot(file)].push(before);
     }
 
-    /// A new file under this name; nothing of it is durable.
+    /// Creates a file under this name. Nothing of it is durable.
     pub(crate) fn create(&mut self, file: File, bytes: &[u8]) {
         self.tick += 1;
         let number = self.tick;
@@ -111,7 +111,7 @@ impl Platter {
         }
     }
 
-    /// Other bytes in the same file, as an editor writes that saves in place; durable.
+    /// Replaces the bytes of a file durably, as an editor does that saves in place.
     pub(crate) fn overwrite(&mut self, file: File, bytes: &[u8]) {
         self.tick += 1;
         let tick = self.tick;
@@ -142,7 +142,7 @@ impl Platter {
         for inode in self.inodes.values_mut() {
             let kept = inode.synced + random.below(inode.bytes.len() - inode.synced + 1);
             if random.percent(25) {
-                // The size was written, the content was not.
+                // The size was written, but the content was not.
                 inode.bytes[kept..].fill(0);
             } else {
                 inode.bytes.truncate(kept);

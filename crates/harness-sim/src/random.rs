@@ -1,5 +1,5 @@
-//! A seeded generator. The same seed gives the same world, on every machine and in every release
-//! of every library, which is why it is written here and not taken from one.
+//! A seeded generator. The same seed must give the same world on every machine and in every release
+//! of every library. It is therefore implemented here and not taken from a library.
 
 /// SplitMix64.
 #[derive(Debug, Clone)]
@@ -18,7 +18,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// From 0 up to, not including, `bound`; 0 if there is nothing below it.
+    /// Returns a number below `bound`, or 0 if there is none.
     pub const fn below(&mut self, bound: usize) -> usize {
         if bound == 0 { 0 } else { (self.next() % bound as u64) as usize }
     }
@@ -31,7 +31,7 @@ impl Random {
         from.get(self.below(from.len()))
     }
 
-    /// The position of one of the weights, each as likely as it is heavy.
+    /// Returns the position of one of the weights, with a probability in proportion to the weight.
     pub fn weighted(&mut self, weights: &[u64]) -> usize {
         let mut rest = self.next() % weights.iter().sum::<u64>().max(1);
         for (n, weight) in weights.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Running seeds, and saying what happened when one fails.
+//! Runs seeds, and reports what happened when one fails.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -16,7 +16,7 @@ pub struct Failure {
     pub story: Story,
 }
 
-/// One seed of the product as it is, in all worlds.
+/// Runs one seed of the unmodified product in all worlds.
 pub fn run(seed: u64) -> Result<Tally, Box<Failure>> {
     let mut tally = run_with(seed, Quirk::None, sound)?;
     tally.add(&run_session(seed, Flaw::None)?);
@@ -25,29 +25,29 @@ pub fn run(seed: u64) -> Result<Tally, Box<Failure>> {
     Ok(tally)
 }
 
-/// What a seed came to, what it covered, and its story.
+/// The result of a seed, its tally, and its story.
 pub type Lived = (Result<(), Violation>, Tally, Story);
 
-/// One seed of `harness run` over a ledger.
+/// Runs one seed of `harness run` over a ledger.
 pub fn run_session(seed: u64, flaw: Flaw) -> Result<Tally, Box<Failure>> {
     twice(seed, |story| live_session(seed, flaw, story))
 }
 
-/// One seed of `harness run` with an objective.
+/// Runs one seed of `harness run` with an objective.
 pub fn run_objective(seed: u64, flaw: Flaw) -> Result<Tally, Box<Failure>> {
     twice(seed, |story| live_objective(seed, flaw, story))
 }
 
-/// One seed of `harness run` with agents that lie.
+/// Runs one seed of `harness run` with agents that lie.
 pub fn run_liars(seed: u64, flaw: Flaw) -> Result<Tally, Box<Failure>> {
     twice(seed, |story| live_liars(seed, flaw, story))
 }
 
 fn twice(seed: u64, live: impl Fn(Story) -> Lived) -> Result<Tally, Box<Failure>> {
-    let (result, tally, _) = live(Story::untold());
+    let (result, tally, _) = live(Story::silent());
     let Err(violation) = result else { return Ok(tally) };
-    // The same again, aloud.
-    let (again, _, story) = live(Story::told());
+    // Run the seed again and record its story.
+    let (again, _, story) = live(Story::recorded());
     let violation = again.err().unwrap_or_else(|| Violation {
         checker: "a_seed_replays",
         what: format!("only once: {}: {}", violation.checker, violation.what),
@@ -56,12 +56,12 @@ fn twice(seed: u64, live: impl Fn(Story) -> Lived) -> Result<Tally, Box<Failure>
 }
 
 pub fn run_with(seed: u64, quirk: Quirk, make_store: MakeStore) -> Result<Tally, Box<Failure>> {
-    let (result, tally, _) = live(seed, quirk, make_store, Story::untold());
+    let (result, tally, _) = live(seed, quirk, make_store, Story::silent());
     match result {
         Ok(()) => Ok(tally),
         Err(_) => {
-            // The same again, aloud.
-            let (result, tally, story) = live(seed, quirk, make_store, Story::told());
+            // Run the seed again and record its story.
+            let (result, tally, story) = live(seed, quirk, make_store, Story::recorded());
             match result {
                 Err(violation) => Err(Box::new(Failure { seed, violation, story })),
                 Ok(()) => Ok(tally),
@@ -70,9 +70,9 @@ pub fn run_with(seed: u64, quirk: Quirk, make_store: MakeStore) -> Result<Tally,
     }
 }
 
-/// One seed with its whole story.
+/// Runs one seed with its whole story.
 pub fn tell(seed: u64) -> Lived {
-    let (mut result, mut tally, mut story) = live(seed, Quirk::None, sound, Story::told());
+    let (mut result, mut tally, mut story) = live(seed, Quirk::None, sound, Story::recorded());
     for world in [tell_session, tell_objective, tell_liars] {
         if result.is_err() {
             break;
@@ -85,25 +85,25 @@ pub fn tell(seed: u64) -> Lived {
     (result, tally, story)
 }
 
-/// One seed of `harness run` over a ledger with its whole story.
+/// Runs one seed of `harness run` over a ledger with its whole story.
 pub fn tell_session(seed: u64) -> Lived {
-    live_session(seed, Flaw::None, Story::told())
+    live_session(seed, Flaw::None, Story::recorded())
 }
 
-/// One seed of `harness run` with an objective, with its whole story.
+/// Runs one seed of `harness run` with an objective, with its whole story.
 pub fn tell_objective(seed: u64) -> Lived {
-    live_objective(seed, Flaw::None, Story::told())
+    live_objective(seed, Flaw::None, Story::recorded())
 }
 
-/// One seed of `harness run` with agents that lie, with its whole story.
+/// Runs one seed of `harness run` with agents that lie, with its whole story.
 pub fn tell_liars(seed: u64) -> Lived {
-    live_liars(seed, Flaw::None, Story::told())
+    live_liars(seed, Flaw::None, Story::recorded())
 }
 
 fn live_session(seed: u64, flaw: Flaw, story: Story) -> Lived {
     let mut world = match RunWorld::new(seed, flaw, story) {
         Ok(world) => world,
-        Err(violation) => return (Err(violation), Tally::default(), Story::untold()),
+        Err(violation) => return (Err(violation), Tally::default(), Story::silent()),
     };
     let result = catch_unwind(AssertUnwindSafe(|| world.run())).unwrap_or_else(panicked);
     let (tally, story) = world.end();
@@ -113,7 +113,7 @@ fn live_session(seed: u64, flaw: Flaw, story: Story) -> Lived {
 fn live_objective(seed: u64, flaw: Flaw, story: Story) -> Lived {
     let mut world = match ObjectiveWorld::new(seed, flaw, story) {
         Ok(world) => world,
-        Err(violation) => return (Err(violation), Tally::default(), Story::untold()),
+        Err(violation) => return (Err(violation), Tally::default(), Story::silent()),
     };
     let result = catch_unwind(AssertUnwindSafe(|| world.run())).unwrap_or_else(panicked);
     let (tally, story) = world.end();
@@ -123,7 +123,7 @@ fn live_objective(seed: u64, flaw: Flaw, story: Story) -> Lived {
 fn live_liars(seed: u64, flaw: Flaw, story: Story) -> Lived {
     let mut world = match LiarWorld::new(seed, flaw, story) {
         Ok(world) => world,
-        Err(violation) => return (Err(violation), Tally::default(), Story::untold()),
+        Err(violation) => return (Err(violation), Tally::default(), Story::silent()),
     };
     let result = catch_unwind(AssertUnwindSafe(|| world.run())).unwrap_or_else(panicked);
     let (tally, story) = world.end();

@@ -1,4 +1,4 @@
-//! A shell in which commands end as they are told to, in no time.
+//! A scripted shell in which commands take no time.
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -10,7 +10,7 @@ use std::{
 
 use harness::shell::{Exit, Ran, Script, Shell};
 
-/// Ends commands in the order of its script; when that is used up, they all succeed.
+/// Ends commands in the order of its script. After the last entry, all of them succeed.
 #[derive(Debug, Default)]
 pub struct SimShell(Mutex<State>);
 
@@ -27,12 +27,12 @@ impl SimShell {
         Self(Mutex::new(State { script, ..State::default() }))
     }
 
-    /// From now on this machine lacks `program`.
+    /// Makes `program` missing from now on.
     pub fn forget(&self, program: impl Into<String>) {
         self.lock().unknown.insert(program.into());
     }
 
-    /// What was run so far.
+    /// Returns the commands that were run so far.
     pub fn ran(&self) -> Vec<Script> {
         self.lock().ran.clone()
     }

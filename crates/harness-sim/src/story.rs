@@ -1,5 +1,5 @@
-//! What happened in a simulated world, as lines to read. A world is told only when somebody will
-//! read it: a failing seed is run a second time for its story.
+//! The events of a simulated world as lines to read. They are recorded only if they will be read: a
+//! failing seed is run a second time for its story.
 
 use std::fmt;
 
@@ -9,11 +9,11 @@ pub struct Story {
 }
 
 impl Story {
-    pub fn told() -> Self {
+    pub fn recorded() -> Self {
         Self { lines: Some(Vec::new()) }
     }
 
-    pub fn untold() -> Self {
+    pub fn silent() -> Self {
         Self { lines: None }
     }
 
@@ -23,7 +23,7 @@ impl Story {
         }
     }
 
-    /// What happened before comes first.
+    /// Prepends an earlier story.
     pub fn follow(&mut self, earlier: Self) {
         if let (Some(lines), Some(mut all)) = (&mut self.lines, earlier.lines) {
             all.append(lines);
@@ -35,14 +35,14 @@ impl Story {
         self.lines.as_deref().unwrap_or_default()
     }
 
-    /// The last `count` lines.
+    /// Returns the last `count` lines.
     pub fn end(&self, count: usize) -> &[String] {
         let lines = self.lines();
         &lines[lines.len().saturating_sub(count)..]
     }
 }
 
-/// How much a run of seeds covered.
+/// The coverage of a run of seeds.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Tally {
     pub steps: u64,
@@ -61,15 +61,15 @@ pub struct Tally {
     pub run_steps: u64,
     /// Iterations that began.
     pub contexts: u64,
-    /// Of agents, in those.
+    /// Executions of agents in those.
     pub executions: u64,
     /// Waits for a usage limit.
     pub waits: u64,
     /// Objectives that were completed.
     pub objectives: u64,
-    /// Lies that agents told, in deeds and in verbs.
+    /// Lies of agents, in actions and in requests.
     pub lies: u64,
-    /// Verbs that were refused.
+    /// Requests that were refused.
     pub lies_refused: u64,
     /// Forged ledgers that were written back.
     pub written_back: u64,

@@ -1,5 +1,5 @@
-//! Simulated workers: each is a process with a store of its own that asks for whatever a worker, a
-//! client or an author of tasks may ask for, sometimes wrongly, sometimes twice.
+//! Simulated workers. Each is a process with its own store. It sends the commands of a worker, a
+//! client or an author of tasks, sometimes wrong ones, sometimes twice.
 
 use harness::store::Store;
 use harness_core::{
@@ -16,18 +16,18 @@ use harness_core::{
 use crate::random::Random;
 
 const LEASE_SECONDS: u64 = 60;
-/// Enough to choose from; more would only make the files longer.
+/// The limit of tasks. More would only make the files longer.
 const TASKS_MAX: usize = 12;
 
 pub struct Worker {
     pub id: WorkerId,
-    /// `None`: the process has died and not been started again.
+    /// The store; `None` if the process has died and was not started again.
     pub store: Option<Box<dyn Store>>,
-    /// What it believes to hold.
+    /// The claim that it believes to hold.
     pub held: Option<Held>,
-    /// Claims of its past, to be stubborn about.
+    /// Earlier claims, which it may insist on.
     pub lost: Vec<Held>,
-    /// Commands whose answer it did not hear.
+    /// Commands whose answers it did not receive.
     pub unheard: Option<Vec<Command>>,
 }
 
@@ -43,7 +43,7 @@ impl Worker {
         Self { id, store: None, held: None, lost: Vec::new(), unheard: None }
     }
 
-    /// The process ends. What it was about to do it tries again, unless it has forgotten.
+    /// Ends the process. It retries its last commands later, unless it has forgotten them.
     pub fn dies(&mut self, commands: Option<Vec<Command>>, random: &mut Random) {
         self.store = None;
         self.unheard = commands.filter(|_| random.percent(60));
@@ -65,13 +65,13 @@ impl Worker {
         }
     }
 
-    /// What it asks for next, in one transaction.
+    /// Returns its next commands, for one transaction.
     pub fn next(&mut self, ledger: &Ledger, ids: &mut Ids, random: &mut Random) -> Vec<Command> {
         if let Some(again) = self.unheard.take() {
             return again;
         }
         if self.held.is_none() && random.percent(70) {
-            // A session that starts finds what it left behind; that it may be over is fine.
+            // A session that starts finds the task that it left. The task may be over.
             let mine = ledger.selection().held_by(&self.id).next().and_then(|t| ledger.task(t));
             self.held =
                 mine.map(|t| Held { task: t.id.clone(), epoch: t.epoch.unwrap_or_default() });
@@ -122,7 +122,7 @@ impl Worker {
         }
     }
 
-    /// Does as if a claim of the past still stood.
+    /// Returns a command that treats an earlier claim as still valid.
     fn insist(&self, lost: &Held, ledger: &Ledger, ids: &mut Ids, random: &mut Random) -> Command {
         match random.below(4) {
             0 => self.complete(lost, ledger, ids, random),
@@ -160,7 +160,7 @@ impl Worker {
 
     fn checkpoint(&self, held: &Held, ids: &mut Ids, random: &mut Random) -> Command {
         let total = 1 + random.below(4) as u32;
-        // Now and then one beyond the last.
+        // Sometimes the step exceeds the total.
         let steps = total as usize + usize::from(random.percent(10));
         Command::Checkpoint(AddCheckpoint {
             holder: self.holder(held, random),
@@ -226,7 +226,7 @@ impl Worker {
     }
 }
 
-/// Numbers that never come twice, so that any two texts of a world differ.
+/// Numbers that never repeat, so that any two texts of a world differ.
 #[derive(Debug, Default)]
 pub struct Ids(u64);
 
@@ -236,7 +236,7 @@ impl Ids {
         self.0
     }
 
-    /// Ends in a full stop: no text is the beginning of another.
+    /// Returns a text that ends in a full stop, so that no text is a prefix of another.
     pub fn text(&mut self, about: &str) -> String {
         format!("{about} #{}.", self.number())
     }
@@ -257,7 +257,7 @@ fn with_status(ledger: &Ledger, status: Status, random: &mut Random) -> Option<T
     random.pick(&all).cloned()
 }
 
-/// A command of those who write the plan rather than work on it.
+/// Returns a command of an author of the plan.
 fn author(ledger: &Ledger, ids: &mut Ids, random: &mut Random) -> Command {
     let add_weight = if ledger.len() < TASKS_MAX { 30 } else { 0 };
     let remove_weight = if ledger.len() < TASKS_MAX { 6 } else { 30 };

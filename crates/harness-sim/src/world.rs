@@ -1,5 +1,5 @@
-//! One simulated world: a disk, a clock, some workers, a person who edits the ledger and others
-//! who write to the log. Everything comes from the seed.
+//! One simulated world: a disk, a clock, some workers, a person who edits the ledger, and other
+//! programs that write to the log. Everything comes from the seed.
 
 mod outside;
 mod session;
@@ -27,7 +27,7 @@ const STEPS: usize = 100;
 /// More steps than a transaction has, so that some crashes come after its end.
 const STEPS_OF_A_TRANSACTION: usize = 34;
 
-/// Makes the store of a starting process. A broken one shows that the checkers see it.
+/// Creates the store of a starting process. A broken store shows that the checkers detect it.
 pub type MakeStore = fn(SimDisk) -> Box<dyn Store>;
 
 pub fn sound(disk: SimDisk) -> Box<dyn Store> {
@@ -42,15 +42,16 @@ pub struct World {
     workers: Vec<Worker>,
     pub(crate) git: SimGit,
     pub(crate) ids: Ids,
-    /// The ledger as whoever comes next will find it.
+    /// The ledger that the next reader will find.
     pub(crate) current: Ledger,
     pub(crate) history: History,
-    /// Versions that were replaced by one nobody was told of: a power loss may bring them back.
+    /// Versions that were replaced by one that was never acknowledged. A power loss may bring them
+    /// back.
     pub(crate) unsettled: Vec<(Ledger, History)>,
-    /// What `.bak` holds, when that is certain.
+    /// The content of `.bak`, if it is certain.
     pub(crate) backup: Option<Ledger>,
-    /// What harness wrote last, where a person has edited that since: the journal does not have the
-    /// edit.
+    /// The last version that harness wrote, if a person has edited it since. The journal does not
+    /// have the edit.
     pub(crate) before_edits: Option<Ledger>,
     pub(crate) corrupt: bool,
     pub story: Story,
@@ -66,7 +67,7 @@ impl World {
             now: now.seconds(),
             disk: SimDisk::new(seed, quirk),
             make_store,
-            // The last one is the session, which has a work tree.
+            // The last worker is the session, which has a work tree.
             workers: (1..=workers + 1).map(Worker::new).collect(),
             git: git::repository(),
             ids: Ids::default(),
@@ -82,7 +83,7 @@ impl World {
         }
     }
 
-    /// Lives through the whole seed.
+    /// Runs the whole seed.
     pub fn run(&mut self) -> Result<(), Violation> {
         self.found()?;
         for _ in 0..STEPS {
@@ -100,7 +101,7 @@ impl World {
         self.end()
     }
 
-    /// `init`, as often as it takes.
+    /// Performs `init` as often as it takes.
     fn found(&mut self) -> Result<(), Violation> {
         let trouble = self.random.percent(30).then(|| self.trouble());
         for trouble in [trouble, None] {
@@ -110,7 +111,7 @@ impl World {
             let made = store.create(Timestamp::from_seconds(self.now));
             self.story.tell(|| format!("init: {made:?}"));
             if self.disk.crashed().is_none() && made.is_ok() {
-                // Who made the ledger goes on with it.
+                // The process that created the ledger continues with it.
                 self.workers[0].store = Some(Box::new(store));
                 break;
             }
@@ -132,7 +133,7 @@ impl World {
         self.transact(n, commands, trouble)
     }
 
-    /// Which worker is the session.
+    /// Returns the position of the session among the workers.
     pub(crate) fn session(&self) -> usize {
         self.workers.len() - 1
     }
@@ -225,7 +226,7 @@ impl World {
         Ok(())
     }
 
-    /// One process does it, and perhaps dies of it.
+    /// Applies the commands in one process, which may die in it.
     fn apply(
         &mut self,
         n: usize,
@@ -272,7 +273,7 @@ impl World {
         was_corrupt: bool,
     ) -> Stored {
         if expected.touched && was_corrupt && !self.corrupt && recovery_line(after).is_some() {
-            // The backup was put back, the commands were not applied.
+            // The backup was restored, but the commands were not applied.
             return if same(after, &self.current) { Stored::Same } else { Stored::Other };
         }
         let answered = matches!(outcome, Outcome::Acknowledged { .. });
@@ -286,7 +287,7 @@ impl World {
         earlier.map_or(Stored::Other, Stored::Earlier)
     }
 
-    /// Notes what a later power loss or a garbled ledger may bring back.
+    /// Records what a later power loss or a garbled ledger may bring back.
     fn settle(
         &mut self,
         before: Ledger,
@@ -297,7 +298,8 @@ impl World {
         was_corrupt: bool,
     ) {
         if was_corrupt && !self.corrupt && !matches!(outcome, Outcome::Acknowledged { .. }) {
-            // A power loss now would bring the garbage back: one disaster too many to follow.
+            // A power loss now would bring the garbage back. The model does not follow that
+            // combination.
             self.disk.settle();
         }
         if wrote && stored == Stored::New {
@@ -306,13 +308,13 @@ impl World {
         match (outcome, history_before) {
             (Outcome::Acknowledged { .. }, _) | (_, None) => {
                 self.unsettled.clear();
-                // After a restore the backup is still the one it came from, unless more was done.
+                // After a restore, the backup is still the restored version, unless more was done.
                 if wrote && (!was_corrupt || recovery_line(&self.current).is_none()) {
                     self.backup = Some(before);
                 }
             }
             (Outcome::Died(CrashKind::PowerLoss), Some(_)) => {
-                // What is there now is all there is.
+                // Only the current version is left.
                 self.unsettled.clear();
                 self.forget_backup();
             }
@@ -325,7 +327,7 @@ impl World {
         }
     }
 
-    /// A write that broke off may have replaced the backup, or have taken it away.
+    /// A write that broke off may have replaced or removed the backup.
     fn forget_backup(&mut self) {
         if !self.corrupt {
             self.backup = None;
@@ -337,7 +339,8 @@ impl World {
         match outcome {
             Outcome::Acknowledged { replies, .. } => {
                 if self.random.percent(4) {
-                    // It was done, but the process died before it could hear of it.
+                    // The commands were applied, but the process died before it received the
+                    // answer.
                     worker.dies(Some(commands), &mut self.random);
                     return;
                 }
@@ -368,12 +371,12 @@ impl World {
     }
 
     fn end(&mut self) -> Result<(), Violation> {
-        // Whoever comes next finishes the log, and nothing is left open.
+        // The next transaction completes the log, so nothing is left open.
         self.transact(0, vec![Command::Renew(nobodys_renewal())], None)?;
         outside_fields_survive(&self.disk, &self.history)
     }
 
-    /// The ledger as the next transaction will have it.
+    /// Returns the ledger that the next transaction will read.
     pub(crate) fn look(&mut self) -> Result<Ledger, Violation> {
         let parse = |bytes: &[u8]| format::read_ledger(bytes);
         let broken = match parse(&self.disk.bytes(File::Ledger)) {
@@ -403,14 +406,14 @@ impl World {
         Ok(ledger)
     }
 
-    /// The version that the journal leads to.
+    /// Returns the version that the journal leads to.
     pub(crate) fn journaled(&self) -> Option<(Ledger, format::Document)> {
         let replayed = format::journal::replay(&self.disk.bytes(File::Journal))?;
         Some((replayed.ledger, replayed.document))
     }
 }
 
-/// What the decisions alone make of it.
+/// Computes the result of the decisions alone.
 fn expect(before: &Ledger, now: Timestamp, commands: &[Command]) -> Expected {
     let mut ledger = before.clone();
     let mut replies = Vec::new();
@@ -433,8 +436,8 @@ fn expect(before: &Ledger, now: Timestamp, commands: &[Command]) -> Expected {
     Expected { ledger, replies, lines, touched }
 }
 
-/// The one line whose text is not known beforehand: it names the archived file. It is what the
-/// ledger remembers when the backup was put back and nothing else was done since.
+/// Returns the only line whose text is not known in advance, because it names the archived file.
+/// The ledger remembers it if the backup was restored and nothing else was done since.
 fn recovery_line(ledger: &Ledger) -> Option<&String> {
     ledger.head().log_tail.first().filter(|line| is_recovery(line))
 }

@@ -1,5 +1,5 @@
-//! Checkers that can not fail prove nothing: each of these breaks something on purpose, and a
-//! checker must see it. Seeds are in the messages.
+//! Checkers that cannot fail prove nothing. Each of these tests breaks something on purpose, and a
+//! checker must detect it. The messages contain the seeds.
 
 use harness::store::{Applied, Store, StoreError};
 use harness_core::{Command, Holder, Ledger, Timestamp, decide, task::Status};
@@ -16,7 +16,7 @@ use harness_sim::{
 
 const SEEDS: u64 = 300;
 
-/// The first seed that sees it, and by which checker.
+/// Returns the first seed that detects the fault, and the checker.
 fn caught(quirk: Quirk, make_store: MakeStore) -> Option<(u64, &'static str)> {
     (1..=SEEDS).find_map(|seed| {
         let failure = run_with(seed, quirk, make_store).err()?;
@@ -74,7 +74,7 @@ fn writes_of_others_not_noticed() {
     must_be_caught(Quirk::StaleIdentity, sound, &["all_or_nothing"]);
 }
 
-/// A store with one thing wrong.
+/// A store with one fault.
 struct Broken<F> {
     store: Box<dyn Store>,
     apply: F,
@@ -93,7 +93,7 @@ where
     }
 }
 
-/// Answers as decided, and writes if it can.
+/// Answers as decided, and writes only if it can.
 fn answers_before_it_writes(disk: SimDisk) -> Box<dyn Store> {
     let apply = |store: &mut dyn Store, now: Timestamp, commands: &[Command]| {
         let decided = store.ledger().ok().cloned().map(|mut ledger| {
@@ -118,7 +118,7 @@ fn an_answer_before_the_write() {
     must_be_caught(Quirk::None, answers_before_it_writes, &by);
 }
 
-/// Takes everybody for the holder.
+/// Treats every caller as the holder.
 fn does_not_fence(disk: SimDisk) -> Box<dyn Store> {
     let apply = |store: &mut dyn Store, now: Timestamp, commands: &[Command]| {
         let ledger = store.ledger()?.clone();
@@ -152,7 +152,7 @@ fn a_claim_that_fences_nobody() {
     must_be_caught(Quirk::None, does_not_fence, &by);
 }
 
-/// Does it twice, as after a retry that was none.
+/// Applies everything twice, as if after a lost answer.
 fn stutters(disk: SimDisk) -> Box<dyn Store> {
     let apply = |store: &mut dyn Store, now: Timestamp, commands: &[Command]| {
         let first = store.apply(now, commands)?;
@@ -189,7 +189,8 @@ fn a_refusal_that_changes_something() {
 
 type RunSeed = fn(u64, Flaw) -> Result<Tally, Box<Failure>>;
 
-/// The first seed of `harness run` that sees it must name one of these checkers.
+/// Requires that the first seed of `harness run` that detects the fault names one of these
+/// checkers.
 fn seen_by(run: RunSeed, flaw: Flaw, by: &[&str]) {
     let failure = (1..=SEEDS).find_map(|seed| run(seed, flaw).err());
     let Some(failure) = failure else { panic!("{flaw:?}: {SEEDS} seeds saw nothing") };
@@ -201,7 +202,7 @@ fn run_must_be_caught(flaw: Flaw, by: &[&str]) {
     seen_by(run_session, flaw, by);
 }
 
-/// The same in the world of objectives.
+/// Does the same in the world of objectives.
 fn objective_must_be_caught(flaw: Flaw, by: &[&str]) {
     seen_by(run_objective, flaw, by);
 }
@@ -336,7 +337,7 @@ fn an_interrupt_that_nobody_hears() {
     objective_must_be_caught(Flaw::Deaf, &["an_interrupt_is_heard"]);
 }
 
-/// The same among agents that lie.
+/// Does the same among agents that lie.
 fn liars_must_be_caught(flaw: Flaw, by: &[&str]) {
     seen_by(run_liars, flaw, by);
 }
@@ -364,7 +365,7 @@ fn an_agent_that_is_taken_for_the_operator() {
 }
 
 #[test]
-fn a_ledger_that_is_believed_whoever_wrote_it() {
+fn a_ledger_that_is_accepted_from_any_writer() {
     let by = [
         "no_forgery_is_believed",
         "every_forgery_is_reported",
@@ -429,7 +430,7 @@ fn a_seed_of_a_run_is_the_same_story_every_time() {
     }
 }
 
-/// And the product as it is passes. `cargo xtask sim` runs many more, optimised.
+/// The unmodified product passes. `cargo xtask sim` runs many more seeds, optimised.
 #[test]
 fn the_sound_one() {
     for seed in 1..=40 {

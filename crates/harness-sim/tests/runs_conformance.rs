@@ -1,4 +1,5 @@
-//! The suite of the records of runs over both of them, and random histories that leave equal rows.
+//! The suite of the records of runs over both implementations, and random histories that leave
+//! equal rows.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
@@ -88,7 +89,7 @@ fn steps() -> impl Strategy<Value = RunStep> {
     ]
 }
 
-/// Runs 1 to 3 exist; 4 does not.
+/// Generates histories. Runs 1 to 3 exist; 4 does not.
 fn histories() -> impl Strategy<Value = Vec<(i64, OfRun)>> {
     let one = (0..20_i64, 1..=4_u64, owners(), steps());
     let one = one.prop_map(|(later, run, by, step)| (later, OfRun { run: id(run), by, step }));
@@ -96,7 +97,7 @@ fn histories() -> impl Strategy<Value = Vec<(i64, OfRun)>> {
 }
 
 proptest! {
-    // The seed of a failure is printed with it; each step is a transaction that reaches the disk.
+    // A failure prints its seed. Each step is a transaction that reaches the disk.
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]

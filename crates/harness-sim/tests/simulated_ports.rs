@@ -1,4 +1,4 @@
-//! The simulated agent, shell and clock do what their scripts say.
+//! The simulated agent, shell and clock follow their scripts.
 
 use std::{sync::Arc, time::Duration};
 
@@ -47,7 +47,7 @@ async fn an_agent_keeps_its_promise_crashes_and_hangs_in_turn() {
 }
 
 #[test]
-fn a_shell_ends_commands_as_told_and_lacks_what_was_forgotten() {
+fn a_shell_follows_its_script_and_lacks_forgotten_programs() {
     let shell = SimShell::new([(Exit::Code(1), "red".to_owned()), (Exit::TimedOut, String::new())]);
     shell.forget("cargo");
     let script = Script {
@@ -63,7 +63,7 @@ fn a_shell_ends_commands_as_told_and_lacks_what_was_forgotten() {
 }
 
 #[test]
-fn a_clock_goes_where_it_is_told() {
+fn a_clock_goes_where_it_is_set() {
     let clock = Arc::new(SimClock::at(Timestamp::from_seconds(100)));
     clock.step(5);
     clock.step(-10);

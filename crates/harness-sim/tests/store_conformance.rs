@@ -1,4 +1,4 @@
-//! The store suite over every store there is.
+//! The store suite over every store.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{path::Path, sync::Arc, time::Duration};
@@ -37,7 +37,7 @@ fn file_store_on_a_simulated_disk() {
     });
 }
 
-/// Group commit: what a hundred commands cost is what one costs.
+/// Group commit: a hundred commands cost as much as one.
 #[test]
 fn a_batch_takes_as_many_steps_as_one_command() {
     let disk = SimDisk::new(1, Quirk::None);

@@ -1,5 +1,5 @@
-//! Random histories over real git and the simulated one, side by side: wherever both are asked the
-//! same, both answer the same. So what the simulator proves holds for git.
+//! Random histories over real git and the simulated one, side by side. Both must give the same
+//! answers, so that the results of the simulator hold for git.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod simulated;
@@ -24,7 +24,7 @@ const PATHS: [&str; 8] = [
 ];
 const TEXTS: [&str; 4] = ["*.log\n", "n.txt\n", "a.txt\nx.log\n", "plain"];
 
-/// xorshift: the same on every machine.
+/// An xorshift generator, which is the same on every machine.
 struct Dice(u64);
 
 impl Dice {
@@ -36,7 +36,7 @@ impl Dice {
     }
 }
 
-/// One thing that a user or an agent does.
+/// Performs one action of a user or an agent.
 fn disturb(dice: &mut Dice, both: [&dyn Fixture; 2], number: usize) -> String {
     let path = PATHS[dice.below(PATHS.len())];
     let text = TEXTS[dice.below(TEXTS.len())];
@@ -92,7 +92,7 @@ fn kind(result: Result<(), WorkspaceError>) -> String {
     result.err().map(|error| format!("{:?}", std::mem::discriminant(&error))).unwrap_or_default()
 }
 
-/// `HARNESS_SIM_SEEDS=100` looks longer than a test run should.
+/// Returns the seeds. `HARNESS_SIM_SEEDS=100` runs more than a test run should.
 fn seeds() -> std::ops::RangeInclusive<u64> {
     const USUAL: u64 = 3;
     let wanted = std::env::var("HARNESS_SIM_SEEDS").ok();

@@ -1,5 +1,5 @@
-//! Every case of the workspace suite over real git and over the simulated one, and, for the
-//! latter, a crash before each step.
+//! Every case of the workspace suite over real git and over the simulated one. The simulated one
+//! also crashes before each step.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod simulated;
@@ -18,7 +18,7 @@ use harness_sim::{
 };
 use simulated::Simulated;
 
-/// Lets `steps` steps pass, then crashes for good.
+/// Returns a hook that allows `steps` steps and then crashes permanently.
 fn after(steps: usize) -> Hook {
     let left = AtomicUsize::new(steps);
     Arc::new(move |step| {
@@ -47,7 +47,7 @@ fn task() -> TaskId {
     TaskId::parse("task-1").unwrap()
 }
 
-/// Crashes `work` before its first, second … step, then calls it again without a crash, twice.
+/// Crashes `work` before its first, second … step, then calls it again twice without a crash.
 fn crash_everywhere<T: std::fmt::Debug>(
     prepare: impl Fn(&Simulated) -> Base,
     work: impl Fn(&SimGit, &Base) -> Result<T, WorkspaceError>,
@@ -61,7 +61,7 @@ fn crash_everywhere<T: std::fmt::Debug>(
             Ok(_) => false,
             Err(error) => Crash::behind(&error).map(|_| true).unwrap_or_else(|| panic!("{error}")),
         };
-        // Recovery crashes, too, one step further on.
+        // Recovery crashes too, one step further on.
         let _ = work(&simulated.0.with_hook(after(steps / 2)), &base);
         work(&simulated.0, &base).unwrap();
         check(&simulated, &base);
@@ -190,7 +190,7 @@ fn putting_back_what_was_judged_and_committing_it_survives_a_crash_anywhere() {
             base
         },
         |git, base| {
-            // The check begins with what is there, and changes it each time.
+            // The check starts with the current tree, and changes it each time.
             let judged = git.candidate(base, Sight::Anew)?.tree;
             git.write("a.txt", b"changed by the check");
             git.write("made.txt", b"made by the check");

@@ -24,7 +24,7 @@ async fn main() -> Result<()> {
         },
     );
     let instance = flow.create(()).start_session().attach(terminal());
-    // Whoever hears the question may answer it.
+    // Any listener of the question may answer it.
     let answerer = instance.hub().clone();
     instance
         .subscribe("session:prompt", move |e: &Envelope| {

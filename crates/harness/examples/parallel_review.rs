@@ -44,7 +44,7 @@ async fn main() -> Result<()> {
         .run(async move |cx: &mut Cx<'_, Vec<String>, Team>| {
             let branch = cx.fork();
             let files = std::mem::take(cx.state);
-            // The branch has no state: two reviews can not race on it.
+            // The branch has no state: two reviews cannot race on it.
             let reviews = cx.parallel(PARALLEL, files, |file| {
                 let branch = branch.clone();
                 async move {

@@ -19,7 +19,7 @@ pub fn terminal() -> impl FnOnce(&Hub) -> Cleanup {
     show_on(io::stderr())
 }
 
-/// As [`terminal`], to any writer. Is flushed after every line; what can not be written is lost.
+/// As [`terminal`], to any writer. Is flushed after every line; what cannot be written is lost.
 pub fn show_on(writer: impl Write + Send + 'static) -> impl FnOnce(&Hub) -> Cleanup {
     Channel::new(writer)
         .on("*", |writer, envelope, _| {
@@ -58,7 +58,7 @@ pub fn progress_log(path: &Path) -> io::Result<impl FnOnce(&Hub) -> Cleanup + us
         if let Some(line) = line(envelope)
             && let Err(e) = writeln!(file, "[{}] {}", envelope.timestamp, line.trim_start())
         {
-            tracing::error!(%e, "the progress log can not be written");
+            tracing::error!(%e, "the progress log cannot be written");
         }
     });
     Ok(channel.attachment())

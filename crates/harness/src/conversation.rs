@@ -61,7 +61,7 @@ impl Session {
     /// Asks, and waits for the first answer that fits. An abort ends the waiting with
     /// [`Error::Aborted`].
     ///
-    /// Whoever hears `session:prompt` may answer: here a listener, elsewhere a person.
+    /// Any receiver of `session:prompt` may answer: here a listener, elsewhere a person.
     ///
     /// ```
     /// use std::time::Duration;
@@ -101,7 +101,7 @@ impl Session {
         let Ask { choices, allow_text, timeout, validate } = ask;
         let question = Question { prompt: prompt.into(), choices, allow_text, validate };
         let wait = self.hub.ask(question);
-        // Whoever stops waiting, by time or because the flow was dropped, takes the question back.
+        // When the wait ends, by time or because the flow was dropped, the question is withdrawn.
         let id = wait.id;
         let _open = Open { hub: &self.hub, id };
         let answer = async { Ok((id, wait.answer.await.map_err(|_| Error::Aborted)?)) };

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// The context of a flow. `state` is plain `&mut`: who may change it when is the borrow checker's
-/// business, so two branches can not race on it.
+/// business, so two branches cannot race on it.
 ///
 /// `S` is the state and `A` the agents of the definition. Agents, hub, conversation and helpers are
 /// those of [`Branch`], to which a `Cx` derefs.
@@ -228,8 +228,8 @@ impl<A> Branch<A> {
 
     /// Executes one of the agents: `cx.execute(|team| &team.planner, input)`.
     ///
-    /// `agent:start` and `agent:complete` or `agent:failed` are told around it. An error comes back
-    /// as [`Error::Agent`], with the agent's name.
+    /// It emits `agent:start` before and `agent:complete` after; a failure is also an `agent:failed`.
+    /// An error comes back as [`Error::Agent`], with the agent's name.
     ///
     /// ```
     /// use harness::{Agent, Cx, Execution, Harness, Named, Result, named};
@@ -285,21 +285,20 @@ impl<A> Branch<A> {
         };
         let agent_name = name.to_string();
         self.hub.emit(Event::AgentStart { agent_name: agent_name.clone(), run_id: id });
+        // Executions that are started together have all started before any of them goes on, even
+        // where a listener has put the first message into the inbox already.
+        tokio::task::yield_now().await;
         let result = agent.execute(input, &mut execution).await;
         drop(under_way);
-        match result {
-            Ok(output) => {
-                self.hub.emit(Event::AgentComplete { agent_name, success: true, run_id: id });
-                Ok(output)
-            }
-            Err(e) => {
-                let error = e.to_string();
-                let failed =
-                    Event::AgentFailed { agent_name: agent_name.clone(), run_id: id, error };
-                self.hub.emit(failed);
-                Err(Error::Agent { agent: agent_name, source: Box::new(e) })
-            }
-        }
+        let success = result.is_ok();
+        let complete = Event::AgentComplete { agent_name: agent_name.clone(), success, run_id: id };
+        self.hub.emit(complete);
+        result.map_err(|e| {
+            let error = e.to_string();
+            let failed = Event::AgentFailed { agent_name: agent_name.clone(), run_id: id, error };
+            self.hub.emit(failed);
+            Error::Agent { agent: agent_name, source: Box::new(e) }
+        })
     }
 
     /// As [`Cx::phase`], without state.
@@ -351,7 +350,7 @@ impl<A> Branch<A> {
         bound
     }
 
-    /// A branch for whoever works for the agent of this one, such as a summarizer: the machine that
+    /// A branch for a helper of the agent of this one, such as a summarizer: the machine that
     /// [drives](Branch::drive) it hears what is used there, at this price where no money is told,
     /// and nothing else.
     #[must_use]
@@ -361,7 +360,7 @@ impl<A> Branch<A> {
         helper
     }
 
-    /// The way to the machine that [drives](Branch::drive) this branch, for whoever hears from its
+    /// The way to the machine that [drives](Branch::drive) this branch, for a receiver of its
     /// agents by another road than their [`Execution`]; `None` where no machine does.
     pub fn told(&self) -> Option<Told> {
         self.told.clone()

@@ -1,17 +1,15 @@
 //! Defining a harness, making an instance of it, running that.
 
 use std::{
-    future::Future,
-    marker::PhantomData,
-    ops::Deref,
-    pin::Pin,
-    sync::Arc,
-    time::{Duration, Instant},
+    fmt, future::Future, marker::PhantomData, ops::Deref, pin::Pin, sync::Arc, time::Duration,
 };
+
+// The clock of the runtime, so that a test that stops it knows how long a run takes.
+use tokio::time::Instant;
 
 use crate::{
     cx::Cx,
-    error::Result,
+    error::{Error, Result},
     event::{Envelope, Event},
     hub::{Hub, HubStatus},
 };
@@ -203,16 +201,63 @@ pub struct HarnessResult<S, R> {
     pub result: R,
     /// The state as the flow left it.
     pub state: S,
-    /// The last events, the very last included: 10,000 of them unless
-    /// [the hub](Hub::keeping) was told otherwise.
+    /// The last events of this run, from `harness:start` on: at most 10,000 unless
+    /// [the hub](Hub::keeping) has another bound. What was emitted before the run is not among them.
     pub events: Vec<Arc<Envelope>>,
-    /// How many went before them.
+    /// How many events of this run came before those.
     pub events_dropped: u64,
     /// How long the flow took, cleanups not counted.
     pub duration: Duration,
     /// [`HubStatus::Complete`], or [`HubStatus::Aborted`] if somebody ended the conversation and the
     /// flow returned `Ok` all the same.
     pub status: HubStatus,
+}
+
+/// A run whose flow returned an error: that error, and all that a
+/// [`HarnessResult`] has but the result.
+#[non_exhaustive]
+pub struct HarnessFailure<S> {
+    /// What the flow returned.
+    pub error: Box<Error>,
+    /// The state as the flow left it.
+    pub state: S,
+    /// As [`HarnessResult::events`].
+    pub events: Vec<Arc<Envelope>>,
+    /// As [`HarnessResult::events_dropped`].
+    pub events_dropped: u64,
+    /// As [`HarnessResult::duration`].
+    pub duration: Duration,
+    /// [`HubStatus::Idle`], or [`HubStatus::Aborted`] if somebody ended the conversation.
+    pub status: HubStatus,
+}
+
+impl<S> fmt::Debug for HarnessFailure<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Any state can be in it, also one that has no Debug.
+        f.debug_struct("HarnessFailure")
+            .field("error", &self.error)
+            .field("status", &self.status)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<S> fmt::Display for HarnessFailure<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl<S> std::error::Error for HarnessFailure<S> {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        // The message is that of the error itself, so its source is next in the chain.
+        self.error.source()
+    }
+}
+
+impl<S> From<HarnessFailure<S>> for Error {
+    fn from(failure: HarnessFailure<S>) -> Self {
+        *failure.error
+    }
 }
 
 impl<S, A, F> Instance<S, A, F> {
@@ -236,16 +281,43 @@ impl<S, A, F> Instance<S, A, F> {
         &self.hub
     }
 
-    /// Runs the flow to its end. The error of a flow comes back as it is, after the cleanups; the
-    /// state is gone with it. If this future is dropped, the agents are stopped and no cleanup is
-    /// called.
-    pub async fn run<R>(self) -> Result<HarnessResult<S, R>>
+    /// Runs the flow to its end, then the cleanups. If this future is dropped, the agents are stopped
+    /// and no cleanup is called.
+    ///
+    /// # Errors
+    ///
+    /// The error of the flow, with the state as the flow left it. `?` in a function that returns
+    /// [`harness::Result`](crate::Result) keeps the error alone.
+    ///
+    /// ```
+    /// use harness::{Cx, Harness, Result};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let flow = Harness::define("three steps").state(|(): &()| Vec::new()).run(
+    ///     async |cx: &mut Cx<'_, Vec<u32>, ()>| {
+    ///         for step in [1, 2, 3] {
+    ///             if step == 3 {
+    ///                 return Err("no third step".into());
+    ///             }
+    ///             cx.state.push(step);
+    ///         }
+    ///         Ok(())
+    ///     },
+    /// );
+    /// let failed = flow.create(()).run().await.unwrap_err();
+    /// assert_eq!((failed.to_string().as_str(), failed.state), ("no third step", vec![1, 2]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn run<R>(self) -> Result<HarnessResult<S, R>, HarnessFailure<S>>
     where
         F: AsyncFn(&mut Cx<'_, S, A>) -> Result<R>,
     {
         let Self { name, hub, mut state, agents, flow, cleanups } = self;
         let stop = StopAgents(hub.clone());
         let started = Instant::now();
+        let before = hub.event_count();
         hub.set_status(HubStatus::Running);
         hub.emit(Event::HarnessStart { name: name.to_string() });
         let result = flow(&mut Cx::new(&mut state, agents, hub.clone())).await;
@@ -259,9 +331,17 @@ impl<S, A, F> Instance<S, A, F> {
         }
         hub.end();
         drop(stop);
-        let (events, events_dropped) = hub.kept();
+        let (events, events_dropped) = hub.kept_after(before);
         let status = hub.status();
-        Ok(HarnessResult { result: result?, state, events, events_dropped, duration, status })
+        match result {
+            Ok(result) => {
+                Ok(HarnessResult { result, state, events, events_dropped, duration, status })
+            }
+            Err(error) => {
+                let error = Box::new(error);
+                Err(HarnessFailure { error, state, events, events_dropped, duration, status })
+            }
+        }
     }
 }
 

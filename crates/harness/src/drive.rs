@@ -169,7 +169,7 @@ impl<A: Send + Sync> Branch<A> {
         ticker.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut interrupts = self.hub().interrupts();
         if *interrupts.borrow_and_update() > 0 {
-            // Whoever wanted everything to stop meant what begins only now too.
+            // A stop request also applies to effects that start after it.
             interrupts.mark_changed();
         }
         let overflow = Arc::clone(&told.overflow);

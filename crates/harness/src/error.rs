@@ -49,7 +49,7 @@ pub enum Error {
     /// The record of runs could not be read or written.
     #[error(transparent)]
     Runs(#[from] crate::store::RunStoreError),
-    /// Git can not do what was asked.
+    /// Git cannot do what was asked.
     #[error(transparent)]
     Workspace(#[from] crate::workspace::WorkspaceError),
     /// A file or a process failed.

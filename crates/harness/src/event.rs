@@ -72,7 +72,7 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none")]
         phase_number: Option<u32>,
     },
-    /// `phase:failed`: its body returned an error, which goes on to whoever called.
+    /// `phase:failed`: its body returned an error, which is passed on to the caller.
     #[serde(rename = "phase:failed")]
     PhaseFailed {
         /// The phase's name.
@@ -98,7 +98,7 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none")]
         result: Option<Value>,
     },
-    /// `task:failed`: its body returned an error, which goes on to whoever called.
+    /// `task:failed`: its body returned an error, which is passed on to the caller.
     #[serde(rename = "task:failed")]
     TaskFailed {
         /// As in `task:start`.
@@ -153,17 +153,18 @@ pub enum Event {
         /// The execution, by which [`Hub::send_to_run`](crate::Hub::send_to_run) finds it.
         run_id: ExecutionId,
     },
-    /// `agent:complete`: the agent returned `Ok`.
+    /// `agent:complete`: the execution is over, with a result or an error. There is exactly one for each
+    /// execution that was not dropped.
     #[serde(rename = "agent:complete")]
     AgentComplete {
         /// As in `agent:start`.
         agent_name: String,
-        /// Always true from this library: a failure is told as `agent:failed`.
+        /// Whether the agent returned `Ok`. If not, an `agent:failed` with the error follows.
         success: bool,
         /// As in `agent:start`.
         run_id: ExecutionId,
     },
-    /// `agent:failed`: the agent returned an error.
+    /// `agent:failed`: the agent returned an error. Follows the `agent:complete` of the same execution.
     #[serde(rename = "agent:failed")]
     AgentFailed {
         /// As in `agent:start`.
@@ -265,7 +266,7 @@ pub enum Event {
     /// `session:abort`: somebody ended the conversation; told once.
     #[serde(rename = "session:abort")]
     SessionAbort {
-        /// In the words of whoever did.
+        /// In the words of the reporter.
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
@@ -286,7 +287,7 @@ pub enum Event {
     Narrative {
         /// The sentence.
         text: String,
-        /// A word for whoever shows only some of them.
+        /// A keyword for consumers that show only some of them.
         #[serde(skip_serializing_if = "Option::is_none")]
         importance: Option<String>,
     },

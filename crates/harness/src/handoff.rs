@@ -23,7 +23,7 @@ pub fn write(root: &Path, given: &Value) -> io::Result<Result<Written, String>> 
     let handoff = match read.handoff {
         None => return Ok(Err(read.warnings.join("; "))),
         Some(handoff) if handoff.is_empty() => {
-            return Ok(Err("a handoff that says nothing is not written".to_owned()));
+            return Ok(Err("an empty handoff is not written".to_owned()));
         }
         Some(handoff) => handoff,
     };

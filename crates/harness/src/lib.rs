@@ -61,7 +61,7 @@
 //!
 //! | to | use |
 //! |---|---|
-//! | define and run a flow | [`Harness::define`], [`Definition::create`], [`Instance`], [`HarnessResult`] |
+//! | define and run a flow | [`Harness::define`], [`Definition::create`], [`Instance`], [`HarnessResult`], [`HarnessFailure`] |
 //! | structure it | [`Cx::phase`], [`Cx::task`], [`Branch::execute`], [`Branch::retry`], [`Branch::parallel`], [`Cx::fork`], [`Error`] |
 //! | write an agent | [`Agent`], [`Execution`], [`boxed`] for agents of different types in one team, [`process`] for a program of yours |
 //! | watch a run | [`Hub::subscribe`], [`Hub::events`], [`Event`], [`Instance::attach`], [`Channel`], [`terminal`], [`progress_log`], [`recorder()`] |
@@ -159,7 +159,7 @@ pub mod trajectory;
 pub mod workspace;
 
 // Define a flow and run it.
-pub use define::{Define, Definition, Harness, HarnessResult, Instance, WithState};
+pub use define::{Define, Definition, Harness, HarnessFailure, HarnessResult, Instance, WithState};
 // Inside of it.
 pub use cx::{Branch, Cx, PhaseName};
 pub use error::{Error, Result};

@@ -86,7 +86,7 @@ impl Recorder {
             Err(e) => {
                 // Without a thread nobody would take anything out again.
                 queue.end();
-                warn(hub, &format!("what this run tells is not recorded: {e}"));
+                warn(hub, &format!("the events of this run are not recorded: {e}"));
                 None
             }
         };
@@ -184,7 +184,7 @@ fn write_all(mut record: Record, queue: &Queue, hub: &Hub) {
             // From here on nothing is taken in; what waits is let go.
             queue.end();
             let path = record.path.display();
-            warn(hub, &format!("what this run tells is no longer recorded: {path}: {e}"));
+            warn(hub, &format!("the events of this run are no longer recorded: {path}: {e}"));
             return;
         }
     }

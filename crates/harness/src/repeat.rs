@@ -122,7 +122,7 @@ impl<A> Branch<A> {
     /// `parallel:complete`.
     ///
     /// Everything runs in the task that calls this: it is for work that waits, not for work that
-    /// computes. What `work` returns can not borrow `cx.state`; [`fork`](crate::Cx::fork) a branch
+    /// computes. What `work` returns cannot borrow `cx.state`; [`fork`](crate::Cx::fork) a branch
     /// for it.
     ///
     /// ```

@@ -386,7 +386,7 @@ fn clients_at_once_are_told_what_the_core_decides_in_some_order() {
         }
     }
     assert_eq!(state(&look(&served.root).unwrap()), state(&model));
-    // Whoever was told that a task is completed finds it among those that were.
+    // A client that got the answer "completed" finds the task among the completed ones.
     for (command, answer) in told.into_iter().flatten() {
         if let (Command::Complete(of), Ok(_)) = (&command, &answer)
             && of.authority == Authority::Holder

@@ -255,7 +255,7 @@ fn a_core_worktree_of_the_agent_misleads_nobody() {
 
 #[test]
 fn variables_of_a_calling_git_do_not_redirect_us() {
-    // A process can not safely change its own environment, so the test starts itself again.
+    // A process cannot safely change its own environment, so the test starts itself again.
     const MARK: &str = "HARNESS_TEST_REDIRECTED";
     if let Some(root) = std::env::var_os(MARK) {
         let root = PathBuf::from(root);

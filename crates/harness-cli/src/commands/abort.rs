@@ -5,17 +5,17 @@ use harness_core::role::Operation;
 use super::Invocation;
 use crate::{exit::ExitCode, failure::Result};
 
-/// Stop the run that works here, as Ctrl-C does
+/// Stop the active run, as Ctrl-C does
 ///
-/// Its agent is stopped and its task can be recovered by the next run. Asked twice, it waits for
-/// nothing.
+/// Its agent is stopped, and the next run can recover its task. A second abort stops the run at
+/// once.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   harness abort
   harness abort 'wrong branch'")]
 pub(crate) struct Args {
-    /// Why
+    /// The reason, for the log
     reason: Option<String>,
 }
 

@@ -26,9 +26,10 @@ use crate::{
 
 /// Add a task to the ledger
 ///
-/// Prints the new id. A task should have a check (--validate): the command that proves that it is
-/// done. Without one `harness run` does not work on it. A task that is given none gets `[validation]
-/// command` of harness.toml, where there is one; `--validate ''` leaves it without.
+/// Prints the new id. A task should have a check (--validate): the command that proves that the
+/// task is done. `harness run` does not work on a task without one. A task that is added without
+/// --validate gets `[validation] command` of harness.toml, if that is set; `--validate ''` adds the
+/// task without a check.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -36,14 +37,14 @@ Examples:
   harness add \"Write the docs\" --depends-on task-001,task-002 --priority P2
   harness add \"Port the parser\" --validate 'make check' --instructions @notes/parser.md")]
 pub(crate) struct Args {
-    /// What is to be done, in a line
+    /// The title: what is to be done, in one line
     title: String,
     /// An id of your own instead of task-NNN
     #[arg(long, value_parser = task_id)]
     id: Option<TaskId>,
     #[command(flatten)]
     fields: Fields,
-    /// Answer with a JSON document
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -63,7 +64,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let id = add(invocation, args.title, args.id, fields)?;
     Trust::grant_own(invocation, &root, &made);
     if let Some(check) = check {
-        _ = writeln!(io::stderr(), "its check is that of harness.toml: {}", visible(&check));
+        _ = writeln!(io::stderr(), "it gets the check of harness.toml: {}", visible(&check));
     }
     if args.json {
         invocation.out.document(&json!({ "task_id": id }))?;
@@ -84,7 +85,7 @@ pub(crate) fn add(
     invocation.with_client(&root, |client| client.add(Add { id, title, fields }))
 }
 
-/// The id is only needed where a task could depend on itself, which a new one can not: it is not
+/// The id is only needed where a task could depend on itself, which a new one cannot: it is not
 /// known before the ledger is locked.
 pub(crate) fn placeholder(id: Option<&TaskId>) -> TaskId {
     id.cloned().unwrap_or_else(|| TaskId::numbered(0))
@@ -111,7 +112,7 @@ fn usual_check(invocation: &Invocation, root: &StateRoot) -> Option<String> {
             trust.is_some_and(|trust| trust.covers(root, &item).unwrap_or(false))
         });
         if !covered {
-            warn("the check in harness.toml is not trusted and was not taken: `harness trust`");
+            warn("the check in harness.toml is not trusted and was not used: `harness trust`");
             return None;
         }
     }
@@ -121,8 +122,7 @@ fn usual_check(invocation: &Invocation, root: &StateRoot) -> Option<String> {
 fn ask_for(fields: &mut Fields, usual: Option<&str>) -> Result<()> {
     let given = |text: String| (!text.trim().is_empty()).then(|| text.trim().to_owned());
     let otherwise = usual.unwrap_or("none yet");
-    fields.validate =
-        given(ask(&format!("The command that proves it is done (empty: {otherwise}):"))?);
+    fields.validate = given(ask(&format!("Command that proves it is done (empty: {otherwise}):"))?);
     fields.priority = given(ask("Priority P0, P1 or P2 (empty: P1):")?);
     if let Some(ids) = given(ask("Depends on (ids, empty: nothing):")?) {
         let ids = ids.split([',', ' ']).filter(|id| !id.is_empty());

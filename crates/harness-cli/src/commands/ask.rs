@@ -5,10 +5,10 @@ use harness::protocol::{Inquiry, QuestionAnswer};
 use super::Invocation;
 use crate::{config::Duration, exit::ExitCode, failure::Result};
 
-/// Ask the people behind the run, and wait for the answer
+/// Ask the user a question, and wait for the answer
 ///
-/// For agents. The question is shown by `harness questions` and answered by `harness reply`; the
-/// answer is printed.
+/// For agents. `harness questions` shows the question and `harness reply` answers it. The answer is
+/// printed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -20,7 +20,7 @@ pub(crate) struct Args {
     /// The answers to choose from
     #[arg(long, value_name = "CHOICES", value_delimiter = ',')]
     choices: Vec<String>,
-    /// Take other answers than the choices too
+    /// Also accept answers that are not among the choices
     #[arg(long, requires = "choices")]
     allow_text: bool,
     /// Give up after this long, such as 30s or 10m
@@ -29,7 +29,7 @@ pub(crate) struct Args {
 }
 
 fn duration(text: &str) -> std::result::Result<Duration, String> {
-    Duration::parse(text).ok_or_else(|| "a length of time is like 90s, 30m or 1h30m".to_owned())
+    Duration::parse(text).ok_or_else(|| "expected a duration such as 90s, 30m or 1h30m".to_owned())
 }
 
 pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {

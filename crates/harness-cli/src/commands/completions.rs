@@ -5,7 +5,7 @@ use clap_complete::Shell;
 use super::{Invocation, args};
 use crate::{exit::ExitCode, failure::Result};
 
-/// Print the completion script of a shell
+/// Print a shell completion script
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -13,6 +13,7 @@ Examples:
   harness completions zsh > ~/.zfunc/_harness
   harness completions fish > ~/.config/fish/completions/harness.fish")]
 pub(crate) struct Args {
+    /// The shell
     #[arg(value_enum)]
     shell: Shell,
 }

@@ -8,10 +8,11 @@ use crate::{
     root::{PIN, StateRoot},
 };
 
-/// Show the configuration, each value with where it came from
+/// Show the configuration, and where each value comes from
 ///
-/// Later wins: built in, ~/.config/harness/config.toml, harness.toml in the state root, HARNESS_*
-/// variables, flags. A key KEY of a table TABLE is the variable HARNESS_TABLE_KEY.
+/// Sources, in increasing order of precedence: built-in values, ~/.config/harness/config.toml,
+/// harness.toml in the state root, HARNESS_* variables, flags. The variable of key KEY in table
+/// TABLE is HARNESS_TABLE_KEY.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -23,13 +24,13 @@ pub(crate) struct Args {
     /// Only this key, or the keys of this table
     #[arg(value_name = "KEY")]
     key: Option<String>,
-    /// Answer with a JSON document
+    /// Print JSON
     #[arg(long)]
     json: bool,
     /// Print the JSON schema of the file
     #[arg(long, conflicts_with_all = ["key", "json", "path"])]
     schema: bool,
-    /// Print the paths of the files, there or not; the later one wins
+    /// Print the paths of the configuration files, whether they exist or not; the later one wins
     #[arg(long, conflicts_with_all = ["key", "json"])]
     path: bool,
 }

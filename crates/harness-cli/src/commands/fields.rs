@@ -14,28 +14,28 @@ pub(crate) struct Fields {
     /// P0 (first), P1 or P2
     #[arg(long, short, value_name = "P")]
     pub(crate) priority: Option<String>,
-    /// Tasks that must be completed before (repeatable, or with commas)
+    /// Tasks that must be completed first (repeatable, or separated by commas)
     #[arg(long, value_name = "ID", value_delimiter = ',', value_parser = dependency)]
     pub(crate) depends_on: Option<Vec<Dependency>>,
     /// The command that proves the task is done, run by `sh -c`
     #[arg(long, value_name = "COMMAND")]
     pub(crate) validate: Option<String>,
-    /// How long that command may take
+    /// Time limit of that command
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<u64>,
-    /// How long one attempt may take
+    /// Time limit of one attempt
     #[arg(long, value_name = "SECONDS")]
     attempt_timeout: Option<u64>,
-    /// How often the task is tried
+    /// Number of attempts before the task has failed for good
     #[arg(long, value_name = "N")]
     max_attempts: Option<u32>,
-    /// A command to run after a failed attempt was rolled back
+    /// A command to run after a failed attempt has been rolled back
     #[arg(long, value_name = "COMMAND")]
     cleanup: Option<String>,
-    /// What the agent is told: a text, @FILE, or - for standard input
+    /// Instructions for the agent: a text, @FILE, or - for standard input
     #[arg(long, value_name = "TEXT")]
     instructions: Option<String>,
-    /// Only workers of this role (or of none) are given the task
+    /// Only hand the task to workers of this role, or without a role
     #[arg(long)]
     role: Option<String>,
     /// The phase that the task belongs to

@@ -8,7 +8,8 @@ use crate::{
 
 /// Print the goal and all tasks as JSON
 ///
-/// The tasks by id, in the ledger's order, as the daemon knows them; it is started if there is none.
+/// Tasks are listed by id, in the order of the ledger, as the daemon has them. A daemon is started
+/// if there is none.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -27,5 +28,5 @@ pub(crate) fn run(invocation: &mut Invocation, _: Args) -> Result<ExitCode> {
 }
 
 fn nothing() -> Failure {
-    Failure::error("No active workflow").hint("make one with `harness init`")
+    Failure::error("No active workflow").hint("create one with `harness init`")
 }

@@ -37,16 +37,16 @@ use crate::{
     would_run::WouldRun,
 };
 
-/// Start keeping a ledger in this project
+/// Create a ledger in this project
 ///
-/// Makes harness-tasks.json, harness-progress.txt and .harness-active at the top of the git work
-/// tree (or here, where there is none), and tells git to ignore them. Where the project shows how it
-/// is tested (Cargo.toml, package.json, a Makefile with a test target and others), that command is
-/// written into a new harness.toml as the check of tasks that are added without one, and the tests as
-/// protected files. The check is tried first, in the work tree and in a clean checkout: this runs code
-/// of the repository, so it is done after a yes, or with --yes, and nowhere else. On a terminal init
-/// asks; run again it changes nothing. Where a ledger was lost it makes no new one over what is left of it:
-/// --restore brings the old one back, --fresh starts over.
+/// Creates harness-tasks.json, harness-progress.txt and .harness-active at the top of the git work
+/// tree (or in this directory, if there is none), and makes git ignore them. If the project shows
+/// how it is tested (Cargo.toml, package.json, a Makefile with a test target and others), init
+/// writes a harness.toml: that command becomes the check of tasks that are added without one, and
+/// the tests become protected files. Init first tries the check in the work tree and in a clean
+/// checkout. This runs code of the repository, so it happens only if you agree or pass --yes. On a
+/// terminal init asks; a second init changes nothing. If a ledger was lost, init does not overwrite
+/// what is left of it: --restore brings the old one back, --fresh starts over.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -56,34 +56,34 @@ Examples:
   harness init --restore        # the ledger is gone or broken: bring it back
   harness init --git            # also `git init` where there is no repository")]
 pub(crate) struct Args {
-    /// Take the defaults, ask nothing
+    /// Take the defaults and do not ask
     #[arg(long, short)]
     yes: bool,
     /// Also write a harness-init.sh to fill in: it runs at the start of every session
     #[arg(long)]
     with_init_script: bool,
-    /// Put the ignore rules into .gitignore, for everybody, instead of .git/info/exclude
+    /// Write the ignore rules to .gitignore, for everybody, instead of .git/info/exclude
     #[arg(long, conflicts_with = "no_ignore")]
     gitignore: bool,
     /// Do not run the check that was found
     #[arg(long)]
     no_try: bool,
-    /// Look for no check and no tests, and write no harness.toml
+    /// Do not look for a check and tests, and write no harness.toml
     #[arg(long)]
     no_config: bool,
     /// Write no ignore rules
     #[arg(long)]
     no_ignore: bool,
-    /// `git init` where there is no repository
+    /// Run `git init` if there is no repository
     #[arg(long)]
     git: bool,
-    /// Bring back the newest version of the ledger that harness wrote, and archive what is there
+    /// Restore the newest version of the ledger that harness wrote, and archive the present one
     #[arg(long, conflicts_with_all = ["fresh", "git", "with_init_script"])]
     restore: bool,
-    /// Archive what there is of a ledger and start over
+    /// Archive what is left of a ledger and start over
     #[arg(long)]
     fresh: bool,
-    /// Answer with a JSON document
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -140,7 +140,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
             root = StateRoot::for_init(&invocation.env, &here)?;
         }
     }
-    // All questions come first: whoever leaves at one of them leaves nothing half done.
+    // All questions come first, so that an interrupt at one of them leaves nothing half done.
     let script = root.home().init_script();
     let absent = |path: &Path| fs::symlink_metadata(path).is_err();
     let (mut ignore, mut with_script) = (Ignore::Nothing, Answer::No);
@@ -185,7 +185,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         match write_ignore_rules(root.path(), ignore) {
             Ok(written) => done.extend(written),
             // The ledger is there and works: to fail now would say that it is not.
-            Err(why) => warn(&format!("git does not ignore these files: {why}")),
+            Err(why) => warn(&format!("git will not ignore these files: {why}")),
         }
         if with_script == Answer::Yes {
             let unwritable = |why| Failure::file("write", &script, &why);
@@ -242,7 +242,9 @@ fn report(
     }
     if created == Created::New {
         if !in_git(root.path()) {
-            out.line("  no git here: the ledger works, `harness run` over it needs a repository")?;
+            out.line(
+                "  there is no git repository here: the ledger works, but `harness run` needs one",
+            )?;
         }
         out.line(match settled.is_some_and(Settled::has_check) {
             true => "next: harness add \"what is to be done\"",
@@ -259,7 +261,7 @@ pub(crate) fn made(env: &Environment, root: &StateRoot) {
     Trust::grant_made(env, root, &WouldRun::default());
     let ignore = if in_git(root.path()) { Ignore::Private } else { Ignore::Nothing };
     if let Err(why) = write_ignore_rules(root.path(), ignore) {
-        warn(&format!("git does not ignore the files of harness: {why}"));
+        warn(&format!("git will not ignore the files of harness: {why}"));
     }
 }
 
@@ -335,7 +337,7 @@ pub(crate) fn git(directory: &Path, args: &[&str]) -> Result<String> {
         .args(args)
         .current_dir(directory)
         .output()
-        .map_err(|why| Failure::error(format!("can not run git: {why}")).hint("install git"))?;
+        .map_err(|why| Failure::error(format!("cannot run git: {why}")).hint("install git"))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
         return Err(Failure::error(format!("git {} failed: {}", args.join(" "), said.trim())));

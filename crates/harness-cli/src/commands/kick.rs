@@ -10,8 +10,8 @@ use crate::{
 
 /// End a wait for a usage limit now
 ///
-/// A run that waits for its agent's limit to lift asks the agent again at once. Of a run that was
-/// killed while it waited, the wait is forgotten: `harness run --resume` goes on without it.
+/// A run that waits for a usage limit asks its agent again at once. If a run was killed while it
+/// waited, the wait is forgotten and `harness run --resume` goes on without it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -23,10 +23,10 @@ pub(crate) fn run(invocation: &mut Invocation, _: Args) -> Result<ExitCode> {
     let root = invocation.root()?;
     invocation.permit(&root, Operation::Kick)?;
     match invocation.with_client(&root, |client| client.kick())? {
-        0 => Err(Failure::error("no run waits for a usage limit here")
-            .hint("`harness status` shows what runs do")),
+        0 => Err(Failure::error("no run is waiting for a usage limit here")
+            .hint("`harness status` shows the runs")),
         _ => {
-            invocation.out.line("the wait is over")?;
+            invocation.out.line("the wait has ended")?;
             Ok(ExitCode::Done)
         }
     }

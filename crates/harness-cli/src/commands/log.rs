@@ -20,8 +20,8 @@ use crate::{
 
 /// Show the log: what happened, line by line
 ///
-/// Lines that something else wrote into harness-progress.txt are shown as they are, unless a filter
-/// asks for what they do not have.
+/// Lines that other programs wrote into harness-progress.txt are shown unchanged, unless a filter
+/// excludes them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -30,7 +30,7 @@ Examples:
   harness log --task task-003 --session 2
   harness log --json | jq -r 'select(.type == \"Completed\") | .task_id'")]
 pub(crate) struct Args {
-    /// Go on with what is written from now on, until interrupted
+    /// Follow the log until interrupted
     #[arg(short, long)]
     follow: bool,
     /// Only errors
@@ -42,10 +42,10 @@ pub(crate) struct Args {
     /// Only lines of this session
     #[arg(long, value_name = "N")]
     session: Option<u64>,
-    /// Only the last LINES lines of those asked for
+    /// Only the last LINES lines that match
     #[arg(short = 'n', long, value_name = "LINES")]
     lines: Option<usize>,
-    /// One JSON object per line
+    /// Print one JSON object per line
     #[arg(long)]
     json: bool,
 }

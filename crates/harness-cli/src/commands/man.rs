@@ -15,7 +15,7 @@ Examples:
   harness man | man -l -
   harness man --dir ~/.local/share/man/man1")]
 pub(crate) struct Args {
-    /// Write one page per command into this directory (made if it is not there)
+    /// Write one page per command into this directory, which is created if needed
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }

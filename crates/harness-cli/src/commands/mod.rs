@@ -126,7 +126,7 @@ fn tell(answer: &clap::Error, env: &Environment) -> ExitCode {
             Paint::Coloured => text.ansi().to_string(),
             Paint::Plain => text.to_string(),
         };
-        // All errors of the binary begin alike, whoever found them.
+        // All errors of the binary begin alike, also those of clap.
         let text = text.replacen("error:", "Error:", 1);
         _ = io::Write::write_all(&mut io::stderr(), text.as_bytes());
         // To an agent a hook that ends with 2 says "go on"; wrong usage must not.

@@ -9,10 +9,10 @@ use crate::{
     failure::{Failure, Result},
 };
 
-/// Ask whether a harness answers here
+/// Check whether a daemon or a run responds
 ///
-/// Prints `ok`. Who answers is the daemon, which is started if there is none, or `harness run` while it
-/// works.
+/// Prints `ok`. The answer comes from `harness run` while it works, and otherwise from the daemon,
+/// which is started if there is none.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -25,7 +25,7 @@ pub(crate) fn run(invocation: &mut Invocation, _: Args) -> Result<ExitCode> {
         Some(Answer::Pong(pong)) => warn_of_version(&pong),
         Some(_) | None => {
             return Err(Failure::error(
-                "nobody is asked: HARNESS_DAEMON is off, or a sandbox forbids it",
+                "cannot connect: HARNESS_DAEMON is off, or a sandbox forbids it",
             ));
         }
     }

@@ -32,12 +32,12 @@ use crate::{
     trust::Trust,
 };
 
-/// Remove everything of harness from this project
+/// Remove everything that harness keeps in this project
 ///
-/// The ledger, its backup, the log, .harness with receipts, transcripts and the archive, the journal in
-/// the git directory, saved work under refs/harness, this project's entries in your state directory,
-/// and what `harness install` wrote into the project's settings. Your own files stay: harness.toml,
-/// harness-init.sh, commits and branches. There is no way back.
+/// Removes the ledger, its backup, the log, .harness with receipts, transcripts and the archive,
+/// the journal in the git directory, saved work under refs/harness, this project's entries in your
+/// state directory, and what `harness install` wrote into the project's settings. Your own files
+/// stay: harness.toml, harness-init.sh, commits and branches. This cannot be undone.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -47,7 +47,7 @@ pub(crate) struct Args {
     /// Do not ask
     #[arg(long, short)]
     yes: bool,
-    /// Answer with a JSON document
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -110,7 +110,7 @@ fn report(
         return Ok(ExitCode::Done);
     }
     if removed.is_empty() {
-        invocation.out.line(format_args!("{} has nothing of harness", one_line(&root)))?;
+        invocation.out.line(format_args!("{} has no files of harness", one_line(&root)))?;
         return Ok(ExitCode::Done);
     }
     invocation.out.line(format_args!("removed from {}", one_line(&root)))?;
@@ -126,8 +126,8 @@ fn ask(args: &Args, root: &StateRoot, refs: usize) -> Result<()> {
     }
     let place = root.path().display();
     if Audience::of_this_process() == Audience::Nobody {
-        return Err(Failure::usage(format!("this removes everything of harness from {place}"))
-            .hint("say --yes if that is meant"));
+        return Err(Failure::usage(format!("this removes all files of harness from {place}"))
+            .hint("pass --yes to confirm"));
     }
     let tasks = harness::store::look(root.path()).map_or(0, |ledger| ledger.len());
     let text = format!(

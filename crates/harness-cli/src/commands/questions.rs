@@ -8,14 +8,15 @@ use crate::{exit::ExitCode, failure::Result, render::one_line};
 
 /// List the questions that wait for an answer
 ///
-/// One per line: the id that `harness reply` takes, the question, and the choices if there are any.
+/// Prints one per line: the id that `harness reply` takes, the question, and the choices if there
+/// are any.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   harness questions
   harness questions --json | jq -r '.questions[].prompt_id'")]
 pub(crate) struct Args {
-    /// Answer with a JSON document
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

@@ -22,17 +22,18 @@ use crate::{
     task_line::Span,
 };
 
-/// The morning page: what landed, what failed, what waits for you
+/// Summarise results: what landed, what failed, what waits for you
 ///
-/// What landed, with its commit and the check that passed; what failed and why, with where the work
-/// was saved; what only a person can bring on. One command each to go on with.
+/// Lists what landed, with its commit and the check that passed; what failed and why, with the
+/// place where its work was saved; and what only a person can resolve. Each entry names the command
+/// to go on with.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   harness report
   harness report --json | jq '.failed[].error'")]
 pub(crate) struct Args {
-    /// Answer with a JSON document
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -174,7 +175,7 @@ impl Page {
             let id = paint.style(coloured(Red), &f.id);
             let tries = format!("{}/{}", f.attempts, f.max_attempts);
             out.line(format_args!("  {id}  {title} ({tries}, {last})"))?;
-            let error = f.error.as_deref().unwrap_or("nothing is recorded");
+            let error = f.error.as_deref().unwrap_or("nothing was recorded");
             out.line(format_args!("    {}", one_line(error)))?;
             if let Some(rescue) = &f.rescue {
                 out.line(format_args!("    look:  harness rescue show {rescue}"))?;

@@ -16,10 +16,10 @@ use crate::{
     trust::Trust,
 };
 
-/// What rollbacks saved, and how to get it back
+/// List and restore work that rollbacks saved
 ///
-/// Before a rollback everything that would vanish (commits, changes, new files) is saved as a commit
-/// under refs/harness/rescue/TASK/ATTEMPT. Without a name the latest is meant.
+/// Before a rollback, everything that would vanish (commits, changes, new files) is saved as a
+/// commit under refs/harness/rescue/TASK/ATTEMPT. Without a name, the commands use the latest.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -35,9 +35,9 @@ pub(crate) struct Args {
 enum Command {
     /// List what was saved, oldest first
     List {
-        /// Only of this task
+        /// Only rescues of this task
         name: Option<String>,
-        /// Answer with a JSON document
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
@@ -52,7 +52,7 @@ enum Command {
     Restore {
         /// TASK or TASK/ATTEMPT [default: the latest]
         name: Option<String>,
-        /// Answer with a JSON document
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
@@ -133,9 +133,9 @@ fn find(workspace: &GitWorkspace, name: Option<&str>) -> Result<Rescue> {
     };
     let found = rescues.into_iter().rfind(named);
     found.ok_or_else(|| match name {
-        Some(name) => Failure::error(format!("no rescue is called {name}"))
-            .hint("`harness rescue list` shows what there is"),
-        None => Failure::error("nothing was ever rescued here"),
+        Some(name) => Failure::error(format!("there is no rescue {name}"))
+            .hint("`harness rescue list` shows all rescues"),
+        None => Failure::error("nothing has been rescued here"),
     })
 }
 
@@ -160,15 +160,15 @@ impl From<WorkspaceError> for Failure {
         let text = error.to_string();
         match error {
             WorkspaceError::NotARepository { .. } => {
-                Self::config(text).hint("make one with `git init` and a first commit")
+                Self::config(text).hint("create one with `git init` and a first commit")
             }
             WorkspaceError::NoCommits => {
-                Self::config(text).hint("make one: `git commit --allow-empty -m start`")
+                Self::config(text).hint("create one: `git commit --allow-empty -m start`")
             }
             WorkspaceError::NoGit => Self::config(text).hint("install git"),
             WorkspaceError::Unsafe { hint, .. } => Self::config(text).hint(hint),
             WorkspaceError::Locked { .. } => Self::config(text)
-                .hint("wait for the git command that runs; if none does, remove that file"),
+                .hint("wait for the running git command; if there is none, remove that file"),
             WorkspaceError::CannotUndo { ways: [undo, keep], .. } => {
                 Self::config(text).hint(undo).hint(keep)
             }

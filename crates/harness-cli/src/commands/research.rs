@@ -17,7 +17,7 @@ use crate::{
     store::{task_id, warn},
 };
 
-/// What search tools found, kept for later contexts
+/// Keep what search tools found for later contexts
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -32,22 +32,22 @@ enum Command {
     Finalize(Finalize),
 }
 
-/// Take the sources out of search_results/ into tasks/ID/
+/// Collect the sources in search_results/ into tasks/ID/
 ///
-/// Reads each *.json in search_results/, keeps the sources in it, each once, and writes
-/// tasks/ID/research_overview.md: counts, an index, and a note per source. A file that yielded
-/// something moves to search_results/processed_json/; nothing is overwritten. A file that is no JSON,
-/// or holds no source, stays and is named. Doing it again adds nothing twice.
+/// Reads each *.json in search_results/, keeps every source once, and writes
+/// tasks/ID/research_overview.md: counts, an index, and a note per source. A file with sources
+/// moves to search_results/processed_json/; nothing is overwritten. A file that is not JSON, or has
+/// no source, stays where it is and is reported. A second call adds nothing twice.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   harness research finalize --task task-001
   harness research finalize --task survey --json | jq '.stayed[].file'")]
 struct Finalize {
-    /// Whose folder it goes to; no task of the ledger need have this id
+    /// The id of the folder below tasks/; the ledger need not have a task of this id
     #[arg(long, value_name = "ID", value_parser = task_id)]
     task: TaskId,
-    /// Answer with a JSON document
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -61,7 +61,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
 fn finalize(invocation: &mut Invocation, args: &Finalize) -> Result<ExitCode> {
     let done = take(invocation, &args.task)?;
     for stayed in &done.stayed {
-        warn(&format!("{} stays: it {}", stayed.file, stayed.why));
+        warn(&format!("{} was not used: it {}", stayed.file, stayed.why));
     }
     if args.json {
         invocation.out.document(&done)?;
@@ -109,8 +109,8 @@ impl From<ResearchError> for Failure {
         let text = error.to_string();
         match error {
             ResearchError::Kept { .. } => Self::config(text)
-                .hint("mend it, or move it away: then the sources in it are not kept any more"),
-            ResearchError::Busy { .. } => Self::error(text).hint("try again when it is done"),
+                .hint("fix it, or move it away (the sources in it are then no longer kept)"),
+            ResearchError::Busy { .. } => Self::error(text).hint("try again when it has finished"),
             ResearchError::Io(why) => Self::from(why),
         }
     }

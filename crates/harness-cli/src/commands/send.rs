@@ -6,19 +6,19 @@ use harness_core::role::Operation;
 use super::Invocation;
 use crate::{exit::ExitCode, failure::Result};
 
-/// Say something to the run that works here, or to one of its agents
+/// Send a message to the active run, or to one of its agents
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   harness send 'the database is back'
   harness send 'leave the parser alone' --agent worker")]
 pub(crate) struct Args {
-    /// What to say
+    /// The message
     text: String,
-    /// To this agent
+    /// Send it only to this agent
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
-    /// To this execution of an agent
+    /// Send it only to this execution of an agent
     #[arg(long, value_name = "ID", conflicts_with = "agent")]
     run_id: Option<String>,
 }

@@ -3,10 +3,10 @@
 use super::Invocation;
 use crate::{exit::ExitCode, failure::Result};
 
-/// End the daemon
+/// Stop the daemon
 ///
-/// It answers what it was asked, removes its socket and ends. Nothing is lost: the next command that
-/// needs one starts another.
+/// It answers pending requests, removes its socket and ends. Nothing is lost: the next command that
+/// needs a daemon starts one.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

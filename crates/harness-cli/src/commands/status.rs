@@ -36,11 +36,10 @@ const LOG_LINES: usize = 5;
 /// How often a view is drawn anew while leases run down.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Show how far the work is
+/// Show the progress of the work
 ///
-/// Reads the files and nothing else: it never waits for a lock and repairs nothing, so it can be
-/// asked at any time. `blocked` counts the pending tasks that depend, directly or not, on one that
-/// failed for good.
+/// Only reads files: it never waits for a lock and repairs nothing, so you can call it at any time.
+/// `blocked` counts the pending tasks that depend, directly or not, on one that failed for good.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -49,14 +48,14 @@ Examples:
   harness status --ack          # you have looked at what it warns of
   harness status --json | jq .counts")]
 pub(crate) struct Args {
-    /// Answer with a JSON document; with --watch, one per line
+    /// Print JSON; with --watch, one document per line
     #[arg(long)]
     json: bool,
-    /// Show it again whenever something changed, until interrupted
+    /// Update the view whenever something changes, until interrupted
     #[arg(short, long)]
     watch: bool,
-    /// You have looked at the alerts: show them no longer. A ledger that was edited while a run held it
-    /// counts as it is
+    /// Acknowledge the alerts, so that they are no longer shown, and accept a ledger that was
+    /// edited while a run held it
     #[arg(long, conflicts_with_all = ["watch", "json"])]
     ack: bool,
 }
@@ -282,7 +281,7 @@ pub(crate) fn alert_lines(alerts: &[Alert], paint: Paint) -> Vec<String> {
         })
         .collect();
     if !lines.is_empty() {
-        lines.push("when you have looked at it: harness status --ack".to_owned());
+        lines.push("after you have reviewed it: harness status --ack".to_owned());
     }
     lines
 }

@@ -14,14 +14,14 @@ use crate::{
     would_run::WouldRun,
 };
 
-/// Let the ledger of this project run its commands on this machine
+/// Allow the ledger of this project to run its commands on this machine
 ///
-/// A ledger that came with a repository runs nothing until you trust it: it holds commands. This
-/// shows all that would run (checks, agents with their environment, prompts, …) and asks; without a
-/// terminal it needs --yes. Trust is of the directory and of what was shown, and is kept in your
-/// home, not in the repository. What a later pull brings is asked for again, and only that. Ledgers
-/// that you make yourself (`harness init`), tasks that you add, and files that git does not track
-/// are trusted from the start.
+/// A ledger that came with a repository runs nothing until you trust it, because it contains
+/// commands. This command shows everything that would run (checks, agents with their environment,
+/// prompts, …) and asks; without a terminal it needs --yes. Trust is recorded per directory, for
+/// exactly what was shown, in your home and not in the repository. If a later pull brings something
+/// new, you are asked about that alone. Ledgers that you create yourself (`harness init`), tasks
+/// that you add, and files that git does not track are trusted from the start.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -33,13 +33,13 @@ pub(crate) struct Args {
     /// Do not ask
     #[arg(short, long, conflicts_with_all = ["revoke", "list"])]
     yes: bool,
-    /// End the trust
+    /// Revoke the trust
     #[arg(long, conflicts_with = "list")]
     revoke: bool,
-    /// Show all that is trusted
+    /// List everything that is trusted
     #[arg(long)]
     list: bool,
-    /// Answer with a JSON document
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -62,12 +62,12 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         (true, _) => trust::show(&introduction, &would_run)?,
         (false, Audience::Person) => match trust::ask(&introduction, &would_run)? {
             Answer::Yes => {}
-            Answer::No => return Err(Failure::error("not trusted, nothing changed")),
+            Answer::No => return Err(Failure::error("not trusted; nothing was changed")),
         },
         (false, Audience::Nobody) => {
             trust::show(&introduction, &would_run)?;
-            return Err(Failure::usage("there is no terminal to ask on; nothing changed")
-                .hint("if you want this machine to run them: `harness trust --yes`"));
+            return Err(Failure::usage("there is no terminal to ask on; nothing was changed")
+                .hint("to let this machine run them: `harness trust --yes`"));
         }
     }
     trust.grant(&root, &would_run.items)?;
@@ -104,7 +104,7 @@ fn list(invocation: &mut Invocation, trust: &Trust, args: &Args) -> Result<ExitC
     }
     let mut table = Table::default();
     for grant in &grants {
-        let note = if grant.holds() { "" } else { "gone or replaced: no longer trusted" };
+        let note = if grant.holds() { "" } else { "missing or replaced: no longer trusted" };
         let path = grant.path.to_string_lossy().into_owned();
         table.row([path, grant.granted_at.to_string(), note.to_owned()]);
     }

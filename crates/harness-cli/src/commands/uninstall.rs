@@ -6,11 +6,11 @@ use super::{
 };
 use crate::{exit::ExitCode, failure::Result};
 
-/// Take what `harness install` wrote out of an agent's settings
+/// Remove what `harness install` wrote from an agent's settings
 ///
-/// All else in those files stays as it is, byte by byte; files and directories that hold nothing else
-/// are removed, but a link is kept and what it leads to emptied. A page of the command that was edited
-/// by hand is left alone.
+/// The rest of those files stays unchanged, byte for byte. Files and directories with nothing else
+/// in them are removed; a symbolic link stays, and the file that it points to is emptied. A page of
+/// the /harness command that was edited by hand is left alone.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -28,11 +28,11 @@ use crate::{
     trust,
 };
 
-/// Check again what was completed, from its receipt
+/// Check completed tasks again, from their receipts
 ///
-/// For each completed task, or those named, the check of its receipt is run once more in a clean
-/// checkout of the recorded commit, after harness-init.sh. Nothing of the work tree is touched. Exits
-/// with 0 if all of it still holds, else with 1.
+/// For each completed task, or those named, runs the check of its receipt again in a clean checkout
+/// of the recorded commit, after harness-init.sh. The work tree is not touched. Exits with 0 if
+/// every check still passes, otherwise with 1.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -43,7 +43,7 @@ pub(crate) struct Args {
     /// The tasks [default: all that are completed]
     #[arg(value_name = "ID", value_parser = task_id)]
     ids: Vec<TaskId>,
-    /// Answer with a JSON document
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -73,7 +73,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         verified.push(verify(&root, &workspace, witness.as_ref(), task)?);
     }
     for line in foreign_lines(&root, witness.as_ref()) {
-        warn(&format!("in harness-progress.txt, but not by harness: {line}"));
+        warn(&format!("in harness-progress.txt, but not written by harness: {line}"));
     }
     let held = verified.iter().filter(|v| v.holds).count();
     let code = if held == verified.len() { ExitCode::Done } else { ExitCode::Error };
@@ -149,15 +149,15 @@ fn verify(
     if let Some(witness) = witness
         && witness.receipt(root.path(), &task.id, receipt.epoch)? == Origin::Foreign
     {
-        return Ok(answer.because("foreign_receipt", "harness did not write its receipt"));
+        return Ok(answer.because("foreign_receipt", "its receipt was not written by harness"));
     }
     let Some(record) = &receipt.check else {
-        let why = format!("completed on the word of {}, no check was run", receipt.worker);
+        let why = format!("completed on the word of {}; no check was run", receipt.worker);
         return Ok(answer.because("unchecked", &why));
     };
     answer.command = Some(record.command.clone());
     let Some(commit) = &receipt.commit else {
-        return Ok(answer.because("no_commit", "the receipt names no commit"));
+        return Ok(answer.because("no_commit", "the receipt has no commit"));
     };
     let check = Check {
         command: record.command.clone(),
@@ -187,7 +187,7 @@ fn verify(
         }
         Verdict::TimedOut => answer.because("timeout", &took_too_long(record.timeout_seconds)),
         Verdict::Missing => answer
-            .because("missing", "the check or harness-init.sh can not be run in a clean checkout"),
+            .because("missing", "the check or harness-init.sh cannot be run in a clean checkout"),
         Verdict::Cancelled => answer.because("stopped", "the check was stopped"),
     })
 }

@@ -13,19 +13,21 @@ use crate::{
     render::one_line, root::StateRoot, store::task_id,
 };
 
-/// Say why a task is where it is
+/// Explain the state of a task
 ///
-/// Why it is not running, was retried, failed or is blocked, or what its completion rests on: from
-/// the ledger, the log, the rescues and the receipt. Ends with the command to go on.
+/// Explains why it is not running, was retried, failed or is blocked, or what its completion is
+/// based on, using the ledger, the log, the rescues and the receipt. Ends with the command to go on
+/// with.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   harness why task-003
   harness why task-003 --json | jq -r .reason")]
 pub(crate) struct Args {
+    /// The task
     #[arg(value_name = "ID", value_parser = task_id)]
     id: TaskId,
-    /// Answer with a JSON document
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -85,7 +87,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
 /// One sentence or two, from the facts.
 pub(crate) fn reason(task: &Task, standing: &Standing<'_>, receipt: Option<&Receipt>) -> String {
     let last = task.error_log.last();
-    let last = last.map_or_else(|| "nothing is recorded".to_owned(), ToString::to_string);
+    let last = last.map_or_else(|| "nothing was recorded".to_owned(), ToString::to_string);
     let tried = format!("{} of {} attempts", task.attempts, task.max_attempts);
     match (task.status(), standing) {
         (Status::Completed, _) => format!("It is completed: {}.", rests_on(receipt)),
@@ -95,20 +97,20 @@ pub(crate) fn reason(task: &Task, standing: &Standing<'_>, receipt: Option<&Rece
         },
         (Status::Failed, _) => {
             format!(
-                "Its last attempt failed ({tried}): {last}. It is to be tried again: {standing}."
+                "Its last attempt failed ({tried}): {last}. It will be tried again: {standing}."
             )
         }
         (Status::InProgress, _) => match task.intent() {
-            Some(_) => format!("It is {standing}, and its end has begun but is not recorded yet."),
+            Some(_) => format!("It is {standing}. Its end has begun but is not recorded yet."),
             None => format!("It is {standing}."),
         },
         (Status::Pending, Standing::Next | Standing::Ready) if task.check().is_none() => {
-            format!("It is {standing}, but has no validation.command: a session stops there.")
+            format!("It is {standing}. It has no validation.command, so a session stops there.")
         }
         (Status::Pending, Standing::Next | Standing::Ready) if task.error_log.is_empty() => {
-            format!("Nothing keeps it from running: it is {standing}.")
+            format!("It is {standing}.")
         }
-        (Status::Pending, _) => format!("It does not run yet: {standing}."),
+        (Status::Pending, _) => format!("It is not running yet: {standing}."),
     }
 }
 
@@ -116,7 +118,7 @@ pub(crate) fn reason(task: &Task, standing: &Standing<'_>, receipt: Option<&Rece
 pub(crate) fn rests_on(receipt: Option<&Receipt>) -> String {
     let Some(receipt) = receipt else { return "there is no receipt for it".to_owned() };
     let Some(check) = &receipt.check else {
-        return format!("on the word of {}, no check was run", receipt.worker);
+        return format!("on the word of {}; no check was run", receipt.worker);
     };
     let place = if check.clean { "a clean checkout" } else { "the work tree" };
     let mut told = format!("`{}` passed in {place}", check.command);

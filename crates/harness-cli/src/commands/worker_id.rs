@@ -5,9 +5,9 @@ use crate::{exit::ExitCode, failure::Result, worker};
 
 /// Print the id under which this terminal claims tasks
 ///
-/// It is HARNESS_WORKER_ID if set, else the id that is kept in the file that HARNESS_WORKER_ID_FILE
-/// names. In a session of Codex or Claude Code it is made of the session (CODEX_THREAD_ID,
-/// CLAUDE_CODE_SESSION_ID); elsewhere it is made once and kept, one file per terminal session in
+/// This is HARNESS_WORKER_ID if set, else the id in the file that HARNESS_WORKER_ID_FILE names. In
+/// a session of Codex or Claude Code the id is derived from the session (CODEX_THREAD_ID,
+/// CLAUDE_CODE_SESSION_ID); elsewhere it is created once per terminal session and kept in
 /// .harness/workers/.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

@@ -27,7 +27,7 @@ pub(super) fn read(path: &Path) -> Result<Option<ConfigFile>> {
     match fs::read_to_string(path) {
         Ok(text) => Source { path, text: &text }.check().map(Some),
         Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(why) => Err(Failure::config(format!("can not read {}: {why}", path.display()))),
+        Err(why) => Err(Failure::config(format!("cannot read {}: {why}", path.display()))),
     }
 }
 
@@ -90,7 +90,7 @@ impl Source<'_> {
                     self.walk(&key, inner, known, spans)?;
                 }
                 (_, Value::Object(_)) => {
-                    let problem = format!("`{key}` is a table, write it as [{key}]");
+                    let problem = format!("`{key}` is a table; write it as [{key}]");
                     return Err(self.at(line, &problem));
                 }
                 // Whether the value fits is for serde to say.

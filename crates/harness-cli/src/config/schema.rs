@@ -313,12 +313,12 @@ impl Config {
         command?.split_whitespace().next()
     }
 
-    /// What one value alone can not tell: the key and what is wrong with it.
+    /// What one value alone cannot tell: the key and what is wrong with it.
     pub(super) fn contradiction(&self) -> Option<(String, String)> {
         let known =
             |name: &str| Self::BUILT_IN_AGENTS.contains(&name) || self.agents.contains_key(name);
         let stranger = |key: String, name: &str| {
-            (!known(name)).then(|| (key, format!("there is no agent {name:?}")))
+            (!known(name)).then(|| (key, format!("unknown agent {name:?}")))
         };
         let named = [("agent", &self.agent), ("summarizer.agent", &self.summarizer.agent)];
         for (key, name) in named {
@@ -334,7 +334,7 @@ impl Config {
             }
             let kindless = agent.kind.is_none() && agent.command.is_none();
             if kindless && !Self::BUILT_IN_AGENTS.contains(&name.as_str()) {
-                let problem = "it needs a `kind` or a `command`, as it is no built-in agent";
+                let problem = "it is not a built-in agent, so it needs a `kind` or a `command`";
                 return Some((format!("agents.{name}"), problem.to_owned()));
             }
             let key = || format!("agents.{name}.fallback");
@@ -352,7 +352,7 @@ fn fraction<'de, D: Deserializer<'de>>(d: D) -> Result<f64, D::Error> {
 fn amount<'de, D: Deserializer<'de>>(d: D) -> Result<f64, D::Error> {
     let value = f64::deserialize(d)?;
     let good = value.is_finite() && value >= 0.0;
-    if good { Ok(value) } else { Err(out_of_range(value, "an amount that is not negative")) }
+    if good { Ok(value) } else { Err(out_of_range(value, "a number that is not negative")) }
 }
 
 fn optional_amount<'de, D: Deserializer<'de>>(d: D) -> Result<Option<f64>, D::Error> {

@@ -181,7 +181,7 @@ fn there_is_one_daemon_per_root() {
         .stderr_contains(another);
     env.run(["ping"]).success().stdout("ok");
     env.run(["daemon", "stop"]).success().stdout("Daemon stopped");
-    // Two roots can not share a socket either.
+    // Two roots cannot share a socket either.
     let _first = Foreground::start(&env, &[]);
     let other = TestEnvironment::new();
     let socket = env.root().join("s");
@@ -250,7 +250,7 @@ fn it_leaves_when_nobody_needs_it_or_can_find_it() {
     let mut client = connect(&env);
     ask(&mut client, r#"{"command":"ping"}"#);
     drop(client);
-    assert_eq!(daemon.end(), (Some(0), "nobody needed it: ended\n".to_owned()));
+    assert_eq!(daemon.end(), (Some(0), "no longer needed: ended\n".to_owned()));
     assert!(!env.exists("s"));
 }
 

@@ -72,9 +72,9 @@ fn without_a_state_root_it_looks_at_the_rest() {
     assert_snapshot!(normal(env.run(["doctor"]).success().output()), @r"
     ok    git            [VERSION] ([HOME]/bin/git)
     ok    repository     branch main, clean
-    warn  state root     no harness-tasks.json in [ROOT] or above — make one with `harness init`
+    warn  state root     no harness-tasks.json in [ROOT] or above — create one with `harness init`
     ok    disk           writable, [SIZE] free
-    ok    configuration  nothing set, built-in values hold
+    ok    configuration  nothing set, defaults apply
     warn  agent          claude and codex not found on PATH — install one, or name another agent in harness.toml
     ok    socket         in [HOME]/run
     ");
@@ -149,8 +149,8 @@ fn agents_and_repository_are_judged() {
         .filter(|line| line.contains("  agent ") || line.contains("  repository "))
         .collect();
     assert_snapshot!(lines.join("\n"), @r"
-    warn  repository     branch main, 1 file with uncommitted changes — commit or stash them: `harness run` starts on a clean tree only
-    warn  agent          claude: [HOME]/bin/claude does not work: exit 3: broken — install it anew, or take it off PATH
+    warn  repository     branch main, 1 file with uncommitted changes — commit or stash them: `harness run` needs a clean tree
+    warn  agent          claude: [HOME]/bin/claude does not work: exit 3: broken — reinstall it, or remove it from PATH
     warn  agent          codex: evil \u{1b}[2J, no sign of a login — run `codex login`, or set CODEX_API_KEY
     fail  agent          mine is configured, but no-such-agent is not found on PATH — install it, or choose another `agent`
     ");

@@ -38,12 +38,12 @@ fn a_failure_names_the_problem_and_the_next_step() {
     let env = TestEnvironment::new();
     assert_snapshot!(env.run(["worker-id"]).code(1).errors(), @r"
     Error: no harness-tasks.json in [ROOT] or above
-    Hint: make one with `harness init`
+    Hint: create one with `harness init`
     ");
     let env = env.variable("HARNESS_STATE_ROOT", "/");
     assert_snapshot!(env.run(["worker-id"]).code(5).errors(), @r"
     Error: HARNESS_STATE_ROOT is /, but there is no harness-tasks.json there
-    Hint: make one with `harness init`, or unset the variable
+    Hint: create one with `harness init`, or unset the variable
     ");
 }
 
@@ -65,7 +65,7 @@ fn a_full_disk_is_an_error() {
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let output = env.harness(["config"]).stdout(full).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&output.stderr).starts_with("Error: can not write to"));
+    assert!(String::from_utf8_lossy(&output.stderr).starts_with("Error: cannot write to"));
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn another_directory_is_as_if_started_there() {
     env.run(["-C", "sub", "config", "agent"]).success().stdout_contains("\"codex\"");
     env.run(["config", "agent", "-C", "nowhere"])
         .code(1)
-        .stderr_contains("Error: can not change to nowhere: ");
+        .stderr_contains("Error: cannot change to nowhere: ");
 }
 
 #[test]

@@ -146,7 +146,7 @@ fn a_second_terminal_changes_the_ledger_while_a_run_works() {
     env.run(["task", "edit", "task-009", "--priority", "P0"])
         .code(1)
         .stderr_contains("Error: Task task-009 not found")
-        .stderr_contains("Hint: `harness task list` shows what there is");
+        .stderr_contains("Hint: `harness task list` shows all tasks");
     env.run(["task", "release", "task-001"]).code(1).stderr_contains("is being worked on");
     env.run(["task", "complete", "--id", "task-001", "--worker", "x"])
         .code(1)

@@ -85,7 +85,7 @@ fn a_read_only_project_gets_a_clear_error() {
         return;
     }
     fs::set_permissions(env.root(), fs::Permissions::from_mode(0o555)).unwrap();
-    env.run(["init"]).code(1).stderr_contains("Error: can not");
+    env.run(["init"]).code(1).stderr_contains("Error: cannot");
     fs::set_permissions(env.root(), fs::Permissions::from_mode(0o755)).unwrap();
 }
 
@@ -98,7 +98,7 @@ fn what_is_behind_a_link_is_never_written() {
         std::os::unix::fs::symlink(&victim, env.root().join(name)).unwrap();
         let ran = env.run(["init"]);
         if name == "harness-tasks.json" {
-            // A ledger is there, so init has nothing to do; whoever opens it is told.
+            // A ledger is there, so init has nothing to do; opening it reports the error.
             ran.code(5).stderr_contains("harness-tasks.json is a symbolic link");
             env.run(["add", "x"]).code(5).stderr_contains("harness-tasks.json is a symbolic link");
         } else {

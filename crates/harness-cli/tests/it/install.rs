@@ -261,7 +261,7 @@ fn a_diff_of_lines_as_windows_ends_them_can_be_applied() {
     env.run(["install", "claude"]).success().stdout("already installed");
 }
 
-/// The skill can not be written here, which is known only when the rest is.
+/// The skill cannot be written here, which is known only when the rest is.
 #[test]
 fn a_write_that_fails_leaves_nothing_of_the_others() {
     let env = world();

@@ -1,5 +1,5 @@
 //! kill -9 at every step of a write, of the real binary: no acknowledged change is ever lost, and
-//! whoever comes next finds a ledger that works.
+//! the next process finds a ledger that works.
 //!
 //! The test is the tracer: it stops the program at each system call that touches a file and ends it
 //! there, first before the call, then after it. That is what `strace -e inject` does, without

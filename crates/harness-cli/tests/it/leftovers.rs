@@ -1,4 +1,4 @@
-//! What a killed harness left is ended by whoever looks next: a daemon, or a run that goes on.
+//! What a killed harness left is ended by the next daemon, or by a run that goes on.
 
 use std::{
     fs,

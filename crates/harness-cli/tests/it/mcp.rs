@@ -315,7 +315,7 @@ fn the_task_of_the_environment_is_meant() {
     let said = without.refused("task_checkpoint", step);
     assert_eq!(
         said,
-        "no task named\nHint: name it (--id, or `task_id` of the tool), or set HARNESS_TASK_ID"
+        "no task was named\nHint: pass --id (or `task_id` of the tool), or set HARNESS_TASK_ID"
     );
 }
 
@@ -366,14 +366,14 @@ fn what_is_wrong_is_said_and_the_server_goes_on() {
         let answer = client.request(method, params.clone());
         assert_eq!(answer["error"]["code"], code, "{method} {params}: {answer}");
     }
-    // A model can mend these, so it is told.
+    // A model can fix these, so it is told.
     for (tool, arguments, says) in [
         ("task_add", json!({ "title": 5 }), "task_add: invalid type: integer `5`"),
         ("task_add", json!({ "titel": "x" }), "unknown field `titel`"),
         ("task_checkpoint", json!({ "step": 1 }), "missing field `total`"),
         ("task_add", json!({ "title": "x", "depends_on": ["../x"] }), "../x"),
         ("task_fail", json!({ "message": "x", "category": "BAD" }), "BAD"),
-        ("harness_status", json!({}), "Hint: make one with `harness init`"),
+        ("harness_status", json!({}), "Hint: create one with `harness init`"),
         ("plan_import", json!({ "content": "no plan" }), "harness plan template"),
         ("ask_user", json!({ "question": "?" }), "harness init"),
     ] {

@@ -87,7 +87,7 @@ fn files_that_can_not_be_read_are_named() {
     env.run(["plan", "import", "--file", "/dev/zero"]).code(1).stderr_contains("more than 8388608");
     env.write("latin.md", b"\xe9");
     env.run(["plan", "check", "--file", "latin.md"]).code(1).stderr_contains("is not UTF-8");
-    env.run(["plan", "check", "--file", "."]).code(1).stderr_contains("can not read");
+    env.run(["plan", "check", "--file", "."]).code(1).stderr_contains("cannot read");
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn unfinished_work_is_not_thrown_away_unasked() {
     assert_snapshot!(env.run(["plan", "import", "--file", "plan.md"]).code(1).errors(), @r#"
     WARN: unknown key "context_files" left out
     Error: the ledger has unfinished work (5 of 7 tasks)
-    Hint: --merge keeps the tasks that are there and adds new ones
+    Hint: --merge keeps the present tasks and adds new ones
     Hint: --replace archives the ledger and starts from the plan
     "#);
     env.run(["plan", "import", "--file", "plan.md", "--merge"])

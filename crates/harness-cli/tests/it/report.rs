@@ -36,7 +36,7 @@ fn the_morning_page_says_what_landed_what_failed_and_what_waits() {
         next:  harness why task-002
 
     Waits for you (1)
-      task-004  has no validation.command, so it can not be finished  harness task edit task-004 --validate COMMAND
+      task-004  has no validation.command, so it cannot be finished  harness task edit task-004 --validate COMMAND
 
     Still to do (1)
       harness run
@@ -76,7 +76,7 @@ fn why_says_from_the_facts_where_a_task_stands() {
         ),
         (
             "task-004",
-            "It is next to be worked on, but has no validation.command",
+            "It is next in line, but has no validation.command",
             "harness task edit task-004 --validate COMMAND",
         ),
         ("task-005", "It does not run yet: waits for task-004.", "harness why task-004"),

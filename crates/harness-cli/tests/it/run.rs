@@ -143,7 +143,7 @@ fn what_keeps_a_session_from_starting_is_said_and_nothing_is_touched() {
     env.run(["add", "no check", "--priority", "P0"]).success();
     env.run(["run", "--agent", "shell"])
         .code(5)
-        .stderr_contains("WARN: no validation.command, so they can not be finished: task-002")
+        .stderr_contains("WARN: no validation.command, so they cannot be finished: task-002")
         .stderr_contains("task-002: Missing validation.command");
     assert_eq!(env.task(1)["status"], "pending");
     let without_git = TestEnvironment::new();

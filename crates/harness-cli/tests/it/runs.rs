@@ -1,4 +1,4 @@
-//! `harness runs`: what is said of the record of runs, and what is said when it can not be read.
+//! `harness runs`: what is said of the record of runs, and what is said when it cannot be read.
 
 use std::{collections::BTreeMap, fs, os::unix::fs::symlink, path::PathBuf};
 

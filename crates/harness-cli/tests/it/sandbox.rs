@@ -6,7 +6,7 @@ use nix::libc;
 
 use crate::environment::{Ran, TestEnvironment};
 
-/// Runs the program where the kernel answers EPERM to whoever connects or listens.
+/// Runs the program where the kernel answers EPERM to every connect and listen.
 #[allow(unsafe_code, reason = "a filter of system calls is set between fork and exec")]
 fn sandboxed<A: AsRef<OsStr>>(env: &TestEnvironment, args: impl IntoIterator<Item = A>) -> Ran {
     let mut command = env.harness(args);
@@ -79,7 +79,7 @@ fn the_agent_of_a_run_is_told_of_its_tools() {
     let before = env.read("harness-tasks.json");
     let env = env.variable("HARNESS_RUN_ID", "r").variable("HARNESS_TASK_ID", "task-001");
     let told = |args: &[&str], tool: &str| {
-        let words = format!("call your tool `{tool}` (of the MCP server `harness`) instead");
+        let words = format!("call the tool `{tool}` of the MCP server `harness` instead");
         sandboxed(&env, args)
             .code(1)
             .stderr_contains("does not let it reach")

@@ -99,7 +99,7 @@ fn a_broken_ledger_is_said_and_not_restored() {
 #[test]
 fn without_a_ledger_it_says_how_to_make_one() {
     let env = TestEnvironment::new();
-    env.run(["status"]).code(1).stderr_contains("make one with `harness init`");
+    env.run(["status"]).code(1).stderr_contains("create one with `harness init`");
 }
 
 #[test]

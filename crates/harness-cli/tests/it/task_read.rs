@@ -87,8 +87,8 @@ fn show_tells_why_a_task_is_not_worked_on() {
     assert_snapshot!(status("task-003"), @"status       pending — waits for task-002");
     assert_snapshot!(status("task-004"), @"status       failed for good");
     assert_snapshot!(status("task-005"), @"status       pending — blocked by failed task-004");
-    assert_snapshot!(status("task-006"), @"status       failed, to be tried again — ready, others come first");
-    assert_snapshot!(status("task-007"), @"status       pending — next to be worked on");
+    assert_snapshot!(status("task-006"), @"status       failed, to be tried again — ready; other tasks come first");
+    assert_snapshot!(status("task-007"), @"status       pending — next in line");
     assert_snapshot!(env.run(["task", "show", "task-004"]).success().output(), @r"
     task-004: Deploy \u{1b}[2Jnow\r\n\u{202e}back
       status       failed for good
@@ -115,7 +115,7 @@ fn a_task_that_is_not_there_is_an_error_with_the_nearest() {
     let env = environment(MIXED);
     assert_snapshot!(env.run(["task", "show", "task-0002"]).code(1).errors(), @r"
     Error: Task task-0002 not found
-    Hint: `harness task list` shows what there is
+    Hint: `harness task list` shows all tasks
     Hint: did you mean `task-002`?
     ");
     env.run(["task", "show", "../x"]).code(2);

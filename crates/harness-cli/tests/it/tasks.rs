@@ -89,7 +89,7 @@ fn bad_input_is_named_and_changes_nothing() {
         (&["add", "x", "--id", "task-001"], 1, "Task task-001 already exists"),
         (&["add", " "], 1, "title: must not be empty"),
         (&["add", "x", "--timeout", "0"], 1, "validation.timeout_seconds: must be at least 1"),
-        (&["add", "x", "--instructions", "@nowhere"], 1, "can not read nowhere"),
+        (&["add", "x", "--instructions", "@nowhere"], 1, "cannot read nowhere"),
         (&["task", "edit", "task-001", "--depends-on", "task-001"], 1, "would close a cycle"),
         (&["task", "edit", "task-001"], 2, "nothing to change"),
         (&["task", "edit", "ghost", "--role", "x"], 1, "Task ghost not found"),
@@ -103,7 +103,7 @@ fn bad_input_is_named_and_changes_nothing() {
         ),
         (&["task", "release", "task-001"], 1, "Task task-001 is pending, not claimed"),
         (&["task", "retry", "task-001"], 1, "Task task-001 is pending, not failed"),
-        (&["task", "checkpoint", "--step", "1", "--total", "1", "x"], 2, "no task named"),
+        (&["task", "checkpoint", "--step", "1", "--total", "1", "x"], 2, "no task was named"),
     ] {
         env.run(args).code(code).stderr_contains(said);
         assert_eq!(env.read("harness-tasks.json"), before, "{args:?}");
@@ -345,7 +345,7 @@ fn a_write_that_does_not_fit_leaves_everything_as_it_was() {
     let ran = command.args(["-c", script, env!("CARGO_BIN_EXE_harness")]).output().unwrap();
     let said = String::from_utf8_lossy(&ran.stderr);
     assert_eq!(ran.status.code(), Some(1), "{said}");
-    assert!(said.contains("can not write harness-tasks.json.tmp"), "{said}");
+    assert!(said.contains("cannot write harness-tasks.json.tmp"), "{said}");
     assert_eq!(["harness-tasks.json", "harness-progress.txt"].map(|f| env.read(f)), before);
     assert!(!env.exists("harness-tasks.json.tmp"));
     env.run(["add", "two"]).success().stdout("task-002");
@@ -365,7 +365,7 @@ fn there_is_always_a_next_number() {
 #[test]
 fn an_interrupted_complete_ends_its_check() {
     let env = world();
-    // The check says its pid on a pipe: whoever opens it waits for the other.
+    // The check says its pid on a pipe: opening it waits for the other side.
     let pipe = env.home().join("pid");
     assert!(env.program("mkfifo").arg(&pipe).status().unwrap().success());
     let check = format!("echo $$ > {}; sleep 600", pipe.display());

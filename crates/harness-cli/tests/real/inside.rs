@@ -73,7 +73,7 @@ fn said(env: &TestEnvironment, agent: &str, args: &[&str]) -> String {
     said
 }
 
-/// Stops twice before the task is done, and then has nothing to mend.
+/// Stops twice before the task is done, and then has nothing to fix.
 fn one_that_stops_early() -> Script {
     Script::new([
         Step::text("That should do."),
@@ -81,7 +81,7 @@ fn one_that_stops_early() -> Script {
         Step::text("I claimed it, that is enough."),
         Step::shell("echo 1 > one && harness task complete --id task-001"),
         Step::text("Done."),
-        Step::text("Nothing to mend."),
+        Step::text("Nothing to fix."),
     ])
 }
 
@@ -110,7 +110,7 @@ fn was_kept_going(world: &World, typed: &str) {
 fn claude_is_kept_going_until_the_ledger_is_done_and_then_let_go() {
     let world = world(CLAUDE, one_that_stops_early());
     world.env.run(["install", "claude"]).success();
-    assert_eq!(session(&world.env, "/harness run"), "Nothing to mend.");
+    assert_eq!(session(&world.env, "/harness run"), "Nothing to fix.");
     was_kept_going(&world, "The user typed: /harness run");
 }
 
@@ -122,7 +122,7 @@ fn codex_is_kept_going_until_the_ledger_is_done_and_then_let_go() {
     env.run(["install", "codex"]).success();
     trust_in_codex(env);
     let said = in_codex(env, "$harness run", &["--dangerously-bypass-hook-trust"]);
-    assert!(said.trim_end().ends_with("Nothing to mend."), "{said}");
+    assert!(said.trim_end().ends_with("Nothing to fix."), "{said}");
     was_kept_going(&world, "$harness run");
 }
 

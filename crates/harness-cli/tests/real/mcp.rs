@@ -82,7 +82,7 @@ fn codex_is_told_of_its_tools_where_its_shell_can_not_report() {
 fn claude_asks_a_person_and_is_answered() {
     let question = json!({ "question": "Which number?", "choices": ["one", "two"] });
     let script = Script::new([tool("ask_user", question), done()]);
-    // Whoever answers from another terminal asks the run.
+    // An answer from another terminal goes to the run.
     let set_up = |env, url: &str| claude::set_up(env, url).without_variable("HARNESS_DAEMON");
     let world = World::new(|_| script, set_up);
     let mut harness = world.start(&["run", "Do it"]);

@@ -1,21 +1,21 @@
-//! A new task at the end of the ledger.
+//! Adds a task at the end of the ledger.
 
 use super::{Change, Edit, Refusal, Reply, Row};
 use crate::{TaskId, fact::Fact, ledger::Ledger, role::Author, task::Task};
 
-/// The fields are those of an edit of an empty task.
+/// Adds a task. Its fields are those of an edit of an empty task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Add {
-    /// `None`: `task-NNN`, one above the highest.
+    /// The id; `None` for `task-NNN`, one above the highest.
     pub id: Option<TaskId>,
-    /// Not empty.
+    /// The title, which must not be empty.
     pub title: String,
-    /// All else; its `task` and `title` are not looked at.
+    /// All other fields. Its `task` and `title` are ignored.
     pub fields: Edit,
 }
 
 impl Add {
-    /// A task with this title, a number as its id and no check. Its other fields can be set in
+    /// Adds a task with this title, a numbered id and no check. Other fields can be set in
     /// `fields`.
     pub fn new(title: impl Into<String>) -> Self {
         Self { id: None, title: title.into(), fields: Edit::nothing(TaskId::numbered(0)) }

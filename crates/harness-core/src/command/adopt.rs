@@ -1,19 +1,19 @@
-//! A session takes over what an interrupted one left, to recover it.
+//! Takes over a task that an interrupted session left, so that it can be recovered.
 
 use super::{Change, Claimed, Refusal, Reply, find};
 use crate::{TaskId, Timestamp, WorkerId, fact::Fact, lease, ledger::Ledger};
 
-/// The attempt goes on: same epoch, same base; the reply is the task as adopted. Whoever asks holds the lock of the session that is
-/// gone, or saw its lease run out.
+/// Continues an attempt with the same epoch and the same base. The reply is the adopted task. The
+/// caller holds the lock of the dead session, or saw its lease run out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Adopt {
-    /// Found `in_progress`; anything else is refused.
+    /// The task, which must be `in_progress`.
     pub task: TaskId,
-    /// Who goes on with it: the claim is in this name from now on.
+    /// The worker that continues. The claim is in its name from now on.
     pub worker: WorkerId,
-    /// The lease of a session's claim; a client's is the task's own.
+    /// The lease of a session's claim. A client's lease comes from the task.
     pub lease_seconds: u64,
-    /// What is going to be done about it, and why: for the log.
+    /// The planned recovery and its reason, for the log.
     pub action: String,
     /// The `reason="…"` of the RECOVERY line.
     pub reason: String,
@@ -27,7 +27,7 @@ impl Adopt {
             return Err(Refusal::NotClaimed { task: found.id.clone(), status: found.status() });
         };
         claim.by = Some(self.worker.clone());
-        // A hand-made claim may have none, and without one nothing could be fenced.
+        // A claim that was written by hand may have no epoch, and without one it cannot be fenced.
         let mut head = None;
         if task.epoch.is_none() {
             let epoch = ledger.next_epoch();

@@ -1,4 +1,4 @@
-//! What a decision makes true.
+//! The result of a decision.
 
 use indexmap::IndexMap;
 
@@ -10,17 +10,17 @@ use crate::{
     task::Task,
 };
 
-/// The touched rows, what there is to tell of them, and the answer. Never a whole ledger.
+/// The touched rows, the facts about them, and the answer. It never contains a whole ledger.
 #[derive(Debug, Clone, PartialEq)]
 #[must_use]
 pub struct Change {
-    /// The new one; `None` if it stays.
+    /// The new head; `None` if it is unchanged.
     pub head: Option<Head>,
-    /// In the order in which they are to be put in.
+    /// The changed rows, in the order in which they are applied.
     pub rows: Vec<Row>,
-    /// What became true, in order.
+    /// The facts that became true, in order.
     pub facts: Vec<Fact>,
-    /// What whoever sent the command is told.
+    /// The answer for the sender of the command.
     pub reply: Reply,
 }
 
@@ -28,38 +28,38 @@ pub struct Change {
 #[derive(Debug, Clone, PartialEq)]
 #[expect(missing_docs, reason = "the variants say what their fields are")]
 pub enum Reply {
-    /// The task that it was about.
+    /// The task that the command was about.
     Task(TaskId),
-    /// To a claim that got one.
+    /// The answer to a claim that got a task.
     Claimed(Box<Claimed>),
-    /// To a claim, while no task can be worked on.
+    /// The answer to a claim while no task can be worked on.
     NothingToClaim,
-    /// To a checkpoint or a renewal: how long the claim lasts now.
+    /// The answer to a checkpoint or a renewal: the new end of the lease.
     Lease {
         task: TaskId,
         expires_at: Timestamp,
     },
-    /// To a failure: whether the task will be tried again.
+    /// The answer to a failure: whether the task will be tried again.
     Failed {
         task: TaskId,
         retryable: bool,
     },
-    /// `task_count` is that of the tasks that were taken from the plan.
+    /// The answer to an import. `task_count` counts the tasks that were taken from the plan.
     Imported {
         goal: String,
         task_count: usize,
         warnings: Vec<String>,
     },
-    /// How many tasks are gone.
+    /// The answer to a reset. `task_count` counts the removed tasks.
     Reset {
         task_count: usize,
     },
-    /// To the beginning or end of a session: N of `SESSION-N`.
+    /// The answer to the start or end of a session: the N of `SESSION-N`.
     Session {
         number: u64,
     },
     Noted,
-    /// To what a run used: all that its budget has paid.
+    /// The answer to a report of usage: the total that the budget of the run has paid.
     Spent(crate::agent::Usage),
 }
 
@@ -72,25 +72,25 @@ impl Change {
         Self { head: None, rows: vec![Row::put(task)], facts: vec![fact], reply }
     }
 
-    /// Whether there is anything to write.
+    /// Returns whether there is nothing to write.
     pub fn is_empty(&self) -> bool {
         self.head.is_none() && self.rows.is_empty()
     }
 
-    /// Whether the ledger as it was must be kept before this is written.
+    /// Returns whether the previous ledger must be archived before this is written.
     pub fn archives(&self) -> bool {
         self.facts.iter().any(|f| matches!(f, Fact::PlanReplaced { .. } | Fact::PlanReset { .. }))
     }
 }
 
 impl Ledger {
-    /// Makes `change` true here.
+    /// Applies `change` to this ledger.
     pub fn put_in(&mut self, change: &Change) {
         self.put_rows(change.head.as_ref(), &change.rows);
     }
 }
 
-/// A change in the making: the ledger with some of its tasks already edited.
+/// A change under construction: the ledger with some of its tasks already edited.
 pub(super) struct Draft<'a> {
     ledger: &'a Ledger,
     edited: IndexMap<TaskId, Task>,

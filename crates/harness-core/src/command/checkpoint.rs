@@ -1,22 +1,22 @@
-//! A holder tells how far it came.
+//! Records the progress of a claim.
 
 use super::{Change, Holder, Refusal, Reply};
 use crate::{Timestamp, TreeId, fact::Fact, lease, ledger::Ledger, task::Checkpoint};
 
-/// Also renews the lease: whoever comes further is alive.
+/// Adds a checkpoint. It also renews the lease, because progress proves that the holder is alive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AddCheckpoint {
-    /// Whose claim it is.
+    /// The holder of the claim.
     pub holder: Holder,
-    /// From 1 to `total`.
+    /// The number of the step, from 1 to `total`.
     pub step: u32,
-    /// How many steps the worker expects.
+    /// The number of steps that the worker expects.
     pub total: u32,
-    /// What is done now.
+    /// A description of the finished step.
     pub description: String,
-    /// The work tree as it stands, where it can be read.
+    /// The current work tree, if it can be read.
     pub tree: Option<TreeId>,
-    /// From now on, for the claim of a session; a client's is the task's own.
+    /// The lease from now on for the claim of a session. A client's lease comes from the task.
     pub lease_seconds: u64,
 }
 

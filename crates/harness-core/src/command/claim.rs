@@ -1,4 +1,4 @@
-//! A worker takes the next task.
+//! Claims the next task for a worker.
 
 use super::{Change, Refusal, Reply, Row, upkeep};
 use crate::{
@@ -9,52 +9,54 @@ use crate::{
     task::{ActiveClaim, FailureCause, Task, TaskState, Via},
 };
 
-/// A worker that already holds a task is given that one again.
+/// Claims a task. A worker that already holds a task gets the same one again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
-    /// Who asks.
+    /// The worker that asks.
     pub worker: WorkerId,
-    /// Who will validate, commit and roll back.
+    /// The party that validates, commits and rolls back.
     pub via: Via,
-    /// Tasks of this role or of none; without one, any.
+    /// The role. Tasks of this role and tasks without one are eligible; without a role, all tasks
+    /// are.
     pub role: Option<String>,
-    /// Only this one, and only if it is the next: for a caller who had to prepare for the task
-    /// before the claim.
+    /// Claims only this task, and only if it is the next one. It is for a caller that must prepare
+    /// for the task before the claim.
     pub only: Option<TaskId>,
-    /// The lease of a session's claim; a client's is the task's own.
+    /// The lease of a session's claim. A client's lease comes from the task.
     pub lease_seconds: u64,
-    /// Recorded for the rollback.
+    /// The starting point, recorded for the rollback.
     pub place: Place,
 }
 
-/// Where the work starts from. Empty where there is no git.
+/// The starting point of the work. It is empty without git.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Place {
-    /// HEAD at the claim: where a rollback goes.
+    /// HEAD at the claim, the target of a rollback.
     pub base: Option<CommitId>,
-    /// The untracked files that were there before.
+    /// The untracked files that existed before.
     pub base_untracked: Option<TreeId>,
-    /// Canonical top level of the work tree.
+    /// The canonical top level of the work tree.
     pub worktree: Option<String>,
-    /// What HEAD names; `None` when detached.
+    /// The branch that HEAD names; `None` if HEAD is detached.
     pub branch: Option<String>,
 }
 
 /// A task and the right to work on it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Claimed {
-    /// As it is now, claimed.
+    /// The task after the claim.
     pub task: Task,
-    /// Which claim this is: what [`Holder`](super::Holder) has to name.
+    /// The epoch of this claim, which [`Holder`](super::Holder) must name.
     pub epoch: Epoch,
-    /// It was this worker's already.
+    /// `true` if this worker held the task already.
     pub is_retry: bool,
-    /// Its last holder let the lease run out.
+    /// `true` if the last holder let its lease run out.
     pub is_reclaim: bool,
 }
 
 impl Claim {
-    /// The next task of any role, for a worker that does its own git work. The lease is the task's.
+    /// Claims the next task of any role, for a worker that does its own git work. The lease is the
+    /// task's.
     pub fn new(worker: WorkerId) -> Self {
         Self {
             worker,
@@ -80,9 +82,10 @@ impl Claim {
         if upkeep.is_empty() {
             return self.take(ledger, next, now);
         }
-        // Rare: something expired or can never run. What is next depends on that; but a caller who
-        // prepared for the task that was next without it still may have it, or it would be refused
-        // again and again. Upkeep never makes a task ineligible whose dependencies are completed.
+        // This is rare: a lease expired, or a task can never run. The next task depends on that. A
+        // caller that prepared for the task that was next before upkeep still gets it; otherwise it
+        // would be refused again and again. Upkeep never makes a task ineligible whose dependencies
+        // are completed.
         let mut kept_up = ledger.clone();
         kept_up.put_in(&upkeep);
         let prepared = self.only.is_some() && self.only.as_ref() == next;
@@ -93,8 +96,8 @@ impl Claim {
         Ok(change)
     }
 
-    /// A client that asks again gets what it has; its lease counts from now, even if it had run
-    /// out, since nobody else took the task. A session never asks while it holds one.
+    /// Returns the task that a client already holds. Its lease starts again now, even if it had run
+    /// out, because nobody else took the task. A session never asks while it holds a task.
     fn again(&self, ledger: &Ledger, id: &TaskId, now: Timestamp) -> Result<Change, Refusal> {
         let holds = || Refusal::HoldsAnother { worker: self.worker.clone(), task: id.clone() };
         let mut task = ledger.task(id).cloned().ok_or_else(holds)?;
@@ -139,8 +142,8 @@ impl Claim {
         task.flags.clear();
         lease::grant(&mut task, self.lease_seconds, now);
         if self.via == Via::Run {
-            // The rollback that ended the last attempt undid what its checkpoints tell of. A client
-            // rolls nothing back: there they still say how far the work came.
+            // The rollback that ended the last attempt undid the work of its checkpoints. A client
+            // rolls nothing back, so there the checkpoints still describe the progress.
             task.checkpoints.clear();
         }
         let mut head = ledger.head().clone();

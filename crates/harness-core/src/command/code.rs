@@ -1,23 +1,23 @@
-//! Why something was refused, in a word that programs can rely on.
+//! Codes for refusals, which programs can rely on.
 
 use std::fmt;
 
 macro_rules! codes {
     ($($(#[doc = $doc:literal])+ $name:ident: $word:literal;)+) => {
-        /// The closed set of words behind `code` on the wire.
+        /// The closed set of values of `code` on the wire.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
         pub enum Code {
             $($(#[doc = $doc])+ $name,)+
-            /// Something else went wrong.
+            /// The request failed for another reason.
             #[default]
             Failed,
         }
 
         impl Code {
-            /// All of them.
+            /// All codes.
             pub const ALL: &[Self] = &[$(Self::$name,)+ Self::Failed];
 
-            /// The word.
+            /// Returns the word on the wire.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$name => $word,)+
@@ -29,29 +29,29 @@ macro_rules! codes {
 }
 
 codes! {
-    /// The caller is an agent or a worker, and only the operator may do this.
+    /// The caller is an agent or a worker, but only the operator may do this.
     OnlyOperator: "only_operator";
     /// There is no such task, run or question.
     NotFound: "not_found";
-    /// Somebody else holds the task, or holds it anew.
+    /// Another worker holds the task, or the claim has another epoch.
     NotClaimedBy: "not_claimed_by";
-    /// Nobody holds the task.
+    /// No worker holds the task.
     NotClaimed: "not_claimed";
     /// The task has not failed.
     NotFailed: "not_failed";
-    /// Somebody works on the task.
+    /// A worker holds the task.
     InProgress: "in_progress";
-    /// There is a task of that id.
+    /// A task with that id exists.
     Exists: "exists";
-    /// A dependency is not in the ledger.
+    /// A named dependency is not in the ledger.
     UnknownDependency: "unknown_dependency";
-    /// The ledger itself names a dependency that it does not have.
+    /// The ledger itself names a dependency that does not exist.
     MissingDependency: "missing_dependency";
     /// Tasks would wait for each other.
     Cycle: "cycle";
     /// Another task depends on it.
     Needed: "needed";
-    /// The worker has a task already.
+    /// The worker already holds a task.
     HoldsAnother: "holds_another";
     /// Another task comes first.
     NotNext: "not_next";
@@ -63,11 +63,11 @@ codes! {
     NoCheck: "no_check";
     /// A rollback or a commit has to be finished first.
     Undecided: "undecided";
-    /// Unfinished tasks would be thrown away.
+    /// Unfinished tasks would be lost.
     UnfinishedWork: "unfinished_work";
-    /// A limit is reached.
+    /// A limit was reached.
     Limit: "limit";
-    /// The run has ended well.
+    /// The run has succeeded.
     RunFinished: "run_finished";
     /// Another process drives the run.
     RunTaken: "run_taken";
@@ -75,11 +75,11 @@ codes! {
     BadRequest: "bad_request";
     /// The plan is wrong.
     BadPlan: "bad_plan";
-    /// A run has the ledger for itself.
+    /// A run holds the ledger exclusively.
     Busy: "busy";
     /// The socket serves another root.
     AnotherRoot: "another_root";
-    /// No such command is known.
+    /// The command is unknown.
     UnknownCommand: "unknown_command";
     /// There is no ledger.
     NoLedger: "no_ledger";
@@ -87,9 +87,9 @@ codes! {
     NoRun: "no_run";
     /// The check failed, or could not be run.
     CheckFailed: "check_failed";
-    /// It was stopped before it was done.
+    /// The request was stopped before it was done.
     Stopped: "stopped";
-    /// A person has to put the ledger or the configuration right.
+    /// A person must fix the ledger or the configuration.
     Config: "config";
 }
 

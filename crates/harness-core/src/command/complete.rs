@@ -1,4 +1,4 @@
-//! A task is done. The word of an agent is never enough where there is a check.
+//! Completes a task. If the task has a check, the word of an agent is never enough.
 
 use super::{Change, Holder, Refusal, Reply, Row, find};
 use crate::{
@@ -8,49 +8,49 @@ use crate::{
     task::{Intent, Status, Task, TaskCompletion, TaskState},
 };
 
-/// Ends the attempt well.
+/// Ends the attempt with a success.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Complete {
-    /// Whose claim it ends.
+    /// The holder whose claim it ends.
     pub holder: Holder,
-    /// Whether the claim has to be the caller's.
+    /// The required relation of the caller to the claim.
     pub authority: Authority,
-    /// Why it counts as done.
+    /// The evidence that the work is done.
     pub proof: Proof,
-    /// For a task without a check.
+    /// The rule for a task without a check.
     pub unchecked: Unchecked,
     /// The commit that holds the work.
     pub commit: Option<CommitId>,
 }
 
-/// Who may complete a task.
+/// The permission to complete a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Authority {
-    /// Only who holds the claim.
+    /// Only the holder of the claim may complete the task.
     Holder,
-    /// Another's task, or one that nobody claimed.
+    /// The task of another worker, or an unclaimed one, may be completed.
     Force,
 }
 
-/// Why the work counts as good.
+/// The evidence that the work is good.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Proof {
-    /// The check that passed, to the letter: if the task was given another one meanwhile, this
-    /// proves nothing.
+    /// The check passed. The command must equal the check of the task exactly: if the task got
+    /// another check meanwhile, this proves nothing.
     Passed {
-        /// What was run.
+        /// The command that was run.
         command: String,
     },
-    /// The worker says so.
+    /// The worker reports it without a check.
     Word,
 }
 
-/// What the word of a worker is worth for a task that has no check.
+/// The rule for a worker's report on a task without a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unchecked {
-    /// It is enough; the log has a warning.
+    /// The report is enough. The log gets a warning.
     Allowed,
-    /// Nothing: the task stays open.
+    /// The report is not enough, and the task stays open.
     Forbidden,
 }
 
@@ -65,7 +65,8 @@ impl Complete {
             (Err(_), Authority::Force) => true,
             (Err(refusal), Authority::Holder) => return Err(refusal),
         };
-        // Landing is how its holder completes it; for anybody else git is in the middle of something.
+        // The holder completes a task by landing it. For any other caller, a change to git is
+        // unfinished.
         match task.intent() {
             None => {}
             Some(Intent::Land { .. }) if !forced => {}
@@ -103,7 +104,7 @@ impl Complete {
         Ok(self.record(ledger, task, forced, now, facts))
     }
 
-    /// Said again by the same worker, whose first answer may have got lost.
+    /// Returns whether the same worker repeated the command because its first answer got lost.
     fn already_recorded(&self, task: &Task) -> bool {
         task.status() == Status::Completed
             && (self.authority == Authority::Force
@@ -123,7 +124,7 @@ impl Complete {
         let mut head = None;
         let (mut by, mut claimed_at) = (task.claimed_by().cloned(), task.claimed_at());
         if forced {
-            // A new epoch, so that a holder who did not hear of it is fenced off.
+            // A new epoch fences off a holder that does not know of this completion.
             let epoch = ledger.next_epoch();
             head = Some(crate::ledger::Head { epoch, ..ledger.head().clone() });
             done.epoch = Some(epoch);

@@ -10,40 +10,40 @@ use crate::{
     task::{Priority, Task},
 };
 
-/// `None` leaves a field as it is; an empty text clears one that may be absent.
+/// Sets fields of a task. `None` leaves a field unchanged. An empty text clears an optional field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edit {
-    /// Which one.
+    /// The task to edit.
     pub task: TaskId,
-    /// Can not be cleared.
+    /// The title, which cannot be cleared.
     pub title: Option<String>,
     /// `P0`, `P1` or `P2`.
     pub priority: Option<String>,
-    /// In the place of all that there were.
+    /// The new dependencies, which replace all existing ones.
     pub depends_on: Option<Vec<TaskId>>,
-    /// The check.
+    /// The check, a line for `sh -c`.
     pub validation_command: Option<String>,
-    /// How long the check may take; at least 1.
+    /// The time limit of the check; at least 1.
     pub validation_timeout_seconds: Option<u64>,
-    /// How long an attempt may take; at least 1.
+    /// The time limit of an attempt; at least 1.
     pub attempt_timeout_seconds: Option<u64>,
     /// See [`Task::max_attempts`].
     pub max_attempts: Option<u32>,
     /// A command to run after a rollback.
     pub cleanup: Option<String>,
-    /// For the agent.
+    /// The instructions for the agent.
     pub instructions: Option<String>,
-    /// Who may work on it.
+    /// The role of the workers that may claim the task.
     pub role: Option<String>,
     /// The name of one of the ledger's phases.
     pub phase: Option<String>,
-    /// Who asked for it, where that is known: a change of what judges the task is logged with the
-    /// name, and a task that an agent or a worker adds is marked.
+    /// The process that asked for it, if it is known. A change of the check, the limits or the
+    /// phase is logged with this author, and a task that an agent or a worker adds is marked.
     pub by: Option<Author>,
 }
 
 impl Edit {
-    /// Leaves everything as it is: for `..Edit::nothing(id)`.
+    /// Returns an edit that changes nothing, for `..Edit::nothing(id)`.
     pub fn nothing(task: TaskId) -> Self {
         Self {
             task,
@@ -135,7 +135,7 @@ impl Edit {
     }
 }
 
-/// A warning for each change of a check, a limit or a phase.
+/// Returns a warning for each change of a check, a limit or a phase.
 fn terms_changed(author: &Author, before: &Task, after: &Task) -> Vec<Fact> {
     let number = |seconds: Option<u64>| seconds.map(|n| n.to_string()).unwrap_or_default();
     let text = |text: &Option<String>| text.clone().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! An attempt failed. This is the one command that counts it.
+//! Fails an attempt. Only this command counts a failed attempt.
 
 use super::{Change, Holder, Refusal, Reply, Row};
 use crate::{
@@ -8,34 +8,34 @@ use crate::{
     task::{ErrorEntry, Intent},
 };
 
-/// Ends the attempt badly, after the git work.
+/// Ends the attempt with a failure, after the git work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fail {
-    /// Whose claim it ends.
+    /// The holder whose claim it ends.
     pub holder: Holder,
-    /// What it counts as.
+    /// The category of the failure.
     pub category: Category,
-    /// For the error log and the next attempt.
+    /// A text for the error log and the next attempt.
     pub message: String,
-    /// How many it uses up.
+    /// The number of attempts that it uses up.
     pub attempts: Attempts,
-    /// Where the work tree was reset to, by whoever rolled it back.
+    /// The commit that a rollback reset the work tree to.
     pub rolled_back_to: Option<CommitId>,
 }
 
-/// How many attempts a failure uses up.
+/// The number of attempts that a failure uses up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attempts {
-    /// One more is used up.
+    /// One attempt is used up.
     One,
-    /// No further attempt can help, e.g. its base commit is gone.
+    /// All attempts are used up, because no further one can help, e.g. if the base commit is gone.
     All,
 }
 
 impl Fail {
     pub(super) fn decide(&self, ledger: &Ledger, now: Timestamp) -> Result<Change, Refusal> {
         let mut task = self.holder.claimed(ledger)?.clone();
-        // What was intended first is the cause; what came up while it was carried out is not.
+        // The cause is the recorded intent, not a problem that came up while it was carried out.
         let (category, message) = match task.intent().cloned() {
             Some(Intent::Rollback { category, message }) => (category, message),
             Some(Intent::Land { .. }) | None => (self.category, self.message.clone()),

@@ -1,14 +1,14 @@
-//! The gate of a phase passed.
+//! Records that the gate of a phase passed.
 
 use super::{Change, Refusal, Reply};
 use crate::{Timestamp, fact::Fact, ledger::Ledger};
 
-/// What a phase waited for has come: its check passed, and a person agreed where one is asked.
+/// Records that a phase passed: its check passed, and a person agreed if one is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PassGate {
-    /// Its name.
+    /// The name of the phase.
     pub phase: String,
-    /// Who approved it, where a person was asked and that is known.
+    /// The person who approved it, if one was asked and is known.
     pub by: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! A plan becomes tasks.
+//! Imports a plan as tasks.
 
 use indexmap::IndexMap;
 
@@ -13,25 +13,25 @@ use crate::{
     task::{CHECK_TIMEOUT_SECONDS, Priority, Task},
 };
 
-/// Makes tasks of a plan.
+/// Creates the tasks of a plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Import {
-    /// As read.
+    /// The parsed plan.
     pub plan: Plan,
-    /// What becomes of the tasks that are there.
+    /// The treatment of the existing tasks.
     pub mode: ImportMode,
-    /// Who asked for it, where that is known: tasks of an agent or a worker are marked.
+    /// The process that asked for it, if it is known. Tasks from an agent or a worker are marked.
     pub by: Option<Author>,
 }
 
-/// What becomes of the tasks that are there.
+/// The treatment of the existing tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImportMode {
-    /// Only where no unfinished work would be thrown away.
+    /// Replaces them, but only if no unfinished task would be lost.
     IfFinished,
-    /// The tasks that are there go; the store archives them first.
+    /// Replaces them. The store archives them first.
     Replace,
-    /// The tasks that are there stay as they are, and ids they have are left out of the plan.
+    /// Keeps them unchanged. Tasks of the plan whose ids exist already are left out.
     Merge,
 }
 
@@ -74,7 +74,8 @@ impl Import {
             (id.clone(), self.task(t, id, after.saturating_add(n)))
         };
         let added: IndexMap<TaskId, Task> = (0..).zip(&new.tasks).map(task).collect();
-        // A task whose dependency was missing until now may close a cycle with its new one.
+        // An existing task whose dependency was missing until now may close a cycle with the new
+        // task.
         let find = |id: &TaskId| added.get(id).or_else(|| ledger.task(id));
         let awaited = |id: &&TaskId| ledger.selection().dependents(id).next().is_some();
         for id in added.keys().filter(awaited) {
@@ -96,7 +97,7 @@ impl Import {
         Task { added_by, ..of.to_task(id, order) }
     }
 
-    /// Whether a task that exists depends on one that this would add.
+    /// Returns whether an existing task depends on a task that this would add.
     pub fn is_awaited(&self, ledger: &Ledger) -> bool {
         let new = self.plan.tasks.keys().filter(|id| !ledger.contains(id));
         new.into_iter().any(|id| ledger.selection().dependents(id).next().is_some())
@@ -120,9 +121,10 @@ pub(super) fn reset(ledger: &Ledger) -> Change {
     }
 }
 
-/// Sessions, their limits and the phases belong to the root: a plan has no words for them. What
-/// passed a gate is gone with the tasks. The epoch counter must never fall back, or a holder of a
-/// thrown-away task could pass for the holder of a new one.
+/// Returns the head without goal and passed gates. Sessions, their limits and the phases belong to
+/// the root, and a plan does not define them. A passed gate loses its meaning with the tasks. The
+/// epoch counter must never fall, or the holder of a removed task could pass for the holder of a
+/// new one.
 fn emptied(ledger: &Ledger) -> Head {
     let mut head = Head { epoch: ledger.epoch(), goal: None, ..ledger.head().clone() };
     head.phases.iter_mut().for_each(|phase| phase.passed_at = None);

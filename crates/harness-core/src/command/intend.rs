@@ -1,21 +1,22 @@
-//! What is about to be done to git is made durable first.
+//! Makes the intent of a change to git durable before git is touched.
 
 use super::{Change, Holder, Refusal, Reply};
 use crate::{fact::Fact, ledger::Ledger, task::Intent};
 
-/// From now on the attempt is finished by this intent and by nothing else. Said twice, it is fine.
+/// Records an intent. From now on, only this intent can finish the attempt. A repetition is
+/// accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Intend {
-    /// Whose claim it is.
+    /// The holder of the claim.
     pub holder: Holder,
-    /// What will be done to git.
+    /// The intended change to git.
     pub intent: Intent,
 }
 
-/// Takes back an intent to land that did not happen. A rollback is never taken back.
+/// Withdraws an intent to land that did not happen. A rollback is never withdrawn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VoidIntent {
-    /// Whose claim it is.
+    /// The holder of the claim.
     pub holder: Holder,
 }
 
@@ -25,7 +26,7 @@ impl Intend {
         let id = task.id.clone();
         let Some(claim) = task.claim_mut() else { return Err(self.holder.refused()) };
         match &claim.intent {
-            // Said twice, after an answer that got lost.
+            // The command was repeated because its answer got lost.
             Some(same) if *same == self.intent => return Ok(Change::reply(Reply::Task(id))),
             Some(_) => return Err(Refusal::Undecided { task: id }),
             None => claim.intent = Some(self.intent.clone()),

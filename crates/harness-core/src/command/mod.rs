@@ -1,5 +1,5 @@
-//! The closed set of commands. Whoever wants a task or a session to change says so with one of
-//! these; [`decide`] answers what becomes true, or refuses. One file per decision.
+//! The closed set of commands. Every change of a task or a session is requested with one of these.
+//! [`decide`] returns the change or a refusal. There is one file per decision.
 
 mod add;
 mod adopt;
@@ -57,8 +57,8 @@ use crate::{
     task::Task,
 };
 
-/// Everything that can be asked of a ledger. A command is decided by [`decide`] and made durable by a
-/// store; nothing else changes a task.
+/// A request to change a ledger. [`decide`] decides it and a store makes the result durable. There
+/// is no other way to change a task.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(missing_docs, reason = "each says what it does at its struct")]
 pub enum Command {
@@ -66,10 +66,11 @@ pub enum Command {
     Edit(Edit),
     Remove(Remove),
     Import(Import),
-    /// Throws all tasks away; the store archives the ledger first.
+    /// Removes all tasks. The store archives the ledger first.
     Reset,
     Claim(Claim),
-    /// Records what has to be before a task is chosen: leases that ran out, tasks that can never run.
+    /// Records what must be recorded before a task is chosen: leases that ran out, and tasks that
+    /// can never run.
     Upkeep,
     Adopt(Adopt),
     Checkpoint(AddCheckpoint),
@@ -85,13 +86,13 @@ pub enum Command {
     PassGate(PassGate),
     Note(Note),
     Raise(Raise),
-    /// A person has looked at the alerts of the head.
+    /// Records that a person has looked at the alerts of the head.
     Acknowledge,
-    /// Of a run: a store of runs decides it, a ledger refuses it.
+    /// A command about a run. A store of runs decides it; a ledger refuses it.
     Run(Box<OfRun>),
 }
 
-/// What becomes true when `command` is applied to `ledger` at `now`; or why nothing does.
+/// Returns the change that `command` makes to `ledger` at `now`, or the reason why it makes none.
 pub fn decide(ledger: &Ledger, now: Timestamp, command: &Command) -> Result<Change, Refusal> {
     match command {
         Command::Add(c) => c.decide(ledger),
@@ -120,26 +121,26 @@ pub fn decide(ledger: &Ledger, now: Timestamp, command: &Command) -> Result<Chan
     }
 }
 
-/// Who says that it holds a claim.
+/// The claim that a caller refers to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
     /// The task.
     pub task: TaskId,
-    /// Who claims to hold it.
+    /// The worker that claims to hold it.
     pub worker: WorkerId,
-    /// Checked when given.
+    /// The epoch of the claim. It is checked if it is set.
     pub epoch: Option<Epoch>,
 }
 
 impl Holder {
-    /// The task, if this holder still has it. A lease that ran out does not end the claim: only
-    /// somebody who takes or fails the task does.
+    /// Returns the task if this holder still has it. A lease that ran out does not end the claim;
+    /// only a command that takes or fails the task does.
     fn claimed<'a>(&self, ledger: &'a Ledger) -> Result<&'a Task, Refusal> {
         let task = find(ledger, &self.task)?;
         if self.holds(task) { Ok(task) } else { Err(self.refused()) }
     }
 
-    /// Whether the claim of `task`, as it stands, is this holder's.
+    /// Returns whether this holder has the current claim of `task`.
     pub fn holds(&self, task: &Task) -> bool {
         task.id == self.task
             && task.claim().is_some_and(|claim| claim.by.as_ref() == Some(&self.worker))
@@ -152,7 +153,7 @@ impl Holder {
 }
 
 impl Attempt {
-    /// Whose claim `holder` speaks of, to a process of this attempt.
+    /// Returns whether the claim of `holder` belongs to this attempt.
     pub fn whose(&self, holder: &Holder) -> Whose {
         let is_own =
             self.task == holder.task && holder.epoch.is_none_or(|epoch| epoch == self.epoch);

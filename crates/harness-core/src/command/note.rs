@@ -1,36 +1,37 @@
-//! Something for the log that changes no task.
+//! Adds a line to the log without changing a task.
 
 use super::{Change, Reply};
 use crate::{Category, TaskId, fact::Fact, ledger::Ledger};
 
-/// What the log is told. It is never refused.
+/// A line for the log. It is never refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Note {
     /// The init script ran.
     HealthCheck {
-        /// It ended with exit code 0.
+        /// `true` if the exit code was 0.
         passed: bool,
     },
-    /// A person must mend something before the work can go on.
+    /// A person must fix something before the work can continue.
     Problem {
-        /// `None`: it is about the whole ledger.
+        /// The task; `None` if it concerns the whole ledger.
         task: Option<TaskId>,
-        /// In the ERROR line, before the message.
+        /// The category in the ERROR line, before the message.
         category: Category,
-        /// For people.
+        /// The text for people.
         message: String,
     },
-    /// Nothing has to be done about it.
+    /// A warning that requires no action.
     Warning {
-        /// `None`: it is about the whole ledger.
+        /// The task; `None` if it concerns the whole ledger.
         task: Option<TaskId>,
-        /// For people.
+        /// The text for people.
         message: String,
     },
 }
 
 impl Note {
-    /// The ledger carries the lines of its last change, so a line alone is a change too.
+    /// The head stores the log lines of the last change, so a line alone is a change of the head
+    /// too.
     pub(super) fn decide(&self, ledger: &Ledger) -> Change {
         let fact = match self.clone() {
             Self::HealthCheck { passed } => Fact::HealthCheck { passed },

@@ -1,4 +1,4 @@
-//! An attempt, or the ledger as a whole, has something that a person should look at.
+//! Flags an attempt, or the ledger as a whole, as something that a person should look at.
 
 use super::{Change, Reply, Row};
 use crate::{
@@ -9,15 +9,15 @@ use crate::{
     task::Status,
 };
 
-/// Puts a flag on the attempt in progress and a warning into the log. It is never refused: if the task
-/// is gone or ended meanwhile, the warning remains.
+/// Puts a flag on the attempt in progress and a warning into the log. It is never refused: if the
+/// task was removed or ended meanwhile, the warning remains.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Raise {
-    /// `None`: it concerns the whole ledger.
+    /// The task; `None` if it concerns the whole ledger.
     pub task: Option<TaskId>,
-    /// What was found.
+    /// The flag for the finding.
     pub flag: Flag,
-    /// For people: what was found, and what was done about it.
+    /// A text for people: the finding, and what was done about it.
     pub message: String,
 }
 
@@ -39,7 +39,8 @@ impl Raise {
         Change { head: Some(head), rows: rows.collect(), facts, reply: Reply::Noted }
     }
 
-    /// An attempt that has ended keeps its flags; only a completion can turn out to be unproven later.
+    /// An attempt that has ended keeps its flags. Only a completion can turn out to be unproven
+    /// later.
     fn concerns(&self, status: Status) -> bool {
         match status {
             Status::InProgress => true,
@@ -49,7 +50,7 @@ impl Raise {
     }
 }
 
-/// A person has looked at all alerts: they are no longer shown.
+/// Records that a person has looked at all alerts, so that they are no longer shown.
 pub(super) fn acknowledge(ledger: &Ledger) -> Change {
     let mut head = ledger.head().clone();
     let count = std::mem::take(&mut head.alerts).len();

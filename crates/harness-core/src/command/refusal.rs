@@ -1,4 +1,4 @@
-//! Why a command changes nothing.
+//! The reasons for refusing a command.
 
 use super::Code;
 use crate::{
@@ -7,7 +7,8 @@ use crate::{
     task::Status,
 };
 
-/// Each variant says in its message what it means. The words of some are part of the wire protocol.
+/// The reason why a command changes nothing. The message of each variant explains it. Some of these
+/// texts are part of the wire protocol.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "each message says what its fields are")]
 pub enum Refusal {
@@ -27,7 +28,7 @@ pub enum Refusal {
     UnknownDependency { dependency: TaskId },
     #[error("Missing dependency: {dependency} (in {task})")]
     MissingDependency { dependency: TaskId, task: TaskId },
-    #[error("Task {task} can not depend on {dependency}: that would close a cycle")]
+    #[error("Task {task} cannot depend on {dependency}: that would close a cycle")]
     Cycle { task: TaskId, dependency: TaskId },
     #[error("Task {task} is needed by {}", by.iter().map(TaskId::as_str).collect::<Vec<_>>().join(", "))]
     Needed { task: TaskId, by: Vec<TaskId> },
@@ -35,7 +36,7 @@ pub enum Refusal {
     HoldsAnother { worker: WorkerId, task: TaskId },
     #[error("Task {task} is not the next one")]
     NotNext { task: TaskId },
-    #[error("Task {task} has a check; it counts as completed only when that passed")]
+    #[error("Task {task} has a check; it counts as completed only when the check passed")]
     Unchecked { task: TaskId },
     #[error("the check of task {task} was changed while it ran")]
     CheckChanged { task: TaskId },
@@ -54,7 +55,7 @@ pub enum Refusal {
     #[error("run {run} is driven by another process (pid={pid} on {host})")]
     RunTaken { run: RunId, host: String, pid: u32 },
     #[error(
-        "{what} holds the value of {variable}, which must not be stored: write \"${variable}\" instead"
+        "{what} contains the value of {variable}, which must not be stored: write \"${variable}\" instead"
     )]
     Secret { what: &'static str, variable: String },
     #[error("only the operator may {operation}")]
@@ -65,14 +66,14 @@ pub enum Refusal {
     BadPlan(String),
 }
 
-/// What whoever was refused can do about it.
+/// The kind of a refusal, by what the caller can do about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RefusalKind {
-    /// Somebody else was faster, or the request does not fit the state.
+    /// Another caller was faster, or the request does not fit the state.
     Conflict,
     /// The request itself is wrong.
     Request,
-    /// A person must mend the ledger.
+    /// A person must fix the ledger.
     Config,
     /// A limit was reached.
     Limit,
@@ -85,12 +86,13 @@ impl From<NotPermitted> for Refusal {
 }
 
 impl Refusal {
-    /// Whether it says that the claim is gone: another has the task, or nobody, or it was removed.
+    /// Returns whether the claim is gone: another worker or nobody holds the task, or it was
+    /// removed.
     pub fn ends_a_claim(&self) -> bool {
         matches!(self, Self::NotClaimedBy { .. } | Self::NotFound { .. })
     }
 
-    /// By this, exit codes and statuses on the wire are chosen.
+    /// Returns the kind, which determines exit codes and the status on the wire.
     pub fn kind(&self) -> RefusalKind {
         match self {
             Self::NotClaimedBy { .. }
@@ -121,7 +123,7 @@ impl Refusal {
         }
     }
 
-    /// The word for it on the wire.
+    /// Returns the code for the wire.
     pub fn code(&self) -> Code {
         match self {
             Self::NotFound { .. } | Self::RunNotFound { .. } => Code::NotFound,

@@ -1,4 +1,4 @@
-//! A claimed task goes back to pending; no attempt is counted.
+//! Returns a claimed task to pending without counting an attempt.
 
 use super::{Change, Holder, Refusal, Reply, find};
 use crate::{TaskId, fact::Fact, ledger::Ledger, task::TaskState};
@@ -6,11 +6,11 @@ use crate::{TaskId, fact::Fact, ledger::Ledger, task::TaskState};
 /// Ends a claim without an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Release {
-    /// Which one.
+    /// The task to release.
     pub task: TaskId,
-    /// `Some`: only if this is who holds it. `None`: a person decided.
+    /// If set, only this holder's claim is released. `None` if a person decided.
     pub holder: Option<Holder>,
-    /// For the log.
+    /// The reason, for the log.
     pub reason: String,
 }
 

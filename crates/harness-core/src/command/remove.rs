@@ -1,4 +1,4 @@
-//! A task taken out of the ledger.
+//! Removes a task from the ledger.
 
 use super::{Change, Refusal, Reply, Row, find};
 use crate::{
@@ -8,28 +8,28 @@ use crate::{
     task::Task,
 };
 
-/// Refused while somebody works on the task or another one needs it.
+/// Removes a task. It is refused while a worker holds the task or another task needs it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remove {
-    /// Which one.
+    /// The task to remove.
     pub task: TaskId,
 }
 
 impl Remove {
-    /// Not while somebody works on it, and not while another task needs it: a dependency that does
-    /// not exist would stop everything.
+    /// Refuses while a worker holds the task, and while another task needs it. A dependency that
+    /// does not exist would block the whole ledger.
     pub(super) fn decide(&self, ledger: &Ledger) -> Result<Change, Refusal> {
         let task = find(ledger, &self.task)?;
         if task.claim().is_some() {
             return Err(in_progress(task));
         }
-        // A task that waits on itself, as only a hand can write it, is no reason to keep it.
+        // A task that depends on itself, which only an edit by hand can create, may be removed.
         let others = ledger.selection().dependents(&self.task).filter(|id| **id != self.task);
         let by: Vec<TaskId> = others.cloned().collect();
         if !by.is_empty() {
             return Err(Refusal::Needed { task: self.task.clone(), by });
         }
-        // The counter must not fall back behind an epoch that only this row remembered.
+        // The counter must not fall behind an epoch that only this row remembers.
         let epoch = ledger.epoch();
         let head = (ledger.head().epoch < epoch).then(|| Head { epoch, ..ledger.head().clone() });
         Ok(Change {

@@ -1,14 +1,14 @@
-//! A holder says that it is alive.
+//! Renews a claim.
 
 use super::{Change, Holder, Refusal, Reply};
 use crate::{Timestamp, fact::Fact, lease, ledger::Ledger};
 
-/// Makes the claim last longer.
+/// Extends the lease of a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Renew {
-    /// Whose claim it is.
+    /// The holder of the claim.
     pub holder: Holder,
-    /// From now on, for the claim of a session; a client's is the task's own.
+    /// The lease from now on for the claim of a session. A client's lease comes from the task.
     pub lease_seconds: u64,
 }
 

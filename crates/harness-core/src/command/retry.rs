@@ -1,5 +1,5 @@
-//! A failed task gets a new set of attempts; the tasks that were failed because of it are as they
-//! were before that.
+//! Gives a failed task a new set of attempts. Tasks that failed because of it return to their
+//! earlier state.
 
 use std::collections::VecDeque;
 
@@ -11,12 +11,12 @@ use crate::{
     task::{FailureCause, Task, TaskState},
 };
 
-/// A person wants a failed task tried again.
+/// Retries a failed task because a person asked for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Retry {
-    /// Which one; it has failed.
+    /// The failed task.
     pub task: TaskId,
-    /// For the log.
+    /// The reason, for the log.
     pub reason: String,
 }
 
@@ -32,8 +32,8 @@ impl Retry {
             t.attempts = 0;
             t.retain_errors(|e| !e.cause.is_dependency());
         });
-        // Whom it blocked, and whom those blocked. If another failed task still holds one of them
-        // up, the next choice finds that out anew.
+        // Follow the tasks that it blocked, and those that they blocked. If another failed task
+        // still blocks one of them, the next selection finds that again.
         let mut freed = VecDeque::from([self.task.clone()]);
         while let Some(by) = freed.pop_front() {
             let blocked = FailureCause::Dependency(by.clone());
@@ -48,7 +48,7 @@ impl Retry {
                     t.retain_errors(|e| e.cause != blocked);
                     let freed = t.failure().is_some_and(|f| !f.cause.is_dependency());
                     if t.attempts == 0 && freed {
-                        // It never had its turn.
+                        // The task was never tried.
                         t.state = TaskState::Pending;
                     }
                 });

@@ -1,5 +1,5 @@
-//! What becomes true of a run. The rows are not in the ledger: a store of runs reads the ones that a
-//! command names, asks here and writes what comes of it, in one transaction.
+//! Changes of a run. The rows are not in the ledger. In one transaction, a store of runs reads the
+//! rows that a command names, asks this module, and writes the result.
 
 use super::{Command, Refusal, Reply};
 use crate::{
@@ -8,77 +8,78 @@ use crate::{
     run::{Ending, Iteration, Owner, Run, RunId, RunLease, RunLimits, RunStatus, StopReason},
 };
 
-/// Something that happens to a run.
+/// A command about a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OfRun {
-    /// To which.
+    /// The run.
     pub run: RunId,
-    /// Who says so; a run that is leased listens to nobody but its owner.
+    /// The process that asks. A leased run accepts commands only from its owner.
     pub by: Option<Owner>,
-    /// What.
+    /// The change.
     pub step: RunStep,
 }
 
-/// What can happen to a run.
+/// A change of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RunStep {
-    /// Somebody takes it up, again.
+    /// A process takes up the run, for the first time or again.
     Take(Take),
-    /// An iteration begins, or begins again under its number. Durable before its agent starts.
+    /// An iteration begins, or begins again under its number. This is durable before its agent
+    /// starts.
     Begin {
-        /// The restarts before it.
+        /// The number of restarts before it.
         number: u32,
-        /// HEAD as it stands.
+        /// The current HEAD.
         head: Option<CommitId>,
-        /// What the work looks like.
+        /// A fingerprint of the current work.
         mark: Option<String>,
-        /// Where its output goes, from the state root.
+        /// The path of the transcript, relative to the state root.
         transcript: Option<String>,
     },
-    /// An increment, of the run, of the iteration under way and of the run's parent.
+    /// Adds usage to the run, to the open iteration and to the run's parent. It is an increment.
     Spend(Usage),
-    /// The iteration under way ended.
+    /// The open iteration ended.
     End {
-        /// How.
+        /// The kind of end.
         ending: Ending,
-        /// Why it failed, in words.
+        /// The reason of a failure, as text.
         detail: Option<String>,
-        /// The last thing it said.
+        /// The last text of the agent.
         final_text: Option<String>,
-        /// HEAD as it stands.
+        /// The current HEAD.
         head: Option<CommitId>,
-        /// What the work looks like.
+        /// A fingerprint of the current work.
         mark: Option<String>,
     },
-    /// A usage limit is waited out; `None`: no longer.
+    /// The run waits until a usage limit ends; `None` if it no longer waits.
     WaitUntil(Option<Timestamp>),
-    /// A person is waited for, or was.
+    /// `true` if the run waits for a person, `false` if it no longer does.
     AskHuman(bool),
     /// The agent's own name for its context.
     Session(String),
-    /// The owner lives.
+    /// The owner is alive.
     Beat {
-        /// Until then it is believed.
+        /// The duration of the renewed lease.
         lease_seconds: u64,
     },
-    /// It is over.
+    /// The run is over.
     Stop(StopReason),
 }
 
-/// Taking up a run.
+/// The data for taking up a run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Take {
-    /// `None` for an attempt: the ledger fences it.
+    /// The owner; `None` for an attempt, which the ledger fences.
     pub owner: Option<Owner>,
-    /// How long the owner is believed without a sign of life.
+    /// The duration of the lease without a sign of life.
     pub lease_seconds: u64,
-    /// Whoever had it was looked at and is dead.
+    /// `true` if the previous owner was checked and is dead.
     pub owner_is_gone: bool,
-    /// What was given anew.
+    /// The settings that replace the stored ones.
     pub anew: Anew,
 }
 
-/// What a resume replaces; `None` keeps what is stored.
+/// The settings that a resume replaces. `None` keeps the stored value.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[allow(missing_docs, reason = "as in `Run` and `RunLimits`")]
 pub struct Anew {
@@ -90,37 +91,38 @@ pub struct Anew {
     pub max_cost_usd: Option<f64>,
     pub max_tokens: Option<u64>,
     pub max_duration_seconds: Option<u64>,
-    /// An attempt that a crash left is paid by whoever goes on with it.
+    /// The new parent. An attempt that a crash left is paid for by the run that continues it.
     pub parent: Option<RunId>,
 }
 
 /// The rows that a decision about a run needs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunView {
-    /// The one that it is about.
+    /// The run that the decision is about.
     pub run: Run,
     /// Its last iteration.
     pub last: Option<Iteration>,
-    /// Whose budget it spends.
+    /// The run whose budget it spends.
     pub parent: Option<Run>,
 }
 
-/// The rows as they are after it.
+/// The rows after a decision.
 #[derive(Debug, Clone, PartialEq)]
 #[must_use]
 pub struct RunChange {
-    /// The run's own.
+    /// The row of the run.
     pub run: Run,
     /// The iteration that changed or is new.
     pub iteration: Option<Iteration>,
-    /// The parent's, if that changed.
+    /// The row of the parent, if it changed.
     pub parent: Option<Run>,
-    /// For whoever asked.
+    /// The answer for the caller.
     pub reply: Reply,
 }
 
 impl RunStep {
-    /// What was spent was spent, and the rest of these change nothing then.
+    /// Returns whether this step requires a run that is not over. Usage must be recorded in any
+    /// case, and the other exceptions change nothing then.
     fn needs_a_run_under_way(&self) -> bool {
         match self {
             Self::Begin { .. }
@@ -134,7 +136,7 @@ impl RunStep {
 }
 
 impl OfRun {
-    /// What becomes true, or why nothing does.
+    /// Returns the change, or the reason why there is none.
     pub fn decide(&self, view: &RunView, now: Timestamp) -> Result<RunChange, Refusal> {
         if !matches!(self.step, RunStep::Take(_))
             && let Some(lease) = &view.run.lease
@@ -142,7 +144,7 @@ impl OfRun {
         {
             return Err(self.taken(&lease.owner));
         }
-        // Whoever slept while another took the run, and ended it, has nothing to say any more.
+        // A process that slept while another took the run and ended it may change nothing any more.
         if view.run.status.is_over() && self.step.needs_a_run_under_way() {
             let over = format!("run {} is over ({})", self.run, view.run.status);
             return Err(Refusal::BadValue(over));
@@ -154,7 +156,7 @@ impl OfRun {
             RunStep::Begin { number, head, mark, transcript } => {
                 let mut iteration = begin(*number, view, now)?;
                 iteration.transcript = transcript.clone().or(iteration.transcript);
-                // What it started from is what it was at the first start, crashes or not.
+                // The starting point is that of the first start, even after a crash.
                 iteration.head_before = iteration.head_before.or_else(|| head.clone());
                 iteration.mark_before = iteration.mark_before.or_else(|| mark.clone());
                 change.iteration = Some(iteration);
@@ -187,8 +189,9 @@ impl OfRun {
                 }
             }
             RunStep::Stop(reason) => {
-                // A start that harness itself ended, for want of money say, is not held against the
-                // agent. One that was cancelled is: an agent can send its supervisor a signal.
+                // A start that harness itself ended, for example because of the budget, does not
+                // count against the agent. A cancelled one does, because an agent can send its
+                // supervisor a signal.
                 let open = view.last.as_ref().filter(|last| last.ended_at.is_none());
                 if let Some(open) = open.filter(|_| *reason != StopReason::Cancelled) {
                     let starts = open.starts.saturating_sub(1);
@@ -208,7 +211,7 @@ impl OfRun {
     }
 
     fn take(&self, take: &Take, now: Timestamp, run: &mut Run) -> Result<(), Refusal> {
-        // An attempt is judged by the ledger: what its loop came to is not the last word.
+        // The ledger judges an attempt, so the result of its loop is not final.
         if run.status == RunStatus::Succeeded && run.task.is_none() {
             return Err(Refusal::RunFinished { run: self.run.clone() });
         }
@@ -252,7 +255,8 @@ impl From<OfRun> for Command {
     }
 }
 
-/// The count only goes up, and by one: an iteration is neither skipped nor counted twice.
+/// Accepts only the open iteration or the next number, so that an iteration is neither skipped nor
+/// counted twice.
 fn begin(number: u32, view: &RunView, now: Timestamp) -> Result<Iteration, Refusal> {
     let bad = |why: &str| {
         Err(Refusal::BadValue(format!("run {}: iteration {number} {why}", view.run.id)))
@@ -272,7 +276,7 @@ fn begin(number: u32, view: &RunView, now: Timestamp) -> Result<Iteration, Refus
 }
 
 fn spend(mut usage: Usage, view: &RunView, now: Timestamp, change: &mut RunChange) {
-    // An agent says this. A cost that is none would spoil the sum, and with it the budget.
+    // The value comes from an agent. An invalid cost would spoil the sum, and with it the budget.
     usage.cost_usd = usage.cost_usd.filter(|cost| cost.is_finite() && *cost >= 0.0);
     change.run.usage += usage;
     if let Some(last) = view.last.clone().filter(|i| i.ended_at.is_none()) {

@@ -1,26 +1,26 @@
-//! A session over the ledger begins and ends.
+//! The start and the end of a session over the ledger.
 
 use super::{Change, Refusal, Reply};
 use crate::{Timestamp, fact::Fact, ledger::Ledger, stats::Stats};
 
-/// Refused when `max_sessions` is reached.
+/// Starts a session. It is refused when `max_sessions` is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BeginSession {
-    /// Of the process, for the log.
+    /// The process id, for the log.
     pub pid: u32,
-    /// In the place of the ledger's own limit.
+    /// A limit that replaces the one of the ledger.
     pub max_sessions: Option<i64>,
 }
 
-/// Leaves the numbers of the ledger in the log.
+/// Ends a session and writes the numbers of the ledger to the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndSession {
-    /// Of the process, for the log.
+    /// The process id, for the log.
     pub pid: u32,
 }
 
 impl BeginSession {
-    /// N allows N sessions; a limit of zero or less is none.
+    /// A limit of N allows N sessions. Zero or less means no limit.
     pub(super) fn decide(&self, ledger: &Ledger) -> Result<Change, Refusal> {
         let mut head = ledger.head().clone();
         let max_sessions = self.max_sessions.unwrap_or(head.session_config.max_sessions);

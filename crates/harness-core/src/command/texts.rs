@@ -1,16 +1,16 @@
-//! The texts of a command, so that all of them can be searched: each may hold a secret.
+//! The texts of a command, so that all of them can be searched for secrets.
 
 use super::{Command, Edit, Note};
 use crate::{Ledger, plan::Plan, task::Status};
 
 const CHECK: &str = "the check";
 const CLEANUP: &str = "the cleanup command";
-/// What the gate of a phase is called where one of its lines is refused.
+/// The name for the gate of a phase in a message that refuses one of its lines.
 pub const GATE: &str = "the gate";
 
 impl Ledger {
-    /// Every line that would be run for what is not completed yet, and what it is. A person may have
-    /// typed it into the file.
+    /// Returns every command line that would still be run, with the name of its purpose. A person
+    /// may have typed it into the file.
     pub fn command_lines(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let open = self.tasks().filter(|task| task.status() != Status::Completed);
         let of_tasks = open.flat_map(|task| {
@@ -27,11 +27,11 @@ impl Ledger {
 /// One text of a command.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Text<'a> {
-    /// For people and agents; it may be rewritten.
+    /// A text for people and agents. It may be rewritten.
     Words(&'a mut String),
-    /// A command line. It has to run as it was given, so it can only be taken or refused.
+    /// A command line. It must run unchanged, so it can only be accepted or refused.
     Line {
-        /// What it is, in words.
+        /// The purpose of the line.
         what: &'static str,
         /// The line.
         line: &'a str,
@@ -39,8 +39,8 @@ pub enum Text<'a> {
 }
 
 impl Command {
-    /// Visits every text that somebody outside wrote. Ids, names of branches and the like are not
-    /// texts. What happens to runs is stored elsewhere.
+    /// Visits every text that came from outside. Ids, branch names and similar values are not
+    /// texts. Commands about runs are skipped, because another store keeps them.
     pub fn texts(&mut self, visit: &mut dyn FnMut(Text<'_>)) {
         match self {
             Self::Add(add) => {

@@ -1,5 +1,5 @@
-//! What has to be recorded before a task is chosen: leases that ran out, tasks that wait on
-//! themselves, tasks that wait on one that will never be done.
+//! The records that are due before a task is chosen: leases that ran out, tasks that wait on
+//! themselves, and tasks that wait on one that will never be done.
 
 use std::collections::VecDeque;
 
@@ -16,8 +16,8 @@ pub(super) fn upkeep(ledger: &Ledger, now: Timestamp) -> Change {
     let mut draft = Draft::new(ledger);
     let mut dead: Vec<TaskId> = Vec::new();
 
-    // A claim made by a session is recovered by a session, which can read the work tree; so is a
-    // task with an intent, which is finished and never judged afresh.
+    // A session must recover the claim of a session, because it can read the work tree. The same
+    // holds for a task with an intent, which is finished and never decided again.
     let expired = ledger.selection().expired(now).filter_map(|id| ledger.task(id));
     let expired = expired.filter(|t| t.claimed_via() == Via::Client && t.intent().is_none());
     for task in expired.filter(|t| !ledger.is_alive(t.claimed_by())) {
@@ -54,7 +54,7 @@ pub(super) fn upkeep(ledger: &Ledger, now: Timestamp) -> Change {
     draft.finish(Reply::NothingToClaim)
 }
 
-/// A task that never had its turn has not used up an attempt.
+/// Fails a task without counting an attempt, because it was never tried.
 fn fail_uncounted(draft: &mut Draft<'_>, id: &TaskId, entry: ErrorEntry, now: Timestamp) {
     draft.facts.push(failed(id, Category::Dependency, entry.message.clone()));
     draft.edit(id, |t| t.fail(now, entry));

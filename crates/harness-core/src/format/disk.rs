@@ -1,7 +1,7 @@
-//! The shapes on disk, apart from the domain types, and their translation into them.
+//! The shapes on disk, separate from the domain types, and their conversion into them.
 //!
-//! Those of a task borrow their texts from the file: who keeps the task copies them, and who only
-//! glances at it does not.
+//! The shapes of a task borrow their texts from the file. A reader that keeps the task copies them,
+//! and one that only displays it does not.
 
 use serde::{
     Deserialize, Deserializer,
@@ -77,7 +77,7 @@ pub(super) struct DiskTask<'a> {
     added_by: Option<Text<'a>>,
 }
 
-/// What a ledger means that does not say.
+/// The defaults for missing fields.
 impl DiskTask<'_> {
     pub(super) fn status(&self) -> Status {
         self.status.map_or(Status::Pending, Into::into)
@@ -99,7 +99,8 @@ impl From<DiskTask<'_>> for Task {
         let error_log: Vec<ErrorEntry> =
             d.error_log.iter().flatten().map(|text| error_text::entry(&text.0)).collect();
         let by = d.claimed_by.map(|by| WorkerId::recorded(&by.0));
-        // What belongs to another state is not looked at; a write that leaves the state leaves it too.
+        // Fields of another state are ignored here. A write that leaves the state unchanged keeps
+        // them.
         let state = match status {
             Status::Pending => TaskState::Pending,
             Status::InProgress => TaskState::Claimed(Box::new(ActiveClaim {
@@ -311,7 +312,7 @@ impl From<DiskHead> for Head {
             needs: d.needs.unwrap_or_default(),
             landing: all(d.landing),
             alerts: d.alerts.unwrap_or_default().into_iter().map(Into::into).collect(),
-            // Without lines the place says nothing, and it is not written.
+            // Without lines, the position has no meaning and is not written.
             log_at: log_tail.as_ref().and(d.log_at).unwrap_or(0),
             log_tail: log_tail.unwrap_or_default(),
         }
@@ -391,7 +392,7 @@ impl From<DiskPhase> for Phase {
     }
 }
 
-/// A count that a person may have mistyped: anything that is not one counts as not given.
+/// A count that a person may have mistyped. Any other value is treated as missing.
 #[derive(Default, Clone, Copy)]
 struct Count(Option<u32>);
 
@@ -436,14 +437,14 @@ impl<'de> Deserialize<'de> for Count {
     }
 }
 
-/// A field whose name others may have used before it was ours: another shape counts as absent, and a
-/// write leaves it as it is.
+/// Reads a field whose name other programs may have used before it was ours. A value of another
+/// shape counts as missing, and a write leaves it unchanged.
 fn if_it_fits<'de, D: Deserializer<'de>, T: DeserializeOwned>(d: D) -> Result<Option<T>, D::Error> {
     let raw = <&RawValue>::deserialize(d)?;
     Ok(serde_json::from_str(raw.get()).ok())
 }
 
-/// `base_untracked` was a list of paths once; only the empty one is still found.
+/// `base_untracked` was once a list of paths. Of those, only the empty list still occurs.
 fn tree_or_empty_list<'de, D: Deserializer<'de>>(d: D) -> Result<Option<TreeId>, D::Error> {
     match Value::deserialize(d)? {
         Value::Null => Ok(None),

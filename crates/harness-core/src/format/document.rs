@@ -17,28 +17,28 @@ use crate::{
     ledger::Ledger,
 };
 
-/// How deep a task lies in the file.
+/// The depth of a task in the file.
 const TASK_DEPTH: usize = 2;
-/// How many tasks share the digest of a block.
+/// The number of tasks that share the digest of a block.
 const BLOCK: usize = 128;
 /// The field of the root object that counts the writes.
 const REVISION: &str = "revision";
-/// The field of the root object that no seal covers: its own.
+/// The field of the root object that contains the seal. The seal does not cover itself.
 const SEAL: &str = "seal";
 
-/// The text of a ledger, task by task, so that a write changes only what changed and keeps fields that
-/// we do not know.
+/// The text of a ledger, task by task. A write changes only the text of changed tasks and keeps
+/// unknown fields.
 #[derive(Debug, Clone)]
 pub struct Document {
-    /// The root object, with a null where the tasks are.
+    /// The root object, with a null in the place of the tasks.
     fields: Object,
     tasks: IndexMap<TaskId, Kept>,
-    /// The digests of so many tasks each, in order, as far as they are known. A write makes only those
-    /// anew whose tasks it changed.
+    /// The known digests of blocks of tasks, in order. A write recomputes only the blocks whose
+    /// tasks it changed.
     blocks: Vec<Option<Digest>>,
 }
 
-/// One task: its text, and the digest of that once somebody asked for it.
+/// One task: its text, and the digest of the text once it was needed.
 #[derive(Debug, Clone)]
 struct Kept {
     text: Text,
@@ -47,9 +47,9 @@ struct Kept {
 
 #[derive(Debug, Clone)]
 enum Text {
-    /// As somebody wrote it.
+    /// The text as it was read.
     Read(Box<str>),
-    /// Indented as we write it.
+    /// The text with our indentation.
     Written(Box<str>),
 }
 
@@ -70,8 +70,8 @@ impl Kept {
         *self.digest.get_or_insert_with(|| state::digest(self.text.json()))
     }
 
-    /// Indents what somebody else wrote, and returns whether that changed it. A file of our own is
-    /// indented already.
+    /// Indents text that another program wrote, and returns whether that changed it. A file of our
+    /// own is indented already.
     fn settle(&mut self) -> bool {
         let Text::Read(json) = &mut self.text else { return false };
         let mut indented = String::with_capacity(json.len());
@@ -87,7 +87,7 @@ impl Kept {
 }
 
 impl Document {
-    /// A file that does not exist yet.
+    /// Returns the document of a file that does not exist yet.
     pub fn new(ledger: &Ledger) -> Self {
         let fields = patch::new_root();
         let mut document = Self { fields, tasks: IndexMap::new(), blocks: Vec::new() };
@@ -104,7 +104,7 @@ impl Document {
         Self { fields, tasks, blocks: Vec::new() }
     }
 
-    /// Follows a change that was put into the ledger.
+    /// Follows a change that was applied to the ledger.
     pub fn put_in(&mut self, change: &Change) {
         let dropped = change.rows.iter().filter(|r| matches!(r, Row::Drop(_))).count();
         if dropped > 0 && dropped == self.tasks.len() {
@@ -124,7 +124,7 @@ impl Document {
                 }
                 Row::Drop(id) => {
                     if let Some((at, _, _)) = self.tasks.shift_remove_full(id) {
-                        // All that follow have moved.
+                        // The positions of all later tasks have changed.
                         self.blocks.truncate(at / BLOCK);
                     }
                 }
@@ -132,18 +132,18 @@ impl Document {
         }
     }
 
-    /// How many times a harness that counts has written this ledger; 0 where none has.
+    /// Returns how many times this ledger was written; 0 if no harness that counts has written it.
     pub fn revision(&self) -> u64 {
         self.fields.read(REVISION).unwrap_or(0)
     }
 
-    /// Counts on from another ledger's writes.
+    /// Sets the revision, to continue the count of another ledger.
     pub fn count_from(&mut self, revision: u64) {
         self.fields.put(REVISION, revision);
     }
 
-    /// Makes the text what a write of `ledger` as version `revision` leaves, sealed where there is a
-    /// key. `ledger` gives the head; the tasks are already here.
+    /// Brings the text into the form that a write of `ledger` as version `revision` leaves. It is
+    /// sealed if there is a key. Only the head is taken from `ledger`; the tasks are already here.
     pub fn settle(&mut self, ledger: &Ledger, revision: u64, key: Option<&Key>) -> State {
         self.fields.put(REVISION, revision);
         self.indent(ledger);
@@ -168,7 +168,7 @@ impl Document {
         }
     }
 
-    /// The digest of this version as its text stands.
+    /// Returns the digest of this version with its current text.
     pub fn state(&mut self) -> State {
         let head = self.head();
         self.blocks.resize(self.tasks.len().div_ceil(BLOCK), None);
@@ -183,21 +183,21 @@ impl Document {
         state::state(&head, blocks)
     }
 
-    /// Whether this version is one that was written with `key`.
+    /// Returns whether this version was written with `key`.
     pub fn seal(&mut self, key: &Key) -> Seal {
         let Some(found) = self.fields.read::<String>(SEAL) else { return Seal::Missing };
         let state = self.state();
         if key.seal(&state) == found { Seal::Fits } else { Seal::Broken }
     }
 
-    /// The root object without its seal, on one line.
+    /// Returns the root object without its seal, on one line.
     pub(super) fn head(&self) -> String {
         let mut fields = self.fields.clone();
         fields.remove(SEAL);
         compact(&fields.json())
     }
 
-    /// The root object, on one line.
+    /// Returns the root object on one line.
     pub(super) fn root(&self) -> String {
         compact(&self.fields.json())
     }
@@ -206,13 +206,13 @@ impl Document {
         self.tasks.iter().map(|(id, kept)| (id, kept.text.json()))
     }
 
-    /// The whole file. `ledger` gives the head; the tasks are already here.
+    /// Renders the whole file. Only the head is taken from `ledger`; the tasks are already here.
     pub fn render(&mut self, ledger: &Ledger) -> String {
         self.indent(ledger);
         self.text()
     }
 
-    /// The whole file as it was left by [`settle`](Self::settle).
+    /// Returns the whole file in the form that [`settle`](Self::settle) left.
     pub fn text(&self) -> String {
         let size: usize = self.tasks.values().map(|t| t.text.json().len() + 8).sum();
         let mut out = String::with_capacity(size + 4096);
@@ -231,7 +231,7 @@ impl Document {
         out
     }
 
-    /// The text of one task, as it is in the file.
+    /// Returns the text of one task in the file.
     pub fn task(&self, id: &TaskId) -> Option<Cow<'_, str>> {
         self.tasks.get(id).map(|t| Cow::Borrowed(t.text.json()))
     }

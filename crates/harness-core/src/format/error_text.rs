@@ -1,9 +1,9 @@
-//! An entry of `error_log` as the file has it: `[CATEGORY] message`. A person may have written
-//! anything.
+//! Parses an entry of `error_log` in the file, `[CATEGORY] message`. A person may have written any
+//! other text.
 
 use crate::{Category, task::ErrorEntry};
 
-/// The entry of a text.
+/// Parses the text of an entry.
 pub(super) fn entry(text: &str) -> ErrorEntry {
     match split(text) {
         Some((category, message)) => {
@@ -13,7 +13,7 @@ pub(super) fn entry(text: &str) -> ErrorEntry {
     }
 }
 
-/// The category that a text begins with.
+/// Returns the category at the start of a text.
 pub(super) fn category(text: &str) -> Option<Category> {
     split(text).map(|(category, _)| category)
 }

@@ -1,10 +1,10 @@
-//! A ledger for those who show it and decide nothing: what stands on a line for each task, most of
-//! it borrowed from the file.
+//! A ledger for display only: the fields that are shown on a line for each task, most of them
+//! borrowed from the file.
 //!
-//! To build ten thousand [`Task`](crate::Task)s costs more in fresh memory than to read them, so
-//! they are read one by one, through the same [`DiskTask`] as [`read_ledger`](super::read_ledger)
-//! reads them, and what is not shown is let go at once. So both take and refuse the same files, and
-//! with the same words.
+//! Building ten thousand [`Task`](crate::Task)s costs more in fresh memory than reading them. They
+//! are therefore read one by one, through the same [`DiskTask`] as in
+//! [`read_ledger`](super::read_ledger), and fields that are not shown are dropped at once. So both
+//! functions accept and refuse the same files, with the same messages.
 
 use std::{borrow::Cow, fmt};
 
@@ -18,12 +18,12 @@ use super::{
 };
 use crate::{Category, Stats, Timestamp, id::IdText, ledger::Head, stats, task::Status};
 
-/// What there is to show of a ledger.
+/// The displayed part of a ledger.
 #[derive(Debug)]
 pub struct Glance<'a> {
-    /// All that is not a task.
+    /// Everything that is not a task.
     pub head: Head,
-    /// In ledger order.
+    /// The tasks in ledger order.
     pub tasks: Vec<TaskGlance<'a>>,
     /// The numbers of [`Stats::of`].
     pub stats: Stats,
@@ -33,36 +33,38 @@ pub struct Glance<'a> {
 /// A task on one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskGlance<'a> {
-    /// Of a [`TaskId`](crate::TaskId), so nothing in it has to be escaped.
+    /// The text of a [`TaskId`](crate::TaskId), so nothing in it has to be escaped.
     pub id: Cow<'a, str>,
     /// One line for people.
     pub title: Cow<'a, str>,
-    /// Where it stands.
+    /// The status of the task.
     pub status: Status,
-    /// Whether it is one of [`stats::blocked`].
+    /// `true` if the task is one of [`stats::blocked`].
     pub blocked: bool,
-    /// Those that ended.
+    /// The number of attempts that ended.
     pub attempts: u32,
-    /// With so many the task has failed for good.
+    /// The number of attempts after which the task has failed for good.
     pub max_attempts: u32,
-    /// Only while in progress. Apart, since few tasks are: a row is small, and so are all of them.
+    /// The claim of a task in progress. It is boxed because few tasks have one, so that rows stay
+    /// small.
     pub claim: Option<Box<ClaimGlance<'a>>>,
 }
 
-/// Who has a task.
+/// The claim on a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimGlance<'a> {
-    /// `None` in a ledger that was written by others.
+    /// The worker; `None` in a ledger that another program wrote.
     pub claimed_by: Option<Cow<'a, str>>,
-    /// How long they have it.
+    /// The end of the lease.
     pub lease_expires_at: Option<Timestamp>,
 }
 
-/// As much of a ledger as [`Glance`] has, or the error of [`read_ledger`](super::read_ledger).
+/// Reads the displayed part of a ledger. The errors are those of
+/// [`read_ledger`](super::read_ledger).
 pub fn glance(bytes: &[u8]) -> Result<Glance<'_>, FormatError> {
     let text = utf8(bytes)?;
     let (head, Rows { mut tasks, mut stats, edges, failed, by_id }) = quick(text)?;
-    // Most ledgers have no task that failed for good, and then nobody looks up who depends on whom.
+    // Most ledgers have no task that failed for good. The edges need no lookup then.
     if !failed.is_empty() {
         let position = |id: &IdText<'_>| {
             let found = by_id.binary_search_by(|at| (*tasks[*at].id).cmp(id.as_str()));
@@ -79,26 +81,27 @@ pub fn glance(bytes: &[u8]) -> Result<Glance<'_>, FormatError> {
 }
 
 impl Glance<'_> {
-    /// The whole file without the space between its parts, and the rest of it to the letter.
+    /// Returns the whole file without the whitespace between its parts; everything else is
+    /// unchanged.
     pub fn compact(&self) -> String {
         super::compact(self.text)
     }
 }
 
-/// The tasks, and what only concerns them together.
+/// The tasks, and the data that concerns them together.
 #[derive(Default)]
 struct Rows<'a> {
     tasks: Vec<TaskGlance<'a>>,
     stats: Stats,
-    /// Whose position, and on whom it depends.
+    /// The position of a task, and the id of one of its dependencies.
     edges: Vec<(usize, IdText<'a>)>,
-    /// The positions of those that failed for good.
+    /// The positions of the tasks that failed for good.
     failed: Vec<usize>,
     /// All positions, ordered by the text of the ids.
     by_id: Vec<usize>,
 }
 
-/// What is left of a task as soon as it was read.
+/// The part of a task that is kept after reading it.
 struct Row<'a> {
     task: TaskGlance<'a>,
     depends_on: Option<Vec<IdText<'a>>>,
@@ -151,8 +154,8 @@ impl<'a> Rows<'a> {
         self.tasks.push(task);
     }
 
-    /// Orders the ids, which mostly stand in their order already: then it is one walk. Gives one
-    /// that is there twice.
+    /// Sorts the ids. They are mostly in order already, which makes it one walk. Returns an id that
+    /// occurs twice.
     fn sort(&mut self) -> Option<&str> {
         let id = |at: usize| &*self.tasks[at].id;
         self.by_id = (0..self.tasks.len()).collect();

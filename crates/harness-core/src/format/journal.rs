@@ -1,12 +1,13 @@
 //! The journal: every version of a ledger as the change that led to it, one line each.
 //!
-//! A line is an object. It holds the root object of the file with its seal, the tasks that
-//! were put or dropped, in order and as they are written, and the receipts of completions; the log
-//! lines of the change are in the root object, as everywhere. A snapshot is a line that begins with
-//! nothing: it holds all tasks, and what earlier lines had of the log and of receipts. The end of
-//! every line says which version it leads to and has a checksum, so that half a line is recognised.
+//! A line is an object. It contains the root object of the file with its seal, the tasks that were
+//! put or dropped, in order and as they are written, and the receipts of completions. The log lines
+//! of the change are in the root object, as everywhere. A snapshot is a line that depends on no
+//! earlier one: it contains all tasks, and the log lines and receipts of earlier lines. The end of
+//! every line names the version that it leads to and has a checksum, so that a partial line is
+//! recognized.
 //!
-//! [`replay`] is the only reader. Replaying gives the file to the letter, so that the seal tells whether
+//! [`replay`] is the only reader. A replay reproduces the file exactly, so the seal shows whether
 //! harness wrote the journal.
 
 use std::{borrow::Cow, collections::BTreeMap};
@@ -31,9 +32,9 @@ use crate::{
 
 /// Older lines of the log are not carried into a snapshot.
 const LOG_LINES_MAX: usize = 50_000;
-/// How far from its end a line says which version it leads to.
+/// The distance from the end of a line within which it names its version.
 pub const ENDING_BYTES: u64 = 256;
-/// A journal may grow by so much before a snapshot is worth its while.
+/// The growth of a journal up to which a snapshot does not pay off.
 const GROWTH_BYTES: u64 = 64 * 1024;
 
 /// The tasks that a transaction touched, in order.
@@ -47,7 +48,7 @@ enum Touch {
 }
 
 impl Touched {
-    /// Follows a change that was put into the ledger.
+    /// Follows a change that was applied to the ledger.
     pub fn note(&mut self, change: &Change) {
         self.0.extend(change.rows.iter().map(|row| match row {
             Row::Put(task) => Touch::Put(task.id.clone()),
@@ -55,8 +56,8 @@ impl Touched {
         }));
     }
 
-    /// What leads from the version before to `document`: a task that was put several times once, at
-    /// its first time since it was last dropped.
+    /// Returns the rows that lead from the previous version to `document`. A task that was put
+    /// several times appears once, at its first put since it was last dropped.
     fn rows<'a>(&'a self, document: &'a Document) -> Vec<WrittenRow<'a>> {
         let mut seen: IndexMap<&TaskId, ()> = IndexMap::new();
         let mut rows = Vec::with_capacity(self.0.len());
@@ -75,7 +76,7 @@ impl Touched {
         }
         let written = |touch: &&'a Touch| match touch {
             Touch::Drop(id) => Some(WrittenRow::Drop(id)),
-            // One that was dropped later is not there any more.
+            // A task that was dropped later is no longer in the document.
             Touch::Put(id) => document.task(id).map(|json| WrittenRow::Put(raw(&compact(&json)))),
         };
         rows.iter().filter_map(written).collect()
@@ -89,22 +90,22 @@ enum WrittenRow<'a> {
     Drop(&'a TaskId),
 }
 
-/// Receipts by the name of their file, each JSON on one line.
+/// Receipts by the names of their files, each as JSON on one line.
 pub type Receipts = BTreeMap<String, String>;
 
 /// The end of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ending {
-    /// The version that it leads to.
+    /// The version that the line leads to.
     pub revision: u64,
     /// The digest of that version.
     pub state: State,
-    /// The size of the snapshot that the journal begins with; 0 in that itself.
+    /// The size of the snapshot at the start of the journal; 0 in the snapshot itself.
     base: u64,
 }
 
 impl Ending {
-    /// Reads the end of the last line from the last [`ENDING_BYTES`] of a journal, or from more.
+    /// Reads the end of the last line from at least the last [`ENDING_BYTES`] of a journal.
     pub fn of(tail: &[u8]) -> Option<Self> {
         let line = tail.strip_suffix(b"}\n")?;
         let from = line.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
@@ -123,13 +124,14 @@ impl Ending {
         Some(Self { revision: fields.revision, state, base: fields.base })
     }
 
-    /// Whether a journal of this size, which ends so, should be replaced by a snapshot.
+    /// Returns whether a journal of this size with this end should be replaced by a snapshot.
     pub fn outgrown(&self, size: u64) -> bool {
         self.base > 0 && size > 2 * self.base + GROWTH_BYTES
     }
 }
 
-/// The line of a change. `before` is the end of the journal that it is appended to, of `size` bytes.
+/// Returns the line of a change. `before` is the end of the journal that it is appended to, which
+/// has `size` bytes.
 pub fn change(
     document: &mut Document,
     touched: &Touched,
@@ -145,8 +147,8 @@ pub fn change(
     end(line, document, base)
 }
 
-/// The line that a journal begins with. `log` has all lines that are known, those of the last
-/// change too.
+/// Returns the first line of a journal. `log` has all known lines, including those of the last
+/// change.
 pub fn snapshot(document: &mut Document, log: &[String], receipts: &Receipts) -> String {
     let mut line = format!(r#"{{"kind":"snapshot","head":{},"rows":["#, document.root());
     for (n, (_, json)) in document.rows().enumerate() {
@@ -187,13 +189,13 @@ fn sum(text: &str) -> String {
     hex(&Sha256::digest(text.as_bytes())[..8])
 }
 
-/// A receipt as the journal keeps it, if it is JSON.
+/// Returns a receipt in the form of the journal, if it is JSON.
 pub fn receipt_line(bytes: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(bytes).ok()?;
     serde_json::from_str::<&RawValue>(text).ok().map(|json| compact(json.get()))
 }
 
-/// A receipt as its file has it.
+/// Returns a receipt in the form of its file.
 pub fn receipt_file(line: &str) -> String {
     let mut text = String::with_capacity(line.len() * 2);
     pretty(line, 0, &mut text);
@@ -201,22 +203,22 @@ pub fn receipt_file(line: &str) -> String {
     text
 }
 
-/// What a journal knows.
+/// The content of a journal.
 #[derive(Debug)]
 pub struct Replayed {
-    /// The newest version that can be made from it.
+    /// The newest version that can be rebuilt from it.
     pub ledger: Ledger,
-    /// Its text.
+    /// The text of that version.
     pub document: Document,
-    /// Which version that is.
+    /// The revision of that version.
     pub revision: u64,
-    /// Its digest.
+    /// The digest of that version.
     pub state: State,
-    /// What it knows besides.
+    /// The content of the other files.
     pub kept: Known,
 }
 
-/// What a journal knows of the other files.
+/// The content of the other files, as far as a journal has it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Known {
     /// The lines of the log that harness wrote, oldest first.
@@ -225,14 +227,14 @@ pub struct Known {
     pub receipts: Receipts,
 }
 
-/// The newest version that a journal leads to. `None` where it has none: it is empty, or damaged
-/// before its first change.
+/// Rebuilds the newest version that a journal leads to. Returns `None` if there is none, because
+/// the journal is empty or damaged before its first change.
 pub fn replay(bytes: &[u8]) -> Option<Replayed> {
     let Fold { fields, rows, log, receipts, ending } = Fold::of(bytes);
     let ending = ending?;
     let texts: Vec<&str> = rows.values().map(|text| &**text).collect();
     let (ledger, mut document) = assemble(fields, &texts).ok()?;
-    // The digest is of the text as it was written.
+    // The digest covers the text in its written form.
     document.indent_tasks();
     if document.state() != ending.state {
         return None;
@@ -241,13 +243,13 @@ pub fn replay(bytes: &[u8]) -> Option<Replayed> {
     Some(Replayed { ledger, document, revision: ending.revision, state: ending.state, kept })
 }
 
-/// What a journal knows of the log and of receipts, also where no version can be made from it.
+/// Returns the log lines and receipts of a journal, even if no version can be rebuilt from it.
 pub fn known(bytes: &[u8]) -> Known {
     let Fold { log, receipts, .. } = Fold::of(bytes);
     Known { log, receipts }
 }
 
-/// The version that the lines so far led to.
+/// The version that the lines so far lead to.
 #[derive(Default)]
 struct Fold<'a> {
     fields: Object,
@@ -289,8 +291,8 @@ struct OnlyId {
 }
 
 impl<'a> Fold<'a> {
-    /// A line that is damaged ends the versions that follow from each other; a snapshot after it
-    /// begins anew. What is known of log and receipts stays.
+    /// A damaged line ends the chain of versions. A snapshot after it starts a new one. Known log
+    /// lines and receipts stay.
     fn of(bytes: &'a [u8]) -> Self {
         let mut fold = Self::default();
         let mut whole = true;
@@ -314,7 +316,7 @@ impl<'a> Fold<'a> {
         fold
     }
 
-    /// Whether all of it could be put.
+    /// Applies a line, and returns whether all of it could be applied.
     fn put(&mut self, line: Line<'a>, ending: Ending) -> bool {
         if line.kind == Kind::Snapshot {
             self.rows.clear();
@@ -346,7 +348,7 @@ impl<'a> Fold<'a> {
     }
 }
 
-/// A line that is all there.
+/// Reads a line if it is complete.
 fn read(line: &[u8]) -> Option<(Line<'_>, Ending)> {
     let ending = Ending::of(line)?;
     let text = std::str::from_utf8(line).ok()?;

@@ -1,9 +1,10 @@
 //! `harness-tasks.json`, version 2.
 //!
-//! Reading is tolerant, writing is strict, and what we do not know survives: a [`Document`] keeps
-//! the text of every task beside the ledger. A task that changed has its known fields patched into
-//! the JSON object that was there; the text of everything else is copied as it is. So a write costs
-//! what changed and one copy, and the order of keys and unknown fields on every level stay.
+//! Reading is tolerant, writing is strict, and unknown fields survive. A [`Document`] keeps the
+//! text of every task beside the ledger. The known fields of a changed task are patched into the
+//! existing JSON object. The text of everything else is copied unchanged. A write therefore costs
+//! the changed tasks and one copy, and it keeps the order of keys and the unknown fields on every
+//! level.
 
 mod disk;
 mod document;
@@ -25,13 +26,14 @@ pub use read::{FormatError, read, read_ledger};
 #[doc(hidden)]
 pub use state::{Key, Seal, State};
 
-/// Valid JSON without the space between its parts; strings and numbers are copied to the letter.
+/// Removes the whitespace between the parts of valid JSON. Strings and numbers are copied
+/// unchanged.
 #[doc(hidden)]
 pub fn compact(json: &str) -> String {
     pretty::compact(json)
 }
 
-/// A task as an object of the file, all published fields included.
+/// Returns a task as an object of the file, with all published fields.
 #[doc(hidden)]
 pub fn task_object(task: &crate::Task) -> serde_json::Map<String, serde_json::Value> {
     let object = patch::task(object::Object::default(), task);
@@ -41,7 +43,7 @@ pub fn task_object(task: &crate::Task) -> serde_json::Map<String, serde_json::Va
         .collect()
 }
 
-/// The name that people and errors use.
+/// The file name that people and errors use.
 pub const FILE_NAME: &str = "harness-tasks.json";
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! A JSON object whose values stay text. What nobody asks for is never parsed, so it can not be
-//! changed by us: a number with more digits than a float has, an escape that we would write
-//! otherwise, nesting that a parser gives up on.
+//! A JSON object whose values stay text. A value that is not asked for is never parsed, so we
+//! cannot change it by accident: a number with more digits than a float has, an escape that we
+//! would write in another way, nesting that exceeds the limit of a parser.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ impl Object {
         self.0.get(key).map(|raw| raw.get())
     }
 
-    /// The value under `key`, if it has this shape.
+    /// Returns the value under `key` if it has this shape.
     pub(super) fn read<T: de::DeserializeOwned>(&self, key: &str) -> Option<T> {
         self.get(key).and_then(|json| serde_json::from_str(json).ok())
     }
@@ -25,12 +25,13 @@ impl Object {
         self.0.iter().map(|(key, raw)| (key.as_str(), raw.get()))
     }
 
-    /// A field of the published format: always there. A key keeps its place.
+    /// Sets a field of the published format, which is always present. An existing key keeps its
+    /// place.
     pub(super) fn put(&mut self, key: &str, value: impl Serialize) {
         self.0.insert(key.to_owned(), raw(value));
     }
 
-    /// A field of ours: there only when it says something.
+    /// Sets a field of ours, which is present only if it has a value.
     pub(super) fn ours(&mut self, key: &str, value: Option<impl Serialize>) {
         match value {
             Some(value) => self.put(key, value),
@@ -40,14 +41,14 @@ impl Object {
         }
     }
 
-    /// Changes the object under `key`; made if there is none.
+    /// Changes the object under `key`. It is created if it does not exist.
     pub(super) fn child(&mut self, key: &str, change: impl FnOnce(&mut Self)) {
         let mut child = self.read::<Self>(key).unwrap_or_default();
         change(&mut child);
         self.put(key, child);
     }
 
-    /// Takes out a field, if it is there.
+    /// Removes a field, if it is present.
     pub(super) fn remove(&mut self, key: &str) {
         self.0.shift_remove(key);
     }
@@ -57,7 +58,8 @@ impl Object {
     }
 }
 
-/// Nothing that we write can fail to be JSON: all keys are strings, and no writer is involved.
+/// Serializes a value. This cannot fail for what we write: all keys are strings, and no writer is
+/// involved.
 pub(super) fn raw(value: impl Serialize) -> Box<RawValue> {
     to_raw_value(&value).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }

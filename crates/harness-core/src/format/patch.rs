@@ -1,4 +1,4 @@
-//! Known fields into the JSON object that was there. What we do not know is not touched.
+//! Writes the known fields into the existing JSON object. Unknown fields are not touched.
 
 use serde::Serialize;
 use serde_json::{Value, json, value::RawValue};
@@ -13,7 +13,7 @@ use crate::{
     task::{Checkpoint, ErrorEntry, Intent, Status, Task, TaskSource, TaskState, Via},
 };
 
-/// The root of a new file, its keys in the order that people know.
+/// Returns the root of a new file, with its keys in the usual order.
 pub(super) fn new_root() -> Object {
     let mut root = Object::default();
     for key in ["version", "created", "session_config", "tasks", "session_count", "last_session"] {
@@ -51,7 +51,7 @@ pub(super) fn head(root: &mut Object, head: &Head) {
 fn phases(root: &mut Object, phases: &[Phase]) {
     let before: Option<Vec<Object>> = root.read("phases");
     if phases.is_empty() {
-        // An empty list that was there stays: it means the same.
+        // An existing empty list stays, because it means the same.
         if before.is_none_or(|p| !p.is_empty()) {
             root.ours("phases", None::<()>);
         }
@@ -79,7 +79,7 @@ fn phases(root: &mut Object, phases: &[Phase]) {
     root.put("phases", patched);
 }
 
-/// An entry that stayed keeps whatever else is in its object.
+/// An entry that stays keeps the unknown fields of its object.
 fn landing(root: &mut Object, entries: &[LandingEntry]) {
     let known: Vec<DiskLanding> = root.read("landing").unwrap_or_default();
     let known: Vec<LandingEntry> = known.into_iter().map(Into::into).collect();
@@ -138,8 +138,8 @@ pub(super) fn task(mut fields: Object, task: &Task) -> Object {
     fields
 }
 
-/// What belongs to the state of a task; `before` is the status that the object had. What belongs to
-/// another state is taken out when this one begins. Until then it stays as somebody left it.
+/// Writes the fields that belong to the state of a task; `before` is the status that the object
+/// had. Fields of another state are removed when this state begins. Until then they stay unchanged.
 fn state_fields(o: &mut Object, task: &Task, before: Status) {
     let claim = task.claim();
     let (completion, failure) = match &task.state {
@@ -153,7 +153,7 @@ fn state_fields(o: &mut Object, task: &Task, before: Status) {
         None if begins || o.get("completed_at").is_none() => o.put("completed_at", ()),
         None => {}
     }
-    // Of the two `None`s the outer one is a field of another state.
+    // An outer `None` marks a field of another state.
     fn put<T: Serialize>(o: &mut Object, begins: Option<()>, key: &str, value: Option<Option<T>>) {
         match (value, begins) {
             (Some(value), _) => o.ours(key, value),
@@ -173,14 +173,14 @@ fn state_fields(o: &mut Object, task: &Task, before: Status) {
     put(o, begins, "worktree", claim.map(|c| c.worktree.as_ref()));
     put(o, begins, "branch", claim.map(|c| c.branch.as_ref()));
     put(o, begins, "base_untracked", claim.map(|c| c.base_untracked.as_ref()));
-    // One that stayed keeps whatever else is in it.
+    // An unchanged intent keeps the unknown fields of its object.
     if claim.is_none() || o.read::<DiskIntent>("intent").map(Intent::from).as_ref() != task.intent()
     {
         put(o, begins, "intent", claim.map(|c| c.intent.as_ref().map(intent)));
     }
 }
 
-/// Entries are added at the end, so those that stayed keep the text that they had.
+/// Entries are added at the end, so those that stay keep their text.
 fn error_log(o: &mut Object, entries: &[ErrorEntry]) {
     let before: Vec<String> = o.read("error_log").unwrap_or_default();
     let mut before = before.into_iter();
@@ -192,7 +192,7 @@ fn error_log(o: &mut Object, entries: &[ErrorEntry]) {
     o.put("error_log", texts);
 }
 
-/// One that stayed keeps whatever else is in it.
+/// An unchanged source keeps the unknown fields of its object.
 fn source(o: &mut Object, source: Option<&TaskSource>) {
     let before = o.read::<DiskSource>("source").map(TaskSource::from);
     match source {
@@ -217,8 +217,8 @@ fn intent(intent: &Intent) -> Value {
     }
 }
 
-/// Checkpoints are only added at the end and dropped at the start, so those that stayed keep the
-/// object that they had, with whatever else is in it.
+/// Checkpoints are only added at the end and dropped at the start. Those that stay keep their
+/// object with its unknown fields.
 fn checkpoints(o: &mut Object, checkpoints: &[Checkpoint]) {
     let before: Vec<Box<RawValue>> = o.read("checkpoints").unwrap_or_default();
     let read = |v: &RawValue| {

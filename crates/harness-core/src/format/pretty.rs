@@ -1,7 +1,7 @@
-//! JSON text to the same JSON with two-space indent, without parsing it into values.
+//! Indents JSON text by two spaces, without parsing it into values.
 
-/// Appends `json`, which must be valid, indented as it is at `depth` levels below the root. What
-/// stands in strings and numbers is copied to the letter.
+/// Appends `json`, which must be valid, indented for `depth` levels below the root. Strings and
+/// numbers are copied unchanged.
 pub(super) fn pretty(json: &str, depth: usize, out: &mut String) {
     let bytes = json.as_bytes();
     let mut depth = depth;
@@ -63,7 +63,7 @@ pub(super) fn pretty(json: &str, depth: usize, out: &mut String) {
     }
 }
 
-/// The same on one line and without any space.
+/// Returns the same JSON on one line without whitespace.
 pub(super) fn compact(json: &str) -> String {
     let bytes = json.as_bytes();
     let mut out = String::with_capacity(json.len());
@@ -93,7 +93,7 @@ fn break_line(depth: usize, out: &mut String) {
     }
 }
 
-/// From the opening quote to the closing one, both included.
+/// Returns the length from the opening quote to the closing one, both included.
 fn string_length(from: &[u8]) -> usize {
     let mut at = 1;
     while at < from.len() {

@@ -1,4 +1,4 @@
-//! Bytes to a ledger, or to an error that names the task and the field.
+//! Parses bytes into a ledger, or into an error that names the task and the field.
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Deserializer, de};
@@ -15,21 +15,22 @@ use crate::{
     task::Task,
 };
 
-/// Why bytes are not a ledger.
+/// The reason why bytes are not a ledger.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FormatError {
-    /// Not JSON at all: half written, or mangled by something. A backup may help.
+    /// The bytes are not JSON: half written, or damaged. A backup may help.
     #[error("{FILE_NAME} is not readable JSON: {0}")]
     Corrupt(String),
-    /// JSON, but not a ledger. A person must mend it; a backup would throw their edit away.
+    /// The bytes are JSON, but not a ledger. A person must fix it; a backup would discard their
+    /// edit.
     #[error("{FILE_NAME}: {place}{problem}")]
     Shape {
-        /// The task and field, ending in `: `; empty where there is none to name.
+        /// The task and field, ending in `: `; empty if there is none to name.
         place: String,
-        /// What is wrong there.
+        /// A description of the problem.
         problem: String,
     },
-    /// A newer program wrote it; we might destroy what we do not understand.
+    /// A newer program wrote it, and a write could destroy data that we do not understand.
     #[error(
         "{FILE_NAME}: version {found} was written by a newer harness (this one reads version {VERSION})"
     )]
@@ -45,7 +46,7 @@ impl FormatError {
     }
 }
 
-/// The ledger and the text that a later write starts from.
+/// Parses the ledger and the text that a later write starts from.
 pub fn read(bytes: &[u8]) -> Result<(Ledger, Document), FormatError> {
     careful(utf8(bytes)?)
 }
@@ -56,7 +57,7 @@ fn careful(text: &str) -> Result<(Ledger, Document), FormatError> {
     assemble(top.fields, &rows)
 }
 
-/// The ledger of a root object and the texts of its tasks.
+/// Builds the ledger from a root object and the texts of its tasks.
 pub(super) fn assemble(fields: Object, rows: &[&str]) -> Result<(Ledger, Document), FormatError> {
     let head = head(&fields)?;
     let tasks = rows.iter().enumerate().map(|(n, row)| task(n, row)).collect::<Result<_, _>>()?;
@@ -66,18 +67,18 @@ pub(super) fn assemble(fields: Object, rows: &[&str]) -> Result<(Ledger, Documen
     Ok((ledger, document))
 }
 
-/// The ledger alone, in one pass: for whoever only looks.
+/// Parses the ledger alone, in one pass, for callers that only read.
 pub fn read_ledger(bytes: &[u8]) -> Result<Ledger, FormatError> {
     let (head, ById(tasks)) = quick(utf8(bytes)?)?;
     Ok(Ledger::of(head, tasks))
 }
 
-/// The head, and the list of tasks as a `T`, which takes what [`DiskTask`] takes and refuses a
-/// second task of the same id.
+/// Parses the head, and the list of tasks as a `T`. `T` must accept what [`DiskTask`] accepts and
+/// refuse a second task with the same id.
 pub(super) fn quick<'a, T: Deserialize<'a>>(text: &'a str) -> Result<(Head, T), FormatError> {
     let top: Top<T> = match serde_json::from_str(text) {
         Ok(top) => top,
-        // The quick pass failed; the careful one says where.
+        // The quick pass failed. The careful one finds the place of the error.
         Err(e) => {
             let place = careful(text).err();
             return Err(place.unwrap_or_else(|| FormatError::shape("", without_position(&e))));
@@ -88,7 +89,7 @@ pub(super) fn quick<'a, T: Deserialize<'a>>(text: &'a str) -> Result<(Head, T), 
 
 pub(super) fn utf8(bytes: &[u8]) -> Result<&str, FormatError> {
     let text = std::str::from_utf8(bytes).map_err(|e| FormatError::Corrupt(e.to_string()))?;
-    // Some editors begin a file with a byte order mark; that is no reason to throw their edit away.
+    // Some editors start a file with a byte order mark. This must not cost the person their edit.
     Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
 }
 
@@ -101,8 +102,8 @@ fn head(fields: &Object) -> Result<Head, FormatError> {
     Ok(head.into())
 }
 
-/// Looked at before anything else: what a newer harness wrote may have another shape, and that is
-/// not what is wrong with it.
+/// Checks the version before anything else. A ledger of a newer harness may have another shape, and
+/// the shape is not the problem then.
 fn version(fields: &Object) -> Result<(), FormatError> {
     let Some(given) = fields.get("version").filter(|v| *v != "null") else { return Ok(()) };
     match given.parse::<u64>() {
@@ -133,8 +134,8 @@ fn task(position: usize, text: &str) -> Result<Task, FormatError> {
     })
 }
 
-/// Why a text has no root with tasks. JSON that breaks off is told apart first: only for that is a
-/// backup the cure.
+/// Returns the reason why a text has no root with tasks. Truncated JSON is distinguished first,
+/// because only then a backup helps.
 fn explain(text: &str, error: &serde_json::Error) -> FormatError {
     if let Err(e) = serde_json::from_str::<de::IgnoredAny>(text) {
         return FormatError::Corrupt(e.to_string());
@@ -155,20 +156,22 @@ fn explain(text: &str, error: &serde_json::Error) -> FormatError {
     }
 }
 
-/// A position inside one task's text would send the reader to the wrong line of the file.
+/// Removes the position from the message. A position inside the text of one task would lead the
+/// reader to the wrong line of the file.
 fn without_position(error: &serde_json::Error) -> String {
     let text = error.to_string();
     text.rsplit_once(" at line ").map_or(text.clone(), |(problem, _)| problem.to_owned())
 }
 
-/// The root object: the tasks apart from everything else. `fields` keeps the order of the keys; a
-/// null stands where the tasks were.
+/// The root object, with the tasks separate from everything else. `fields` keeps the order of the
+/// keys, with a null in the place of the tasks.
 struct Top<T> {
     fields: Object,
     tasks: T,
 }
 
-/// The tasks where they will stay: tasks are large, and each move of all of them shows.
+/// Collects the tasks directly in their final map. Tasks are large, and moving all of them is
+/// measurable.
 struct ById(IndexMap<TaskId, Task>);
 
 impl<'de> Deserialize<'de> for ById {

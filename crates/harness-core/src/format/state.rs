@@ -1,8 +1,8 @@
 //! The digest of a version of the ledger, and the seal over it.
 //!
-//! A version is its root object and its tasks in order. Each task has a digest of its own, kept
-//! beside its text, and so has each block of tasks, so that the digest of a version costs what changed
-//! and one pass over 32 bytes for each block.
+//! A version is its root object and its tasks in order. Each task has a digest, which is kept
+//! beside its text, and so has each block of tasks. The digest of a version therefore costs the
+//! changed tasks and one pass over 32 bytes for each block.
 
 use std::fmt;
 
@@ -11,12 +11,12 @@ use sha2::{Digest as _, Sha256};
 /// The bytes of a SHA-256.
 pub(super) type Digest = [u8; 32];
 
-/// Tells one version of the ledger from every other.
+/// The digest that identifies a version of the ledger.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct State(pub(super) Digest);
 
 impl State {
-    /// From its 64 hexadecimal digits.
+    /// Parses 64 hexadecimal digits.
     pub fn parse(text: &str) -> Option<Self> {
         bytes(text).map(Self)
     }
@@ -34,27 +34,27 @@ impl fmt::Debug for State {
     }
 }
 
-/// The secret of one state root, with which its versions are sealed.
+/// The secret of one state root, which seals its versions.
 #[derive(Clone)]
 pub struct Key([u8; 32]);
 
 impl Key {
-    /// From random bytes.
+    /// Builds the key from random bytes.
     pub const fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// From its 64 hexadecimal digits, as they are kept in a file.
+    /// Parses 64 hexadecimal digits, the form in the key file.
     pub fn parse(text: &str) -> Option<Self> {
         bytes(text.trim()).map(Self)
     }
 
-    /// The digits that [`parse`](Self::parse) reads.
+    /// Returns the digits that [`parse`](Self::parse) reads.
     pub fn to_text(&self) -> String {
         hex(&self.0)
     }
 
-    /// HMAC-SHA-256 (RFC 2104) of a version; the key is shorter than a block.
+    /// Returns the HMAC-SHA-256 (RFC 2104) of a version. The key is shorter than a block.
     pub(super) fn seal(&self, state: &State) -> String {
         let mut inner = [0x36_u8; 64];
         let mut outer = [0x5c_u8; 64];
@@ -68,20 +68,20 @@ impl Key {
 }
 
 impl fmt::Debug for Key {
-    /// It is a secret.
+    /// Hides the bytes, because the key is a secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Key")
     }
 }
 
-/// What the seal of a file says about it.
+/// The result of verifying the seal of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Seal {
     /// This version was written with this key.
     Fits,
-    /// Somebody else wrote it, or changed it since.
+    /// Another program wrote this version, or changed it.
     Broken,
-    /// It has none: an older harness wrote it, or another program.
+    /// The file has no seal: an older harness or another program wrote it.
     Missing,
 }
 
@@ -89,7 +89,7 @@ pub(super) fn digest(text: &str) -> Digest {
     Sha256::digest(text.as_bytes()).into()
 }
 
-/// The digest of some tasks, from theirs.
+/// Returns the digest of a block of tasks from their digests.
 pub(super) fn block(rows: impl Iterator<Item = Digest>) -> Digest {
     let mut all = Sha256::new();
     rows.for_each(|row| all.update(row));
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn the_seal_is_hmac_sha_256() {
-        // openssl dgst -sha256 -mac HMAC -macopt hexkey:0b…0b over 32 bytes of zero
+        // Expected value: openssl dgst -sha256 -mac HMAC -macopt hexkey:0b…0b over 32 zero bytes.
         let key = Key::new([0x0b; 32]);
         let sealed = key.seal(&State([0; 32]));
         assert_eq!(sealed, "abf0195cf7a503e61897b7bb6f36beb7713f7bbf6a6c68ad4b5059da47670135");

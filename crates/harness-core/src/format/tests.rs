@@ -9,7 +9,7 @@ use crate::{
     task::Via,
 };
 
-/// Everything that somebody else may have put there, in an order that is not ours.
+/// A ledger with everything that other programs may have written, in an order that is not ours.
 const FOREIGN: &str = r#"{
   "x-top": {"deep": [1, 2.50, {"k": "v"}]},
   "version": 2,

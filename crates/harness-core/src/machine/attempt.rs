@@ -1,13 +1,13 @@
-//! One attempt at a task: from its claim, or from what a crash left of it, to its one end.
+//! One attempt at a task: from its claim, or from the state that a crash left, to its single end.
 //!
 //! ```text
 //! (baseline) → work → judge ─ completed
 //!                           └ not ───→ Intend(rollback) → undo → clean up → Fail
 //! ```
 //!
-//! Recovery is not another way: it only says where on this one an attempt is taken up again. What
-//! was intended is finished, whatever comes up meanwhile; a lost claim ends in a rescue of the work
-//! and changes nothing.
+//! Recovery has no path of its own; it only determines where an attempt is continued. An intent is
+//! always finished, whatever happens meanwhile. If the claim is lost, the work is rescued and
+//! nothing else changes.
 
 mod judge;
 
@@ -29,93 +29,93 @@ use crate::{
 };
 use judge::AfterWarning;
 
-/// Where an attempt begins.
+/// The point at which an attempt begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Entry {
-    /// Just claimed.
+    /// The task was just claimed.
     Fresh,
-    /// Found `in_progress`; a task with an intent goes on with that, whatever this says.
+    /// The task was found `in_progress`. An intent of the task takes precedence over this action.
     Recovered(Action),
 }
 
-/// What an attempt asks for.
+/// An effect that an attempt asks for.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
-    /// The agent works, after this checkpoint if there is one.
+    /// Lets the agent work, after this checkpoint if there is one.
     Work {
-        /// The last step that is done; `None`: from the beginning.
+        /// The last finished step; `None` to start from the beginning.
         after_step: Option<u32>,
     },
-    /// The task's check is run before any work.
+    /// Runs the task's check before any work.
     Baseline,
-    /// What the judge asks for.
+    /// An effect that the judge asks for.
     Judge(judging::Effect),
-    /// What would vanish is saved, then the tree is what it was at the claim.
+    /// Saves everything that would be lost, then restores the tree as it was at the claim.
     Undo,
-    /// The task's own cleanup, in the tree that was put back.
+    /// Runs the task's own cleanup in the restored tree.
     Cleanup {
         /// A line for the shell.
         command: String,
     },
-    /// Whether anything is different from the claim.
+    /// Checks whether anything changed since the claim.
     Look,
-    /// What was done is saved; the tree stays.
+    /// Saves the work and leaves the tree unchanged.
     Rescue,
 }
 
-/// What came of an effect.
+/// The result of an effect.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ended {
-    /// The agent is done, in whatever way and after however many contexts.
+    /// The agent has finished, for whatever reason and after any number of contexts.
     Worked(Stop),
-    /// What the check said before any work.
+    /// The verdict of the check before any work.
     Based(Verdict),
-    /// What came of what the judge asked for.
+    /// The result of an effect that the judge asked for.
     Judged(judging::Ended),
-    /// The work of the attempt is taken back.
+    /// The work of the attempt was undone.
     Undone {
         /// The commit that the branch was reset to, for the log; `None` if it was not reset.
         base: Option<CommitId>,
         /// Files from before the claim that the attempt had changed.
         put_back: Vec<String>,
-        /// How it was undone beneath commits of others, if there are any.
+        /// A note on how it was undone beneath commits of others, if there are any.
         remark: Option<String>,
     },
     /// Commits of the attempt lie below commits of others and do not revert cleanly. Nothing was
-    /// touched: a person has to settle it, and the intent stays.
+    /// touched. The intent stays, and a person must resolve it.
     NotUndone {
-        /// What is in the way, and how to settle it.
+        /// The obstacle, and how to resolve it.
         why: String,
     },
-    /// The commit that the claim started from is gone: no further attempt can help.
+    /// The commit that the claim started from is gone, so no further attempt can help.
     NoBase,
-    /// Or it failed, and why: that changes nothing.
+    /// The cleanup ended. A failure is described, but has no consequence.
     CleanedUp(Option<String>),
-    /// Of `Look`.
+    /// The result of `Look`.
     Looked {
-        /// Also when that can not be told: recovery decides then.
+        /// `true` if something changed, or if that is not known. Recovery decides then.
         changed: bool,
     },
-    /// What could be saved is where a person finds it.
+    /// Everything that could be saved was saved where a person finds it.
     Rescued,
 }
 
-/// What an attempt came to.
+/// The end of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AttemptEnd {
-    /// The check passed, and that is recorded.
+    /// The check passed, and the completion is recorded.
     Completed {
-        /// With all of the work.
+        /// The commit that holds all of the work.
         commit: Option<CommitId>,
     },
-    /// It was undone as far as that was possible, and that is recorded.
+    /// The work was undone as far as possible, and the failure is recorded.
     Failed {
-        /// Another attempt may follow.
+        /// `true` if another attempt may follow.
         retryable: bool,
     },
-    /// The session has to stop. The task is pending again, or can be recovered.
+    /// The session must stop. The task is pending again, or can be recovered.
     Left(Stop),
-    /// Somebody else has the task. Nothing was recorded.
+    /// Another worker holds the task. Nothing was recorded.
     Lost,
 }
 
@@ -132,7 +132,7 @@ enum State {
     Undoing,
     CleaningUp,
     Failing,
-    /// Nothing came of the attempt; perhaps there is nothing to take back either.
+    /// The work produced nothing. Check whether there is anything to undo.
     LookingBack {
         category: Category,
         message: String,
@@ -148,29 +148,29 @@ pub struct Attempt {
     holder: Holder,
     lease_seconds: u64,
     state: State,
-    /// A renewal or a checkpoint is on its way to the store, beside the effect.
+    /// `true` while a renewal or a checkpoint is on its way to the store, beside the effect.
     aside: bool,
     interrupts: u32,
-    /// The claim is somebody else's.
+    /// `true` if another worker holds the claim.
     lost: bool,
-    /// The agent said that it can not do it, and why.
+    /// The agent reported that it cannot do the task, with the reason.
     gave_up: Option<(Category, String)>,
-    /// What the attempt fails with, once it is decided that it does.
+    /// The category and message of the failure, once it is decided.
     verdict: Option<(Category, String)>,
     attempts: Attempts,
     base: Option<CommitId>,
-    /// The check is run before any work too.
+    /// `true` if the check runs before any work too.
     baseline_first: bool,
     baseline: Option<Baseline>,
     judging: Judge,
-    /// Of the last step.
+    /// The time of the last step.
     now: Timestamp,
 }
 
 type Step = Next<Effect, AttemptEnd>;
 
 impl Attempt {
-    /// `task` as it was claimed or found.
+    /// Creates the machine for `task` as it was claimed or found.
     pub fn new(task: Task, holder: Holder, lease_seconds: u64, entry: Entry) -> Self {
         let (judged, by) = (task.clone(), holder.clone());
         let verdict = match task.intent().cloned() {
@@ -206,7 +206,7 @@ impl Attempt {
             }
             Entry::Fresh => self.work(),
             Entry::Recovered(action) => match (action.failure(), *action) {
-                // Whether there is anything to take back is looked at first.
+                // First check whether there is anything to undo.
                 (Some((category, message)), _) => {
                     let state = State::LookingBack { category, message: message.into_owned() };
                     self.start(state, Effect::Look)
@@ -246,7 +246,7 @@ impl Attempt {
         self.commit(State::Intending, Command::Intend(command))
     }
 
-    /// The loop over contexts is over. A kept promise asks for the check, no more.
+    /// Continues after the loop over contexts. A kept promise only leads to the check.
     fn worked(&mut self, stop: Stop) -> Step {
         let words = stop.words().unwrap_or_default().to_owned();
         match stop.reason {
@@ -280,7 +280,7 @@ impl Attempt {
         self.commit(State::Failing, command)
     }
 
-    /// Stops with the task as it is; one that nobody has touched goes back to pending.
+    /// Stops and leaves the task as it is. A task without any work returns to pending.
     fn leave(&mut self, stop: Stop) -> Step {
         self.start(State::Looking(stop), Effect::Look)
     }
@@ -334,7 +334,7 @@ impl Attempt {
                 let command = Command::Release(Release {
                     task: self.task.id.clone(),
                     holder: Some(self.holder.clone()),
-                    reason: "stopped before anything was changed".into(),
+                    reason: "interrupted; nothing had been changed".into(),
                 });
                 self.commit(State::Releasing(why), command)
             }
@@ -364,7 +364,7 @@ impl Attempt {
         let lost = refusal.ends_a_claim();
         if std::mem::take(&mut self.aside) {
             self.lost |= lost;
-            // A checkpoint that made no sense is no reason to stop.
+            // An invalid checkpoint is no reason to stop.
             return if lost { Next::Cancel(StoppedBy::Fenced) } else { Next::Wait };
         }
         self.refused_for_good(refusal)
@@ -373,7 +373,7 @@ impl Attempt {
     fn refused_for_good(&mut self, refusal: &Refusal) -> Step {
         match refusal {
             refusal if refusal.ends_a_claim() => self.rescue(),
-            // Somebody gave the task another check while this one ran.
+            // The task got another check while this one ran.
             Refusal::CheckChanged { .. } => {
                 Next::Done(AttemptEnd::Left(Stop::config("its check was changed while it ran")))
             }
@@ -387,12 +387,12 @@ impl Attempt {
             _ if self.interrupts > 1 => Next::Done(AttemptEnd::Left(Stop::interrupted())),
             State::Judging => self.through(Input::Interrupt),
             State::Working | State::Baselining => Next::Cancel(StoppedBy::User),
-            // What git is in the middle of takes a moment and is finished.
+            // An operation of git is short, so it is finished.
             _ => Next::Wait,
         }
     }
 
-    /// An agent that gives up is not asked whether it meant it; its end follows.
+    /// Cancels the agent that gave up. The attempt fails when the agent has ended.
     fn gave_up(&mut self, category: Category, message: String) -> Step {
         if self.state != State::Working || self.lost || self.interrupts > 0 {
             return Next::Wait;
@@ -401,7 +401,7 @@ impl Attempt {
         Next::Cancel(StoppedBy::User)
     }
 
-    fn told(&mut self, event: AgentEvent) -> Step {
+    fn agent_event(&mut self, event: AgentEvent) -> Step {
         let (step, total, description) = match event {
             AgentEvent::Checkpoint { step, total, description } => (step, total, description),
             AgentEvent::GaveUp { category, message } => return self.gave_up(category, message),
@@ -445,10 +445,10 @@ impl Machine for Attempt {
             Input::Told(_) if judging => Next::Wait,
             Input::Committed(reply) => self.committed(&reply),
             Input::Refused(refusal) => self.refused(&refusal),
-            // Once the claim is known to be lost there is nothing to renew.
+            // A claim that is known to be lost cannot be renewed.
             Input::Tick if self.lost => Next::Wait,
             Input::Tick => self.renew(),
-            Input::Told(event) => self.told(event),
+            Input::Told(event) => self.agent_event(event),
             Input::Interrupt => self.interrupted(),
         }
     }

@@ -1,5 +1,5 @@
-//! The gate at the end of a phase: its check, then a person where one has to agree. What passed is
-//! recorded; what did not is in the log and tried again another time.
+//! The gate at the end of a phase: its check, then the approval of a person if one is required. A
+//! pass is recorded. A failure is logged, and the gate is tried again later.
 
 use super::{Input, Machine, Next};
 use crate::{
@@ -11,63 +11,63 @@ use crate::{
     run::Owner,
 };
 
-/// What a gate asks for.
+/// An effect that a gate asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
-    /// Its check, in the work tree.
+    /// Runs its check in the work tree.
     Check(ledger::Gate),
-    /// A person is asked whether the phase may pass.
+    /// Asks a person whether the phase may pass.
     Approve {
-        /// Its name.
+        /// The name of the phase.
         phase: String,
     },
 }
 
-/// What came of it.
+/// The result of an effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ended {
     /// The check ended.
     Checked {
-        /// What it says.
+        /// The verdict of the check.
         verdict: Verdict,
         /// The end of its output.
         output: String,
     },
-    /// The person answered.
+    /// A person answered.
     Answered {
-        /// The phase may pass.
+        /// `true` if the phase may pass.
         approved: bool,
-        /// In their words.
+        /// The answer as text.
         words: String,
-        /// Who that was, where it is known.
+        /// The person, if known.
         by: Option<String>,
     },
-    /// Nobody can be asked, or the question was taken back.
+    /// No person can be asked, or the question was withdrawn.
     Unanswered,
 }
 
-/// What a gate came to.
+/// The end of a gate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GateEnd {
-    /// And that is recorded.
+    /// The gate passed, and this is recorded.
     Passed,
-    /// And that is in the log.
+    /// The gate did not pass, and this is logged.
     Closed {
-        /// One line.
+        /// The reason, in one line.
         why: String,
-        /// What the check or the person said.
+        /// The output of the check, or the answer of the person.
         output: String,
     },
-    /// Somebody stopped it: it says nothing.
+    /// The gate was stopped, so it has no result.
     Interrupted,
 }
 
-/// The run that waits at the gate, so that its row says what for.
+/// The run that waits at the gate. Its row records that it waits for a person.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Waiting {
-    /// Which.
+    /// The run.
     pub run: RunId,
-    /// Who drives it.
+    /// The process that drives it.
     pub by: Option<Owner>,
 }
 
@@ -84,7 +84,7 @@ enum State {
 /// The machine of one gate.
 pub struct Gate {
     phase: Phase,
-    /// Who approved.
+    /// The person who approved.
     by: Option<String>,
     waiting: Option<Waiting>,
     state: State,
@@ -93,7 +93,7 @@ pub struct Gate {
 type Step = Next<Effect, GateEnd>;
 
 impl Gate {
-    /// Of a phase that has not passed.
+    /// Creates the machine for a phase that has not passed.
     pub fn new(phase: Phase, waiting: Option<Waiting>) -> Self {
         Self { phase, by: None, waiting, state: State::Checking }
     }
@@ -161,7 +161,7 @@ impl Gate {
         }
     }
 
-    /// The row says that nobody is waited for any more, then what was answered has its effect.
+    /// Records in the row that the run no longer waits for a person, then applies the answer.
     fn answered(&mut self, end: GateEnd) -> Step {
         match self.human(false) {
             Some(command) => self.commit(State::Answered(end), command),
@@ -198,7 +198,7 @@ impl Machine for Gate {
             Input::Begin => self.begin(),
             Input::Ended(ended) => self.ended(ended),
             Input::Committed(_) => self.committed(),
-            // The phase is gone from the ledger, or the run is somebody else's.
+            // The phase is no longer in the ledger, or another process drives the run.
             Input::Refused(why) => {
                 Next::Done(GateEnd::Closed { why: why.to_string(), output: String::new() })
             }

@@ -1,5 +1,5 @@
-//! The loop over context windows: one fresh context after the other until the promise is kept or
-//! something says stop. What is decided at each stop of the agent stands in `table`, row by row.
+//! The loop over context windows: one fresh context after the other until the promise is kept or a
+//! limit is reached. `table` contains the decisions at each stop of the agent, row by row.
 //!
 //! ```text
 //! look → Begin → work → look → End → (gate) → (verify) → Stop(complete)
@@ -8,8 +8,8 @@
 //! ```
 //! The look at the end of an iteration serves the next one too, unless something ran in between.
 //!
-//! A usage limit, a spent budget and an agent that can not run are no ends of an iteration: it goes
-//! on under its number when the run does.
+//! A usage limit, a spent budget and an agent that cannot run do not end an iteration. It continues
+//! under its number when the run does.
 
 mod limits;
 mod past;
@@ -32,7 +32,7 @@ use crate::{
 use limits::Agents;
 use past::STARTS_MAX;
 
-/// Blank turns that are overlooked in a row.
+/// The number of blank turns in a row that are ignored.
 const BLANKS_MAX: u32 = 2;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -40,14 +40,14 @@ enum State {
     Begun,
     Looking,
     Beginning,
-    /// A line in the log says whose work it takes over.
+    /// A log line names the agent whose work is taken over.
     TakingOver(Turn),
     Working,
     LookingAfter(End),
     Ending,
     Gating,
     Verifying,
-    /// The wake time, then a line in the log, then sleep.
+    /// First the wake time is stored, then a log line is written, then the run sleeps.
     Storing(Timestamp),
     Telling(Timestamp),
     Sleeping(Timestamp),
@@ -56,7 +56,7 @@ enum State {
     Stopping(Stop),
 }
 
-/// Whether the last look at the work still tells how it is.
+/// Whether the last look at the work is still current.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Seen {
     Now,
@@ -72,39 +72,39 @@ pub struct Iterate {
     phases: Vec<Phase>,
     task: Option<TaskId>,
     state: State,
-    /// Beside the effect, something is on its way to the store.
+    /// `true` while a command is on its way to the store, beside the effect.
     aside: bool,
     interrupts: u32,
     past: Past,
     agents: Agents,
-    /// The iteration under way, or the next.
+    /// The number of the current iteration, or of the next one.
     number: u32,
     cause: Cause,
     last_text: Option<String>,
     blanks: u32,
     used_tool: bool,
-    /// The execution under way goes on in a context that was kept, and nothing came of it yet.
+    /// `true` if the current execution continues a kept context and has produced nothing yet.
     takes_up: bool,
-    /// It said so by another road than its final text.
+    /// `true` if the agent gave the promise by another way than its final text.
     promised: bool,
-    /// When the execution under way started.
+    /// The start of the current execution.
     started: Timestamp,
-    /// The context of the agent at work, where it can be resumed.
+    /// The context of the working agent, if it can be resumed.
     context: Option<KeptContext>,
     head: Option<CommitId>,
     mark: Option<String>,
-    /// Nothing was run, and no time was waited, since `head` and `mark` were looked up.
+    /// `Now` if nothing ran and no time was waited since `head` and `mark` were read.
     seen: Seen,
-    /// The mark is that of an iteration which a crash interrupted.
+    /// `true` if the mark belongs to an iteration that a crash interrupted.
     begins_again: bool,
-    /// How often the iteration that did not end was started.
+    /// The number of starts of the iteration that did not end.
     starts: u32,
 }
 
 type Step = Next<Effect, Stop>;
 
 impl Iterate {
-    /// Takes up what is stored: nothing, an iteration that did not end, or one that did.
+    /// Continues from the stored state: no iteration, one that did not end, or one that did.
     pub fn new(brief: Brief) -> Self {
         let Brief { run, iterations, by, purse, rules, phases, afresh } = brief;
         let past = Past::of(&iterations, afresh);
@@ -159,15 +159,15 @@ impl Iterate {
 
     fn begin(&mut self, now: Timestamp) -> Step {
         match self.run.wake_at {
-            Some(until) if until > now && self.rules.waits => self.tell_of_wait(until),
+            Some(until) if until > now && self.rules.waits => self.log_wait(until),
             Some(until) if until > now => self.limit_holds(until),
-            // It is over, and the row has to say so before anybody works.
+            // The wait is over. The row must record that before an agent works.
             Some(until) => self.woke(until, false),
             None => self.take_up(now),
         }
     }
 
-    /// An iteration that ended is judged again, with the limits as they are now.
+    /// Decides again about an iteration that ended, with the current limits.
     fn take_up(&mut self, now: Timestamp) -> Step {
         if self.starts >= STARTS_MAX {
             return self.never_ended();
@@ -178,8 +178,9 @@ impl Iterate {
         }
     }
 
-    /// An agent that ends its supervisor before it can be counted would be started for ever: so
-    /// many starts without an end are a failed end.
+    /// Records a failed end after too many starts without an end. Otherwise an agent that kills its
+    /// supervisor would be started forever, because none of its starts is ever counted as a
+    /// failure.
     fn never_ended(&mut self) -> Step {
         let detail = format!("started {} times without an end", self.starts);
         (self.starts, self.begins_again) = (0, false);
@@ -195,15 +196,15 @@ impl Iterate {
         self.commit(State::Beginning, RunStep::Begin { number, head, mark, transcript })
     }
 
-    /// In a fresh context.
+    /// Works in a fresh context.
     fn work(&mut self, now: Timestamp) -> Step {
         self.context = None;
         self.nudge(now)
     }
 
-    /// Again in the context that is kept, if there is one.
+    /// Works again in the kept context, if there is one.
     fn nudge(&mut self, now: Timestamp) -> Step {
-        // Not one agent is started on money that is gone.
+        // No agent is started when the budget is spent.
         if self.purse.used_up(now).is_some() {
             return self.spent_up(now);
         }
@@ -213,7 +214,7 @@ impl Iterate {
         let before = self.agents.at_work();
         let Some(agent) = self.agents.free(now) else { return self.wait_for_limit(now) };
         if agent != before {
-            // It knows nothing of another's.
+            // The new agent does not have the context of the other one.
             self.context = None;
         }
         (self.started, self.used_tool, self.promised) = (now, false, false);
@@ -256,7 +257,7 @@ impl Iterate {
         self.stop(StopReason::Cancelled, "stopped by a person")
     }
 
-    /// The attempt had to end by now.
+    /// Returns whether the time of the attempt is up.
     fn is_late(&self, now: Timestamp) -> bool {
         self.rules.until.is_some_and(|until| until <= now)
     }
@@ -277,7 +278,7 @@ impl Iterate {
         self.commit(State::Storing(until), RunStep::WaitUntil(Some(until)))
     }
 
-    fn tell_of_wait(&mut self, until: Timestamp) -> Step {
+    fn log_wait(&mut self, until: Timestamp) -> Step {
         self.warn(State::Telling(until), format!("usage limit: waiting until {until}"))
     }
 
@@ -299,7 +300,7 @@ impl Iterate {
         self.commit(State::Waking, RunStep::WaitUntil(None))
     }
 
-    /// The wait is over, as far as the row goes.
+    /// Continues after the row records that the wait is over.
     fn waked(&mut self, now: Timestamp) -> Step {
         if self.interrupts > 0 {
             return self.cancelled();
@@ -310,7 +311,8 @@ impl Iterate {
         if self.purse.used_up(now).is_some() {
             return self.spent_up(now);
         }
-        // Taken up again in the middle of a wait, the iteration is not begun in this process.
+        // If the run was resumed in the middle of a wait, the iteration has not begun in this
+        // process.
         if self.started == Timestamp::default() { self.take_up(now) } else { self.work(now) }
     }
 
@@ -320,7 +322,7 @@ impl Iterate {
             (State::Looking | State::Resting, _) if self.interrupts > 0 => self.cancelled(),
             (State::Looking, Ended::Looked { head, mark }) => {
                 self.head = head;
-                // One that begins again is measured by what was there when it first began.
+                // An iteration that begins again is compared with the work at its first start.
                 if !std::mem::take(&mut self.begins_again) {
                     self.mark = mark;
                 }
@@ -344,7 +346,7 @@ impl Iterate {
     fn committed(&mut self, now: Timestamp, reply: &Reply) -> Step {
         if std::mem::take(&mut self.aside) {
             if let Reply::Spent(all) = reply {
-                // What was used cannot become less, whatever the row says by now.
+                // The usage never decreases, whatever the row contains by now.
                 self.purse.spent = self.purse.spent.at_least(*all);
             }
             let over = self.state == State::Working && self.purse.used_up(now).is_some();
@@ -359,7 +361,7 @@ impl Iterate {
                 Some((ending, said)) => self.after_end(now, ending, said.unwrap_or_default()),
                 None => unreachable!("an iteration that ended is past"),
             },
-            State::Storing(until) => self.tell_of_wait(until),
+            State::Storing(until) => self.log_wait(until),
             State::TakingOver(turn) => self.start(State::Working, Effect::Work(turn)),
             State::Telling(until) => self.sleep(until),
             State::Waking => self.waked(now),
@@ -368,7 +370,7 @@ impl Iterate {
         }
     }
 
-    /// Somebody else drives it, or the row is gone: nothing of ours may be stored any more.
+    /// Another process drives the run, or the row is gone. Nothing more may be stored.
     fn refused(&mut self, refusal: &Refusal) -> Step {
         let detail = refusal.to_string();
         let reason = match refusal {
@@ -397,7 +399,7 @@ impl Iterate {
         Next::Commit(Box::new(self.of_run(step)))
     }
 
-    fn told(&mut self, event: AgentEvent) -> Step {
+    fn agent_event(&mut self, event: AgentEvent) -> Step {
         match event {
             AgentEvent::Usage(usage) => {
                 self.takes_up &= usage.tokens() == 0;
@@ -449,7 +451,7 @@ impl Machine for Iterate {
                 self.aside(RunStep::Beat { lease_seconds: self.rules.lease_seconds })
             }
             Input::Tick => Next::Wait,
-            Input::Told(event) => self.told(event),
+            Input::Told(event) => self.agent_event(event),
             Input::Interrupt => self.interrupted(),
         }
     }

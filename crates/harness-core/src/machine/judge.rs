@@ -1,17 +1,17 @@
-//! Judges work that its worker calls done. A run steps this machine inside of an attempt; the daemon
-//! and a client without a host drive it by itself.
+//! Judges work that its worker reports as done. A run steps this machine inside of an attempt. The
+//! daemon and a client without a host drive it by itself.
 //!
 //! ```text
 //! (head) → (touched) → check ─ passed → (keep) → record → Complete
 //!                            └ else ──→ a finding: the caller decides what follows
 //! ```
-//! What is kept is the tree that the check began with. If the check changed it, the check runs once
-//! more; if it changes it again, what it changed is put back first.
+//! The committed tree is the one that the check began with. If the check changed it, the check runs
+//! once more. If it changes the tree again, its changes are undone before the commit.
 //!
 //! A check in a clean checkout needs the commit first: keep → check → record.
 //!
 //! The machine renews the lease at every tick, because a check may outlast it. It changes nothing
-//! but the one completion: rolling back and counting attempts belong to the attempt.
+//! but the one completion. The attempt machine rolls back and counts attempts.
 
 mod client;
 mod effect;
@@ -38,19 +38,20 @@ use crate::{
     receipt::{self, CheckRecord},
 };
 
-/// How strictly work is judged. By default: in the work tree, after the work, whatever it touched.
+/// The strictness of judging. The default is the work tree, after the work, without protected
+/// files.
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
-    /// Judge a clean checkout of the commit; a task may say otherwise.
+    /// `true` to judge a clean checkout of the commit. A task may override it.
     pub clean: bool,
-    /// Run the check before the first attempt too; a task may say otherwise.
+    /// `true` to run the check before the first attempt too. A task may override it.
     pub baseline: bool,
-    /// What the work must not touch.
+    /// The files that the work must not touch.
     pub protected: Protected,
 }
 
 impl Rules {
-    /// Where the task itself says how it is judged, that holds.
+    /// Applies the settings of the task itself, which take precedence.
     #[must_use]
     pub fn of(self, task: &Task) -> Self {
         Self {
@@ -61,7 +62,7 @@ impl Rules {
     }
 }
 
-/// What a judge comes to.
+/// The end of a judge.
 #[derive(Debug, Clone, PartialEq)]
 pub enum JudgeEnd {
     /// The check passed, and the completion is recorded.
@@ -71,7 +72,7 @@ pub enum JudgeEnd {
     },
     /// The task is not completed, and nothing is recorded.
     Found(Finding),
-    /// The ledger does not take the completion, or the claim is not the holder's any more.
+    /// The ledger refuses the completion, or the holder has lost the claim.
     Refused(Refusal),
 }
 
@@ -99,12 +100,12 @@ enum AfterKeep {
     Record,
 }
 
-/// Who commits the work that is judged.
+/// The party that commits the judged work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Keeper {
-    /// The harness does, when the check has passed.
+    /// Harness commits when the check has passed.
     Harness,
-    /// The worker has, or has not: HEAD is what counts.
+    /// The worker commits, or does not. HEAD is judged.
     Worker,
 }
 
@@ -117,32 +118,33 @@ pub struct Judge {
     lease_seconds: u64,
     rules: Rules,
     keeper: Keeper,
-    /// The claim is the holder's, so there is a lease to renew.
+    /// `true` if the holder has the claim, so that there is a lease to renew.
     held: bool,
-    /// The claim that the receipt is about.
+    /// The epoch of the claim in the receipt.
     epoch: Epoch,
-    /// The task is not the holder's to complete: the ledger says so, or repeats what it said.
+    /// `true` if the holder cannot complete the task. The ledger refuses, or repeats its earlier
+    /// answer.
     foregone: bool,
     state: State,
-    /// Of the last step.
+    /// The time of the last step.
     now: Timestamp,
-    /// A renewal is on its way to the store, beside the effect.
+    /// `true` while a renewal is on its way to the store, beside the effect.
     aside: bool,
     interrupts: u32,
-    /// The claim is somebody else's.
+    /// The refusal that showed that another worker holds the claim.
     lost: Option<Refusal>,
-    /// The init script may not be tried any more.
+    /// `true` if the init script may not run again.
     prepared: bool,
-    /// The commit comes before the check.
+    /// `true` if the commit comes before the check.
     keep_first: bool,
     commit: Option<CommitId>,
     baseline: Option<Baseline>,
-    /// The protected files among those that differ from the claim, once that was looked at.
+    /// The protected files among those that differ from the claim, once they were listed.
     touched: Option<Vec<String>>,
     check: Option<CheckRecord>,
-    /// The check changed files of the tree that it judged.
+    /// `true` if the check changed files of the tree that it judged.
     changed_once: bool,
-    /// How often somebody committed while it ran.
+    /// The number of commits by others while the check ran.
     moves: u32,
     /// Work that no commit can hold.
     hidden: Vec<String>,
@@ -150,20 +152,20 @@ pub struct Judge {
     pending: Vec<Raise>,
     /// The changed settings that were flagged.
     reported: Vec<String>,
-    /// How often settings were set back.
+    /// The number of times that settings were set back.
     set_backs: u32,
-    /// Settings that count as protected files, until the files themselves were looked at.
+    /// Changed settings that count as protected files, until the files themselves are listed.
     sights: Vec<String>,
     /// The tree that was judged, if it is known.
     tree: Option<TreeId>,
-    /// For the receipt; the performer adds those that were raised elsewhere.
+    /// The flags for the receipt. The performer adds those that were raised elsewhere.
     flags: Vec<Flag>,
 }
 
 type Step = Next<Effect, JudgeEnd>;
 
 impl Judge {
-    /// Of the work of an agent in a run, which the harness commits.
+    /// Creates the judge for the work of an agent in a run, which harness commits.
     pub fn of_attempt(task: Task, holder: Holder, lease_seconds: u64, rules: Rules) -> Self {
         let rules = rules.of(&task);
         Self {
@@ -200,17 +202,17 @@ impl Judge {
         }
     }
 
-    /// The work already has commits: the rest joins them before the check.
+    /// Commits before the check. It is for work that already has commits.
     pub fn keep_first(&mut self) {
         self.keep_first = true;
     }
 
-    /// What the check said before any work.
+    /// Sets the result of the check before any work.
     pub fn baseline(&mut self, baseline: Option<Baseline>) {
         self.baseline = baseline;
     }
 
-    /// Whether a command of the ledger is going to be run.
+    /// Returns whether a command of the ledger will be run.
     pub fn runs_a_check(&self) -> bool {
         !self.foregone && self.task.check().is_some()
     }
@@ -237,7 +239,7 @@ impl Judge {
         }
     }
 
-    /// May the work be checked?
+    /// Lists the touched files first if some are protected.
     fn look_at_files(&mut self) -> Step {
         if self.rules.protected.is_empty() {
             return self.before_check();
@@ -245,7 +247,7 @@ impl Judge {
         self.start(State::Touching, Effect::Touched)
     }
 
-    /// Which comes first, check or commit?
+    /// Decides whether the check or the commit comes first.
     fn before_check(&mut self) -> Step {
         match self.keeper {
             Keeper::Harness if self.keep_first => {
@@ -260,7 +262,7 @@ impl Judge {
         }
     }
 
-    /// The worker's word is recorded where it is worth anything; else the ledger refuses it.
+    /// Records the worker's report if that is allowed. Otherwise the ledger refuses the completion.
     fn without_check(&mut self) -> Step {
         match self.unchecked {
             Unchecked::Allowed => self.record(),
@@ -375,7 +377,7 @@ impl Judge {
         }
         match self.state.clone() {
             State::Flagging { then } => self.go(then),
-            // A completion by force has an epoch of its own, and so has its receipt.
+            // A completion by force has its own epoch, and so does its receipt.
             State::Completing if !self.held && !self.foregone => {
                 self.start(State::Looking, Effect::Look)
             }
@@ -404,7 +406,7 @@ impl Judge {
         match self.state {
             _ if self.interrupts > 1 => Self::found(Finding::Stopped),
             State::Checking | State::Preparing => Next::Cancel(StoppedBy::User),
-            // What git is in the middle of takes a moment and is finished.
+            // An operation of git is short, so it is finished.
             _ => Next::Wait,
         }
     }

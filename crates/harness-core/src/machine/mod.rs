@@ -1,13 +1,14 @@
-//! The machines: each says what to do next, from what is known. None of them does it.
+//! The machines. Each decides the next step from what is known. None of them carries it out.
 //!
-//! A machine never touches the truth: it asks for commands. It is never stored: what must survive
-//! was committed, and a new machine is made from that. Whoever drives one performs at most one
-//! effect at a time.
+//! A machine never changes the ledger; it asks for commands. It is never stored: everything that
+//! must survive was committed, and a new machine is built from that. The driver performs at most
+//! one effect at a time.
 
 #[doc(hidden)]
 pub mod attempt;
 #[doc(hidden)]
 pub mod gate;
+mod halt;
 #[doc(hidden)]
 pub mod iterate;
 #[doc(hidden)]
@@ -15,25 +16,27 @@ pub mod judge;
 #[doc(hidden)]
 pub mod recovery;
 #[doc(hidden)]
-pub mod work;
+pub mod session;
+#[doc(hidden)]
+pub mod worker;
 
 use crate::{
     Command, Refusal, Reply, Timestamp,
     agent::{AgentEvent, StoppedBy},
 };
 
-/// Decides what to do next, one input at a time. Pure: the same inputs at the same times give the
-/// same answers, so that a test needs neither clock nor process. The library's `Branch::drive` is the
+/// Decides the next step, one input at a time. It is pure: the same inputs at the same times give
+/// the same steps, so a test needs neither clock nor process. The library's `Branch::drive` is the
 /// loop around it.
 pub trait Machine {
-    /// What it can ask to be done.
+    /// The effects that it can ask for.
     type Effect;
-    /// What comes of that.
+    /// The results of those effects.
     type Ended;
-    /// What it comes to in the end.
+    /// The final result of the machine.
     type Outcome;
 
-    /// What to do next, now that `input` happened. Called first with [`Input::Begin`] and not again
+    /// Returns the next step after `input`. The first call has [`Input::Begin`]. There is no call
     /// after [`Next::Done`].
     fn step(
         &mut self,
@@ -42,38 +45,38 @@ pub trait Machine {
     ) -> Next<Self::Effect, Self::Outcome>;
 }
 
-/// What happened since the last step.
+/// The event since the last step.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Input<T> {
-    /// Nothing yet: always the first.
+    /// The machine was just created. This is always the first input.
     Begin,
-    /// The command that was asked for is durable.
+    /// The requested command is durable.
     Committed(Reply),
-    /// It changed nothing.
+    /// The requested command was refused and changed nothing.
     Refused(Refusal),
-    /// The effect that was started came to its end.
+    /// The effect that was started ended.
     Ended(T),
-    /// The agent in the effect tells something.
+    /// The agent in the effect reported an event.
     Told(AgentEvent),
     /// Some time has passed.
     Tick,
-    /// Somebody wants everything to stop.
+    /// A user or a program asked for a stop.
     Interrupt,
 }
 
-/// What to do next.
+/// The next step.
 #[derive(Debug, Clone, PartialEq)]
 #[must_use]
 pub enum Next<E, O> {
-    /// Make this durable. The answer is [`Input::Committed`] or [`Input::Refused`], before anything
-    /// else is heard.
+    /// Make this durable. The next input is [`Input::Committed`] or [`Input::Refused`]; no other
+    /// input comes before it.
     Commit(Box<Command>),
-    /// Only while no effect is under way.
+    /// Start this effect. It is allowed only while no effect is under way.
     Start(E),
-    /// Until something happens.
+    /// Wait for the next input.
     Wait,
-    /// Asks the effect to stop. Its end still arrives.
+    /// Ask the effect to stop. Its end still arrives as an input.
     Cancel(StoppedBy),
-    /// It is over. An effect that is still under way is dropped.
+    /// The machine is finished. An effect that is still under way is dropped.
     Done(O),
 }

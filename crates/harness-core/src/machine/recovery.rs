@@ -1,9 +1,9 @@
-//! What becomes of a task that was found `in_progress` after its session died.
+//! Decides about a task that was found `in_progress` after its session died.
 //!
-//! One table from evidence to action. An attempt that recorded an `intent` is not judged here: the
-//! caller finishes the intent first, whatever this table would say, because git may already have
-//! been touched on its behalf. Nor is a check's verdict: a judged attempt goes the way of every
-//! other attempt, and this page only says where on that way it is taken up again.
+//! This is one table from evidence to action. An attempt that recorded an `intent` is not decided
+//! here. The caller finishes the intent first, because git may already have been touched for it.
+//! Nor does this table judge a check: a recovered attempt follows the path of every other attempt,
+//! and this module only determines where on that path it continues.
 
 use std::{borrow::Cow, fmt};
 
@@ -14,7 +14,7 @@ use crate::Category;
 pub enum Uncommitted {
     /// The tree is clean.
     Nothing,
-    /// It is not.
+    /// The tree has changes.
     Changes,
 }
 
@@ -23,66 +23,66 @@ pub enum Uncommitted {
 pub enum TaskCommits {
     /// No commit names the task.
     Missing,
-    /// At least one does.
+    /// At least one commit names the task.
     Found,
 }
 
-/// What the checkpoints say about the tree.
+/// The relation of the checkpoints to the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Checkpoints {
     /// The attempt made none.
     Missing,
     /// The tree is the one that the last checkpoint recorded.
     Matching {
-        /// Of that checkpoint.
+        /// The step of that checkpoint.
         step: u32,
     },
-    /// The tree is another one, or the checkpoint recorded none: it can not be trusted.
+    /// The tree is another one, or the checkpoint recorded none. The checkpoint cannot be trusted.
     Lost,
 }
 
-/// All that is looked at before an interrupted attempt is decided upon.
+/// The evidence for the decision about an interrupted attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Evidence {
-    /// In the work tree.
+    /// The changes in the work tree.
     pub uncommitted: Uncommitted,
-    /// Since the claim.
+    /// The commits since the claim.
     pub task_commits: TaskCommits,
-    /// Of this attempt.
+    /// The checkpoints of this attempt.
     pub checkpoints: Checkpoints,
 }
 
-/// When the changes in the tree are committed, relative to the check.
+/// The time at which the changes in the tree are committed, relative to the check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CommitWhen {
     /// There is nothing to commit.
     Never,
-    /// Only a green check turns the changes into a commit.
+    /// The changes are committed only if the check passes.
     AfterPass,
-    /// The task already has commits of its own: the rest joins them, then all is checked.
+    /// The task already has commits. The rest is committed too, and then all of it is checked.
     BeforeCheck,
 }
 
-/// How an interrupted attempt goes on.
+/// The continuation of an interrupted attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Action {
-    /// Nothing came of it.
+    /// The attempt produced nothing.
     FailNoProgress,
-    /// There was work once; it is not in the tree any more.
+    /// The attempt had work, but it is no longer in the tree.
     FailWorkLost,
-    /// Work goes on after this checkpoint.
+    /// The work continues after this checkpoint.
     Resume {
-        /// The last one that is done.
+        /// The last finished step.
         step: u32,
     },
-    /// The check decides: green completes the task, red rolls it back and fails it.
+    /// The check decides: a pass completes the task, a failure rolls it back and fails it.
     Judge {
-        /// When what is in the tree becomes a commit.
+        /// The time at which the changes in the tree are committed.
         commit: CommitWhen,
     },
 }
 
-/// The recovery matrix, row by row.
+/// Looks up the action in the recovery matrix.
 pub fn action(evidence: Evidence) -> Action {
     use Checkpoints as C;
     use TaskCommits as T;
@@ -104,7 +104,7 @@ pub fn action(evidence: Evidence) -> Action {
 }
 
 impl Action {
-    /// The `action="…"` of the RECOVERY line.
+    /// Returns the `action="…"` of the RECOVERY line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::FailNoProgress | Self::FailWorkLost => "fail",
@@ -115,8 +115,8 @@ impl Action {
         }
     }
 
-    /// The `reason="…"` of the RECOVERY line. A caller that knows more (a stash that is younger
-    /// than the claim) adds it behind.
+    /// Returns the `reason="…"` of the RECOVERY line. A caller that knows more (such as a stash
+    /// that is younger than the claim) appends it.
     pub fn reason(self) -> Cow<'static, str> {
         match self {
             Self::FailNoProgress => "No progress detected".into(),
@@ -134,7 +134,7 @@ impl Action {
         }
     }
 
-    /// The error that ends the attempt, where there is nothing left to check.
+    /// Returns the error that ends the attempt, if there is nothing left to check.
     pub fn failure(self) -> Option<(Category, Cow<'static, str>)> {
         match self {
             Self::FailNoProgress | Self::FailWorkLost => {
@@ -145,7 +145,7 @@ impl Action {
     }
 }
 
-/// The message of the RECOVERY line, `action="…" reason="…"`.
+/// Formats the message of the RECOVERY line, `action="…" reason="…"`.
 impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "action=\"{}\" reason=\"{}\"", self.name(), self.reason())
@@ -211,10 +211,10 @@ mod tests {
         check(Uncommitted::Changes, TaskCommits::Found, &CHECKPOINTS, judge);
     }
 
-    /// `action` is a total function, so "exactly one" is the compiler's; what is left to check is
-    /// that all actions are reached and that no two of them look the same in the log.
+    /// `action` is a total function, so the compiler guarantees exactly one action. This test
+    /// checks that every action is reached and that no two of them look the same in the log.
     #[test]
-    fn every_action_is_reached_and_told_apart() {
+    fn every_action_is_reached_and_has_a_distinct_text() {
         let mut actions = HashSet::new();
         for uncommitted in [Uncommitted::Nothing, Uncommitted::Changes] {
             for task_commits in [TaskCommits::Missing, TaskCommits::Found] {

@@ -1,4 +1,4 @@
-//! Plans as text: the way back, and the page that explains the format.
+//! Renders plans as text, and the page that explains the format.
 
 use serde_json::{Map, Value};
 
@@ -6,10 +6,10 @@ use super::{Plan, PlanTask};
 use crate::TaskId;
 
 impl Plan {
-    /// A text that reads back to this plan, its warnings aside.
+    /// Returns a text that parses to this plan, without its warnings.
     ///
-    /// No text of the plan stands outside the block: a goal that holds a fence would be taken for
-    /// the plan itself.
+    /// No text of the plan stands outside of the block, because a goal that contains a fence would
+    /// be taken for the plan itself.
     pub fn to_markdown(&self) -> String {
         format!(
             "A plan for harness; `harness plan import --file FILE` reads it.\n\n```json\n{:#}\n```\n",
@@ -17,7 +17,7 @@ impl Plan {
         )
     }
 
-    /// The payload alone.
+    /// Returns the payload alone.
     pub fn to_value(&self) -> Value {
         let tasks = self.tasks.iter().map(|(id, task)| (id.to_string(), task_value(task)));
         let mut plan = Map::new();
@@ -26,13 +26,14 @@ impl Plan {
         Value::Object(plan)
     }
 
-    /// What `harness plan template` prints: the schema, with an example that is a plan.
+    /// Returns the output of `harness plan template`: the schema, with an example that is a valid
+    /// plan.
     pub fn template() -> String {
         TEMPLATE.to_owned()
     }
 }
 
-/// Only what is set, so that an import leaves the same things to the defaults.
+/// Writes only the fields that are set, so that an import uses defaults for the same fields.
 fn task_value(task: &PlanTask) -> Value {
     let mut fields = Map::new();
     let mut put = |key: &str, value: Option<Value>| {

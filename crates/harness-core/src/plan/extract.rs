@@ -1,21 +1,22 @@
-//! Finds the plan in a text: the first block that matches ```` ```(?:json)?\s*(\{.*?\})\s*``` ````
-//! with the dot matching newlines, and later closing fences where that capture does not parse.
+//! Finds the plan in a text. It is the first block that matches
+//! ```` ```(?:json)?\s*(\{.*?\})\s*``` ````, where the dot matches newlines. Later closing fences are
+//! tried if that capture does not parse.
 //!
-//! That reads like trying one closing fence after the other, which is quadratic on hostile text. It
-//! is one parse: a JSON object has one end, so of all closing fences only the one that follows that
-//! end can close a capture that parses. And the first opening decides: a closing fence behind a
-//! later opening is behind the first one too, so the expression never matches further on.
+//! Trying one closing fence after the other would be quadratic on hostile text. One parse is enough:
+//! a JSON object has one end, so only the closing fence after that end can close a capture that
+//! parses. The first opening decides, because a closing fence after a later opening is also after
+//! the first one. The expression therefore never matches further on.
 
 use super::{PlanError, json::Json};
 
 const FENCE: &str = "```";
 
-/// The JSON object of the first block in `text`.
+/// Returns the JSON object of the first block in `text`.
 pub fn extract(text: &str) -> Result<&str, PlanError> {
     locate(text).map(|(block, _)| block)
 }
 
-/// The block and what it holds, so that it is parsed once.
+/// Returns the block and its parsed content, so that it is parsed only once.
 pub(super) fn locate(text: &str) -> Result<(&str, Json), PlanError> {
     let body = opening(text).ok_or(PlanError::NoBlock)?;
     let mut documents = serde_json::Deserializer::from_str(body).into_iter::<Json>();
@@ -27,15 +28,15 @@ pub(super) fn locate(text: &str) -> Result<(&str, Json), PlanError> {
             }
             "no closing fence after the end of the object".to_owned()
         }
-        // The error of the one parse rather than that of the first capture: they are the same
-        // unless fenced code stands before the mistake, and then only this one points at it.
+        // This is the error of the single parse, not that of the first capture. The two differ only
+        // if fenced code precedes the mistake, and then only this one points to the mistake.
         Some(Err(error)) => error.to_string(),
         None => return Err(PlanError::NoBlock),
     };
     if has_closing(body) { Err(PlanError::InvalidJson(problem)) } else { Err(PlanError::NoBlock) }
 }
 
-/// What follows the first opening fence, from its `{` on.
+/// Returns the text after the first opening fence, from its `{` on.
 fn opening(text: &str) -> Option<&str> {
     let mut rest = text;
     loop {
@@ -45,18 +46,19 @@ fn opening(text: &str) -> Option<&str> {
         if body.starts_with('{') {
             return Some(body);
         }
-        // One backtick on, not three: in a run of four, the last three may be the fence.
+        // Advance by one backtick, not three: in a run of four, the last three may be the fence.
         rest = &tail[1..];
     }
 }
 
-/// Whether some `}`, optional space and a fence follow; without them the expression has no match.
+/// Returns whether a `}`, optional space and a fence follow. Without them the expression has no
+/// match.
 fn has_closing(body: &str) -> bool {
     let mut braces = body.match_indices('}');
     braces.any(|(at, _)| skip_space(&body[at + 1..]).starts_with(FENCE))
 }
 
-/// `\s*` as the seed's Python has it, which counts U+001C to U+001F as space.
+/// Skips what Python's `\s*` matches, which includes U+001C to U+001F.
 fn skip_space(text: &str) -> &str {
     text.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '\u{1c}'..='\u{1f}'))
 }

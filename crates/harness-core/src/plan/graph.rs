@@ -1,4 +1,4 @@
-//! The graph of a plan: every dependency exists, nothing waits for itself.
+//! The graph of a plan: every dependency must exist, and no task may wait for itself.
 
 use super::{Plan, PlanError};
 use crate::TaskId;
@@ -14,8 +14,8 @@ impl Plan {
     /// Refuses dependencies that neither the plan nor `known` has, and cycles among the plan's
     /// tasks. The cycle is named by the first repeated node of a depth-first walk in plan order.
     ///
-    /// Tasks that are already there can not depend on new ones, so they close no cycle. A plan that
-    /// is merged is checked without the tasks that the merge leaves as they are.
+    /// Existing tasks cannot depend on new ones, so they close no cycle. A merged plan is checked
+    /// without the tasks that the merge leaves unchanged.
     pub fn check_graph(&self, known: impl Fn(&TaskId) -> bool) -> Result<(), PlanError> {
         for (id, task) in &self.tasks {
             let exists = |d: &&TaskId| self.tasks.contains_key(*d) || known(d);
@@ -31,7 +31,7 @@ impl Plan {
         Ok(())
     }
 
-    /// A plan may be one chain of many thousand tasks: the path is kept here, not on the stack.
+    /// Keeps the path on the heap, because a plan may be one chain of many thousand tasks.
     fn walk(&self, start: usize, marks: &mut [Mark]) -> Result<(), PlanError> {
         if marks[start] == Mark::Done {
             return Ok(());

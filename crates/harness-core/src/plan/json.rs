@@ -1,7 +1,7 @@
-//! A JSON document with its duplicates.
+//! A JSON document that keeps duplicate keys.
 //!
-//! `serde_json::Value` keeps the last of two equal keys, and a plan with two tasks of one id must
-//! be refused. Walking a tree also lets each error name the task and the field.
+//! `serde_json::Value` keeps the last of two equal keys, but a plan with two tasks of one id must
+//! be refused. Walking a tree also allows each error to name the task and the field.
 
 use std::fmt;
 
@@ -19,7 +19,7 @@ pub(super) enum Json {
 }
 
 impl Json {
-    /// What it is, for "a string is wanted, this is …".
+    /// Returns the kind of value, for "a string is wanted, this is …".
     pub(super) const fn what(&self) -> &'static str {
         match self {
             Self::Null => "null",

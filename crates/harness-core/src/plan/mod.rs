@@ -1,7 +1,7 @@
-//! Plans: what an orchestrator writes, what becomes a ledger.
+//! Plans: an orchestrator writes them, and an import turns them into a ledger.
 //!
-//! Owns the way from any text to a checked [`Plan`] and back. What an import does to a ledger that
-//! already exists (refuse, replace, merge) is decided elsewhere.
+//! This module converts any text into a checked [`Plan`] and back. The import command decides what
+//! happens to a ledger that already exists (refuse, replace, merge).
 
 mod export;
 mod extract;
@@ -19,30 +19,31 @@ use crate::TaskId;
 /// A plan, in the order in which it was written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// What all of it is for.
+    /// The goal of the whole plan.
     pub goal: String,
-    /// By their ids.
+    /// The tasks by their ids.
     pub tasks: IndexMap<TaskId, PlanTask>,
-    /// What was left out on reading, for the person who wrote it. Never exported.
+    /// The parts that were left out on reading, for the author of the plan. They are never
+    /// exported.
     pub warnings: Vec<String>,
 }
 
-/// A task as a plan has it. What was not given is `None`, so that defaults stay the ledger's.
+/// A task of a plan. Missing fields are `None`, so that the ledger's defaults apply.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PlanTask {
     /// The title of the task.
     pub description: String,
     /// `depends_on` in the ledger.
     pub dependencies: Vec<TaskId>,
-    /// How long an attempt may take.
+    /// The time limit of an attempt.
     pub timeout_seconds: Option<u64>,
-    /// For the agent.
+    /// The instructions for the agent.
     pub instructions: Option<String>,
-    /// Who may work on it.
+    /// The role of the workers that may claim it.
     pub role: Option<String>,
     /// `P0`, `P1` or `P2`.
     pub priority: Option<String>,
-    /// How it is checked.
+    /// The check of the task.
     pub validation: Option<PlanValidation>,
     /// `on_failure.cleanup`.
     pub cleanup: Option<String>,
@@ -57,11 +58,11 @@ pub struct PlanTask {
 pub struct PlanValidation {
     /// A line for `sh -c`.
     pub command: String,
-    /// How long it may take.
+    /// The time limit of the check.
     pub timeout_seconds: Option<u64>,
 }
 
-/// Why a text is not a plan. The texts are part of the wire protocol.
+/// The reason why a text is not a plan. The messages are part of the wire protocol.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "each message says what it means")]
 pub enum PlanError {
@@ -80,15 +81,15 @@ pub enum PlanError {
 }
 
 impl Plan {
-    /// Reads a plan that stands by itself: block, payload and graph.
+    /// Parses a self-contained plan: block, payload and graph.
     pub fn parse(text: &str) -> Result<Self, PlanError> {
         let plan = Self::read(text)?;
         plan.check_graph(|_| false)?;
         Ok(plan)
     }
 
-    /// Reads block and payload only. A plan that is merged may depend on tasks that only the
-    /// ledger knows, so the caller follows with [`check_graph`](Self::check_graph).
+    /// Parses block and payload only. A merged plan may depend on tasks that only the ledger has,
+    /// so the caller must call [`check_graph`](Self::check_graph) next.
     pub fn read(text: &str) -> Result<Self, PlanError> {
         if text.is_empty() {
             return Err(PlanError::Empty);

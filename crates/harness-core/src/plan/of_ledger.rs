@@ -1,4 +1,4 @@
-//! A ledger as a plan: what a plan can say of its tasks, and nothing of what happened to them.
+//! Converts a ledger into a plan. The plan describes the tasks, but not what happened to them.
 
 use super::{Plan, PlanTask, PlanValidation};
 use crate::{
@@ -7,11 +7,12 @@ use crate::{
 };
 
 impl Plan {
-    /// The plan that an import would make these tasks from. What it can not say is named in the
-    /// warnings.
+    /// Returns the plan that an import would create these tasks from. The warnings name everything
+    /// that a plan cannot express.
     pub fn of_ledger(ledger: &Ledger) -> Self {
         let mut tasks: Vec<&Task> = ledger.tasks().collect();
-        // The order in a plan is the order of work; tasks that came without a plan follow.
+        // The order in a plan is the order of work. Tasks that came without a plan follow at the
+        // end.
         tasks.sort_by_key(|t| t.order.unwrap_or(u64::MAX));
         let mut warnings = Vec::new();
         for task in &tasks {
@@ -32,7 +33,7 @@ impl Plan {
 }
 
 impl PlanTask {
-    /// What is as the ledger would have it anyway is left out.
+    /// Leaves out fields with the ledger's default values.
     fn of_task(task: &Task) -> Self {
         Self {
             description: task.title.clone(),
@@ -76,7 +77,7 @@ mod tests {
         ledger.put_in(&change);
         let mut exported = Plan::of_ledger(&ledger);
         assert_eq!(Plan::parse(&exported.to_markdown()).unwrap(), exported);
-        // The default of a check's time-out is not repeated.
+        // The default time limit of a check is not repeated.
         assert_eq!(exported.tasks[0].validation.as_ref().unwrap().timeout_seconds, None);
         exported.tasks[0].validation.as_mut().unwrap().timeout_seconds = Some(300);
         assert_eq!(exported, plan);

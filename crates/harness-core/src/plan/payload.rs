@@ -1,7 +1,7 @@
-//! The payload of a plan: from JSON to [`Plan`], strictly.
+//! Parses the payload of a plan strictly from JSON into a [`Plan`].
 //!
-//! A key that is not known is left out and named in the warnings; anything else that is not as it
-//! should be refuses the whole plan with the path of the field.
+//! An unknown key is left out and named in the warnings. Any other deviation refuses the whole plan
+//! with the path of the field.
 
 use indexmap::IndexMap;
 use serde_json::Number;
@@ -9,9 +9,9 @@ use serde_json::Number;
 use super::{Plan, PlanError, PlanTask, PlanValidation, json::Json};
 use crate::TaskId;
 
-/// Warnings are read by a person; a plan that has more is a different format altogether.
+/// A person reads the warnings. A plan with more of them is a different format.
 const WARNINGS_MAX: usize = 50;
-/// Above this a float no longer has its seconds, so rounding it would invent some.
+/// Above this value, a float cannot represent every second, so rounding it would invent some.
 const FLOAT_SECONDS_MAX: f64 = 9_007_199_254_740_992.0;
 
 pub(super) fn plan(document: Json) -> Result<Plan, PlanError> {
@@ -133,7 +133,7 @@ impl Fields {
         Some(self.entries.swap_remove(at).1)
     }
 
-    /// A field that may be `null`, which is the same as not there.
+    /// Takes an optional field. A `null` counts as missing.
     fn optional(&mut self, key: &str) -> Option<Json> {
         self.take(key).filter(|value| *value != Json::Null)
     }
@@ -163,7 +163,7 @@ impl Fields {
             None | Some("P0" | "P1" | "P2") => Ok(given),
             Some(other) => {
                 let shown: String = other.chars().take(40).collect();
-                Err(field(&self.path_of(key), format!("{shown:?} is none of P0, P1, P2")))
+                Err(field(&self.path_of(key), format!("{shown:?} is not one of P0, P1, P2")))
             }
         }
     }
@@ -182,7 +182,7 @@ impl Fields {
         items.into_iter().map(id).collect()
     }
 
-    /// Seconds may have a fraction; they are stored rounded up, as leases count them.
+    /// Takes a number of seconds. A fraction is rounded up, as leases require.
     fn seconds(&mut self, key: &str) -> Result<Option<u64>, PlanError> {
         match self.take(key) {
             None => Ok(None),
@@ -199,7 +199,8 @@ impl Fields {
             None => Ok(None),
             Some(Json::Number(n)) => {
                 let count = n.as_u64().and_then(|n| u32::try_from(n).ok()).filter(|n| *n >= 1);
-                let count = count.ok_or_else(|| field(&path, format!("{n} is no count from 1")))?;
+                let count = count
+                    .ok_or_else(|| field(&path, format!("{n} is not a number of at least 1")))?;
                 Ok(Some(count))
             }
             Some(other) => Err(wanted(&path, "a whole number", &other)),
@@ -223,7 +224,7 @@ fn field(path: &str, problem: impl ToString) -> PlanError {
 }
 
 fn wanted(path: &str, what: &str, given: &Json) -> PlanError {
-    field(path, format!("{what} is wanted, this is {}", given.what()))
+    field(path, format!("expected {what}, found {}", given.what()))
 }
 
 #[derive(Default)]

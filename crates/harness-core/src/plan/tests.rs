@@ -49,9 +49,9 @@ fn the_first_block_is_what_the_expression_captures() {
         ("````{}````", Some("{}")),
         ("```sh\nls\n```\n```{}```", Some("{}")),
         ("```{\"a\":1}```\n```{\"b\":2}```", Some("{\"a\":1}")),
-        // Fenced code inside a string: the first closing fence is not the end.
+        // The string contains fenced code, so the first closing fence is not the end.
         ("```{\"a\":\"fn x() {}\\n} ``` more\"}```", Some("{\"a\":\"fn x() {}\\n} ``` more\"}")),
-        // A bare object, a block that is a list, a block that never closes.
+        // A bare object, a block that is a list, and a block that never closes are not plans.
         ("{}", None),
         ("```[]```", None),
         ("```{}", None),
@@ -66,12 +66,12 @@ fn the_first_block_is_what_the_expression_captures() {
 }
 
 #[test]
-fn texts_without_a_plan_are_told_apart() {
+fn texts_without_a_plan_have_distinct_errors() {
     assert_eq!(error(""), "content required");
     assert_eq!(error("Do task 1, then task 2."), "No JSON plan block found");
     for broken in ["{goal: \"broken}", "{\"a\":1} and {}", "{\"a\":\"\\ud800\"}", "{\"a\":1e999}"] {
-        let said = error(&fenced(broken));
-        assert!(said.starts_with("Invalid JSON: "), "{broken}: {said}");
+        let message = error(&fenced(broken));
+        assert!(message.starts_with("Invalid JSON: "), "{broken}: {message}");
     }
     let later = "```json\n{broken}\n```\n```json\n{\"goal\":\"g\",\"tasks\":{}}\n```";
     assert!(error(later).starts_with("Invalid JSON: "), "the first block counts");
@@ -151,8 +151,8 @@ fn wrong_fields_are_refused_by_name() {
         (r#","role":"a","role":"b""#, "role: given twice"),
     ];
     for (fields, wanted) in cases {
-        let said = error(&task(fields));
-        assert!(said.starts_with(&format!("tasks.task-1.{wanted}")), "{fields}: {said}");
+        let message = error(&task(fields));
+        assert!(message.starts_with(&format!("tasks.task-1.{wanted}")), "{fields}: {message}");
     }
 }
 
@@ -179,9 +179,12 @@ fn wrong_plans_are_refused() {
     }
     for bad in ["", "../x", "a\\u0000", "a\\n", "a.lock", "\\u202ea"] {
         let json = format!(r#"{{"goal":"g","tasks":{{"{bad}":{{"description":""}}}}}}"#);
-        let said = error(&fenced(&json));
-        assert!(said.starts_with("tasks: ") && said.contains("not a valid task id"), "{said}");
-        assert!(!said.contains(char::is_control), "{said:?}");
+        let message = error(&fenced(&json));
+        assert!(
+            message.starts_with("tasks: ") && message.contains("not a valid task id"),
+            "{message}"
+        );
+        assert!(!message.contains(char::is_control), "{message:?}");
     }
 }
 
@@ -255,7 +258,7 @@ fn a_long_chain_is_walked_without_a_deep_stack() {
     assert_eq!(plan.check_graph(|_| false), Err(PlanError::Cycle(id("task-100000"))));
 }
 
-/// Each of these is minutes of work for a reader that tries one fence after the other.
+/// Each of these texts takes minutes for a reader that tries one fence after the other.
 #[test]
 fn hostile_texts_are_read_in_one_pass() {
     let size = 8 << 20;
@@ -265,8 +268,8 @@ fn hostile_texts_are_read_in_one_pass() {
         assert_eq!(extract(&repeat(unit)), Err(PlanError::NoBlock), "{unit}");
     }
     for unit in ["} ```", "```{\\\"a\\\":} ```", "\\\"}```"] {
-        let said = extract(&format!("```{{\"a\":\"{}", repeat(unit))).unwrap_err().to_string();
-        assert!(said.starts_with("Invalid JSON: "), "{unit}: {said}");
+        let message = extract(&format!("```{{\"a\":\"{}", repeat(unit))).unwrap_err().to_string();
+        assert!(message.starts_with("Invalid JSON: "), "{unit}: {message}");
     }
     let huge = repeat("x");
     let plan = Plan::parse(&task(&format!(",\"instructions\":\"{huge}\""))).unwrap();
@@ -333,7 +336,7 @@ fn any_task() -> impl Strategy<Value = PlanTask> {
     )
 }
 
-/// Plans whose tasks depend on some of those before them.
+/// Generates plans whose tasks depend on some of those before them.
 fn any_plan() -> impl Strategy<Value = Plan> {
     let tasks = proptest::collection::vec((any_task(), any::<u8>()), 0..6);
     (any_text(), tasks).prop_map(|(goal, drawn)| {
@@ -347,7 +350,7 @@ fn any_plan() -> impl Strategy<Value = Plan> {
     })
 }
 
-/// The specification read literally: one closing fence after the other.
+/// Implements the specification literally: it tries one closing fence after the other.
 fn extract_slowly(text: &str) -> Option<&str> {
     let opening = regex::Regex::new(r"```(?:json)?\s*(\{)").unwrap();
     let closing = regex::Regex::new(r"\}\s*```").unwrap();

@@ -1,4 +1,4 @@
-//! One function for each kind of project: the check that its files show, if they show one.
+//! One function for each kind of project. It returns the check that the files indicate, if any.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ pub(super) fn just(project: &Project) -> Option<ProjectCheck> {
     Some(ProjectCheck::of("just test", file))
 }
 
-/// A recipe called `test` that can be called without arguments.
+/// Returns whether there is a recipe `test` that needs no arguments.
 fn has_recipe(text: &str) -> bool {
     headers(text).any(|(header, _)| {
         let mut words = header.split_whitespace();
@@ -28,7 +28,8 @@ pub(super) fn make(project: &Project) -> Option<ProjectCheck> {
     Some(ProjectCheck::of("make test", file))
 }
 
-/// What stands before and after the colon of lines that are no recipe, comment or assignment.
+/// Returns the text before and after the colon of lines that are not a recipe, comment or
+/// assignment.
 fn headers(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let is_header = |line: &&str| !line.starts_with([' ', '\t', '#', '.']);
     text.lines().filter(is_header).filter_map(|line| {
@@ -44,7 +45,7 @@ pub(super) fn cargo(project: &Project) -> Option<ProjectCheck> {
 pub(super) fn node(project: &Project) -> Option<ProjectCheck> {
     let package: Value = serde_json::from_str(project.text("package.json")).ok()?;
     let script = package["scripts"]["test"].as_str()?;
-    // What `npm init` writes fails always.
+    // The script that `npm init` writes always fails.
     if script.trim().is_empty() || script.contains("no test specified") {
         return None;
     }
@@ -57,13 +58,13 @@ pub(super) fn node(project: &Project) -> Option<ProjectCheck> {
     } else if uses("yarn@", &["yarn.lock"]) {
         "yarn test"
     } else if uses("bun@", &["bun.lock", "bun.lockb"]) {
-        // `bun test` would run tests of its own and not the script.
+        // `bun test` would run Bun's own test runner and not the script.
         "bun run test"
     } else {
         "npm test"
     };
-    // Packages of a workspace are links out of node_modules into the work tree: through them a clean
-    // checkout would judge files that are in no commit.
+    // The packages of a workspace are links from node_modules into the work tree. Through them, a
+    // clean checkout would judge files that are in no commit.
     let leads_back = !package["workspaces"].is_null() || project.has("pnpm-workspace.yaml");
     let link = match project.has("node_modules") && !leads_back {
         true => vec!["node_modules".to_owned()],
@@ -90,7 +91,7 @@ pub(super) fn python(project: &Project) -> Option<ProjectCheck> {
     Some(ProjectCheck::of(command, shown_by))
 }
 
-/// The file that shows that pytest is used.
+/// Returns the file that indicates the use of pytest.
 fn python_tests(project: &Project) -> Option<&'static str> {
     if project.has("pytest.ini") {
         return Some("pytest.ini");

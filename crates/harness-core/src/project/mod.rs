@@ -1,7 +1,7 @@
-//! What a project tests itself with, from the names and texts of its files: the command that is its
-//! check, the files that are its tests, and what a trial of that check means for the settings.
+//! Detects how a project tests itself from the names and contents of its files: the command for its
+//! check, the files of its tests, and the settings that follow from a trial of that check.
 //!
-//! Nothing is run here and nothing is read: the caller brings what it found.
+//! Nothing is run or read here; the caller passes in what it found.
 
 mod manifest;
 mod trial;
@@ -12,7 +12,7 @@ use crate::protect::{OnTouch, Protected};
 
 pub use trial::{Advice, Trial, TrialRun};
 
-/// Names of files, at the top of the work tree, whose texts are wanted.
+/// The names of files at the top of the work tree whose contents are needed.
 pub const MANIFESTS: [&str; 15] = [
     "justfile",
     "Justfile",
@@ -31,7 +31,8 @@ pub const MANIFESTS: [&str; 15] = [
     "requirements-test.txt",
 ];
 
-/// Globs of tests, as `protected` takes them. One is offered where it adds files to those before it.
+/// Globs of tests in the form of `protected`. A glob is offered if it adds files to those before
+/// it.
 const TESTS: [&str; 10] = [
     "tests/",
     "test/",
@@ -45,25 +46,26 @@ const TESTS: [&str; 10] = [
     "*_test.exs",
 ];
 
-/// What was found at the top of a work tree.
+/// The files at the top of a work tree.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Project {
-    /// Files and folders at the top, by name.
+    /// The names of files and folders at the top.
     pub names: BTreeSet<String>,
-    /// The texts of the [`MANIFESTS`] among them.
+    /// The contents of the [`MANIFESTS`] among them.
     pub texts: BTreeMap<String, String>,
     /// The files of the whole work tree that git does not ignore, as paths from its top.
     pub files: Vec<String>,
 }
 
-/// A command with which the project tests itself.
+/// A command by which the project tests itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProjectCheck {
     /// A line for `sh -c`.
     pub command: String,
-    /// The file that shows it.
+    /// The file that indicates it.
     pub shown_by: &'static str,
-    /// What a clean checkout needs that git does not hold, as `[validation] link` takes it.
+    /// The files that a clean checkout needs and git does not hold, in the form of `[validation]
+    /// link`.
     pub link: Vec<String>,
 }
 
@@ -74,8 +76,9 @@ impl ProjectCheck {
 }
 
 impl Project {
-    /// The best one first. A target that the project itself calls `test` comes before what the
-    /// language would run: in a project of several languages only that one knows all of them.
+    /// Returns the detected checks, the best one first. A target that the project itself calls
+    /// `test` comes before the default of the language. In a project with several languages, only
+    /// that target covers all of them.
     pub fn checks(&self) -> Vec<ProjectCheck> {
         let found = [
             manifest::just(self),
@@ -91,7 +94,7 @@ impl Project {
         found.into_iter().flatten().collect()
     }
 
-    /// Globs for the tests that are there.
+    /// Returns globs for the tests that exist.
     pub fn tests(&self) -> Vec<String> {
         let mut globs: Vec<String> = Vec::new();
         let mut covered: BTreeSet<String> = BTreeSet::new();

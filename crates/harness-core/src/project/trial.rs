@@ -1,53 +1,53 @@
-//! What a trial of the project's check means: whether it can judge tasks, and whether it can do so in
-//! a clean checkout.
+//! The meaning of a trial of the project's check: whether it can judge tasks, and whether it can do
+//! so in a clean checkout.
 
 use crate::check::Verdict;
 
-/// How the check ended in one place.
+/// The result of the check in one place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrialRun {
-    /// What that means.
+    /// The verdict.
     pub verdict: Verdict,
-    /// How long it took.
+    /// The duration.
     pub seconds: u64,
-    /// How long it might have taken.
+    /// The time limit.
     pub limit_seconds: u64,
 }
 
-/// How far a trial came.
+/// The extent of a trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Trial {
     /// Nothing was run.
     Skipped {
-        /// The reason, about "it".
+        /// The reason, as a phrase about "it".
         why: String,
     },
-    /// It was run in the work tree alone.
+    /// The check was run in the work tree only.
     WorkTree {
-        /// How it ended there.
+        /// The result in the work tree.
         work_tree: TrialRun,
-        /// Why there was no clean checkout; empty where the work tree has already failed.
+        /// The reason why there was no clean checkout; empty if the work tree already failed.
         why: String,
     },
-    /// It passed in the work tree and was run in a clean checkout.
+    /// The check passed in the work tree and was run in a clean checkout.
     Both {
-        /// How it ended in the work tree.
+        /// The result in the work tree.
         work_tree: TrialRun,
-        /// How it ended in the checkout.
+        /// The result in the checkout.
         clean: TrialRun,
-        /// What was checked out, in words.
+        /// The commit that was checked out, as text.
         commit: String,
     },
 }
 
-/// What the settings should say.
+/// The recommended settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Advice {
-    /// The command can judge tasks, as far as is known.
+    /// `true` if the command can judge tasks, as far as is known.
     pub usable: bool,
-    /// A clean checkout can be judged, which was seen.
+    /// `true` if the trial showed that a clean checkout can be judged.
     pub clean: bool,
-    /// What was tried and what came of it, about "it".
+    /// The trial and its result, as a phrase about "it".
     pub why: String,
 }
 
@@ -63,7 +63,8 @@ impl TrialRun {
         }
     }
 
-    /// A check that is red may be what the tasks are about. One that cannot be run judges nothing.
+    /// Returns whether the check can judge tasks. A failing check may be what the tasks are about,
+    /// but a check that cannot be run judges nothing.
     fn is_usable(&self) -> bool {
         match self.verdict {
             Verdict::Passed | Verdict::Red { .. } | Verdict::TimedOut | Verdict::Cancelled => true,
@@ -73,7 +74,8 @@ impl TrialRun {
 }
 
 impl Trial {
-    /// A clean checkout is only judged if the check was seen to pass there as in the work tree.
+    /// Returns the recommended settings. A clean checkout is recommended only if the check passed
+    /// both there and in the work tree.
     pub fn advice(&self) -> Advice {
         match self {
             Self::Skipped { why } => Advice { usable: true, clean: false, why: why.clone() },

@@ -1,12 +1,12 @@
-//! Finds the sources in what a search tool answered. Each tool has a shape of its own, so the names
-//! of its lists decide, wherever in the answer they are.
+//! Finds the sources in the answer of a search tool. Each tool has its own format, so the names of
+//! lists decide, at any depth of the answer.
 
 use serde_json::{Map, Value};
 
 use super::url;
 use crate::quote::{head, one_line, plain};
 
-/// The lists in which search tools return what they found.
+/// The names of lists in which search tools return their results.
 const LISTS: [&str; 24] = [
     "results",
     "articles",
@@ -37,9 +37,9 @@ const TITLES: [&str; 2] = ["title", "name"];
 const SNIPPETS: [&str; 5] = ["snippet", "description", "summary", "excerpt", "abstract"];
 const CONTENTS: [&str; 4] = ["content", "raw_content", "markdown", "text"];
 
-/// Deeper than this no tool hides its list; the parser stops at 128 by itself.
+/// No tool nests its list deeper than this. The parser itself stops at 128.
 const DEPTH_MAX: usize = 12;
-/// An answer with more is no answer to one question.
+/// The limit of results. No answer to one question has more.
 const ENTRIES_MAX: usize = 10_000;
 const TITLE_BYTES: usize = 300;
 const SNIPPET_BYTES: usize = 2 * 1024;
@@ -48,17 +48,17 @@ const CONTENT_BYTES: usize = 64 * 1024;
 /// One result in an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// http or https.
+    /// The address, with http or https.
     pub url: String,
-    /// One line; may be empty.
+    /// The title on one line, which may be empty.
     pub title: String,
-    /// May be empty.
+    /// The snippet, which may be empty.
     pub snippet: String,
-    /// The text of the page, where the answer has it.
+    /// The text of the page, if the answer contains it.
     pub content: Option<String>,
 }
 
-/// The sources in an answer, in its order; the error is that of the JSON.
+/// Returns the sources in an answer, in its order. The error is that of the JSON parser.
 pub fn extract(text: &str) -> Result<Vec<Entry>, String> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let value: Value = serde_json::from_str(text).map_err(|why| why.to_string())?;
@@ -95,8 +95,8 @@ fn is_list(name: &str) -> bool {
 
 fn list(items: &[Value], depth: usize, found: &mut Vec<Entry>) {
     for item in items {
-        // What a result holds further down, such as links of its own, is not what was found. But
-        // where an item is none, it may hold the lists: one per question, say.
+        // Data inside of a result, such as its own links, is not a result. But an item that is not
+        // a result may contain lists, for example one per question.
         match item.as_object().and_then(entry) {
             Some(entry) if found.len() < ENTRIES_MAX => found.push(entry),
             Some(_) => return,
@@ -118,7 +118,7 @@ fn entry(fields: &Map<String, Value>) -> Option<Entry> {
     Some(Entry {
         url,
         title: head(&one_line(&first(&TITLES).unwrap_or_default()), TITLE_BYTES),
-        // Once is enough.
+        // Do not store the same text twice.
         content: content.filter(|content| *content != snippet),
         snippet,
     })

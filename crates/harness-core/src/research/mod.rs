@@ -1,7 +1,7 @@
-//! The research inbox: from what search tools answered to sources that are kept.
+//! The research inbox: from the answers of search tools to stored sources.
 //!
-//! `extract.rs` finds the sources in one answer, this file keeps them without doubles, and
-//! `overview.rs` makes the page that an agent reads. Nothing here knows where the files are.
+//! `extract.rs` finds the sources in one answer, this file stores them without duplicates, and
+//! `overview.rs` renders the page that an agent reads. Nothing here knows where the files are.
 
 mod extract;
 mod overview;
@@ -16,33 +16,33 @@ pub use url::normalised;
 
 use crate::TaskId;
 
-/// Where search tools put their answers.
+/// The folder in which search tools put their answers.
 pub const INBOX: &str = "search_results";
-/// Where those go that yielded something, below [`INBOX`].
+/// The folder below [`INBOX`] for answers that contained sources.
 pub const PROCESSED: &str = "processed_json";
-/// Where the results are, in a folder per task.
+/// The folder of the results, with one subfolder per task.
 pub const FOLDER: &str = "tasks";
-/// The page for agents and people.
+/// The file name of the page for agents and people.
 pub const OVERVIEW: &str = "research_overview.md";
-/// The [`Kept`] sources.
+/// The file name of the [`Kept`] sources.
 pub const SOURCES: &str = "research_sources.json";
 
 const VERSION: u32 = 1;
-/// A source that every answer names need not say so each time.
+/// The limit of answers that are recorded for one source.
 const FROM_MAX: usize = 20;
 
-/// All sources of one task, as they are on disk.
+/// All sources of one task, as they are stored on disk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kept {
     version: u32,
-    /// The answers they came from, in the order in which they were taken.
+    /// The answers that they came from, in the order of processing.
     files: Vec<Taken>,
-    /// In the order in which they were found.
+    /// The sources, in the order in which they were found.
     sources: Vec<Source>,
 }
 
-/// An answer whose sources are kept. Known by its content: a file that could not be moved after its
-/// sources were kept is met again, and must not be counted again.
+/// An answer whose sources are stored. It is identified by its content: if a file could not be
+/// moved after its sources were stored, it is read again and must not be counted again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Taken {
     name: String,
@@ -53,16 +53,16 @@ struct Taken {
 /// A page that was found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Source {
-    /// As it was first found.
+    /// The address in the form in which it was first found.
     pub url: String,
-    /// May be empty.
+    /// The title, which may be empty.
     pub title: String,
-    /// May be empty.
+    /// The snippet, which may be empty.
     pub snippet: String,
-    /// The text of the page, where an answer had it.
+    /// The text of the page, if an answer contained it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<String>,
-    /// The names of the answers that had it.
+    /// The names of the answers that contained it.
     pub from: Vec<String>,
 }
 
@@ -73,28 +73,28 @@ impl Default for Kept {
 }
 
 impl Kept {
-    /// What is in a file of kept sources.
+    /// Parses a file of stored sources.
     pub fn read(bytes: &[u8]) -> Result<Self, String> {
         let kept: Self = serde_json::from_slice(bytes).map_err(|why| why.to_string())?;
         match kept.version {
             VERSION => Ok(kept),
-            other => Err(format!("version {other} is not known here")),
+            other => Err(format!("unknown version {other}")),
         }
     }
 
-    /// For such a file.
+    /// Renders the content of such a file.
     pub fn render(&self) -> String {
         let text = serde_json::to_string_pretty(self);
-        // Texts and numbers only: there is nothing in it that can not be written.
+        // The data consists of texts and numbers only, so serialization cannot fail.
         text.unwrap_or_default() + "\n"
     }
 
-    /// All of them.
+    /// Returns all sources.
     pub fn sources(&self) -> &[Source] {
         &self.sources
     }
 
-    /// Keeps what an answer holds; says how many sources are new. The same answer again changes
+    /// Adds the sources of an answer, and returns how many are new. The same answer again changes
     /// nothing.
     pub fn take(&mut self, name: &str, sha256: &str, entries: Vec<Entry>) -> usize {
         if !self.files.iter().any(|file| file.sha256 == sha256) {
@@ -115,12 +115,12 @@ impl Kept {
         self.sources.len() - before
     }
 
-    /// The page for agents and people.
+    /// Renders the page for agents and people.
     pub fn overview(&self, task: &TaskId) -> String {
         overview::render(self, task)
     }
 
-    /// How many entries were of a source that was known.
+    /// Returns how many entries named a known source.
     fn duplicates(&self) -> usize {
         let entries: usize = self.files.iter().map(|file| file.entries).sum();
         entries.saturating_sub(self.sources.len())
@@ -133,7 +133,7 @@ impl Source {
         Self { url, title, snippet, content, from: vec![name.to_owned()] }
     }
 
-    /// What was found first stays; only what it did not say is filled in.
+    /// Fills in the empty fields. Fields that were found first stay.
     fn learn(&mut self, name: &str, entry: Entry) {
         if self.title.is_empty() {
             self.title = entry.title;

@@ -1,4 +1,4 @@
-//! The page: counts, an index, and a note per source.
+//! Renders the page: counts, an index, and a note per source.
 
 use super::{FOLDER, Kept, SOURCES, Source};
 use crate::{
@@ -6,7 +6,7 @@ use crate::{
     quote::{fenced, head, one_line},
 };
 
-/// More than this nobody reads; the rest is in the file of sources.
+/// The limit of sources on the page. All of them are in the file of sources.
 const SHOWN_MAX: usize = 500;
 const NOTE_BYTES: usize = 1024;
 
@@ -46,7 +46,7 @@ fn title(source: &Source) -> &str {
     if source.title.is_empty() { "(no title)" } else { &source.title }
 }
 
-/// Text on one line, in a cell or a heading, that is nothing but text.
+/// Escapes text for one line of a cell or a heading.
 fn escaped(text: &str) -> String {
     let mut escaped = String::new();
     for c in one_line(text).chars() {
@@ -58,7 +58,7 @@ fn escaped(text: &str) -> String {
     escaped
 }
 
-/// Nothing in it ends the cell or the brackets.
+/// Escapes an address so that nothing in it ends the cell or the brackets.
 fn address(source: &Source) -> String {
     let mut address = String::from("<");
     for c in one_line(&source.url).chars() {

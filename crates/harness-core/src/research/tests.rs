@@ -46,7 +46,7 @@ fn the_lists_of_search_tools_are_known() {
     ] {
         assert_eq!(urls(&answer), [""; 0], "{answer}");
     }
-    // What a result links to is not what was found.
+    // A link inside of a result is not a result.
     let nested =
         json!({ "results": [{ "url": "https://a.org/1", "pages": [{ "url": "https://b.org" }] }] });
     assert_eq!(urls(&nested), ["https://a.org/1"]);
@@ -190,7 +190,7 @@ proptest! {
         let rows = index.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| # "));
         prop_assert_eq!(rows.count(), kept.sources().len(), "{}", page);
         for row in index.lines().filter(|line| line.starts_with("| 1 ")) {
-            // A bar with an even number of backslashes before it ends a cell.
+            // A bar after an even number of backslashes ends a cell.
             let mut escapes = 0;
             let mut bars = 0;
             for c in row.chars() {

@@ -1,8 +1,8 @@
-//! Addresses of pages: which are taken, and which are the same.
+//! Addresses of pages: which are accepted, and which are equal.
 
 const BYTES_MAX: usize = 4 * 1024;
 
-/// An http or https address as it was given, blanks around it aside; `None` if it is none.
+/// Returns a trimmed http or https address; `None` if the text is not one.
 pub(super) fn web(text: &str) -> Option<String> {
     let text = text.trim();
     let (scheme, rest) = text.split_once("://")?;
@@ -14,13 +14,13 @@ pub(super) fn web(text: &str) -> Option<String> {
     good.then(|| text.to_owned())
 }
 
-/// What two addresses of one page have in common: the scheme and the host in small letters, no
-/// default port, no place within the page, no marks of who sent the reader, no slash at the end.
+/// Returns the normalized form that the addresses of one page share: scheme and host in lower case,
+/// no default port, no fragment, no tracking parameters, no trailing slash.
 pub fn normalised(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
     let scheme = scheme.to_ascii_lowercase();
     let rest = match rest.split_once('#') {
-        // Some sites have whole pages there.
+        // Some sites address whole pages by the fragment.
         Some((_, place)) if place.starts_with(['!', '/']) => rest,
         Some((page, _)) => page,
         None => rest,

@@ -1,24 +1,24 @@
-//! Where a task stands, with what belongs to each state and to no other.
+//! The state of a task, with the data that belongs to each state.
 
 use super::{Intent, Status, Via};
 use crate::{Category, TaskId, Timestamp, TreeId, WorkerId};
 
-/// The state of a task. What outlives a claim (its epoch and its base) is in the
+/// The state of a task. The data that outlives a claim (its epoch and its base) is in the
 /// [`Task`](super::Task) itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskState {
-    /// Nobody has claimed it.
+    /// No worker has claimed it.
     Pending,
-    /// Somebody works on it, or did and is gone.
+    /// A worker holds it. That worker may be dead.
     Claimed(Box<ActiveClaim>),
-    /// Checked, or taken on the word of its worker.
+    /// The check passed, or the task was completed without a check.
     Completed(TaskCompletion),
     /// The last attempt failed, or the task can never be worked on.
     Failed(TaskFailure),
 }
 
 impl TaskState {
-    /// The word of the ledger for it.
+    /// Returns the word that the ledger uses for this state.
     pub const fn status(&self) -> Status {
         match self {
             Self::Pending => Status::Pending,
@@ -29,52 +29,53 @@ impl TaskState {
     }
 }
 
-/// A claim that has not ended. All of it may be missing in a ledger that was written by hand.
+/// A claim that has not ended. Every field may be missing in a ledger that was written by hand.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ActiveClaim {
-    /// The worker.
+    /// The worker that holds the claim.
     pub by: Option<WorkerId>,
-    /// When the worker took the task.
+    /// The time of the claim.
     pub at: Option<Timestamp>,
-    /// Another worker may take the task after this; without it, at any time.
+    /// The end of the lease, after which another worker may take the task. Without it, another
+    /// worker may take it at any time.
     pub lease_expires_at: Option<Timestamp>,
     /// See [`Task::claimed_via`](super::Task::claimed_via).
     pub via: Option<Via>,
-    /// The work tree: its canonical top level.
+    /// The canonical top level of the work tree.
     pub worktree: Option<String>,
-    /// What HEAD named at the claim; `None` when detached.
+    /// The branch that HEAD named at the claim; `None` if HEAD was detached.
     pub branch: Option<String>,
-    /// The untracked files that were there before the claim.
+    /// The untracked files that existed before the claim.
     pub base_untracked: Option<TreeId>,
-    /// What is about to be done to git; see [`Intent`].
+    /// The change to git that is about to be made; see [`Intent`].
     pub intent: Option<Intent>,
 }
 
-/// What is kept of the claim that completed a task.
+/// The data that is kept of the claim that completed a task.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TaskCompletion {
     /// The worker that completed it.
     pub by: Option<WorkerId>,
-    /// When that worker claimed it.
+    /// The time at which that worker claimed it.
     pub claimed_at: Option<Timestamp>,
-    /// When it was completed.
+    /// The time of the completion.
     pub at: Option<Timestamp>,
 }
 
-/// Why a task has failed, as its error log tells it.
+/// The failure of a task, derived from its error log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TaskFailure {
-    /// When it failed.
+    /// The time of the failure.
     pub at: Option<Timestamp>,
-    /// The category of the entry that decides; `None` where a person wrote no category.
+    /// The category of the decisive entry; `None` if a person wrote an entry without category.
     pub category: Option<Category>,
-    /// What made it fail.
+    /// The cause of the failure.
     pub cause: FailureCause,
 }
 
 impl TaskFailure {
-    /// The failure that an error log tells of. A dependency outweighs everything else, also what was
-    /// recorded later: as long as it is in the log, the task is not tried again.
+    /// Derives the failure from an error log. A dependency outweighs every other entry, including
+    /// later ones, because the task is not tried again as long as the entry is in the log.
     pub fn of(at: Option<Timestamp>, error_log: &[ErrorEntry]) -> Self {
         let dependency = error_log.iter().find(|entry| entry.cause.is_dependency());
         let entry = dependency.or(error_log.last());
@@ -83,22 +84,22 @@ impl TaskFailure {
     }
 }
 
-/// What makes a task fail.
+/// The cause of a failure.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum FailureCause {
-    /// An attempt at it.
+    /// An attempt failed.
     #[default]
     Attempt,
-    /// Its lease ran out.
+    /// The lease ran out.
     Lease,
-    /// It depends on this task, which failed for good.
+    /// The task depends on this task, which failed for good.
     Dependency(TaskId),
-    /// It depends on itself, or on something that no entry names.
+    /// The task depends on itself, or on something that the entry does not name.
     Graph,
 }
 
 impl FailureCause {
-    /// Whether no attempt at this task can help.
+    /// Returns whether no further attempt at this task can help.
     pub const fn is_dependency(&self) -> bool {
         match self {
             Self::Attempt | Self::Lease => false,
@@ -113,17 +114,17 @@ const LEASE_EXPIRED: &str = "Lease expired";
 /// An entry of the error log of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ErrorEntry {
-    /// `None` where a person wrote no category.
+    /// The category; `None` if a person wrote an entry without one.
     pub category: Option<Category>,
-    /// For people and for the next attempt.
+    /// The text for people and for the next attempt.
     pub message: String,
-    /// Follows from the two.
+    /// The cause, derived from the other two fields.
     pub cause: FailureCause,
 }
 
 impl ErrorEntry {
-    /// An entry that a worker, a session or a file reports. The messages that the other constructors
-    /// make are recognised here, once, so that no decision has to look at a text.
+    /// Returns an entry that a worker, a session or a file reports. It recognizes the messages of
+    /// the other constructors, so that no decision has to parse a text.
     pub fn new(category: Option<Category>, message: impl Into<String>) -> Self {
         let message = message.into();
         let cause = match category {
@@ -147,7 +148,7 @@ impl ErrorEntry {
         Self { category, message, cause }
     }
 
-    /// The lease of `by` ran out.
+    /// Returns the entry for a lease of `by` that ran out.
     pub(crate) fn lease_expired(by: Option<&WorkerId>) -> Self {
         let by = by.map_or("nobody", WorkerId::as_str);
         let message = format!("{LEASE_EXPIRED} (claimed_by={by})");
@@ -155,14 +156,14 @@ impl ErrorEntry {
         Self { category, message, cause: FailureCause::Lease }
     }
 
-    /// The task depends on `task`, which failed for good.
+    /// Returns the entry for a task that depends on `task`, which failed for good.
     pub(crate) fn blocked_by(task: TaskId) -> Self {
         let message = format!("{BLOCKED_BY}{task}");
         let category = Some(Category::Dependency);
         Self { category, message, cause: FailureCause::Dependency(task) }
     }
 
-    /// The task depends on itself; `cycle` names the way.
+    /// Returns the entry for a task that depends on itself. `cycle` is the path.
     pub(crate) fn cyclic(cycle: &str) -> Self {
         let message = format!("Circular dependency detected: {cycle}");
         Self { category: Some(Category::Dependency), message, cause: FailureCause::Graph }
@@ -184,7 +185,7 @@ impl ErrorEntry {
     }
 }
 
-/// As the ledger spells it.
+/// Formats the entry as the ledger stores it.
 impl std::fmt::Display for ErrorEntry {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.category {

@@ -1,4 +1,4 @@
-//! What is judged is what is kept, and what is undone.
+//! Judged work is what is kept, and what is undone.
 
 use harness_core::{
     Reply, TreeId,
@@ -29,7 +29,7 @@ fn passed(before: &str) -> Input<Ended> {
     of_judge(judge::Ended::Checked { verdict, record, output, around })
 }
 
-/// What it made of that tree.
+/// The effect of the check on that tree.
 fn left(before: &str, changed: &[&str], more: impl FnOnce(&mut judge::JudgedTree)) -> Input<Ended> {
     let mut tree = judge::JudgedTree {
         before: tree(before),
@@ -122,7 +122,8 @@ fn protected_files_that_a_check_changes_are_not_committed_unseen() {
 #[test]
 fn commits_of_others_during_the_check_mean_another_check() {
     let moved = || left("1", &["a"], |tree| tree.moved = true);
-    let restless = "done left config: each time the check ran, somebody committed on the branch";
+    let restless =
+        "done left config: each time the check ran, another commit was made on the branch";
     let keep = format!("keep {}", tree("1"));
     check(
         task(),
@@ -219,7 +220,7 @@ fn changed_settings_are_set_back_only_when_their_flags_are_durable() {
             (left("1", &[], |_| ()), &keep),
         ],
     );
-    // They are set back before the work is refused for them.
+    // They are set back before the work is refused because of them.
     check_by(
         protecting_tests(OnTouch::Refuse),
         task(),

@@ -1,4 +1,4 @@
-//! What the authors of the ledger do to it, and the sessions over it.
+//! Commands by which authors change the ledger, and the sessions over it.
 
 use super::*;
 
@@ -11,12 +11,12 @@ fn add_numbers_and_checks() {
         add(None, "One", |_| ()),
         &["task task-001", "task-001: new", r#"task-001.title: "" -> "One""#],
     );
-    // One above the highest, however it is written.
+    // The number is one above the highest, whatever the spelling.
     for (tasks, next) in [
         (r#"[{"id":"task-9"},{"id":"task-007"}]"#, "task task-010"),
         (r#"[{"id":"task-999"}]"#, "task task-1000"),
         (r#"[{"id":"task-5x"},{"id":"other-9"}]"#, "task task-001"),
-        // A number that nobody counts up to does not use the numbers up.
+        // An implausibly large number does not use the numbers up.
         (r#"[{"id":"task-18446744073709551615"}]"#, "task task-001"),
     ] {
         let got = outcome(&ledger(tasks), time(NOW), &add(None, "x", |_| ()));
@@ -28,7 +28,7 @@ fn add_numbers_and_checks() {
     refused(
         "[]",
         add(Some("a"), "x", |f| f.depends_on = Some(vec![id("a")])),
-        "refused: Task a can not depend on a: that would close a cycle",
+        "refused: Task a cannot depend on a: that would close a cycle",
     );
     refused(
         "[]",
@@ -39,12 +39,12 @@ fn add_numbers_and_checks() {
     refused(
         r#"[{"id":"a","depends_on":["n"]}]"#,
         add(Some("n"), "x", |f| f.depends_on = Some(vec![id("a")])),
-        "refused: Task n can not depend on a: that would close a cycle",
+        "refused: Task n cannot depend on a: that would close a cycle",
     );
 }
 
 #[test]
-fn whoever_is_not_the_operator_marks_what_it_adds() {
+fn tasks_from_agents_and_workers_are_marked() {
     let author = |role, attempt: Option<&str>| {
         let attempt = attempt.and_then(Attempt::parse);
         Some(Author { role, pid: 7, attempt })
@@ -149,7 +149,7 @@ fn edit_sets_clears_and_refuses() {
     );
     refused(
         |f| f.depends_on = Some(vec![id("b")]),
-        "refused: Task a can not depend on b: that would close a cycle",
+        "refused: Task a cannot depend on b: that would close a cycle",
     );
     refused(|f| f.depends_on = Some(vec![id("z")]), "refused: Unknown dependency: z");
     // A dependency named twice counts once; a completed task closes no cycle.
@@ -168,7 +168,7 @@ fn remove_keeps_what_others_need() {
         r#"[{"id":"a","epoch":7},{"id":"b","depends_on":["a"]},{"id":"c","depends_on":["c"]}]"#;
     at_now(tasks, remove("a"), &["refused: Task a is needed by b"]);
     at_now(tasks, remove("z"), &["refused: Task z not found"]);
-    // The claim counter does not forget the epoch that only this row had.
+    // The claim counter keeps the epoch that only this row had.
     at_now(tasks, remove("b"), &["task b", "head.epoch: - -> 7", "b: gone"]);
     at_now(tasks, remove("c"), &["task c", "head.epoch: - -> 7", "c: gone"]);
     at_now(&claimed(CLIENT), remove("a"), &["refused: Task a is in progress (claimed by w)"]);
@@ -237,7 +237,7 @@ fn import_replaces_what_is_finished() {
 #[test]
 fn import_merges_behind_what_is_there() {
     use ImportMode::*;
-    // Merged: what is there stays; new tasks follow it, and may depend on it.
+    // A merge keeps the existing tasks. New tasks follow them, and may depend on them.
     at_now(
         r#"{"version":2,"goal":"old","tasks":[{"id":"m","title":"mine","order":4}]}"#,
         import(PLAN, Merge),

@@ -1,4 +1,4 @@
-//! What is chosen, and what a claim makes of it.
+//! The selection of a task, and the effect of a claim.
 
 use super::*;
 
@@ -70,7 +70,7 @@ fn claim_takes_the_next_and_records_it() {
 }
 
 #[test]
-fn whoever_asks_again_gets_what_it_has() {
+fn a_repeated_claim_returns_the_held_task() {
     at_now(
         &claimed(CLIENT),
         Command::Claim(client("w")),
@@ -102,7 +102,7 @@ fn a_lease_that_ran_out_is_recorded_before_the_next_claim() {
             "a.epoch: 4 -> 5",
         ],
     );
-    // At its last attempt it is over, and whoever waited for it never gets a turn.
+    // After its last attempt the task has failed, and the tasks that wait for it are never tried.
     let last = claimed(&format!("{CLIENT},\"attempts\":2"));
     let waiting =
         last.replace("}]", r#"},{"id":"b","depends_on":["a"]},{"id":"c","depends_on":["b"]}]"#);
@@ -130,14 +130,14 @@ fn a_lease_that_ran_out_is_recorded_before_the_next_claim() {
             r#"c.failed_at: - -> "2025-07-01T10:00:00Z""#,
         ],
     );
-    // A session's claim is recovered by a session, an intent is finished: neither is failed here.
+    // A session recovers the claim of a session, and an intent is finished. Neither is failed here.
     at_now(&claimed(""), Command::Claim(client("v")), &["nothing to claim"]);
     at_now(
         &claimed(&format!("{CLIENT}{UNDOING}")),
         Command::Claim(client("v")),
         &["nothing to claim"],
     );
-    // A lease ends at its second, not before.
+    // A lease ends exactly at its second.
     for (now, reply) in [
         ("2025-07-01T09:09:59Z", "nothing to claim"),
         ("2025-07-01T09:10:00Z", "claimed a epoch=5 is_reclaim"),
@@ -151,8 +151,8 @@ fn a_lease_that_ran_out_is_recorded_before_the_next_claim() {
 
 #[test]
 fn a_task_that_somebody_prepared_for_is_not_taken_back_by_upkeep() {
-    // With the expired P0 task recorded as failed, that one would be tried first; but this is only
-    // known together with the claim, and refusing would lose the record and repeat for ever.
+    // With the expired P0 task recorded as failed, that task would be tried first. But this is
+    // known only together with the claim. A refusal would lose the record and repeat forever.
     let tasks = r#"[{"id":"x","status":"failed","attempts":1,"failed_at":"2025-07-01T08:00:00Z"},
         {"id":"z","priority":"P0","status":"in_progress","claimed_by":"c","via":"client","lease_expires_at":"2025-07-01T09:00:00Z"}]"#;
     let only = Claim { only: Some(id("x")), ..session("w") };
@@ -240,7 +240,7 @@ fn the_order_of_choosing() {
     }
 }
 
-/// Choosing must not walk the ledger: the change names one row, whatever the size.
+/// The selection must not walk the ledger: the change names one row, whatever the size.
 #[test]
 fn a_claim_among_a_hundred_thousand_touches_one_row() {
     let mut tasks: Vec<harness_core::Task> =

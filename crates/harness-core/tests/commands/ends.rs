@@ -1,4 +1,4 @@
-//! What a holder may say: how far it is, that it lives, how it ended.
+//! Commands of a holder: checkpoints, renewals and the end of an attempt.
 
 use super::*;
 
@@ -117,7 +117,7 @@ fn a_completion_needs_its_proof_and_keeps_its_holder() {
         Command::Complete(complete("a", "w")),
         &["refused: Task a is being rolled back or landed; that has to be finished first"],
     );
-    // Landing is the way to completion.
+    // Landing leads to the completion.
     let got =
         outcome(&ledger(&claimed(LANDING)), time(NOW), &Command::Complete(complete("a", "w")));
     assert_eq!(got[0], "task a");
@@ -211,7 +211,7 @@ fn a_failure_counts_and_forgets_its_holder() {
         Command::Fail(fail("a", "v", Category::TaskExec, "x")),
         &["refused: Task a is not claimed by v"],
     );
-    // The intended cause, not what came up while it was undone.
+    // The cause is the intended one, not a problem that came up during the rollback.
     let undone = Fail { rolled_back_to: commit("0123456789"), ..broke.clone() };
     let got = outcome(&ledger(&claimed(UNDOING)), time(NOW), &Command::Fail(undone));
     assert_eq!(
@@ -223,7 +223,7 @@ fn a_failure_counts_and_forgets_its_holder() {
         ]
     );
     assert!(got.iter().any(|l| l.starts_with("a.intent: {") && l.ends_with("-> -")), "{got:#?}");
-    // The last attempt, and an attempt after which none can help.
+    // This covers the last attempt, and an attempt after which none can help.
     let got =
         outcome(&ledger(&claimed(",\"attempts\":2")), time(NOW), &Command::Fail(broke.clone()));
     assert!(got[0] == "failed a retryable=false" && got.contains(&"a.attempts: 2 -> 3".into()));
@@ -233,7 +233,7 @@ fn a_failure_counts_and_forgets_its_holder() {
         &Command::Fail(Fail { attempts: Attempts::All, ..broke.clone() }),
     );
     assert!(got[0] == "failed a retryable=false" && got.contains(&"a.attempts: 0 -> 3".into()));
-    // A maximum that was lowered meanwhile takes back no attempt.
+    // A maximum that was lowered meanwhile does not reduce the count of attempts.
     let got = outcome(
         &ledger(&claimed(",\"attempts\":2,\"max_attempts\":1")),
         time(NOW),

@@ -1,4 +1,4 @@
-//! What a person should look at: flags of attempts and alerts of the ledger.
+//! Points that a person should look at: flags of attempts and alerts of the ledger.
 
 use harness_core::{Flag, command::Raise};
 

@@ -1,4 +1,4 @@
-//! Every command, as tables: a ledger, a command, and what comes of it.
+//! Every command, as tables: a ledger, a command, and the result.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 

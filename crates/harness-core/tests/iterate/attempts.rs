@@ -1,4 +1,4 @@
-//! The loop of an attempt at a task: scripts, and the time that an attempt may take.
+//! The loop of an attempt at a task: scripts, and the time limit of an attempt.
 
 use harness_core::{
     TaskId,
@@ -29,7 +29,7 @@ fn a_script_that_fails_is_not_started_again() {
     let script = || attempt(|b| b.rules.restarts = false);
     for (end, recorded, why) in [
         (failed(FailureKind::Crashed), "crashed: boom", "boom"),
-        (stopped(StoppedBy::Stall), "silent: no sign of life", "no sign of life"),
+        (stopped(StoppedBy::Stall), "silent: silent for too long", "silent for too long"),
         (End::Refused, "refused", ""),
     ] {
         Loop::at_work(script())
@@ -53,7 +53,7 @@ fn the_time_of_an_attempt_ends_it() {
     let at_work =
         || Loop::new(until()).tell(Input::Begin, "look").begins(0, "first until 1060").after(60);
     at_work().tell(worked(stopped(StoppedBy::Timeout)), "stop crashed").tell(ok(), LATE);
-    // A wait for a limit does not go on beyond it.
+    // A wait for a limit does not continue beyond it.
     Loop::new(until())
         .tell(Input::Begin, "look")
         .begins(0, "first until 1060")

@@ -1,4 +1,4 @@
-//! What ends a loop that gets nowhere, and how it is slowed down before.
+//! The limits that end a loop without progress, and the pauses before that.
 
 use harness_core::{
     agent::{AgentEvent, End, FailureKind},
@@ -25,7 +25,7 @@ fn max_iterations_bounds_restarts_so_that_there_is_one_context_more() {
             .tell(ok(), "stop max_iterations")
             .ends_as("max_iterations", &format!("the promise was not kept after {most} restarts"));
     }
-    // The promise goes before the bound.
+    // The promise takes precedence over the limit.
     Loop::at_work(at_most(0)).ends(finished("DONE"), "finished").tell(ok(), "stop complete");
 }
 
@@ -40,7 +40,7 @@ fn the_third_failed_end_in_a_row_is_a_crash() {
         .tell(ok(), "stop crashed")
         .ends_as("crashed", "the agent failed 3 times in a row: boom");
     twice(brief()).ends(End::Refused, "refused").tell(ok(), "stop crashed");
-    // Any other end between them starts the count again.
+    // Any other end between them resets the count.
     for (end, recorded, cause) in [
         (finished("not yet"), "finished", "no promise"),
         (End::OutOfContext, "out_of_context", "out of context"),
@@ -48,7 +48,7 @@ fn the_third_failed_end_in_a_row_is_a_crash() {
         let story = twice(brief()).ends(end, recorded).goes_on(3, cause);
         fails(fails(story, 4), 5);
     }
-    // It goes before max_iterations; a second one does not.
+    // It takes precedence over max_iterations. A second failure does not.
     twice(at_most(2))
         .ends(failed(FailureKind::Crashed), "crashed: boom")
         .tell(ok(), "stop crashed");
@@ -58,7 +58,7 @@ fn the_third_failed_end_in_a_row_is_a_crash() {
 }
 
 impl Loop {
-    /// Ends after a while, and the files are what they were at the end of the last such one.
+    /// Ends after a while, without a change of the files since the last such end.
     #[track_caller]
     fn stands_still(self, number: u32, next: &str) -> Self {
         let story = if number == 0 {
@@ -82,7 +82,7 @@ fn three_iterations_without_progress_are_a_standstill() {
         .stands_still(1, "begin 2")
         .stands_still(2, "stop stalled")
         .ends_as("stalled", "nothing changed for 3 iterations");
-    // Progress in between starts the count again.
+    // Progress in between resets the count.
     Loop::new(brief())
         .tell(Input::Begin, "look")
         .stands_still(0, "begin 1")
@@ -91,12 +91,12 @@ fn three_iterations_without_progress_are_a_standstill() {
         .restarts(3)
         .ends(finished("not yet"), "finished")
         .tell(ok(), "begin 4")
-        // This one still changes something.
+        // This iteration still changes something.
         .stands_still(4, "begin 5")
         .stands_still(5, "begin 6")
         .stands_still(6, "begin 7")
         .stands_still(7, "stop stalled");
-    // max_iterations goes before it.
+    // max_iterations takes precedence.
     Loop::new(at_most(2))
         .tell(Input::Begin, "look")
         .stands_still(0, "begin 1")
@@ -105,7 +105,7 @@ fn three_iterations_without_progress_are_a_standstill() {
 }
 
 #[test]
-fn a_standstill_is_not_looked_for_where_the_limit_is_0_or_git_can_not_tell() {
+fn a_stall_is_not_detected_if_the_limit_is_0_or_without_git() {
     let mut story = Loop::new(brief_with(|b| b.rules.stall_limit = 0)).tell(Input::Begin, "look");
     for number in 0..10 {
         story = story.stands_still(number, &format!("begin {}", number + 1));
@@ -143,7 +143,7 @@ fn hasty_turns_are_followed_by_pauses_that_double_up_to_half_a_minute() {
             .after(pause)
             .tell(woke(false), "look");
     }
-    // One turn that did something, and all is forgotten.
+    // One turn that did something resets everything.
     story
         .begins(7, "no promise")
         .restarts(8)

@@ -1,4 +1,5 @@
-//! The row of the budget: at a usage event, before a start, by the clock; and what goes before it.
+//! The row of the budget: at a usage event, before a start, by the clock; and the rows that precede
+//! it.
 
 use harness_core::{
     Iteration,
@@ -48,7 +49,7 @@ fn the_usage_event_that_crosses_it_stops_the_agent() {
 
 #[test]
 fn what_others_spent_of_the_same_budget_counts() {
-    // The store answers with all that the budget has paid.
+    // The reply of the store contains everything that the budget has paid.
     Loop::at_work(tokens(100))
         .tell(used(1, None), "spend 1")
         .tell(spent(700, None), "cancel Budget");
@@ -67,7 +68,7 @@ fn an_agent_is_not_started_on_a_budget_that_is_gone() {
         .tell(looked("a"), "begin 0")
         .tell(ok(), "stop budget")
         .ends_as("budget", "the budget is used up: 10 of 10 tokens");
-    // Nor by a limit, nor by a blank turn.
+    // Neither a limit nor a blank turn starts one.
     let spends = || {
         Loop::at_work(tokens(10))
             .tell(used(10, None), "spend 10")
@@ -84,10 +85,10 @@ fn the_clock_is_a_budget_too() {
     at_work()
         .after(60)
         .tell(worked(stopped(StoppedBy::Timeout)), "stop budget")
-        .ends_as("budget", "the budget is used up: its time");
-    // Between two contexts.
+        .ends_as("budget", "the budget is used up: the time limit");
+    // The time ends between two contexts.
     at_work().after(55).ends(finished("not yet"), "finished").tell(ok(), "stop budget");
-    // A usage event or a sign of life after the end sees it as well.
+    // A usage event or a tick after the end detects it as well.
     at_work().after(61).tell(Input::Tick, "beat 300").tell(ok(), "cancel Budget");
 }
 
@@ -116,12 +117,12 @@ fn no_check_and_no_gate_goes_on_beyond_the_time() {
         .tell(ok(), "verify make check until 1060")
         .after(50)
         .tell(verified(Verdict::TimedOut, ""), "stop budget")
-        .ends_as("budget", "the budget is used up: its time");
+        .ends_as("budget", "the budget is used up: the time limit");
     promised(|b| b.phases = vec![crate::phases::phase("plan")])
         .tell(ok(), "gate plan until 1060")
         .after(50)
         .tell(gated(gate::GateEnd::Interrupted), "stop budget")
-        .ends_as("budget", "the budget is used up: its time");
+        .ends_as("budget", "the budget is used up: the time limit");
 }
 
 #[test]
@@ -131,13 +132,13 @@ fn a_promise_goes_before_the_budget_and_the_budget_before_the_other_bounds() {
             .tell(used(5, Some(1.25)), "spend 5 for 1.25")
             .tell(spent(5, Some(1.25)), "cancel Budget")
     };
-    // It had ended before it could be stopped.
+    // The agent ended before it could be stopped.
     crossing(dollars(1.0)).ends(finished("DONE"), "finished").tell(ok(), "stop complete");
     crossing(dollars(1.0)).ends(finished("not yet"), "finished").tell(ok(), "stop budget");
     let mut at_the_end = dollars(1.0);
     at_the_end.run.limits.max_iterations = 0;
     crossing(at_the_end).ends(finished("not yet"), "finished").tell(ok(), "stop budget");
-    // An agent that could not run goes before it.
+    // An agent that could not run takes precedence.
     crossing(dollars(1.0)).tell(worked(failed(FailureKind::Auth)), "stop env_setup");
     // A third failed end does not.
     let twice_failed = brief_with(|b| {
@@ -168,7 +169,7 @@ fn tokens_are_priced_by_the_list_of_the_agent_at_work() {
     Loop::at_work(priced())
         .tell(used(250_000, None), "spend 250000 for 0.5")
         .tell(spent(250_000, Some(0.5)), "wait")
-        // What the agent says itself goes before the list.
+        // A cost that the agent reports takes precedence over the price list.
         .tell(used(250_000, Some(0.25)), "spend 250000 for 0.25")
         .tell(spent(500_000, Some(0.75)), "wait")
         .tell(
@@ -178,7 +179,7 @@ fn tokens_are_priced_by_the_list_of_the_agent_at_work() {
         .tell(ok(), "work 0 first agent 1")
         .tell(used(250_000, None), "spend 250000 for 1")
         .tell(spent(750_000, Some(1.75)), "cancel Budget");
-    // Who works for it has a price of its own, or none.
+    // A helper of the agent has its own price, or none.
     let helped = |cost| Input::Told(AgentEvent::Helped(usage(250_000, cost)));
     Loop::at_work(priced())
         .tell(helped(None), "spend 250000")

@@ -1,5 +1,4 @@
-//! The first row: somebody wants it to stop, once or twice, in each state; and a run that somebody
-//! else has taken.
+//! The first row: one or two interrupts in each state, and a run that another process took.
 
 use harness_core::{
     agent::StoppedBy,
@@ -63,7 +62,7 @@ fn one_interrupt_in_every_other_state() {
         .tell(Input::Interrupt, "wait")
         .tell(looked("a"), "stop cancelled")
         .ends_as("cancelled", WHY);
-    // How the context ended is recorded first.
+    // The end of the context is recorded first.
     Loop::at_work(brief())
         .tell(worked(finished("DONE")), "look")
         .tell(Input::Interrupt, "wait")
@@ -103,7 +102,7 @@ fn whatever_ended_in_the_meantime_leads_no_further() {
     verifying()
         .tell(Input::Interrupt, "cancel User")
         .tell(verified(Verdict::Passed, ""), "stop cancelled");
-    // Neither to the next phase nor to the check.
+    // It leads neither to the next phase nor to the check.
     gating()
         .tell(Input::Interrupt, "cancel User")
         .tell(gated(gate::GateEnd::Passed), "stop cancelled");
@@ -135,7 +134,7 @@ fn a_run_that_somebody_else_has_taken_is_left_alone() {
         let next = said(&story.next(taken()));
         assert!(next.starts_with("done cancelled: "), "{next}");
     };
-    // To each commit that it waits for.
+    // This holds for each commit that the loop waits for.
     taken_at(Loop::new(brief()).tell(Input::Begin, "look").tell(looked("a"), "begin 0"));
     taken_at(Loop::at_work(brief()).ends(finished("DONE"), "finished"));
     taken_at(Loop::at_work(brief()).ends(finished("DONE"), "finished").tell(ok(), "stop complete"));
@@ -151,7 +150,7 @@ fn an_agent_at_work_for_a_run_that_was_taken_is_stopped() {
             .tell(taken(), "cancel Fenced")
             .tell(worked(stopped(StoppedBy::Fenced)), "stop cancelled");
     }
-    // Nothing of it is stored: the store refuses that too.
+    // Nothing of it is stored, because the store refuses that too.
     let mut story = Loop::at_work(brief())
         .tell(Input::Tick, "beat 300")
         .tell(taken(), "cancel Fenced")

@@ -6,7 +6,7 @@ use crate::story::*;
 
 const WARNING: &str = "warn: usage limit: waiting until 1970-01-01T01:23:20Z";
 
-/// The first context was told that a limit holds until 5000, and waits.
+/// The first context was limited until 5000, and the run waits.
 #[track_caller]
 fn waiting(brief: harness_core::machine::iterate::Brief) -> Loop {
     Loop::at_work(brief)
@@ -25,7 +25,7 @@ fn a_limit_is_waited_out_in_the_same_iteration() {
         .tell(ok(), "work 0 first")
         .ends(finished("DONE"), "finished")
         .tell(ok(), "stop complete");
-    // Later ones too, with what that context was told.
+    // This holds for later iterations too, with the same cause.
     Loop::at_work(brief())
         .restarts(1)
         .tell(worked(limited(Some(5000))), "wait until 5000")
@@ -56,7 +56,7 @@ fn without_a_reset_time_the_waits_grow_from_at_most_a_minute() {
     assert!(waits[0] >= 30 && waits[0] <= 60, "{waits:?}");
     assert!(waits.iter().all(|wait| *wait <= 1800), "{waits:?}");
     assert!(waits[7] >= 900, "{waits:?}");
-    // A time that has passed is no answer.
+    // A time in the past is ignored.
     let now = story.now();
     let next = story.next(worked(limited(Some(now - 1))));
     let until: i64 = said(&next).strip_prefix("wait until ").unwrap().parse().unwrap();
@@ -64,13 +64,13 @@ fn without_a_reset_time_the_waits_grow_from_at_most_a_minute() {
 }
 
 #[test]
-fn whoever_does_not_want_to_wait_is_stopped_by_it() {
+fn a_run_that_may_not_wait_is_stopped_by_a_limit() {
     let no_wait = || brief_with(|b| b.rules.waits = false);
     let holds = "a usage limit holds until 1970-01-01T01:23:20Z";
     Loop::at_work(no_wait())
         .tell(worked(limited(Some(5000))), "stop limit")
         .ends_as("limit", holds);
-    // Taken up in the middle of a wait as well.
+    // This holds for a run that is resumed in the middle of a wait as well.
     let resumed = brief_with(|b| {
         b.rules.waits = false;
         b.run.wake_at = Some(at(5000));
@@ -90,18 +90,18 @@ fn another_agent_takes_over_while_the_first_is_limited() {
         .tell(ok(), "work 0 first agent 1")
         .ends(finished("not yet"), "finished")
         .goes_on(1, "no promise agent 1")
-        // Both are: the earlier end is waited for.
+        // Both agents are limited: the run waits for the earlier end.
         .tell(worked(limited(Some(3000))), "wait until 3000")
         .tell(ok(), "warn: usage limit: waiting until 1970-01-01T00:50:00Z")
         .tell(ok(), "sleep until 3000")
         .after(1990)
         .tell(woke(false), "wake")
         .tell(ok(), "work 1 no promise agent 1")
-        // The preferred one is free again.
+        // The preferred agent is free again.
         .after(2000)
         .ends(finished("not yet"), "finished")
         .goes_on(2, "no promise");
-    // `--no-wait` stops only when nobody is left.
+    // `--no-wait` stops the run only when no agent is left.
     let hurried = brief_with(|b| {
         b.rules.prices = vec![None, None];
         b.rules.waits = false;
@@ -129,7 +129,7 @@ fn a_kick_ends_the_wait_and_no_limit_is_believed() {
         .tell(ok(), "sleep until 5000")
         .tell(woke(true), "wake")
         .tell(ok(), "work 0 first");
-    // The agent may be limited still.
+    // The agent may still be limited.
     waiting(brief())
         .tell(woke(true), "wake")
         .tell(ok(), "work 0 first")
@@ -164,7 +164,7 @@ fn a_wait_that_was_stored_is_gone_on_with() {
         .tell(Input::Begin, WARNING)
         .tell(ok(), "sleep until 5000")
         .tell(woke(true), "wake");
-    // It has lifted in the meantime.
+    // The limit has ended in the meantime.
     Loop::new(resumed())
         .after(4000)
         .tell(Input::Begin, "wake")
@@ -174,7 +174,7 @@ fn a_wait_that_was_stored_is_gone_on_with() {
 
 #[test]
 fn a_limit_goes_before_a_promise_and_after_an_agent_that_could_not_run() {
-    // How the agent ended is one thing only; what the run came to before does not change it.
+    // Only the end of the agent counts. The earlier state of the run does not change it.
     let last = brief_with(|b| b.run.limits.max_iterations = 0);
     Loop::at_work(last).tell(worked(limited(Some(5000))), "wait until 5000");
     waiting(brief())

@@ -1,5 +1,5 @@
-//! The machine of the loop over contexts, told and answered line by line: the rows of the decision
-//! table, their order, and what is taken up after a crash.
+//! The machine of the loop over contexts, tested as a list of inputs and the expected steps: the
+//! rows of the decision table, their order, and the state after a crash.
 
 #![allow(clippy::unwrap_used, reason = "clippy only knows #[test] functions")]
 

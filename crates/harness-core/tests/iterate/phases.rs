@@ -25,7 +25,7 @@ fn closed() -> Input<harness_core::machine::iterate::Ended> {
 #[test]
 fn a_gate_that_passes_leads_to_the_next_phase_and_the_last_to_the_promise() {
     Loop::at_work(phases())
-        // Kept too early: the promise counts only after the last gate.
+        // The promise comes too early: it counts only after the last gate.
         .ends(finished("DONE"), "finished")
         .tell(ok(), "gate plan")
         .tell(gated(GateEnd::Passed), "look")
@@ -42,13 +42,13 @@ fn a_gate_that_passes_leads_to_the_next_phase_and_the_last_to_the_promise() {
         .tell(ok(), "gate build")
         .tell(gated(GateEnd::Passed), "look")
         .begins(2, "no promise")
-        // No gate is tried twice.
+        // A gate that passed is not tried again.
         .ends(finished("DONE"), "finished")
         .tell(ok(), "stop complete");
 }
 
 #[test]
-fn a_gate_that_is_closed_is_told_to_the_next_context_and_tried_again() {
+fn a_closed_gate_is_reported_to_the_next_context_and_tried_again() {
     Loop::at_work(phases())
         .ends(finished("DONE"), "finished")
         .tell(ok(), "gate plan")

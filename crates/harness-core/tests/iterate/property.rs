@@ -1,5 +1,5 @@
-//! Whatever the agent, the clock and people do, a loop ends within its bounds, asks for one thing at
-//! a time, and stores what it says.
+//! Whatever the agent, the clock and people do, a loop ends within its bounds, asks for one thing
+//! at a time, and stores what it reports.
 
 use harness_core::{
     Command, Stop,
@@ -16,10 +16,10 @@ use proptest::prelude::*;
 
 use crate::{phases::phase, story::*};
 
-/// What the world does at one step.
+/// An action of the world at one step.
 #[derive(Debug, Clone)]
 enum Act {
-    /// The effect under way ends; the number chooses how.
+    /// The current effect ends. The number chooses the kind of end.
     End(u8),
     Usage(u64),
     Promised,
@@ -78,20 +78,20 @@ fn settings() -> impl Strategy<Value = Setting> {
         })
 }
 
-/// The store, as far as one run goes, and what is under way.
+/// The store of one run, and the current effect.
 struct World {
     view: RunView,
     now: i64,
     flight: Option<Effect>,
-    /// Agents that were started.
+    /// The number of agents that were started.
     started: u32,
-    /// Iterations in the order of their first beginnings.
+    /// Iterations in the order of their first start.
     begun: Vec<u32>,
     interrupted: bool,
 }
 
 impl World {
-    /// The same decisions as in the real store. None of ours may be refused.
+    /// Decides as the real store does. No command of the loop may be refused.
     fn commit(&mut self, command: Command) -> Input<Ended> {
         let Command::Run(of_run) = command else { return ok() };
         let now = at(self.now);
@@ -114,7 +114,7 @@ impl World {
         assert!(!self.interrupted, "somebody wanted it to stop, and now {effect:?}");
         if let Effect::Work(turn) = &effect {
             self.started += 1;
-            // Intent is durable before the act.
+            // The start is durable before the agent works.
             let last = self.view.last.as_ref().unwrap();
             assert_eq!((last.number, last.ended_at), (turn.number, None));
             assert_eq!(self.view.run.iteration_count, turn.number);
@@ -173,7 +173,7 @@ impl World {
     }
 }
 
-/// Steps after the last act until it must be over: each restart takes seven at most.
+/// The steps after the last act within which the loop must end. Each restart takes at most seven.
 const PATIENCE: usize = 200;
 
 fn play(setting: &Setting, acts: &[Act]) -> (Stop, World) {
@@ -199,7 +199,7 @@ fn play(setting: &Setting, acts: &[Act]) -> (Stop, World) {
         World { view, now: START, flight: None, started: 0, begun: Vec::new(), interrupted: false };
     let mut machine = Iterate::new(brief);
     let mut next = machine.step(at(world.now), Input::Begin);
-    // After the acts the agent only ever says that it is not done.
+    // After the acts, the agent only reports that it is not done.
     let mut acts = acts.iter().cloned().chain(std::iter::repeat_n(Act::End(13), PATIENCE));
     loop {
         let input = match next {
@@ -235,7 +235,7 @@ fn happens(world: &mut World, acts: &mut impl Iterator<Item = Act>) -> Input<End
             Act::Tool if working => {
                 return Input::Told(AgentEvent::ToolStart { name: "t".into(), input: None });
             }
-            // Only an agent tells such things.
+            // Only a working agent reports such events.
             Act::Usage(_) | Act::Promised | Act::Tool => {}
         }
     }
@@ -261,7 +261,7 @@ proptest! {
     }
 }
 
-/// A test that never comes to an interesting end shows nothing.
+/// The generators must reach every end. Otherwise the property proves little.
 #[test]
 fn every_reason_to_stop_comes_up() {
     use proptest::{strategy::ValueTree, test_runner::TestRunner};

@@ -1,4 +1,4 @@
-//! What is taken up again: nothing, an iteration that did not end, one that did.
+//! Resuming a run: without an iteration, with one that did not end, and with one that did.
 
 use harness_core::{
     Iteration,
@@ -36,7 +36,7 @@ fn an_iteration_that_did_not_end_starts_again_under_its_number() {
     Loop::new(with(failed, |_| {})).tell(Input::Begin, "look").begins(1, "failed: no route");
     let full = vec![past(0, Ending::OutOfContext, ""), open(1)];
     Loop::new(with(full, |_| {})).tell(Input::Begin, "look").begins(1, "out of context");
-    // The bound is not asked: this context was allowed before.
+    // The limit is not checked, because this context was allowed before.
     let last = vec![past(0, Ending::Finished, "not yet"), open(1)];
     Loop::new(with(last, |b| b.run.limits.max_iterations = 1))
         .tell(Input::Begin, "look")
@@ -72,7 +72,7 @@ fn it_is_measured_by_what_was_there_when_it_first_began() {
             .tell(looked(mark), "end finished")
             .tell(ok(), next);
     };
-    // It did its work before the crash, and had nothing to add after it.
+    // The work was done before the crash, and nothing was added after it.
     ends_with("half done", "begin 3");
     ends_with("before", "stop stalled");
 }
@@ -88,7 +88,7 @@ fn one_that_ended_is_judged_again_with_the_limits_as_they_are_now() {
         b.purse.spent = usage(5, None);
     }))
     .tell(Input::Begin, "stop budget");
-    // The promise may have been kept just before the crash, or be another one now.
+    // The promise may have been kept just before the crash, or it may be another one now.
     Loop::new(with(ended("DONE"), |_| {})).tell(Input::Begin, "stop complete");
     Loop::new(with(ended("not yet"), |b| b.run.completion_promise = "not".into()))
         .tell(Input::Begin, "stop complete");
@@ -125,7 +125,7 @@ fn a_person_who_takes_it_up_again_starts_the_count_afresh() {
     Loop::new(with(idle_thrice, |b| b.afresh = true))
         .tell(Input::Begin, "look")
         .begins(3, "no promise");
-    // What was kept, and what is used up, is not forgotten.
+    // A kept promise and the used budget still count.
     let kept = vec![past(0, Ending::Finished, "DONE")];
     Loop::new(with(kept, |b| b.afresh = true)).tell(Input::Begin, "stop complete");
 }

@@ -1,4 +1,4 @@
-//! Each row of the table by itself, but those that have a file of their own.
+//! Each row of the table by itself, except those that have their own file.
 
 use harness_core::{
     agent::{AgentEvent, End, FailureKind, StoppedBy},
@@ -31,7 +31,7 @@ fn only_a_whole_token_in_a_proper_end_is_a_promise() {
     Loop::at_work(tag())
         .ends(finished("<promise>DONE</promise>"), "finished")
         .tell(ok(), "stop complete");
-    // What it said before it failed is no final text.
+    // A text before a failure is not a final text.
     let crash = End::Failed { kind: FailureKind::Crashed, detail: "DONE".into() };
     Loop::at_work(brief()).ends(crash, "crashed: DONE").goes_on(1, "failed: DONE");
 }
@@ -42,12 +42,12 @@ fn a_promise_by_another_road_counts_as_well() {
         .tell(Input::Told(AgentEvent::Promised), "wait")
         .ends(finished("that was it"), "finished")
         .tell(ok(), "stop complete");
-    // And a turn that says nothing more is no reason to forget it.
+    // A turn without further text does not cancel it.
     Loop::at_work(brief())
         .tell(Input::Told(AgentEvent::Promised), "wait")
         .ends(finished(" "), "finished")
         .tell(ok(), "stop complete");
-    // It is the turn's own: the next one has to say so again.
+    // The promise belongs to its turn. The next turn must give it again.
     Loop::at_work(with_verify())
         .tell(Input::Told(AgentEvent::Promised), "wait")
         .ends(finished("that was it"), "finished")
@@ -84,7 +84,7 @@ fn the_runs_own_check_has_to_agree() {
         .begins(1, "verify: it took too long\nhalf");
     promised()
         .tell(verified(Verdict::Missing, ""), "stop env_setup")
-        .ends_as("env_setup", "the command of --verify can not be run here: make check");
+        .ends_as("env_setup", "the command of --verify cannot be run here: make check");
     promised()
         .tell(verified(Verdict::Cancelled, ""), "stop cancelled")
         .ends_as("cancelled", "stopped by a person");
@@ -99,7 +99,7 @@ fn an_agent_that_could_not_run_burns_no_iteration() {
         (FailureKind::Auth, "env_setup"),
         (FailureKind::Config, "config"),
     ] {
-        // Nothing but the stop is stored: the iteration stays open under its number.
+        // Only the stop is stored. The iteration stays open under its number.
         Loop::at_work(brief())
             .tell(worked(failed(kind)), &format!("stop {reason}"))
             .ends_as(reason, "boom");
@@ -111,7 +111,7 @@ fn an_agent_that_could_not_run_burns_no_iteration() {
 }
 
 #[test]
-fn whoever_stops_it_cancels_it() {
+fn a_stop_request_cancels_the_run() {
     for by in [StoppedBy::User, StoppedBy::Fenced] {
         Loop::at_work(brief())
             .tell(worked(stopped(by)), "stop cancelled")
@@ -120,7 +120,7 @@ fn whoever_stops_it_cancels_it() {
 }
 
 #[test]
-fn each_cause_of_a_restart_is_told_to_the_next_context() {
+fn each_cause_of_a_restart_is_reported_to_the_next_context() {
     for (end, recorded, cause) in [
         (finished("not yet"), "finished", "no promise"),
         (End::OutOfContext, "out_of_context", "out of context"),
@@ -128,8 +128,8 @@ fn each_cause_of_a_restart_is_told_to_the_next_context() {
         (failed(FailureKind::Crashed), "crashed: boom", "failed: boom"),
         (failed(FailureKind::Network), "network: boom", "failed: boom"),
         (failed(FailureKind::Protocol), "protocol: boom", "failed: boom"),
-        (stopped(StoppedBy::Stall), "silent: no sign of life", "failed: no sign of life"),
-        (stopped(StoppedBy::Timeout), "silent: no sign of life", "failed: no sign of life"),
+        (stopped(StoppedBy::Stall), "silent: silent for too long", "failed: silent for too long"),
+        (stopped(StoppedBy::Timeout), "silent: silent for too long", "failed: silent for too long"),
     ] {
         Loop::at_work(brief()).ends(end, recorded).goes_on(1, cause);
     }
@@ -156,11 +156,11 @@ fn a_blank_turn_is_overlooked_twice_in_a_row_and_then_counted() {
             .tell(worked(finished(blank)), "work 0 first")
             .ends(finished(blank), "finished")
             .goes_on(1, "no promise")
-            // Counted from the beginning in the next context.
+            // The next context starts the count again.
             .tell(worked(finished(blank)), "work 1 no promise")
             .tell(worked(finished("DONE")), "look");
     }
-    // A script has nothing to say.
+    // A script produces no text.
     Loop::at_work(brief_with(|b| b.rules.restarts = false))
         .ends(finished(""), "finished")
         .tell(ok(), "begin 1");
@@ -174,7 +174,7 @@ fn a_blank_turn_goes_on_in_its_context_where_that_can_be_taken_up() {
         .tell(ok(), "wait")
         .tell(used(30, None), "spend 30")
         .tell(spent(30, None), "wait")
-        // Those who count by session have to know where it stood.
+        // Agents that count usage by session must know the earlier value.
         .tell(worked(finished("")), "work 0 first in s-1 after 30")
         .tell(session("s-1"), "session s-1")
         .tell(ok(), "wait")
@@ -184,7 +184,7 @@ fn a_blank_turn_goes_on_in_its_context_where_that_can_be_taken_up() {
         // The next iteration is a fresh one.
         .ends(finished("half of it"), "finished")
         .goes_on(1, "no promise");
-    // Another agent knows nothing of it.
+    // Another agent does not have the context.
     Loop::at_work(brief_with(|b| b.rules.prices = vec![None, None]))
         .tell(session("s-1"), "session s-1")
         .tell(ok(), "wait")
@@ -207,10 +207,10 @@ fn a_context_that_is_gone_is_replaced_in_the_same_row() {
     for kind in [FailureKind::Crashed, FailureKind::Protocol, FailureKind::Config] {
         resumed()
             .tell(worked(failed(kind)), "work 0 first")
-            // Once: a fresh one that fails has failed.
+            // This happens once: a fresh context that fails has failed.
             .tell(worked(failed(FailureKind::Crashed)), "look");
     }
-    // One that began to work in it has failed by itself.
+    // A context in which the agent began to work has failed by itself.
     resumed()
         .tell(used(12, None), "spend 12")
         .tell(spent(12, None), "wait")

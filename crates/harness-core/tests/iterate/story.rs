@@ -1,4 +1,4 @@
-//! A loop, its clock, and what it asks for in a word.
+//! A loop with its clock, and short texts for its steps.
 
 use harness_core::{
     Command, Iteration, Refusal, Reply, Run, RunId, Stop, Timestamp,
@@ -13,7 +13,7 @@ use harness_core::{
     run::{Ending, Owner, RunLimits, RunStatus},
 };
 
-/// The clock starts here.
+/// The start of the clock.
 pub(crate) const START: i64 = 1000;
 
 pub(crate) fn at(seconds: i64) -> Timestamp {
@@ -36,7 +36,7 @@ pub(crate) fn run() -> Run {
     }
 }
 
-/// Ten restarts, no budget, no check, one agent.
+/// A brief with ten restarts, no budget, no check and one agent.
 pub(crate) fn brief() -> Brief {
     Brief {
         run: run(),
@@ -59,14 +59,14 @@ pub(crate) fn brief() -> Brief {
     }
 }
 
-/// With a change.
+/// The same brief with a change.
 pub(crate) fn brief_with(change: impl FnOnce(&mut Brief)) -> Brief {
     let mut brief = brief();
     change(&mut brief);
     brief
 }
 
-/// A row of an iteration that ended and changed something.
+/// Returns the row of an iteration that ended and changed something.
 pub(crate) fn past(number: u32, ending: Ending, words: &str) -> Iteration {
     let failed = ending.is_failure();
     Iteration {
@@ -133,7 +133,7 @@ pub(crate) fn used(tokens: u64, cost_usd: Option<f64>) -> Input<Ended> {
     Input::Told(AgentEvent::Usage(usage(tokens, cost_usd)))
 }
 
-/// The store's answer to what was spent: all of it.
+/// The store's reply to a report of usage, which contains the total.
 pub(crate) fn spent(tokens: u64, cost_usd: Option<f64>) -> Input<Ended> {
     Input::Committed(Reply::Spent(usage(tokens, cost_usd)))
 }
@@ -211,7 +211,7 @@ pub(crate) fn said(next: &Next<Effect, Stop>) -> String {
 pub(crate) struct Loop {
     machine: Iterate,
     now: i64,
-    /// Makes each look see something new.
+    /// A counter that makes each look return something new.
     looks: u32,
 }
 
@@ -220,19 +220,19 @@ impl Loop {
         Self { machine: Iterate::new(brief), now: START, looks: 0 }
     }
 
-    /// In the middle of the first context.
+    /// Starts in the middle of the first context.
     #[track_caller]
     pub(crate) fn at_work(brief: Brief) -> Self {
         Self::new(brief).tell(Input::Begin, "look").begins(0, "first")
     }
 
-    /// Time passes.
+    /// Moves the clock.
     pub(crate) fn after(mut self, seconds: i64) -> Self {
         self.now += seconds;
         self
     }
 
-    /// Tells the machine and compares what it asks for.
+    /// Passes an input to the machine and compares its step.
     #[track_caller]
     pub(crate) fn tell(mut self, input: Input<Ended>, expected: &str) -> Self {
         let next = self.machine.step(at(self.now), input.clone());
@@ -248,7 +248,7 @@ impl Loop {
         self.machine.step(at(self.now), input)
     }
 
-    /// What a command looks like in full.
+    /// Returns the full command of a step.
     pub(crate) fn step_of(&mut self, input: Input<Ended>) -> OfRun {
         match self.next(input) {
             Next::Commit(command) => match *command {
@@ -264,20 +264,20 @@ impl Loop {
         looked(&format!("look {}", self.looks))
     }
 
-    /// It looks; then the iteration begins and its agent starts.
+    /// Expects a look, the start of the iteration and the start of its agent.
     #[track_caller]
     pub(crate) fn begins(mut self, number: u32, cause: &str) -> Self {
         let look = self.fresh();
         self.tell(look, &format!("begin {number}")).tell(ok(), &format!("work {number} {cause}"))
     }
 
-    /// The end is recorded; the next iteration begins with what was seen then, and its agent starts.
+    /// Expects the record of the end, then the next iteration, which starts from the same look.
     #[track_caller]
     pub(crate) fn goes_on(self, number: u32, cause: &str) -> Self {
         self.tell(ok(), &format!("begin {number}")).tell(ok(), &format!("work {number} {cause}"))
     }
 
-    /// The context ends, after a while and with something changed; what is recorded of it.
+    /// Ends the context after a while with a change, and compares the record of the end.
     #[track_caller]
     pub(crate) fn ends(mut self, end: End, recorded: &str) -> Self {
         self.now += 10;
@@ -285,13 +285,13 @@ impl Loop {
         self.tell(worked(end), "look").tell(look, &format!("end {recorded}"))
     }
 
-    /// It ends without a promise and the next one starts.
+    /// Ends the context without a promise, and expects the next one.
     #[track_caller]
     pub(crate) fn restarts(self, number: u32) -> Self {
         self.ends(finished("not yet"), "finished").goes_on(number, "no promise")
     }
 
-    /// It ends, and that is stored.
+    /// Expects the stored end of the run.
     #[track_caller]
     pub(crate) fn ends_as(self, reason: &str, detail: &str) {
         self.tell(ok(), &format!("done {reason}: {detail}"));

@@ -1,4 +1,4 @@
-//! What holds whatever happens: random ledgers, random commands by several workers, and a clock
+//! Properties that always hold: random ledgers, random commands by several workers, and a clock
 //! that also steps back. A failure prints its smallest case and the seed that repeats it.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
@@ -22,7 +22,7 @@ use serde_json::Value;
 use support::{client, id, worker};
 use world::{IDS, Op, ROLES, START, WORKERS, in_progress, ledgers, ops};
 
-/// What no single ledger shows: the history of epochs and completions.
+/// The history of epochs and completions, which no single ledger shows.
 #[derive(Default)]
 struct History {
     highest: Epoch,
@@ -34,7 +34,7 @@ impl History {
         Self { highest: ledger.epoch(), ..Self::default() }
     }
 
-    /// `ledger` is as it was before `change`.
+    /// Records `change`; `ledger` is the state before it.
     fn follow(&mut self, ledger: &Ledger, change: &Change) {
         let mut rows: HashMap<TaskId, Task> = HashMap::new();
         for row in &change.rows {
@@ -101,8 +101,8 @@ fn bounded(task: &Task) {
     }
 }
 
-/// The selection that was kept row by row is the one that a fresh look gives, and both choose what
-/// one walk over everything chooses.
+/// Checks that the incrementally updated selection equals a fresh one, and that both choose the
+/// same task as one walk over everything.
 fn selection_is_right(ledger: &Ledger, now: Timestamp) {
     let tasks: Vec<Task> = ledger.tasks().cloned().collect();
     let fresh = Ledger::new(ledger.head().clone(), tasks.clone()).unwrap();
@@ -136,8 +136,7 @@ fn document_is_right(text: &str, ledger: &Ledger) {
     assert_eq!(serde_json::to_string_pretty(&value).unwrap() + "\n", text);
 }
 
-/// Every `x` that somebody put somewhere is still there. `original` are the tasks that were never
-/// dropped.
+/// Checks that every foreign `x` is still there. `original` are the tasks that were never dropped.
 fn foreign_fields_survive(initial: &Value, text: &str, original: &HashSet<TaskId>, kept: bool) {
     let last: Value = serde_json::from_str(text).unwrap();
     let same = |pointer: &str, a: &Value, b: &Value| {
@@ -162,7 +161,8 @@ fn foreign_fields_survive(initial: &Value, text: &str, original: &HashSet<TaskId
         if after.get("intent").is_some_and(|i| before.get("intent") == Some(i)) {
             same("/intent/rollback/x", &before, &after);
         }
-        // The first checkpoints are told apart by their texts; they go, but do not change.
+        // The first checkpoints are recognized by their texts. They may be dropped, but not
+        // changed.
         for checkpoint in after["checkpoints"].as_array().unwrap() {
             if checkpoint["description"].as_str().unwrap().starts_with('c') {
                 assert!(before["checkpoints"].as_array().unwrap().contains(checkpoint));
@@ -171,7 +171,7 @@ fn foreign_fields_survive(initial: &Value, text: &str, original: &HashSet<TaskId
     }
 }
 
-/// The journal beside the ledger: replaying it gives the file, to the letter.
+/// The journal beside the ledger. A replay must reproduce the file exactly.
 struct Journal {
     document: format::Document,
     text: String,
@@ -201,7 +201,7 @@ impl Journal {
     }
 }
 
-/// One walk through all commands; gives the last text.
+/// Applies all commands in order and returns the last text.
 fn play(initial: &Value, ops: &[Op], check: bool) -> String {
     let text = serde_json::to_string(initial).unwrap();
     let (mut ledger, mut document) = format::read(text.as_bytes()).unwrap();
@@ -251,7 +251,7 @@ proptest! {
     }
 }
 
-/// The generators must reach what the properties speak of, or these hold of nothing.
+/// The generators must reach the cases of the properties. Otherwise the properties prove nothing.
 #[test]
 fn the_generators_reach_every_kind_of_end() {
     use proptest::{strategy::ValueTree, test_runner::TestRunner};

@@ -1,5 +1,5 @@
-//! Random ledgers and random commands. Both are plain data that shrinks well: a command is made
-//! from its numbers and the ledger that it meets.
+//! Random ledgers and random commands. Both are plain data that shrinks well: a command is built
+//! from its numbers and the ledger that it is applied to.
 
 use harness_core::{
     Category, Command, Epoch, Holder, Ledger, TaskId, Timestamp,
@@ -23,7 +23,7 @@ fn text(now: i64) -> String {
     Timestamp::from_seconds(now).to_string()
 }
 
-/// What somebody else may have put anywhere.
+/// Generates values that another program may have written anywhere.
 fn foreign() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -40,7 +40,7 @@ fn foreign() -> impl Strategy<Value = Value> {
     })
 }
 
-/// The numbers from which one task is made.
+/// The numbers from which one task is built.
 type Numbers = (u8, u8, Vec<usize>, u32, (u8, u8, u8), (u8, i64, bool), Value);
 
 fn numbers() -> impl Strategy<Value = Numbers> {
@@ -93,7 +93,7 @@ fn task(n: usize, of: &Numbers, shape: Shape, count: usize) -> Value {
     );
     some("order", (*order > 0).then(|| (*order).into()));
     some("timeout_seconds", (*order == 2).then(|| 40.into()));
-    // Mostly pending, so that there is something to do.
+    // Most tasks are pending, so that there is something to do.
     match status {
         0..4 => some("status", Some("pending".into())),
         4 => {
@@ -126,7 +126,7 @@ enum Shape {
     Dangling,
 }
 
-/// A ledger as a file has it.
+/// Generates a ledger in its file format.
 pub(crate) fn ledgers() -> impl Strategy<Value = Value> {
     let shape = prop_oneof![5 => Just(Shape::Acyclic), 3 => Just(Shape::Cyclic), 1 => Just(Shape::Dangling)];
     let tasks = prop::collection::vec(numbers(), 0..IDS.len());
@@ -147,18 +147,18 @@ pub(crate) fn ledgers() -> impl Strategy<Value = Value> {
     })
 }
 
-/// The numbers from which a command is made.
+/// The numbers from which a command is built.
 #[derive(Debug, Clone)]
 pub(crate) struct Op {
     kind: u8,
     task: usize,
     other: usize,
     worker: usize,
-    /// Speaks for the real holder, if there is one.
+    /// `true` to act for the real holder, if there is one.
     truthful: bool,
     flag: bool,
     small: u8,
-    /// The clock goes on, and sometimes back.
+    /// The clock moves forward, and sometimes back.
     pub(crate) seconds: i64,
 }
 
@@ -182,7 +182,7 @@ pub(crate) fn ops() -> impl Strategy<Value = Vec<Op>> {
 
 impl Op {
     fn task(&self, ledger: &Ledger) -> TaskId {
-        // Mostly one that is claimed, else nothing would ever end.
+        // Prefer a claimed task, so that attempts end.
         let claimed: Vec<&TaskId> = ledger.selection().claimed().collect();
         match (self.truthful, claimed.is_empty()) {
             (true, false) => claimed[self.task % claimed.len()].clone(),

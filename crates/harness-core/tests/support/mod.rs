@@ -1,4 +1,4 @@
-//! Words for tests: commands by their short names, and what a command changed as lines of text.
+//! Helpers for tests: commands by short names, and the changes of a command as lines of text.
 #![allow(dead_code, reason = "each test binary uses its own part")]
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -76,7 +76,8 @@ pub(crate) fn ledger(text: &str) -> Ledger {
     format::read(whole.as_bytes()).unwrap_or_else(|e| panic!("{e}: {whole}")).0
 }
 
-/// Refusal, or reply, log lines (without the prefix that all have) and changed fields.
+/// Returns the refusal, or the reply, the log lines (without their common prefix) and the changed
+/// fields.
 pub(crate) fn outcome(before: &Ledger, now: Timestamp, command: &Command) -> Vec<String> {
     let change = match decide(before, now, command) {
         Ok(change) => change,
@@ -116,7 +117,8 @@ fn reply(reply: &Reply) -> String {
     }
 }
 
-/// The fields that differ on disk, `task.field: before -> after`, `-` where there is none.
+/// Returns the fields that differ on disk, `task.field: before -> after`, with `-` for a missing
+/// value.
 fn changes(before: &Ledger, change: &Change) -> Vec<String> {
     let mut after = before.clone();
     let mut document = Document::new(before);
@@ -178,7 +180,7 @@ pub(crate) fn check(ledger_text: &str, now: Timestamp, command: Command, expecte
     assert_eq!(got, expected, "\n{command:#?}\ngot:\n{}", got.join("\n"));
 }
 
-/// Decides and puts in.
+/// Decides the command and applies the change.
 pub(crate) fn apply(
     ledger: &mut Ledger,
     now: Timestamp,

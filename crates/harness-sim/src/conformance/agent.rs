@@ -1,6 +1,6 @@
-//! What every adapter of a coding agent must do with a program that behaves in each of the ways that
-//! programs behave. The program is a shell script: an adapter under test is set up so that it runs
-//! the prompt's text, or its instructions, as one.
+//! The behaviour of every adapter of a coding agent, for each way in which programs behave. The
+//! program is a shell script: the adapter under test is set up so that it runs the text of the
+//! prompt, or its instructions.
 
 use std::{
     fs,
@@ -22,11 +22,11 @@ use harness::{
     process::Limits,
 };
 
-/// Longer than anything takes.
+/// A limit that is longer than any case takes.
 const LONG: Duration = Duration::from_secs(120);
 const PROMISE: &str = "TASK_COMPLETE";
 
-/// A folder for one execution, with a pipe that whoever must not survive holds open.
+/// A folder for one execution, with a pipe. A process that must not survive holds the pipe open.
 pub struct Place {
     folder: tempfile::TempDir,
 }
@@ -66,14 +66,14 @@ impl Place {
             .name("execution-1")
     }
 
-    /// Says something to the agent once somebody has written to the first pipe; the second one,
-    /// `told`, is written to when that was said.
+    /// Sends a text to the agent once a process has written to the first pipe. The second pipe,
+    /// `told`, is written to after that.
     pub fn say(&self, words: &'static str) -> Begun {
         Begun::Say { begun: self.watch(), words, told: self.path().join("told") }
     }
 
-    /// Tells once when somebody has opened the pipe and written to it, and once more when nobody
-    /// holds it any longer.
+    /// Sends once when a process has opened the pipe and written to it, and once more when no
+    /// process holds it any longer.
     pub fn watch(&self) -> mpsc::Receiver<()> {
         let (tell, told) = mpsc::channel();
         let roll = self.roll();
@@ -99,12 +99,12 @@ struct One<A> {
     agent: Named<A>,
 }
 
-/// Executes the agent in a flow of its own and returns its end with all that was told.
+/// Executes the agent in its own flow and returns its end with all events.
 pub async fn execute<A>(agent: A, prompt: Prompt, begun: Begun) -> Result<(End, Vec<Arc<Envelope>>)>
 where
     A: Agent<Input = Prompt, Output = End>,
 {
-    // A flow can be run more than once; this one is not.
+    // A flow can be run more than once, but this one is not.
     let begun = Mutex::new(Some(begun));
     let flow = Harness::define("conformance")
         .agents(One { agent: named("agent", agent) })
@@ -120,7 +120,7 @@ where
                 Some(Begun::Say { begun, words, told }) => {
                     begun.recv_timeout(LONG).unwrap();
                     hub.send_to_run("run-0", words);
-                    // Waits for the one who reads it.
+                    // This blocks until the reader opens the pipe.
                     let _ = fs::write(told, "\n");
                 }
                 Some(Begun::Nothing) | None => {}
@@ -131,14 +131,14 @@ where
     Ok((done.result, done.events))
 }
 
-/// What to do once the program has begun.
+/// The action after the program has begun.
 pub enum Begun {
     Nothing,
     Cancel(mpsc::Receiver<()>),
     Say { begun: mpsc::Receiver<()>, words: &'static str, told: PathBuf },
 }
 
-/// A script, and whether it ended as it should.
+/// A script, and a check of its end.
 struct Case {
     name: &'static str,
     script: &'static str,
@@ -162,7 +162,8 @@ fn is_crash(end: &End, words: &[&str]) -> bool {
 const TIMED_OUT: fn(&End) -> bool = |end| *end == End::Stopped { by: StoppedBy::Timeout };
 const SHORT: Option<Duration> = Some(Duration::from_millis(300));
 
-/// `command` agents say their promise, `shell` agents keep it: either way it is in the final text.
+/// `command` agents print their promise, and `shell` agents keep it by their exit code. In both
+/// cases it is in the final text.
 const CASES: &[Case] = &[
     case(
         "a normal end",
@@ -187,7 +188,7 @@ const CASES: &[Case] = &[
     Case { timeout: SHORT, ..case("floods for ever", "yes", TIMED_OUT) },
 ];
 
-/// Runs all cases over adapters made by `agent`.
+/// Runs all cases with adapters that `agent` creates.
 pub async fn conforms<A>(agent: impl Fn() -> A)
 where
     A: Agent<Input = Prompt, Output = End>,
@@ -210,8 +211,9 @@ where
     a_work_tree_that_is_not_there_is_said(agent()).await;
 }
 
-/// Further, for adapters that hear how a turn ends before its program does. The program under test
-/// stays after its last word as long as the file `stays` lies beside the work tree.
+/// Runs a further case, for adapters that learn the end of a turn before the program ends. The
+/// program under test continues after its last word as long as the file `stays` lies beside the
+/// work tree.
 pub async fn converses<A>(agent: A)
 where
     A: Agent<Input = Prompt, Output = End>,
@@ -224,7 +226,7 @@ where
     assert!(kept(&end), "says all and stays: {end:?}");
 }
 
-/// In a session of its own, reparented, deaf to TERM, with the output still open.
+/// A child in its own session, reparented, that ignores TERM and keeps the output open.
 const OUTLIVES: &str = "( setsid sh -c 'exec 9>\"$HARNESS_ROLL\"; trap \"\" TERM HUP; echo here >&9; \
                         exec sleep 100000' & )\n";
 
@@ -234,7 +236,7 @@ where
 {
     let place = Place::new();
     let told = place.watch();
-    // It ends itself only when the child is there: the second pipe is opened by both.
+    // The script ends only when the child is there, because both open the second pipe.
     let script = OUTLIVES.replace("exec sleep", "echo > ../both; exec sleep");
     let script = format!("mkfifo ../both\n{script}read line < ../both\necho TASK_COMPLETE\n");
     let (end, _) = execute(agent, place.prompt(&script), Begun::Nothing).await.unwrap();

@@ -1,4 +1,5 @@
-//! What every implementation of a port must do, as cases that run over each of them.
+//! The behaviour that every implementation of a port must have, as cases that run over each of
+//! them.
 //!
 //! This is test code that lives in a library because several test programs use it.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a case fails by panicking")]

@@ -15,17 +15,17 @@ use super::workspace::Fixture;
 
 pub struct Repository {
     folder: tempfile::TempDir,
-    /// The top level, canonical.
+    /// The canonical top level.
     pub root: PathBuf,
 }
 
 impl Repository {
-    /// `main` with one commit: `a.txt`, `b.txt`, `.gitignore`.
+    /// Creates `main` with one commit: `a.txt`, `b.txt`, `.gitignore`.
     pub fn new() -> Self {
         Self::with_options(&[])
     }
 
-    /// As [`Repository::new`], with more options for `git init`.
+    /// Does the same as [`Repository::new`], with more options for `git init`.
     pub fn with_options(options: &[&str]) -> Self {
         let repository = Self::empty(options);
         repository.write("a.txt", "a");
@@ -36,7 +36,7 @@ impl Repository {
         repository
     }
 
-    /// A repository without commits.
+    /// Creates a repository without commits.
     pub fn empty(options: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap().join("repo");
@@ -48,19 +48,19 @@ impl Repository {
         repository
     }
 
-    /// A folder beside the repository, gone with it.
+    /// Returns the path of a folder beside the repository, which is removed with it.
     pub fn beside(&self, name: &str) -> PathBuf {
         self.folder.path().canonicalize().unwrap().join(name)
     }
 
-    /// Runs git for the setup; it must succeed.
+    /// Runs git for the setup. It must succeed.
     pub fn git<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> String {
         let ran = self.command(&self.root).args(arguments).output().unwrap();
         assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
         String::from_utf8_lossy(&ran.stdout).trim_end().to_owned()
     }
 
-    /// Runs git for the setup; it may fail (a conflict, say).
+    /// Runs git for the setup. It may fail, for example with a conflict.
     pub fn try_git<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> bool {
         self.command(&self.root).args(arguments).output().unwrap().status.success()
     }
@@ -134,7 +134,7 @@ impl Fixture for Repository {
     fn remove(&self, path: &str) {
         let file = self.root.join(path);
         fs::remove_file(&file).unwrap();
-        // The model knows no folders, so none is left empty here.
+        // The model has no folders, so no empty one is left here.
         let above = file.ancestors().skip(1).take_while(|folder| *folder != self.root);
         let _ = above.map(fs::remove_dir).take_while(Result::is_ok).count();
     }

@@ -1,4 +1,4 @@
-//! What every record of runs must do.
+//! The behaviour of every record of runs.
 
 use std::{sync::Arc, thread};
 
@@ -13,11 +13,11 @@ use harness_core::{
 const THREADS: u64 = 4;
 const SPENDS_OF_A_THREAD: u64 = 25;
 
-/// A place where records of one kind are kept: each call opens the same one again, as another
+/// A place where records of one kind are kept. Each call opens the same one again, as another
 /// process would.
 pub type Place = Box<dyn Fn() -> Arc<dyn Runs>>;
 
-/// All cases; `fresh` makes a new, empty place for each.
+/// Runs all cases. `fresh` creates a new, empty place for each.
 pub fn suite(fresh: impl Fn() -> Place) {
     what_was_opened_is_found(&fresh());
     an_attempt_is_opened_once(&fresh());
@@ -28,7 +28,7 @@ pub fn suite(fresh: impl Fn() -> Place) {
     what_is_spent_is_summed_up(&fresh());
     what_is_too_large_is_kept_as_large_as_possible(&fresh());
     nothing_spent_at_once_is_lost(&fresh());
-    whoever_slept_through_the_end_changes_nothing(&fresh());
+    a_process_that_slept_through_the_end_changes_nothing(&fresh());
 }
 
 pub fn at(second: i64) -> Timestamp {
@@ -43,7 +43,7 @@ pub fn owner(pid: u32) -> Owner {
     Owner { host: "here".to_owned(), pid, started: "100/boot/pid:[1]".to_owned() }
 }
 
-/// A run with an objective.
+/// Returns a run with an objective.
 pub fn run(number: u64) -> Run {
     Run {
         objective: Some("write a report".to_owned()),
@@ -54,7 +54,7 @@ pub fn run(number: u64) -> Run {
     }
 }
 
-/// An attempt below the run `parent`.
+/// Returns an attempt below the run `parent`.
 pub fn attempt(number: u64, parent: u64, epoch: u64) -> Run {
     let task = Some(TaskId::numbered(1));
     let parent = Some(id(parent));
@@ -119,7 +119,7 @@ fn what_was_opened_is_found(place: &Place) {
     assert_eq!(runs.run(&id(1)).unwrap(), Some(run(1)));
     assert_eq!(runs.run(&id(2)).unwrap(), Some(full()));
     assert_eq!(runs.runs().unwrap(), [full(), run(1)], "newest first");
-    // Of one second, the later name.
+    // Of two runs in the same second, the one with the later name comes first.
     let twin = Run { created_at: at(2), ..run(3) };
     runs.open_run(&twin).unwrap();
     assert_eq!(runs.runs().unwrap(), [twin, full(), run(1)]);
@@ -158,7 +158,7 @@ fn every_step_changes_what_it_says(place: &Place) {
     place().open_run(&run(1)).unwrap();
     let me = owner(1);
     let head = CommitId::parse("9fceb02d0ae598e95dc970b74767f19372d61af8").unwrap();
-    // Each step finds what another process left.
+    // Each step reads what another process left.
     let step = |second, step| {
         assert!(apply_by(&*place(), second, &me, step).is_ok());
         place().run(&id(1)).unwrap().unwrap()
@@ -252,7 +252,7 @@ fn an_iteration_is_neither_skipped_nor_counted_twice(place: &Place) {
     refused(1);
     apply(&*runs, 10, 1, begin(0)).unwrap();
     refused(1);
-    // A crash: the same again, from what it was at the first start.
+    // After a crash, the same iteration begins again, with the starting point of its first start.
     apply(&*runs, 11, 1, RunStep::Spend(spent(3, None))).unwrap();
     apply(&*runs, 12, 1, begin(0)).unwrap();
     let again = Iteration { starts: 2, usage: spent(3, None), ..Iteration::begun(0, at(12)) };
@@ -278,7 +278,7 @@ fn what_is_spent_is_summed_up(place: &Place) {
     assert_eq!(spend(2, spent(10, None)), Reply::Spent(spent(10, None)));
     let two = Usage { input_tokens: 11, output_tokens: 2, cost_usd: Some(0.5) };
     assert_eq!(spend(3, spent(1, Some(0.5))), Reply::Spent(two));
-    // What is no cost is not counted.
+    // An invalid cost is not counted.
     for cost in [f64::NAN, f64::INFINITY, -1.0] {
         spend(2, spent(0, Some(cost)));
     }
@@ -332,7 +332,7 @@ fn nothing_spent_at_once_is_lost(place: &Place) {
     assert_eq!(runs.run(&id(1)).unwrap().unwrap().usage, sum);
 }
 
-fn whoever_slept_through_the_end_changes_nothing(place: &Place) {
+fn a_process_that_slept_through_the_end_changes_nothing(place: &Place) {
     let runs = place();
     runs.open_run(&run(1)).unwrap();
     let take = |pid| {

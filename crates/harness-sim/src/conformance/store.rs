@@ -1,4 +1,4 @@
-//! What every store must do.
+//! The behaviour of every store.
 
 use std::{
     collections::BTreeSet,
@@ -22,7 +22,7 @@ use harness_core::{
 const THREADS: usize = 8;
 const COMMANDS_OF_A_THREAD: usize = 40;
 
-/// A place where stores of one kind are kept: each call opens another store over the same ledger,
+/// A place where stores of one kind are kept. Each call opens another store over the same ledger,
 /// which exists and is empty at first.
 pub trait Kind {
     type Store: Store + 'static;
@@ -38,7 +38,7 @@ impl<S: Store + 'static, F: Fn() -> S> Kind for F {
     }
 }
 
-/// All cases; `fresh` makes a new place for each.
+/// Runs all cases. `fresh` creates a new place for each.
 pub fn suite<K: Kind>(fresh: impl Fn() -> K) {
     batches_apply_in_order(&fresh());
     refused_commands_hinder_no_other(&fresh());
@@ -136,7 +136,7 @@ fn two_stores_see_each_other(kind: &impl Kind) {
     assert_ne!(task(&first).0, task(&second).0, "two workers never get one task");
 }
 
-/// Counts what reaches the store, so that group commit can be seen.
+/// Counts the writes that reach the store, to verify group commit.
 struct Counted<S> {
     store: S,
     writes: Arc<AtomicU64>,
@@ -172,7 +172,7 @@ fn writer<K: Kind>(kind: &K, fail_first: bool) -> (Arc<Writer>, Arc<AtomicU64>) 
     (Arc::new(writer), writes)
 }
 
-/// One transaction for all of it: nothing of a batch is seen without the rest.
+/// A batch is one transaction: no part of it is visible without the rest.
 fn a_batch_is_one_write(kind: &impl Kind) {
     let mut store = kind.open();
     let commands: Vec<Command> = (0..50).map(|n| add(&format!("t{n}"))).collect();
@@ -220,8 +220,8 @@ fn an_error_poisons_nothing(kind: &impl Kind) {
     assert_eq!(titles(kind.open().ledger().unwrap()), ["kept", "kept too"]);
 }
 
-/// Requests that come while a write is under way share the next one. The first write is held up
-/// until all the others are on their way.
+/// Requests that arrive during a write share the next one. The first write is held up until all the
+/// others have been sent.
 fn a_writer_shares_a_write(kind: &impl Kind) {
     let gate = Arc::new(Barrier::new(2));
     let writes = Arc::new(AtomicU64::new(0));

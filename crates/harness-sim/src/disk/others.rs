@@ -1,18 +1,18 @@
-//! What other programs do to the files of ours. None of it is a step of the harness.
+//! The actions of other programs on our files. None of them is a step of harness.
 
 use harness::store::disk::File;
 
 use super::SimDisk;
 
 impl SimDisk {
-    /// Somebody else saves the file, in place. Editors sync.
+    /// Saves the file in place, as an editor does. Editors sync.
     pub fn edit(&self, file: File, bytes: &[u8]) {
         let platter = &mut self.state().platter;
         platter.overwrite(file, bytes);
         platter.sync_names();
     }
 
-    /// Somebody else puts a file there, in place of whatever was there.
+    /// Creates or replaces a file, as another program does.
     pub fn put(&self, file: File, bytes: &[u8]) {
         let platter = &mut self.state().platter;
         platter.create(file, bytes);
@@ -20,19 +20,19 @@ impl SimDisk {
         platter.sync_names();
     }
 
-    /// Somebody else removes the file.
+    /// Removes the file, as another program does.
     pub fn remove(&self, file: File) {
         let platter = &mut self.state().platter;
         platter.name(file, None);
         platter.sync_names();
     }
 
-    /// Somebody else writes a receipt, by the name of its file.
+    /// Writes a receipt under the name of its file, as another program does.
     pub fn put_receipt(&self, name: String, bytes: Vec<u8>) {
         self.state().platter.receipts.insert(name, bytes);
     }
 
-    /// Somebody else removes all receipts, and their folder.
+    /// Removes all receipts and their folder, as another program does.
     pub fn remove_receipts(&self) {
         let platter = &mut self.state().platter;
         platter.receipts.clear();
@@ -43,7 +43,7 @@ impl SimDisk {
         self.state().platter.receipts.contains_key(name)
     }
 
-    /// Somebody else adds to the file, durably.
+    /// Appends to the file durably, as another program does.
     pub fn add_lines(&self, file: File, bytes: &[u8]) {
         let platter = &mut self.state().platter;
         platter.append(file, bytes);

@@ -1,4 +1,4 @@
-//! The simulated tree that would be committed, and what a check made of it.
+//! The simulated tree that would be committed, and the effect of a check on it.
 
 use std::{collections::BTreeSet, sync::PoisonError};
 
@@ -63,8 +63,8 @@ impl SimGit {
         Ok(paths)
     }
 
-    /// Untracked files from before the claim that differ, and ignored ones where nothing else was
-    /// done. There are neither folders nor submodules, nor times at which files were changed.
+    /// Returns untracked files from before the claim that differ, and ignored files if nothing else
+    /// was done. The model has no folders, submodules or modification times.
     pub(super) fn hidden(&self, base: &Base, model: &Model) -> Vec<String> {
         let recorded = self.recorded(base);
         let changed = recorded.iter().filter(|(path, bytes)| model.work.get(*path) != Some(bytes));
@@ -99,7 +99,8 @@ impl SimGit {
                 model.add_commit(vec![head.clone()], files.clone(), message, None)
             })??;
             let tip = commit.clone();
-            // Compares and swaps: a commit that somebody makes at this moment is not lost.
+            // This compares and swaps, so that a commit of another program at this moment is not
+            // lost.
             let moved = self.op("commit ref", |model| {
                 let stays = model.head_commit()? == head;
                 if stays {

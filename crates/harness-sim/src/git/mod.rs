@@ -1,7 +1,7 @@
 //! A simulated [`Workspace`]: a repository in memory that can stop between any two steps.
 //!
-//! The model lies behind an `Arc`, so it survives a simulated crash as a disk would. What may go
-//! wrong in a real repository but is no step of ours (filters, locks, links) is not modelled.
+//! The model lies behind an `Arc`, so it survives a simulated crash as a disk would. Problems of a
+//! real repository that are not steps of ours (filters, locks, links) are not modelled.
 
 mod candidate;
 mod model;
@@ -37,12 +37,12 @@ pub struct Crash {
 }
 
 impl Crash {
-    /// What a hook returns to crash.
+    /// Returns the error that a hook uses to crash.
     pub fn before(step: &'static str) -> io::Error {
         io::Error::other(Self { step })
     }
 
-    /// The crash behind an error, if it was one.
+    /// Returns the crash behind an error, if it was one.
     pub fn behind(error: &WorkspaceError) -> Option<Self> {
         let WorkspaceError::Io(error) = error else { return None };
         error.get_ref()?.downcast_ref().copied()
@@ -56,9 +56,9 @@ pub struct SimGit {
     hook: Hook,
     own: OwnFiles,
     top_level: PathBuf,
-    /// The last candidate of this process, and where HEAD was then.
+    /// The last candidate of this process, and HEAD at that time.
     known: Arc<Mutex<Option<(TreeId, CommitId)>>>,
-    /// What this process saw last, while nothing has run since.
+    /// The last look of this process, while nothing has run since.
     seen: Arc<Mutex<Option<Model>>>,
 }
 
@@ -70,7 +70,7 @@ impl SimGit {
         Self { model: Arc::default(), hook, own, top_level, known, seen }
     }
 
-    /// The same repository, seen by a process with another fate.
+    /// Returns the same repository for another process with its own hook.
     pub fn with_hook(&self, hook: Hook) -> Self {
         Self { hook, known: Arc::default(), seen: Arc::default(), ..self.clone() }
     }
@@ -83,8 +83,8 @@ impl SimGit {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is there, or what was there at the last look: who stages or checks out makes the next
-    /// look a new one.
+    /// Returns the current state or the last look. Staging and checking out make the next look a
+    /// fresh one.
     fn view(&self, sight: Sight) -> Model {
         let model = self.model();
         let holds = |seen: &Model| seen.index == model.index && seen.head == model.head;
@@ -94,7 +94,7 @@ impl SimGit {
         view
     }
 
-    /// One step: the hook decides whether the process gets to make it.
+    /// Performs one step if the hook allows it.
     fn op<T>(
         &self,
         step: &'static str,
@@ -122,7 +122,7 @@ impl SimGit {
         tree.and_then(|tree| self.model().trees.get(tree).cloned()).unwrap_or_default()
     }
 
-    /// HEAD to the claimed branch, or detached as it was.
+    /// Returns HEAD to the claimed branch, or to its detached commit.
     fn return_to_claimed_branch(&self, base: &Base) -> Result<(), WorkspaceError> {
         let current = self.model().branch();
         if current == base.branch {
@@ -147,7 +147,7 @@ impl SimGit {
         self.op("reset branch", |model| model.set_head(commit.clone()))
     }
 
-    /// Whether the file had to change.
+    /// Returns whether the file had to change.
     fn set_file(
         &self,
         step: &'static str,
@@ -164,7 +164,7 @@ impl SimGit {
         Ok(true)
     }
 
-    /// What is to be committed; see the port.
+    /// Returns the files to be committed; see the port.
     fn files_to_commit(&self, base: &Base, model: &Model) -> Files {
         let recorded = self.recorded(base);
         let head = model.head_files();
@@ -362,7 +362,7 @@ impl Workspace for SimGit {
         model.add_tree(files)
     }
 
-    /// There are no folders here: a place to name, for shells that run nothing.
+    /// Returns a path only, for shells that run nothing. The model has no folders.
     fn checkout(&self, commit: &CommitId) -> Result<Checkout, WorkspaceError> {
         self.tree_of(commit)?;
         Ok(Checkout::new(PathBuf::from("/sim-checkout").join(commit.as_str()), || ()))
@@ -402,7 +402,7 @@ impl Workspace for SimGit {
         let seen = self.seen().take();
         let commit = self.commit_files(base, head, files, message)?;
         *self.known.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        // What was seen before the commit is what a look would find after it.
+        // A look after the commit would find the same files as the look before it.
         if let Some(seen) = seen {
             let mut now = self.model().seen();
             now.work = seen.work;

@@ -1,6 +1,6 @@
-//! A repository in memory: just enough of git for what the harness asks of it.
+//! A repository in memory, with the parts of git that harness uses.
 //!
-//! Files are text or bytes at a path; there are no folders, modes, links or filters. An ignore rule
+//! Files are text or bytes at a path. There are no folders, modes, links or filters. An ignore rule
 //! is a line of the top `.gitignore`: a name, `*.suffix` or `folder/`.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +23,7 @@ pub struct SimCommit {
     pub message: String,
     pub committer: String,
     pub when: Timestamp,
-    /// What a rescue differs from.
+    /// The commit that a rescue is compared with.
     pub base: Option<CommitId>,
 }
 
@@ -35,20 +35,20 @@ pub struct Model {
     pub head: Head,
     pub branches: BTreeMap<String, CommitId>,
     pub commits: BTreeMap<CommitId, SimCommit>,
-    /// Trees by id; `refs/harness/base/*` keeps theirs, the others are never collected.
+    /// Trees by id. `refs/harness/base/*` keeps some of them; the others are never collected.
     pub trees: BTreeMap<TreeId, Files>,
     pub rescues: BTreeMap<String, CommitId>,
     pub bases: BTreeMap<String, TreeId>,
     pub landed: BTreeMap<String, CommitId>,
     pub stashes: Vec<(Timestamp, String)>,
-    /// What git does not look at, and how it is set.
+    /// The settings, including those that hide files from git.
     pub settings: Settings,
-    /// Settings as they were at a claim; they lie outside of the repository.
+    /// The settings at a claim. They are kept outside of the repository.
     pub recorded: BTreeMap<String, Settings>,
     ticks: i64,
 }
 
-/// What a repository is told beside its files.
+/// The settings of a repository beside its files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Settings {
     pub config: BTreeMap<String, String>,
@@ -79,7 +79,7 @@ impl Default for Model {
 }
 
 impl Model {
-    /// What one look tells of it.
+    /// Returns the part of the model that one look reports.
     pub(super) fn seen(&self) -> Self {
         Self {
             work: self.work.clone(),
@@ -129,7 +129,7 @@ impl Model {
         }
     }
 
-    /// Makes a commit object; no ref moves.
+    /// Creates a commit object without moving a ref.
     pub fn add_commit(
         &mut self,
         parents: Vec<CommitId>,
@@ -153,7 +153,7 @@ impl Model {
         Ok(id)
     }
 
-    /// A commit and all before it.
+    /// Returns a commit and all its ancestors.
     pub fn history(&self, tip: &CommitId) -> BTreeSet<CommitId> {
         let (mut seen, mut open) = (BTreeSet::new(), vec![tip.clone()]);
         while let Some(commit) = open.pop() {
@@ -178,7 +178,7 @@ impl Model {
         )
     }
 
-    /// Untracked, not ignored, not ours.
+    /// Returns the files that are untracked, not ignored and not ours.
     pub fn untracked(&self, own: &OwnFiles) -> Files {
         let untracked = self.work.iter().filter(|(path, _)| {
             !self.index.contains_key(*path) && !self.ignored(path) && !own.own(path.as_bytes())
@@ -186,7 +186,7 @@ impl Model {
         untracked.map(|(path, bytes)| (path.clone(), bytes.clone())).collect()
     }
 
-    /// Tracked paths that differ between HEAD, index and work tree; ours aside.
+    /// Returns the tracked paths that differ between HEAD, index and work tree, except ours.
     pub fn changed(&self, own: &OwnFiles) -> Vec<String> {
         let head = self.head_files();
         let paths: BTreeSet<_> = head.keys().chain(self.index.keys()).collect();
@@ -199,7 +199,7 @@ impl Model {
         changed.cloned().collect()
     }
 
-    /// Tracked and untracked files as they stand; ours and ignored ones aside.
+    /// Returns the current tracked and untracked files, except ours and ignored ones.
     pub fn snapshot(&self, own: &OwnFiles) -> Files {
         let mut files = self.untracked(own);
         let tracked = self.index.keys().filter(|path| !own.own(path.as_bytes()));
@@ -225,7 +225,8 @@ fn hash(files: &Files) -> String {
     digest(&bytes)
 }
 
-/// FNV-1a with three offsets: 40 digits that look like git's and are the same on every machine.
+/// Computes FNV-1a with three offsets: 40 digits that look like git's and are the same on every
+/// machine.
 fn digest(bytes: &[u8]) -> String {
     let fnv = |offset: u64| {
         bytes.iter().fold(offset, |hash, byte| {

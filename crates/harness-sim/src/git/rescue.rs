@@ -7,11 +7,11 @@ use harness_core::{CommitId, TaskId};
 
 use super::{Files, SimGit};
 
-/// Path, what the base has there, what the rescue has there.
+/// The path, its content in the base, and its content in the rescue.
 type Change = (String, Option<Vec<u8>>, Option<Vec<u8>>);
 
 impl SimGit {
-    /// What a rescue would bring back, for people.
+    /// Describes for people what a rescue would restore.
     pub(super) fn shown(&self, rescue: &Rescue) -> String {
         let lines = self.changes(rescue).into_iter().map(|(path, _, after)| {
             let text = after.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
@@ -53,19 +53,20 @@ impl SimGit {
         Ok(self.list(Some(task)).into_iter().find(|rescue| rescue.reference == reference))
     }
 
-    /// Those that `stays` does not hold.
+    /// Returns the tips that are not in the history of `stays`.
     fn at_risk(&self, tips: &[CommitId], stays: Option<&CommitId>) -> Vec<CommitId> {
         let held = stays.map(|stays| self.model().history(stays)).unwrap_or_default();
         tips.iter().filter(|tip| !held.contains(*tip)).cloned().collect()
     }
 
-    /// The work tree, the index if it has contents of its own, and the commits to keep.
+    /// Returns the work tree, the index if it has its own contents, and the commits to keep.
     fn losses(&self, base: &Base) -> Result<(Files, Option<Files>, Vec<CommitId>), WorkspaceError> {
         let recorded = self.recorded(base);
         let model = self.model();
         let mut files = model.snapshot(&self.own);
         let base_files = model.files_of(&base.commit);
-        // Tracked at the base, but untracked and ignored now: a reset would overwrite it.
+        // A file that was tracked at the base but is untracked and ignored now would be overwritten
+        // by a reset.
         let overwritten = base_files.keys().chain(recorded.keys());
         for path in overwritten.filter(|path| !self.own.own(path.as_bytes())) {
             if let Some(bytes) = model.work.get(path) {
@@ -181,7 +182,7 @@ impl SimGit {
     }
 }
 
-/// Whether `reference` is `name` or one of its numbered copies.
+/// Returns whether `reference` is `name` or one of its numbered copies.
 fn of(reference: &str, name: &str) -> bool {
     reference.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }

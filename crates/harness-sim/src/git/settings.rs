@@ -23,7 +23,7 @@ impl SimGit {
         })
     }
 
-    /// What differs from the record, and the record; `None` without one.
+    /// Returns the differences from the record, and the record; `None` without one.
     pub(super) fn differing_settings(
         &self,
         task: &TaskId,
@@ -82,7 +82,7 @@ impl SimGit {
         }
         if recorded.assumed != now.assumed {
             self.op("set back flags", |model| {
-                // A flag can only be given to what the index has.
+                // Only a path in the index can have a flag.
                 let tracked = |path: &&String| model.index.contains_key(*path);
                 let assumed = recorded.assumed.iter().filter(tracked).cloned().collect();
                 model.settings.assumed = assumed;
@@ -91,7 +91,7 @@ impl SimGit {
         Ok(changes)
     }
 
-    /// Flagged files that are what they were at the claim.
+    /// Returns the flagged files that are unchanged since the claim.
     pub(super) fn flagged_as_recorded(&self, base: &Base) -> BTreeSet<String> {
         let recorded = self.recorded(base);
         let model = self.model();
@@ -102,7 +102,7 @@ impl SimGit {
     }
 }
 
-/// Whether a changed key is set back.
+/// Returns whether a changed key is set back.
 fn is_ours(key: &str) -> bool {
     !key.starts_with("user.") && !key.starts_with("branch.")
 }

@@ -1,5 +1,5 @@
-//! The simulated half of a rollback that keeps the commits of others: the same plan as the real one,
-//! with files as the unit of a conflict.
+//! The simulated half of a rollback that keeps the commits of others. It follows the plan of the
+//! real one, with files as the unit of a conflict.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use harness_core::{CommitId, TaskId};
 
 use super::{Files, Model, SimGit};
 
-/// The commits since the base, newest first, by who made them.
+/// The commits since the base, newest first, by their author.
 #[derive(Default)]
 pub(super) struct History {
     pub(super) attempts: Vec<CommitId>,
@@ -16,7 +16,7 @@ pub(super) struct History {
     undone: bool,
 }
 
-/// Where a rollback leads.
+/// The destination of a rollback.
 pub(super) struct Target {
     pub(super) commit: CommitId,
     pub(super) tip: Option<CommitId>,
@@ -42,7 +42,7 @@ pub(super) fn history(model: &Model, task: &TaskId, base: &Base, tip: &CommitId)
 }
 
 impl SimGit {
-    /// `None`: there is nothing to undo.
+    /// Returns `None` if there is nothing to undo.
     pub(super) fn plan(
         &self,
         task: &TaskId,
@@ -112,7 +112,7 @@ impl SimGit {
     }
 }
 
-/// What `before` and `ours` make of `of` together, or a path that both changed.
+/// Merges the changes from `of` to `before` into `ours`, or returns a path that both changed.
 fn merged(of: &Files, ours: Files, before: &Files) -> Result<Files, String> {
     let paths: BTreeSet<_> = of.keys().chain(ours.keys()).chain(before.keys()).cloned().collect();
     let mut merged = ours;

@@ -1,5 +1,5 @@
-//! What people and agents do in a simulated repository. None of it is a step of the harness, so
-//! nothing here can crash.
+//! The actions of people and agents in a simulated repository. None of them is a step of harness,
+//! so nothing here can crash.
 
 use std::sync::Arc;
 
@@ -93,12 +93,12 @@ impl SimGit {
         self.model().files_of(commit)
     }
 
-    /// A stash entry; the work tree is left alone.
+    /// Adds a stash entry and leaves the work tree unchanged.
     pub fn stash(&self, subject: &str, when: Timestamp) {
         self.model().stashes.push((when, subject.to_owned()));
     }
 
-    /// The messages of the commits between `base` and HEAD, newest first.
+    /// Returns the messages of the commits between `base` and HEAD, newest first.
     pub fn messages_since(&self, base: &CommitId) -> Vec<String> {
         let model = self.model();
         let before = model.history(base);
@@ -133,14 +133,14 @@ impl SimGit {
     }
 }
 
-/// A repository with a commit, and with a file of the user's that no commit holds.
+/// Returns a repository with a commit, and with a file of the user that no commit contains.
 pub(crate) fn repository() -> SimGit {
     let git = SimGit::new(Arc::new(|_| Ok(())));
     git.write("src/main.rs", b"fn main() {}");
     git.write("README", b"read me");
     git.stage("src/main.rs");
     git.stage("README");
-    // A simulated commit of staged files has no way to fail.
+    // A simulated commit of staged files cannot fail.
     let _ = git.commit_index("start");
     git.write("notes.txt", b"the user's own");
     git

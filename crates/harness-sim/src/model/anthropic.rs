@@ -37,7 +37,7 @@ impl Dialect for Anthropic {
         let mut begun = whole.clone();
         begun["content"] = json!([]);
         begun["stop_reason"] = Value::Null;
-        // What will be written is not known yet.
+        // The number of output tokens is not known yet.
         begun["usage"] = usage(Self::tokens_of_a_cut(message.say.tokens));
         let mut events = vec![event("message_start", json!({ "message": begun }))];
         for (index, block) in content(message).into_iter().enumerate() {
@@ -72,7 +72,7 @@ impl Dialect for Anthropic {
     }
 }
 
-/// Whatever is asked, it is short.
+/// Returns a small count for any request.
 pub(super) fn count(responder: &mut Responder) -> io::Result<()> {
     responder.json(200, &[], &json!({ "input_tokens": 1000 }))
 }

@@ -50,7 +50,7 @@ impl Dialect for Chat {
         words.into_iter().chain(calls).chain(end).collect()
     }
 
-    /// It tells of tokens at the end, and only there.
+    /// This API reports tokens only at the end.
     fn tokens_of_a_cut(_: Tokens) -> Tokens {
         Tokens::NONE
     }

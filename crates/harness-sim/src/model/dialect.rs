@@ -1,5 +1,5 @@
-//! How an API says what a script says. A dialect makes values; who asks for what, and what is counted,
-//! is the same for all of them.
+//! Translates the steps of a script into the format of an API. A dialect only builds values.
+//! Matching requests and counting tokens is the same for all of them.
 
 use std::io;
 
@@ -10,43 +10,44 @@ use super::{
     script::{Say, Stage, Step, Tokens},
 };
 
-/// Said where no tools are offered: titles, and looks whether anybody is there. They take no step.
+/// The answer to requests without tools, such as titles and connection tests. They take no step.
 const ASIDE: &str = "ok";
 
-/// What an API looks like.
+/// The format of an API.
 pub(super) trait Dialect {
-    /// What belongs to a request for which tools are offered.
+    /// Returns whether the request offers tools.
     fn offers_tools(asked: &Value) -> bool;
 
-    /// The message, in one piece.
+    /// Returns the message in one piece.
     fn whole(message: &Message<'_>) -> Value;
 
-    /// The message, piece by piece.
+    /// Returns the message as a list of events.
     fn events(message: &Message<'_>) -> Vec<Event>;
 
-    /// What a client knows to have used that got no more than the beginning of the events.
+    /// Returns the usage that a client knows if it received only the first events.
     fn tokens_of_a_cut(tokens: Tokens) -> Tokens;
 
     fn error(status: u16, message: &str) -> Value;
 
-    /// The status and the error for a conversation that is longer than the model can take.
+    /// Returns the status and the error for a conversation that is too long for the model.
     fn too_long() -> (u16, Value);
 }
 
-/// What a model says, and what it was asked.
+/// A message of the model, and the request that it answers.
 pub(super) struct Message<'a> {
     pub(super) say: &'a Say,
     pub(super) asked: &'a Value,
-    /// Different for each, for the ids in it.
+    /// A number that differs for each message, for the ids in it.
     pub(super) number: usize,
 }
 
 /// A piece of a message.
 pub(super) struct Event {
-    /// Some dialects give none.
+    /// The name of the event. Some dialects have none.
     pub(super) name: Option<&'static str>,
     pub(super) data: String,
-    /// The first words of the message are in it: where a connection breaks, it does behind this.
+    /// `true` if it contains the first words of the message. A broken connection breaks after this
+    /// event.
     pub(super) has_words: bool,
 }
 
@@ -108,7 +109,7 @@ fn events(responder: &mut Responder, events: &[Event]) -> io::Result<()> {
     responder.end_events()
 }
 
-/// Its first words, and no end.
+/// Sends the first words without an end.
 fn cut(responder: &mut Responder, events: &[Event]) -> io::Result<()> {
     responder.begin_events()?;
     let first = events.iter().position(|event| event.has_words).map_or(0, |words| words + 1);

@@ -1,4 +1,5 @@
-//! HTTP/1.1 as far as agents need it: one request for each connection, answers at once or in pieces.
+//! The part of HTTP/1.1 that agents need: one request for each connection, with answers in one
+//! piece or in several.
 
 use std::{
     io::{self, BufRead as _, BufReader, Read as _, Write as _},
@@ -13,13 +14,13 @@ use std::{
 
 use serde_json::Value;
 
-/// No request of an agent is longer.
+/// The limit of a request. No agent sends a longer one.
 const BODY_BYTES_MAX: u64 = 64 * 1024 * 1024;
 const HEADERS_MAX: usize = 200;
-/// Whoever says nothing for so long has gone.
+/// A client that sends nothing for this long is gone.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Listens until it is dropped.
+/// A server that listens until it is dropped.
 #[derive(Debug)]
 pub struct Server {
     address: SocketAddr,
@@ -27,25 +28,25 @@ pub struct Server {
     listening: Option<JoinHandle<()>>,
 }
 
-/// What was asked.
+/// A request.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
     pub method: String,
     pub target: String,
-    /// Names in small letters.
+    /// The headers, with names in lower case.
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
 }
 
-/// Who is answered.
+/// The connection that an answer is written to.
 #[derive(Debug)]
 pub struct Responder {
     stream: TcpStream,
 }
 
 impl Server {
-    /// `answer` is called in a thread of its own for each request. An error of it ends the
-    /// connection, which is what some answers want.
+    /// Starts a server. `answer` is called in its own thread for each request. If it returns an
+    /// error, the connection ends, which some answers need.
     pub fn start(
         answer: impl Fn(Request, &mut Responder) -> io::Result<()> + Send + Sync + 'static,
     ) -> io::Result<Server> {
@@ -60,7 +61,7 @@ impl Server {
                 }
                 let Ok(stream) = stream else { continue };
                 let answer = Arc::clone(&answer);
-                // Who breaks off the talk, and how, is the client's business.
+                // A connection that the client breaks off is not an error here.
                 thread::spawn(move || drop(serve(stream, &*answer)));
             }
         });
@@ -75,7 +76,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.stopped.store(true, Ordering::Release);
-        // Wakes it up to see that.
+        // A connection wakes the listener, so that it sees the flag.
         drop(TcpStream::connect(self.address));
         if let Some(listening) = self.listening.take() {
             drop(listening.join());
@@ -95,7 +96,7 @@ fn serve(
 }
 
 impl Request {
-    /// Without what stands behind a `?`.
+    /// Returns the target without the part after `?`.
     pub fn path(&self) -> &str {
         self.target.split('?').next().unwrap_or_default()
     }
@@ -169,7 +170,7 @@ fn chunks(reader: &mut BufReader<TcpStream>) -> io::Result<Vec<u8>> {
 }
 
 impl Responder {
-    /// All of an answer.
+    /// Sends a whole answer.
     pub fn json(&mut self, status: u16, headers: &[(&str, &str)], body: &Value) -> io::Result<()> {
         let body = body.to_string();
         let mut head = head(status, "application/json", headers);
@@ -178,25 +179,25 @@ impl Responder {
         self.stream.write_all(body.as_bytes())
     }
 
-    /// The beginning of an answer that comes as events.
+    /// Sends the start of an answer that consists of events.
     pub fn begin_events(&mut self) -> io::Result<()> {
         let head = head(200, "text/event-stream", &[("cache-control", "no-cache")]);
         self.stream.write_all(format!("{head}transfer-encoding: chunked\r\n\r\n").as_bytes())
     }
 
-    /// One of them.
+    /// Sends one event.
     pub fn event(&mut self, name: Option<&str>, data: &str) -> io::Result<()> {
         let name = name.map(|name| format!("event: {name}\n")).unwrap_or_default();
         let event = format!("{name}data: {data}\n\n");
         self.stream.write_all(format!("{:x}\r\n{event}\r\n", event.len()).as_bytes())
     }
 
-    /// The proper end of the events. Without it the stream was cut.
+    /// Sends the end of the events. Without it, the stream was cut.
     pub fn end_events(&mut self) -> io::Result<()> {
         self.stream.write_all(b"0\r\n\r\n")
     }
 
-    /// Says nothing more until the client has gone.
+    /// Sends nothing more until the client is gone.
     pub fn hang(&mut self) -> io::Result<()> {
         self.stream.set_read_timeout(None)?;
         io::copy(&mut self.stream, &mut io::sink())?;

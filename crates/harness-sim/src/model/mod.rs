@@ -1,14 +1,13 @@
-//! A model that says what a script says, on loopback: with it the real agents work without a model
-//! and without a key.
+//! A scripted model on loopback. With it, the real agents work without a model and without a key.
 //!
-//! | who | owns |
+//! | module | owns |
 //! |---|---|
-//! | [`script`] | what is answered, in which order, and what was served |
+//! | [`script`] | the answers, their order, and what was served |
 //! | [`http`] | requests and answers; knows nothing of models |
-//! | `dialect` | how a step becomes an answer, whatever the API |
-//! | `anthropic` | the Messages API, as Claude Code speaks it |
-//! | `chat` | OpenAI's Chat Completions, as Qwen Code speaks it |
-//! | `responses` | OpenAI's Responses API, as Codex speaks it |
+//! | `dialect` | the translation of a step into an answer, for every API |
+//! | `anthropic` | the Messages API for Claude Code |
+//! | `chat` | OpenAI's Chat Completions for Qwen Code |
+//! | `responses` | OpenAI's Responses API for Codex |
 
 mod anthropic;
 mod chat;
@@ -27,7 +26,7 @@ use http::{Request, Responder, Server};
 use responses::Responses;
 use script::Stage;
 
-/// The server. Dropped, it is gone.
+/// The server. It stops when it is dropped.
 #[derive(Debug)]
 pub struct Model {
     server: Server,
@@ -35,7 +34,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// On a free port.
+    /// Starts the server on a free port.
     pub fn start(script: Script) -> io::Result<Model> {
         let stage = Arc::new(Stage::new(script));
         let played = Arc::clone(&stage);
@@ -43,17 +42,18 @@ impl Model {
         Ok(Model { server, stage })
     }
 
-    /// Without a slash at its end.
+    /// Returns the address without a trailing slash.
     pub fn url(&self) -> String {
         format!("http://{}", self.server.address())
     }
 
-    /// What was answered so far.
+    /// Returns what was answered so far.
     pub fn served(&self) -> Served {
         self.stage.served()
     }
 
-    /// Waits until so many requests took a step of the script. `false`: they did not come in time.
+    /// Waits until this many requests took a step of the script. Returns `false` if they did not
+    /// come in time.
     #[must_use]
     pub fn has_played(&self, steps: usize, patience: std::time::Duration) -> bool {
         self.stage.wait_for(steps, patience)
@@ -66,7 +66,7 @@ fn answer(stage: &Stage, request: Request, responder: &mut Responder) -> io::Res
         ("POST", "/v1/messages/count_tokens") => anthropic::count(responder),
         ("POST", "/v1/chat/completions") => dialect::answer::<Chat>(stage, &request, responder),
         ("POST", "/v1/responses") => dialect::answer::<Responses>(stage, &request, responder),
-        // Some look whether anybody is there.
+        // Some agents test the connection first.
         ("HEAD" | "GET", "/") => responder.json(200, &[], &serde_json::json!({})),
         (_, path) => {
             let error = format!("nothing is served at {path}");

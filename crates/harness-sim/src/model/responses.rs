@@ -10,7 +10,7 @@ use super::{
 pub(super) struct Responses;
 
 impl Dialect for Responses {
-    /// In a list of their own, or, of late, as a part of the conversation.
+    /// Tools are in a list of their own or, in newer versions, in a part of the conversation.
     fn offers_tools(asked: &Value) -> bool {
         let some = |tools: &Value| tools.as_array().is_some_and(|tools| !tools.is_empty());
         let mut parts = asked["input"].as_array().into_iter().flatten();
@@ -46,7 +46,7 @@ impl Dialect for Responses {
         events
     }
 
-    /// It tells of tokens at the end, and only there.
+    /// This API reports tokens only at the end.
     fn tokens_of_a_cut(_: Tokens) -> Tokens {
         Tokens::NONE
     }
@@ -60,7 +60,7 @@ impl Dialect for Responses {
     }
 }
 
-/// As OpenAI says it, whatever the API.
+/// Returns an error in the format of OpenAI, which its APIs share.
 pub(super) fn error(status: u16, message: &str) -> Value {
     let (kind, code) = match status {
         400 | 404 => ("invalid_request_error", Value::Null),
@@ -105,7 +105,7 @@ fn items(message: &Message<'_>) -> Vec<Value> {
     text.into_iter().chain(calls).collect()
 }
 
-/// Tools of a server, `mcp__SERVER__TOOL`, are grouped by it.
+/// Groups the tools of a server, `mcp__SERVER__TOOL`, by the server.
 fn named(name: &str, input: &Value) -> Value {
     let grouped = name.strip_prefix("mcp__").and_then(|name| name.split_once("__"));
     let Some((server, tool)) = grouped else { return function(name, input) };
@@ -118,7 +118,7 @@ fn function(name: &str, input: &Value) -> Value {
     json!({ "type": "function_call", "name": name, "arguments": input.to_string() })
 }
 
-/// Codex writes files by patches.
+/// Builds a patch, because Codex writes files by patches.
 fn patch(path: &str, content: &str) -> String {
     let added: String = content.lines().map(|line| format!("+{line}\n")).collect();
     format!("*** Begin Patch\n*** Add File: {path}\n{added}*** End Patch\n")
@@ -129,7 +129,8 @@ fn event(name: &'static str, mut data: Value) -> Event {
     Event::named(name, &data)
 }
 
-/// What is whole in it comes with the last one: the others are for those who watch.
+/// Returns the events of an item. The last one contains the whole item; the others are for live
+/// display.
 fn item_events(index: usize, item: &Value) -> Vec<Event> {
     let mut begun = item.clone();
     begun["status"] = "in_progress".into();

@@ -1,4 +1,4 @@
-//! What a scripted model answers. How an API says it is the business of its dialect.
+//! The answers of a scripted model. The dialects translate them into the format of an API.
 
 use std::{
     collections::VecDeque,
@@ -8,13 +8,13 @@ use std::{
 
 use serde_json::Value;
 
-/// What is answered, in this order. Requests whose body contains the words of a lane take its steps,
-/// all others the main ones.
+/// The answers in order. Requests whose body contains the words of a lane take its steps, and all
+/// others take the main ones.
 #[derive(Debug, Clone, Default)]
 pub struct Script {
     main: VecDeque<Step>,
     lanes: Vec<(String, VecDeque<Step>)>,
-    /// The last step of a lane is played again and again.
+    /// `true` if the last step of a lane is repeated.
     repeats: bool,
 }
 
@@ -25,11 +25,11 @@ pub enum Step {
     Say(Say),
     /// An error of the API.
     Status { status: u16, message: String, headers: Vec<(&'static str, String)> },
-    /// What was asked is longer than the model can take.
+    /// The request is too long for the model.
     TooLong,
-    /// It begins to speak, and the connection breaks.
+    /// The answer begins, and the connection breaks.
     Cut(Say),
-    /// The request is taken, and that was it.
+    /// The request is accepted and never answered.
     Hang,
 }
 
@@ -39,7 +39,7 @@ pub struct Say {
     pub text: String,
     pub calls: Vec<Call>,
     pub tokens: Tokens,
-    /// As the dialect calls it; without it the usual one.
+    /// The stop reason in the words of the dialect; the usual one if it is not set.
     pub stop_reason: Option<&'static str>,
 }
 
@@ -50,11 +50,11 @@ pub enum Call {
     Shell(String),
     /// A new file, by the agent's own tool.
     Write { path: String, content: String },
-    /// Exactly this tool.
+    /// A tool with exactly this name.
     Named { name: String, input: Value },
 }
 
-/// What a message costs.
+/// The tokens of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tokens {
     pub input: u64,
@@ -72,13 +72,13 @@ impl Default for Tokens {
     }
 }
 
-/// What was answered so far.
+/// The answers so far.
 #[derive(Debug, Clone, Default)]
 pub struct Served {
-    /// Cached ones included.
+    /// The input tokens, cached ones included.
     pub input_tokens: u64,
     pub output_tokens: u64,
-    /// Of the requests that took a step of the script, what they asked.
+    /// The bodies of the requests that took a step of the script.
     pub bodies: Vec<String>,
 }
 
@@ -87,7 +87,7 @@ impl Script {
         Script { main: steps.into_iter().collect(), ..Script::default() }
     }
 
-    /// The steps for requests that contain these words. The first lane that fits is taken.
+    /// Adds steps for requests that contain these words. The first matching lane is used.
     #[must_use]
     pub fn when(mut self, words: &str, steps: impl IntoIterator<Item = Step>) -> Script {
         self.lanes.push((words.to_owned(), steps.into_iter().collect()));
@@ -129,7 +129,7 @@ impl Step {
     }
 }
 
-/// A script that is being played, by many requests at a time.
+/// A script that many requests play at the same time.
 #[derive(Debug)]
 pub(super) struct Stage {
     state: Mutex<(Script, Served)>,
@@ -145,7 +145,8 @@ impl Stage {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The answer to this request; when there is none left, one that no agent tries again.
+    /// Returns the answer to this request. After the last step, it is an error that no agent
+    /// retries.
     pub(super) fn next(&self, body: &str) -> Step {
         let mut state = self.state();
         state.1.bodies.push(body.to_owned());

@@ -6,14 +6,14 @@ use std::{
 
 use super::*;
 
-/// What is answered to this body, head and all, until the end of the connection.
+/// Returns the whole answer to this body, including the head, until the end of the connection.
 fn ask(model: &Model, path: &str, body: &str) -> String {
     let address = model.url().replace("http://", "");
     let mut stream = TcpStream::connect(address).unwrap();
     let length = body.len();
     write!(stream, "POST {path} HTTP/1.1\r\ncontent-length: {length}\r\n\r\n{body}").unwrap();
     let mut answer = String::new();
-    // A cut connection may also be told as an error.
+    // A cut connection may also be reported as an error.
     let _ = stream.read_to_string(&mut answer);
     answer
 }
@@ -67,7 +67,7 @@ fn lanes_are_chosen_by_what_is_asked() {
     assert!(ask(&model, "/elsewhere", "{}").starts_with("HTTP/1.1 404"));
 }
 
-/// Whatever the API: words are streamed and counted, errors have a status, a cut has no end.
+/// For every API: words are streamed and counted, errors have a status, and a cut has no end.
 #[test]
 fn every_dialect_tells_the_same_story() {
     let asked = r#"{"stream":true,"tools":[{"type":"function","name":"t"}],"model":"m"}"#;
@@ -91,7 +91,7 @@ fn every_dialect_tells_the_same_story() {
         assert_eq!(model.served().bodies.len(), 4);
         let served = model.served();
         let of_the_cut = if path == "/v1/messages" { (1000, 1) } else { (0, 0) };
-        // Twice by the script and once aside.
+        // The script answered twice, and one request took no step.
         let expected = (3000 + of_the_cut.0, 150 + of_the_cut.1);
         assert_eq!((served.input_tokens, served.output_tokens), expected, "{path}");
     }

@@ -1,4 +1,4 @@
-//! What an agent does in the work tree. None of it is a step of the harness.
+//! The actions of an agent in the work tree. None of them is a step of harness.
 
 use harness::Result;
 use harness_core::{TaskId, agent::AgentEvent};
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::git::{Head, SimGit};
 
-/// One deed.
+/// One action.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Act {
     Does,
@@ -113,7 +113,8 @@ pub(super) fn perform(
     Ok(None)
 }
 
-/// `git add .`, the user's untracked files aside: an agent that commits those makes them its own.
+/// Performs `git add .`, except for the user's untracked files. An agent that commits those makes
+/// them its own.
 pub(super) fn stage_all(git: &SimGit) {
     let mut paths: Vec<String> = git.files().into_keys().collect();
     paths.extend(git.staged_files().into_keys());
@@ -122,7 +123,7 @@ pub(super) fn stage_all(git: &SimGit) {
     }
 }
 
-/// What an agent of this kind does next.
+/// Chooses the next action of an agent of this kind.
 pub(super) fn choose(state: &mut State, character: Character) -> Act {
     match character {
         Character::Honest => Act::Does,

@@ -1,4 +1,4 @@
-//! An agent of many characters: it works in the tree, and says what it likes about it.
+//! An agent of many characters: it works in the tree and reports about it, truthfully or not.
 
 use std::{sync::Arc, time::Duration};
 
@@ -24,17 +24,17 @@ use super::{
 pub(super) struct RunAgent {
     pub(super) stage: Stage,
     pub(super) number: usize,
-    /// What verbs come to.
+    /// The host that decides its requests.
     pub(super) host: Arc<dyn Commit>,
 }
 
-/// What an execution is about.
+/// The subject of an execution.
 struct About {
     of: For,
-    /// `None` for an objective.
+    /// The task; `None` for an objective.
     task: Option<TaskId>,
     epoch: Epoch,
-    /// The name that its commits carry.
+    /// The committer name of its commits.
     committer: String,
     limit: Option<Duration>,
 }
@@ -51,18 +51,18 @@ impl RunAgent {
         let epoch = Epoch(number("HARNESS_EPOCH").unwrap_or_default());
         let runs = self.stage.state().runs.clone();
         let attempt = task.as_ref().map(|task| runs.attempt(task, epoch)).transpose()?.flatten();
-        // The objective has the first id of its world, as the parent of attempts has.
+        // The objective has the first id of its world, like the parent of attempts.
         let run = attempt.map_or_else(|| RunId::of_bits(0), |run| run.id);
         let iteration = number("HARNESS_ITERATION").unwrap_or(u64::from(u32::MAX));
         let iteration = u32::try_from(iteration).unwrap_or(u32::MAX);
         let of = For { run, iteration, agent: self.number };
-        // Nobody waits for one that is further away.
+        // A limit further away is never reached.
         let limit = prompt.limits.timeout.filter(|limit| *limit < Duration::from_secs(86_400));
         let committer = variable("GIT_COMMITTER_NAME").unwrap_or("User").to_owned();
         Ok(About { of, task, epoch, committer, limit })
     }
 
-    /// What there is to tell of it, if it is not killed meanwhile.
+    /// Returns the events of the action, if the agent is not killed meanwhile.
     fn act(&self, about: &About, turn: usize) -> Result<Vec<AgentEvent>> {
         let mut state = self.stage.state();
         state.moment(Moment::Effect)?;
@@ -94,7 +94,8 @@ impl RunAgent {
         Ok(told)
     }
 
-    /// `None`: it does what an agent does. What it tells else, if it is not killed meanwhile.
+    /// Returns the events of a lie, if the agent is not killed meanwhile. `None` if it acts without
+    /// a lie.
     async fn lie(&self, about: &About) -> Result<Option<Vec<AgentEvent>>> {
         let Some(task) = &about.task else { return Ok(None) };
         let asked = {
@@ -130,7 +131,7 @@ impl RunAgent {
         };
         match asked {
             Asked::Done(command) => {
-                // An agent that is refused goes on.
+                // An agent continues after a refusal.
                 let committed = self.host.commit(*command).await;
                 _ = committed.map_err(harness::Error::Commit)?;
                 Ok(Some(Vec::new()))

@@ -1,5 +1,5 @@
-//! The books of the loops over contexts: what agents were started for and what they told, beside
-//! what is stored. Whoever keeps them looks at the rows and at the agents, never into a machine.
+//! The accounts of the loops over contexts: the purpose of each agent and its reports, compared
+//! with the stored rows. They are kept from the rows and the agents, and never from a machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,41 +13,41 @@ use harness_core::{
 
 use super::{loops, stage::State};
 
-/// The shortest wait where no end of a limit was told.
+/// The shortest wait if the end of a limit is not reported.
 const SHORTEST_WAIT: u64 = 30;
 
 #[derive(Default)]
 pub(super) struct Books {
     pub(super) accounts: BTreeMap<RunId, Account>,
-    /// What agents cost that tell no money, by their number.
+    /// The prices of agents that report no cost, by their number.
     pub(super) prices: Vec<Option<Price>>,
     /// The iterations that this process began.
     pub(super) begun: BTreeSet<(RunId, u32)>,
-    /// Checks that passed, and rightly so.
+    /// Checks that passed correctly.
     pub(super) passed: BTreeSet<String>,
-    /// Of the agent that says so.
+    /// The check of the objective, if it has one.
     pub(super) verify: Option<String>,
 }
 
-/// Of one run.
+/// The account of one run.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Account {
-    /// Restarts, as last seen.
+    /// The number of restarts that was last seen.
     pub(super) count: u32,
-    /// What its agents told.
+    /// The usage that its agents reported.
     pub(super) told: Usage,
-    /// What of it is durable.
+    /// The part of it that is durable.
     pub(super) heard: Usage,
-    /// Executions since the iteration began in this process, without those that a limit ended.
+    /// Executions since the iteration began in this process, except those that a limit ended.
     pub(super) turns: u32,
     pub(super) last_end: Option<End>,
-    /// It said so, by an event.
+    /// `true` if the promise came as an event.
     pub(super) promised: bool,
-    /// Until when each agent may not be asked.
+    /// The end of each agent's limit.
     pub(super) limited: BTreeMap<usize, Timestamp>,
 }
 
-/// An execution, by what it is for.
+/// An execution, identified by its purpose.
 #[derive(Debug, Clone)]
 pub(super) struct For {
     pub(super) run: RunId,
@@ -61,7 +61,7 @@ pub(super) struct For {
 pub(super) struct Rows {
     pub(super) run: Run,
     pub(super) iterations: Vec<Iteration>,
-    /// Who pays: the parent, or itself.
+    /// The run that pays: the parent, or the run itself.
     pub(super) payer: Run,
 }
 
@@ -74,7 +74,7 @@ impl State {
         Some(Rows { run, iterations, payer })
     }
 
-    /// A step of a run is durable.
+    /// Records a durable step of a run.
     pub(super) fn step_is_durable(&mut self, of_run: &OfRun, before: Option<Rows>) {
         let Some(after) = self.rows(&of_run.run) else { return };
         let before = before.unwrap_or_else(|| after.clone());
@@ -97,7 +97,7 @@ impl State {
                 account.heard += *usage;
                 self.lies.spent += *usage;
             }
-            // It stopped in order: nobody was killed.
+            // The run stopped in an orderly way: nothing was killed.
             RunStep::Stop(_) => self.lies.starts.retain(|(run, _), _| *run != of_run.run),
             RunStep::WaitUntil(Some(_)) => self.tally.waits += 1,
             _ => {}
@@ -130,7 +130,7 @@ impl State {
         }
     }
 
-    /// What another task's agent left is not this one's business.
+    /// Checks that an agent does not find the handoff of another task.
     pub(super) fn finds_its_own_handoff(&mut self, task: &TaskId) {
         let found = std::fs::read_to_string(self.handoff()).unwrap_or_default();
         if !found.is_empty() && !found.contains(task.as_str()) {
@@ -159,12 +159,12 @@ impl State {
         account.last_end = Some(end.clone());
     }
 
-    /// A person does not believe in limits any more.
+    /// Clears all limits, because a person ended the wait.
     pub(super) fn kicked(&mut self) {
         self.books.accounts.values_mut().for_each(|account| account.limited.clear());
     }
 
-    /// What this process did is forgotten; what it spent is not.
+    /// Forgets what this process did, but not what it spent.
     pub(super) fn close_books(&mut self, impatient: bool) {
         let lossless = !self.dead && !impatient;
         if let Err((checker, what)) = loops::at_close(&self.books, lossless) {

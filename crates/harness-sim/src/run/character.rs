@@ -1,4 +1,4 @@
-//! What kind of agent it is: what it tells on the way, and how it ends.
+//! The character of an agent: its reports on the way, and its end.
 
 use std::time::Duration;
 
@@ -8,21 +8,21 @@ use harness_core::agent::{AgentEvent, End, FailureKind, StoppedBy, Usage};
 use super::stage::State;
 use crate::random::Random;
 
-/// Of all agents of one process.
+/// The character of all agents of one process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Character {
-    /// Now so, now so.
+    /// Behaves differently each time.
     #[default]
     Mixed,
-    /// Does what is asked for, and says so.
+    /// Does the work and reports it.
     Honest,
-    /// Says that it is done, and never is.
+    /// Reports that it is done, but never is.
     Liar,
-    /// Changes nothing and uses no tool; what it says is never the promise.
+    /// Changes nothing and uses no tool. Its text is never the promise.
     Idle,
-    /// Hardly ever says a word.
+    /// Hardly ever writes a text.
     Mute,
-    /// Fails, mostly.
+    /// Fails most of the time.
     Crasher,
 }
 
@@ -34,13 +34,13 @@ impl Character {
     }
 }
 
-/// How it ends when nobody stops it.
+/// The end of the agent if it is not stopped.
 pub(super) enum Says {
     Now(End),
     Nothing,
 }
 
-/// In the order of the weights below.
+/// The ways to end, in the order of the weights below.
 #[derive(Clone, Copy)]
 enum Way {
     Promises,
@@ -81,9 +81,9 @@ const WAYS: [Way; 16] = [
 ];
 
 fn weights(state: &State, limited: bool) -> [u64; 16] {
-    // What only a person can mend does not happen when nobody is to disturb.
+    // Problems that only a person can fix do not occur in a quiet process.
     let broken = u64::from(!state.fate.quiet);
-    // Who hangs without a limit of time is stopped by a person.
+    // An agent that hangs without a time limit is stopped by a person.
     let hangs = if limited || !state.fate.quiet { 3 } else { 0 };
     match state.character {
         Character::Mixed => [48, 14, 3, 7, 6, 2, 1, 2, 4, 5, 5, 2, broken, broken, broken, hangs],
@@ -118,7 +118,7 @@ pub(super) fn says(state: &mut State, limit: Option<Duration>) -> Says {
         Way::OutOfContext => End::OutOfContext,
         Way::Limited => End::Limited { until: None },
         Way::LimitedUntil => {
-            // Some say a time that has passed, some one that is days away.
+            // Some agents report a time that has passed, and some one that is days away.
             let seconds = [0, 1, 90, 4000, 200_000][state.random.below(5)];
             End::Limited { until: Some(state.clock.now().plus(seconds)) }
         }
@@ -130,7 +130,7 @@ pub(super) fn says(state: &mut State, limit: Option<Duration>) -> Says {
     })
 }
 
-/// What it tells beside its work.
+/// Returns an event beside the work.
 pub(super) fn tells(state: &mut State) -> Option<AgentEvent> {
     let random = &mut state.random;
     let promises = u64::from(state.character == Character::Mixed) * 2;

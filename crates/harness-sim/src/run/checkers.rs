@@ -1,4 +1,4 @@
-//! What must hold of `harness run`, judged by what is on the disk and in git alone.
+//! The invariants of `harness run`, judged only by the disk and by git.
 
 use harness::store::disk::File;
 use harness_core::{
@@ -20,14 +20,14 @@ use crate::{
 pub(super) type Verdict = Result<(), String>;
 type OfChange = fn(&State, &Task, &Task, Option<&Seen>) -> Verdict;
 
-/// Of every worker.
+/// These apply to every worker.
 const OF_ALL: [(&str, OfChange); 3] = [
     ("attempts_count_ends", attempts_count_ends),
     ("completed_means_checked", completed_means_checked),
     ("a_receipt_comes_first", a_receipt_comes_first),
 ];
 
-/// Of runs, which also look after the tree.
+/// These apply to runs, which also manage the tree.
 const OF_RUNS: [(&str, OfChange); 4] = [
     ("the_first_cause_is_recorded", the_first_cause_is_recorded),
     ("rolled_back_means_as_before", rolled_back_means_as_before),
@@ -35,7 +35,7 @@ const OF_RUNS: [(&str, OfChange); 4] = [
     ("nothing_vanishes", nothing_vanishes),
 ];
 
-/// Whatever liars do.
+/// These apply even with lying agents.
 const OF_LIARS: [(&str, OfChange); 9] = [
     ("attempts_count_ends", attempts_count_ends),
     ("completed_means_judged", lies::checkers::completed_means_judged),
@@ -48,7 +48,7 @@ const OF_LIARS: [(&str, OfChange); 9] = [
     ("a_completion_tells_what_was_tried", lies::checkers::a_completion_tells_what_was_tried),
 ];
 
-/// A task is not what it was at the last look.
+/// Judges a task that changed since the last look.
 pub(super) fn changed(state: &mut State, before: &Task, after: &Task) -> Result<(), Violation> {
     if after.status() == Status::InProgress && before.status() != Status::InProgress {
         let claim = Snapshot::of(&state.git);
@@ -94,7 +94,7 @@ pub(super) fn ends(before: &Task, after: &Task, status: Status) -> bool {
     before.status() == Status::InProgress && after.status() == status
 }
 
-/// Every attempt that ended counts, once; nothing else does.
+/// Every attempt that ended counts once, and nothing else counts.
 fn attempts_count_ends(_: &State, before: &Task, after: &Task, _: Option<&Seen>) -> Verdict {
     let ended = ends(before, after, Status::Completed) || ends(before, after, Status::Failed);
     let expected = before.attempts + u32::from(ended);
@@ -107,7 +107,7 @@ fn attempts_count_ends(_: &State, before: &Task, after: &Task, _: Option<&Seen>)
     Ok(())
 }
 
-/// Its check passed after the claim, on the tree that was committed, and rightly so.
+/// The check passed after the claim, on the committed tree, and correctly so.
 fn completed_means_checked(state: &State, b: &Task, a: &Task, seen: Option<&Seen>) -> Verdict {
     if a.status() != Status::Completed || b.status() == Status::Completed {
         return Ok(());
@@ -147,8 +147,8 @@ fn the_first_cause_is_recorded(_: &State, b: &Task, a: &Task, seen: Option<&Seen
         return Ok(());
     }
     let Some(intent) = seen.and_then(|seen| seen.intent.as_ref()) else {
-        // Where nothing has to be taken back, nothing is intended. That the tree is as it was is
-        // for the next checker to say.
+        // If there is nothing to undo, nothing is intended. The next checker verifies that the tree
+        // is unchanged.
         let category = a.error_log.last().and_then(|entry| entry.category);
         let timeout = category == Some(Category::SessionTimeout);
         return if timeout { Ok(()) } else { Err("failed, and that was never intended".into()) };
@@ -192,7 +192,7 @@ fn as_before(claim: &Snapshot, now: &Snapshot) -> Verdict {
     Ok(())
 }
 
-/// What the agent left is in the tree, in a commit that a branch holds, or in a rescue.
+/// Everything that the agent left is in the tree, in a commit of a branch, or in a rescue.
 fn nothing_vanishes(state: &State, b: &Task, a: &Task, seen: Option<&Seen>) -> Verdict {
     let ended = b.status() == Status::InProgress && a.status() != Status::InProgress;
     let Some((seen, mess)) = seen.and_then(|s| Some((s, s.mess.as_ref()?))).filter(|_| ended)
@@ -200,7 +200,7 @@ fn nothing_vanishes(state: &State, b: &Task, a: &Task, seen: Option<&Seen>) -> V
         return Ok(());
     };
     let kept = Kept::of(&state.git);
-    // What was staged and then changed was replaced by the agent itself, once the tree is committed.
+    // Once the tree is committed, the agent itself has replaced what was staged and then changed.
     let staged = (!seen.kept).then_some(&mess.index);
     let made = mess.work.iter().chain(staged.into_iter().flatten());
     for (path, bytes) in made {
@@ -246,7 +246,7 @@ fn users_files(claim: &Snapshot) -> Files {
 }
 
 impl Snapshot {
-    /// The head of the claim, at the commit of now if it was detached.
+    /// Returns the head of the claim, with the current commit if it was detached.
     fn head_like(&self, now: &Self) -> crate::git::Head {
         match (&self.head, &now.commit) {
             (crate::git::Head::Detached(_), Some(commit)) => {
@@ -257,13 +257,13 @@ impl Snapshot {
     }
 }
 
-/// Whether anything could still be done.
+/// Returns the tasks that can still be worked on.
 pub(super) fn unfinished(ledger: &Ledger) -> Vec<&TaskId> {
     let open = |task: &&Task| task.status() != Status::Completed && !task.failed_for_good();
     ledger.tasks().filter(open).map(|task| &task.id).collect()
 }
 
-/// After the last process, which said that nothing is left to do.
+/// Judges the state after the last process, which reported that nothing is left to do.
 pub(super) fn at_the_end(state: &State, marker_is_there: bool) -> Result<(), Violation> {
     let broken = |checker, what| Err(Violation { checker, what });
     let unfinished = unfinished(&state.ledger);

@@ -36,12 +36,12 @@ use super::{
 use crate::checkers::Violation;
 
 const LEASE_SECONDS: u64 = 1800;
-/// Longer than any claim of a client holds.
+/// A time that is longer than any claim of a client.
 const FOREVER: i64 = 100_000;
 /// A setting of git that a client may change.
 const SETTING: &str = "core.ignorestat";
 
-/// Why a completion was not made.
+/// The reason why a completion was not made.
 #[derive(Debug)]
 #[expect(dead_code, reason = "the story shows what is in it")]
 enum Turned {
@@ -74,8 +74,8 @@ pub(super) struct Client<'a> {
 }
 
 impl Client<'_> {
-    /// One task, from its claim to whatever becomes of it. Nothing of it is left in the tree unless
-    /// the task was completed.
+    /// Works on one task, from its claim to its end. Nothing of it is left in the tree unless the
+    /// task was completed.
     pub(super) fn work(&self) -> Result<(), Violation> {
         let Some(worker) = WorkerId::parse("client").ok() else { return Ok(()) };
         let before = self.stage.state().git.model().clone();
@@ -109,7 +109,7 @@ impl Client<'_> {
         *self.stage.state().git.model() = before;
         let dead = self.stage.state().dead;
         if dead {
-            // Nobody hears of it again: its lease runs out.
+            // The client sends nothing more, so its lease runs out.
             self.stage.state().clock.step(FOREVER);
         } else if !taken_back {
             self.release(&task.id, Some(holder), "it gives up")?;
@@ -161,8 +161,8 @@ impl Client<'_> {
         Ok(())
     }
 
-    /// A changed setting is set back only when its flag is durable, and by a completion in any case,
-    /// unless others share the repository.
+    /// Checks that a changed setting is set back only when its flag is durable. A completion sets
+    /// it back in any case, unless others share the repository.
     fn report_of_settings(&self, task: &Task) -> Result<(), Violation> {
         let state = self.stage.state();
         let bytes = state.disk.bytes(File::Ledger);

@@ -28,7 +28,7 @@ pub(super) struct SimCommit {
 }
 
 impl SimCommit {
-    /// The store of a process that starts.
+    /// Opens the store of a process that starts.
     pub(super) fn new(stage: Stage, root: &Path) -> Self {
         let (disk, liars) = {
             let state = stage.state();
@@ -97,7 +97,7 @@ impl Keeper for SimCommit {
         Arc::new(SimStores { ledger: self, runs, clock })
     }
 
-    /// As this process knows it where agents lie, else as the file has it.
+    /// Returns the ledger that this process knows if agents lie, and otherwise the one in the file.
     fn snapshot(&self) -> harness::Result<Ledger> {
         let (disk, flaw, liars) = {
             let state = self.stage.state();
@@ -113,7 +113,7 @@ impl Keeper for SimCommit {
         format::read_ledger(&bytes).map_err(|e| StoreError::Format(e).into())
     }
 
-    /// The checkers judge the files as the process left them.
+    /// Does nothing. The checkers judge the files as the process left them.
     fn settle(&self) -> harness::Result<()> {
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! What is going to happen: to one process, and to the row that it drives.
+//! The fate of one process, and of the row that it drives.
 
 use harness_core::{
     command::Anew,
@@ -35,13 +35,13 @@ impl Fate {
     }
 }
 
-/// In the middle of a turn, of a wait, of a long wait.
+/// Returns a time in the middle of a turn, of a wait, or of a long wait.
 fn moment(random: &mut Random) -> u64 {
     let most = [200, 2000, 20_000][random.below(3)];
     random.below(most) as u64
 }
 
-/// Small ones, so that they are met.
+/// Returns small limits, so that they are reached.
 pub(super) fn limits(random: &mut Random) -> RunLimits {
     RunLimits {
         max_iterations: random.below(4) as u32,
@@ -52,7 +52,7 @@ pub(super) fn limits(random: &mut Random) -> RunLimits {
     }
 }
 
-/// More than anybody uses.
+/// Returns limits that are never reached.
 pub(super) fn raised(max_iterations: Option<u32>) -> Anew {
     Anew {
         max_iterations,
@@ -63,7 +63,7 @@ pub(super) fn raised(max_iterations: Option<u32>) -> Anew {
     }
 }
 
-/// Of one agent, or of one and another that takes over.
+/// Returns the prices of one agent, or of two where the second takes over.
 pub(super) fn prices(random: &mut Random) -> Vec<Option<Price>> {
     let count = if random.percent(30) { 2 } else { 1 };
     (0..count).map(|_| random.percent(40).then_some(Price { input: 12.5, output: 62.5 })).collect()

@@ -1,4 +1,4 @@
-//! Deliberate faults, to show that the checkers see them.
+//! Deliberate faults, to show that the checkers detect them.
 
 use std::{path::Path, sync::Arc};
 
@@ -23,9 +23,9 @@ use crate::git::SimGit;
 pub enum Flaw {
     #[default]
     None,
-    /// What a check says is not looked at.
+    /// The result of a check is ignored.
     EveryCheckPasses,
-    /// What a check says about the work of a client is not looked at.
+    /// The result of a check for the work of a client is ignored.
     BelievesClients,
     /// A completion is recorded without its receipt.
     SkipsReceipt,
@@ -35,63 +35,63 @@ pub enum Flaw {
     KeepsScribbles,
     /// Git is touched without the intent being durable.
     SkipsIntend,
-    /// The marker is made again by every process, the last one too.
+    /// Every process creates the marker again, including the last one.
     MarkerStays,
-    /// An iteration is said to have begun, and its row is not there.
+    /// An iteration is reported as begun, but its row does not exist.
     SkipsBegin,
-    /// An iteration that begins again is the next one.
+    /// An iteration that begins again is counted as the next one.
     CountsTwice,
-    /// What was spent is not stored.
+    /// Usage is not stored.
     ForgetsSpending,
-    /// What was spent is stored, and nobody hears how much that is in all.
+    /// Usage is stored, but the total is not returned.
     SpendsUnheard,
     /// An agent whose budget is used up is not stopped.
     SpendsOn,
-    /// What was spent before is not known when a run is taken up again.
+    /// Earlier usage is forgotten when a run is resumed.
     StartsAtNothing,
     /// The end of a run is not stored.
     SkipsStop,
-    /// `max_iterations` is a large number, whatever was said.
+    /// `max_iterations` is replaced by a large number.
     RestartsForEver,
-    /// Every text that a context ends with keeps the promise.
+    /// Every final text of a context keeps the promise.
     AnyTextWillDo,
-    /// Attempts are nobody's part.
+    /// Attempts have no parent.
     ForgetsParent,
-    /// The phases of the ledger are not looked at.
+    /// The phases of the ledger are ignored.
     NoPhases,
-    /// A usage limit is a failure.
+    /// A usage limit counts as a failure.
     BurnsLimits,
-    /// A usage limit is over in a second.
+    /// A usage limit ends after a second.
     HastyLimits,
-    /// A blank turn is told to go on, again and again.
+    /// A blank turn is continued again and again.
     NudgesForEver,
-    /// How often a context was started is not looked at.
+    /// The number of starts of a context is ignored.
     ForgetsStarts,
-    /// Interrupts are not heard.
+    /// Interrupts are ignored.
     Deaf,
-    /// Agents are operators.
+    /// Agents have the role of the operator.
     AnyoneMay,
-    /// What an agent makes of the record of runs is believed.
+    /// Changes of an agent to the record of runs are accepted.
     BelievesRows,
-    /// What an agent makes of the ledger is believed.
+    /// Changes of an agent to the ledger are accepted.
     BelievesLedger,
-    /// Forgeries are answered, and nobody hears of them.
+    /// Forgeries are corrected, but not reported.
     Mute,
     /// A run that found a forgery ends as if it had not.
     ShrugsOff,
-    /// The receipt says nothing of what was tried.
+    /// The receipt does not contain the flags of the attempt.
     ForgetsFlags,
-    /// What is there when the check has passed is committed.
+    /// The tree after a passed check is committed.
     KeepsWhatIsThere,
     /// Git's settings stay as the agent left them.
     KeepsSettings,
-    /// A rollback resets the branch, also where others committed on it.
+    /// A rollback resets the branch, even if others committed on it.
     ResetsForeign,
     /// A rollback leaves the commits of the attempt.
     KeepsCommits,
 }
 
-/// A step of a run, perhaps with one thing wrong.
+/// Applies a step of a run, possibly with one fault.
 pub(super) fn flawed_step(
     state: &State,
     now: Timestamp,
@@ -136,7 +136,7 @@ impl Flaw {
     }
 }
 
-/// The record of runs as a process has it, perhaps with one thing wrong.
+/// The record of runs of a process, possibly with one fault.
 pub(super) struct FlawedRuns {
     pub(super) stage: Stage,
     pub(super) runs: Arc<dyn Runs>,
@@ -193,7 +193,7 @@ impl Runs for FlawedRuns {
     }
 }
 
-/// Git as a process has it, perhaps with one thing wrong.
+/// Git of a process, possibly with one fault.
 pub(super) struct FlawedGit {
     pub(super) stage: Stage,
     pub(super) git: SimGit,

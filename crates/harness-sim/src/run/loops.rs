@@ -1,4 +1,4 @@
-//! What must hold of the loops over contexts, judged by the rows and by what agents did.
+//! The invariants of the loops over contexts, judged by the rows and by the actions of agents.
 
 use harness_core::{
     Iteration, Run, Timestamp,
@@ -15,17 +15,18 @@ use harness::store::Runs as _;
 
 type Verdict = Result<(), (&'static str, String)>;
 
-/// A turn and two more that were blank; each of those begins afresh once where its context is gone.
+/// One turn and two blank ones. Each of the blank ones starts afresh once if its context is gone.
 const TURNS_MAX: u32 = 5;
 
-/// Moments after which an interrupt has been heard: whatever was about to start then has started.
+/// The number of moments after which an interrupt must have been processed. Anything that was about
+/// to start may start before that.
 const HEARD_WITHIN: u64 = 2;
 
 fn broken(checker: &'static str, what: String) -> Verdict {
     Err((checker, what))
 }
 
-/// A step of a run became durable.
+/// Judges a durable step of a run.
 pub(super) fn after_step(state: &State, step: &RunStep, before: &Rows, after: &Rows) -> Verdict {
     if state.lies.rows_forged {
         return Ok(());
@@ -84,7 +85,8 @@ fn status_and_reason_agree(run: &Run) -> Verdict {
     broken("status_and_reason_agree", format!("{status}, and its reason is {reason:?}"))
 }
 
-/// To a millionth of a dollar: sums of the same parts in another order differ by less.
+/// Compares to a millionth of a dollar, because sums of the same parts in another order differ by
+/// less.
 fn same(a: Usage, b: Usage) -> bool {
     let cost = |usage: Usage| usage.cost_usd.unwrap_or_default();
     (a.input_tokens, a.output_tokens) == (b.input_tokens, b.output_tokens)
@@ -98,7 +100,8 @@ fn sum(parts: impl Iterator<Item = Usage>) -> Usage {
     })
 }
 
-/// Of iterations and run, of the attempts and who pays for them, and of what agents told.
+/// The sums of iterations and run agree, those of attempts and the run that pays, and those of
+/// agents.
 fn sums_agree(state: &State, rows: &Rows) -> Verdict {
     let name = "sums_agree";
     if !is_a_loop(&rows.run) {
@@ -145,7 +148,7 @@ fn used_up(run: &Run) -> bool {
         || run.limits.max_tokens.is_some_and(|most| tokens >= most)
 }
 
-/// The event that uses up the budget is the last one: its agent is stopped before the next.
+/// The event that exhausts the budget is the last one: the agent is stopped before the next.
 fn budget_stops_at_one_event(before: &Rows) -> Verdict {
     match used_up(&before.payer) {
         false => Ok(()),
@@ -156,10 +159,10 @@ fn budget_stops_at_one_event(before: &Rows) -> Verdict {
     }
 }
 
-/// Starts of a context without an end.
+/// The limit of starts of a context without an end.
 const STARTS: u32 = 3;
 
-/// Of a limit, a stop by us, or an agent that can not run an iteration does not end.
+/// An iteration does not end with a limit, a stop by harness, or an agent that cannot run.
 fn an_end_is_an_end(state: &State, ending: Ending, rows: &Rows) -> Verdict {
     let account = state.books.accounts.get(&rows.run.id);
     let end = account.and_then(|account| account.last_end.clone());
@@ -193,12 +196,12 @@ fn is_token(text: &str, promise: &str) -> bool {
     text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == promise)
 }
 
-/// The last context said so itself; of an objective, its check and all gates say so too.
+/// The last context gave the promise. For an objective, its check and all gates passed too.
 fn complete_means_promised(state: &State, rows: &Rows) -> Verdict {
     let last = rows.iterations.last();
     let finished = last.is_some_and(|last| last.ending == Some(Ending::Finished));
     let account = state.books.accounts.get(&rows.run.id).cloned().unwrap_or_default();
-    // As the agent said it, whatever is stored of that.
+    // Use the text of the agent, not the stored one.
     let kept = match &account.last_end {
         Some(End::Finished { final_text, .. }) => {
             account.promised || is_token(final_text, "TASK_COMPLETE")
@@ -225,7 +228,7 @@ fn complete_means_promised(state: &State, rows: &Rows) -> Verdict {
     Ok(())
 }
 
-/// An agent begins to work.
+/// Judges the start of an agent.
 pub(super) fn at_start(state: &State, of: &For, now: Timestamp, cancelled: bool) -> Verdict {
     let name = "an_agent_works_in_an_open_iteration";
     let Some(rows) = state.rows(&of.run) else {
@@ -264,7 +267,8 @@ pub(super) fn at_start(state: &State, of: &For, now: Timestamp, cancelled: bool)
     Ok(())
 }
 
-/// A process is over. Only one that died, or was stopped twice, may have lost what agents told.
+/// Judges the end of a process. Only one that died, or was stopped twice, may have lost reports of
+/// agents.
 pub(super) fn at_close(books: &Books, lossless: bool) -> Verdict {
     for (run, account) in &books.accounts {
         let (told, heard) = (account.told, account.heard);

@@ -1,9 +1,9 @@
-//! The second world: `harness run` itself. The library's own flow over simulated ports, in a
-//! process that is interrupted and killed, between any two effects and inside every step of git and
-//! of the disk, and started again on what it left.
+//! The second world: `harness run` itself. It is the library's own flow over simulated ports, in a
+//! process that is interrupted and killed between any two effects and inside of every step of git
+//! and of the disk. It is then started again on what it left.
 //!
-//! A kill is an error of every port from that moment on; the runtime and the machines are thrown
-//! away, git and the disk stay.
+//! After a kill, every port returns an error. The runtime and the machines are dropped, but git and
+//! the disk stay.
 
 mod acts;
 mod agent;

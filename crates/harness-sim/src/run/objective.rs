@@ -1,5 +1,5 @@
-//! One seed of `harness run "…"`: an objective, with phases and a check of its own or without, and
-//! processes that take it up again until it is complete.
+//! One seed of `harness run "…"`: an objective, with or without phases and a check of its own, and
+//! processes that resume it until it is complete.
 
 use std::path::Path;
 
@@ -31,13 +31,14 @@ use crate::{
     story::{Story, Tally},
 };
 
-/// After so many processes nobody disturbs any more, and the agent is honest.
+/// The number of processes after which nothing disturbs them and the agent is honest.
 const DISTURBED: usize = 8;
-/// Then so many are enough: what stood still before may stop the first one once more.
+/// The number of processes that are enough after that. An earlier standstill may stop the first one
+/// once more.
 const QUIET: usize = 3;
-/// Commits, checks and deeds of an agent that may still follow an interrupt.
+/// The number of commits, checks and actions of an agent that may still follow an interrupt.
 const STOPS_WITHIN: u64 = 12;
-/// What the run's own check looks for; the gates want the numbers that follow.
+/// The file that the check of the run looks for. The gates look for the numbers after it.
 const OBJECTIVE: u64 = 900;
 
 pub struct ObjectiveWorld {
@@ -49,7 +50,7 @@ pub struct ObjectiveWorld {
 
 impl ObjectiveWorld {
     pub fn new(seed: u64, flaw: Flaw, story: Story) -> Result<Self, Violation> {
-        // So that the worlds of a seed have nothing in common.
+        // The worlds of one seed have nothing in common.
         let seed = seed.wrapping_mul(0x9E37_79B9).wrapping_add(0x4F_42_4A);
         let mut random = Random::new(seed ^ 0x0BEE);
         let root = tempfile::tempdir().map_err(cannot_set_up)?;
@@ -70,13 +71,13 @@ impl ObjectiveWorld {
         Ok(Self { stage, root, row, disturbed: random.below(DISTURBED) })
     }
 
-    /// What it covered, and its story.
+    /// Returns the tally and the story.
     pub fn end(self) -> (Tally, Story) {
         let mut state = self.stage.state();
         (state.tally, std::mem::take(&mut state.story))
     }
 
-    /// Lives through the whole seed.
+    /// Runs the whole seed.
     pub fn run(&mut self) -> Result<(), Violation> {
         for number in 0..self.disturbed + QUIET {
             let before = self.row()?;
@@ -138,7 +139,8 @@ impl ObjectiveWorld {
         Ok(())
     }
 
-    /// Whoever did not look whether its owner is dead leaves it alone while the lease lasts.
+    /// Checks that a process that does not know whether the owner is dead waits until the lease
+    /// ends.
     fn a_stranger_waits(&self, before: &Run) -> Result<(), Violation> {
         use harness::clock::Clock as _;
         let state = self.stage.state();
@@ -157,7 +159,7 @@ impl ObjectiveWorld {
         }
     }
 
-    /// It can not be taken up any more.
+    /// Checks that the run cannot be resumed any more.
     fn is_finished(&self, number: usize) -> Result<(), Violation> {
         let hub = Hub::new("late");
         self.stage.state().begin(Fate { quiet: true, ..Fate::default() }, hub);
@@ -178,7 +180,7 @@ fn check(number: u64) -> String {
     format!("check {}", TaskId::numbered(number))
 }
 
-/// `harness init`, and a person who writes phases into the ledger.
+/// Performs `harness init`, and the edit of a person who adds phases to the ledger.
 fn found(
     root: &Path,
     disk: &SimDisk,

@@ -1,5 +1,5 @@
-//! One life of `harness run`: the engine that the binary uses too, over simulated ports and with a time
-//! that is not ours.
+//! One life of `harness run`: the engine that the binary uses too, over simulated ports and
+//! simulated time.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -14,7 +14,7 @@ use harness::{
 use harness_core::{
     Receipt, Run, RunId, Stop, Timestamp,
     command::Anew,
-    machine::work::{self, Session},
+    machine::session::{SessionTerms, WhenFull},
     run::{Owner, RunLimits},
 };
 use tokio::time::Instant;
@@ -33,16 +33,16 @@ use crate::{checkers::Violation, clock::SimClock, random::Random};
 
 const LEASE_SECONDS: u64 = 1800;
 
-/// What a process is started for.
+/// The purpose of a process.
 #[derive(Debug, Clone)]
 pub(super) enum Life {
     /// The tasks of the ledger.
-    Ledger(Box<Session>),
+    Ledger(Box<SessionTerms>),
     /// The objective of its run.
     Objective,
 }
 
-/// One process, started after others and before more.
+/// One process in a sequence of them.
 pub(super) struct Process<'a> {
     pub(super) stage: &'a Stage,
     pub(super) root: &'a Path,
@@ -58,7 +58,7 @@ impl Process<'_> {
         owner(self.number)
     }
 
-    /// Takes the row up with what `choose` gives it anew, and lives. `None` where it was killed.
+    /// Takes up the row with the settings from `choose`, and runs. Returns `None` if it was killed.
     pub(super) fn run(
         &self,
         life: Life,
@@ -120,7 +120,7 @@ impl Process<'_> {
     }
 }
 
-/// Runs until it is over, or until the process is dead.
+/// Runs until the end, or until the process is dead.
 fn live(
     stage: &Stage,
     root: &Path,
@@ -160,7 +160,7 @@ fn live(
     lived.and_then(|stop| engine.end().map(|()| stop))
 }
 
-/// A runtime whose time is not ours.
+/// Returns a runtime with simulated time.
 pub(super) fn runtime(stage: &Stage) -> std::io::Result<tokio::runtime::Runtime> {
     let (parks, wakes) = (stage.clone(), stage.clone());
     tokio::runtime::Builder::new_current_thread()
@@ -171,7 +171,8 @@ pub(super) fn runtime(stage: &Stage) -> std::io::Result<tokio::runtime::Runtime>
         .build()
 }
 
-/// Receipts are files of their own, beside the disk that is simulated: they are there at once.
+/// Returns the recorder of receipts. They are files of their own beside the simulated disk, so they
+/// exist at once.
 pub(super) fn recorder(stage: &Stage) -> Arc<Record> {
     let stage = stage.clone();
     Arc::new(move |receipt| {
@@ -204,7 +205,7 @@ enum Outside {
     Kills,
 }
 
-/// What happens at its time, whatever the process does then. Ready when it is dead.
+/// Causes events at their times, whatever the process does then. Completes when it is dead.
 async fn beside(stage: &Stage, desk: &Desk) -> harness::Error {
     let fate = stage.state().fate;
     let kill_at = match fate.doom {
@@ -239,21 +240,21 @@ async fn beside(stage: &Stage, desk: &Desk) -> harness::Error {
     std::future::pending().await
 }
 
-/// Who a process is.
+/// Returns the identity of a process.
 pub(super) fn owner(number: usize) -> Owner {
     let pid = u32::try_from(number).unwrap_or(0) + 100;
     Owner { host: "simulated".to_owned(), pid, started: "0".to_owned() }
 }
 
-pub(super) fn session(max_tasks: i64, pid: u32) -> harness::Result<Session> {
+pub(super) fn session(max_tasks: i64, pid: u32) -> harness::Result<SessionTerms> {
     let worker = harness_core::WorkerId::parse("runner").map_err(harness::Error::other)?;
-    Ok(Session {
+    Ok(SessionTerms {
         worker,
         pid,
         lease_seconds: LEASE_SECONDS,
         max_tasks,
         max_sessions: None,
-        runs: work::Runs::On,
+        when_full: WhenFull::Continue,
         until: None,
         heartbeat: None,
     })
@@ -277,7 +278,7 @@ fn options(stage: &Stage) -> RunOptions {
     options
 }
 
-/// The row that pays for everything, or that of an objective once it is given one.
+/// Returns the row that pays for everything, or that of an objective once it has one.
 pub(super) fn row(limits: RunLimits) -> Run {
     Run {
         agent: "simulated".to_owned(),

@@ -1,5 +1,5 @@
-//! A shell that knows three commands: `check TASK` looks for the file that the task asks for,
-//! the init script and a cleanup do as fate has it.
+//! A shell with three commands: `check TASK` looks for the file of the task, and the init script
+//! and a cleanup end as the fate of the process decides.
 
 use std::{
     io,
@@ -16,18 +16,18 @@ use super::{
 };
 use crate::git::Files;
 
-/// What a task's check looks for.
+/// Returns the file that the check of a task looks for.
 pub(super) fn asked_for(task: &TaskId) -> (String, Vec<u8>) {
     (format!("work/{task}.txt"), format!("{task} is done").into_bytes())
 }
 
-/// Whether a tree has what the check of `task` looks for.
+/// Returns whether a tree has the file that the check of `task` looks for.
 pub(super) fn is_done(files: &Files, task: &TaskId) -> bool {
     let (path, content) = asked_for(task);
     files.get(&path) == Some(&content)
 }
 
-/// A check of this tree does not come to an end.
+/// A file that makes a check run forever.
 pub(super) const TAR_PIT: &str = "work/tar-pit";
 
 pub(super) struct RunShell(pub(super) Stage);
@@ -82,7 +82,7 @@ fn check(state: &mut State, task: &str, began_with: Files) -> Exit {
         state.books.passed.insert(format!("check {task}"));
     }
     if let Some(seen) = state.attempts.get_mut(&task) {
-        // What is new since is taken for the check's own.
+        // New files are attributed to the check.
         let steady = began_with.iter().all(|(path, bytes)| tree.get(path) == Some(bytes));
         let seen_by = if steady { &mut seen.passed } else { &mut seen.unsteady };
         seen_by.push(began_with);

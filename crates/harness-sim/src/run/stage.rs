@@ -1,4 +1,4 @@
-//! What all ports of one world share: what is going to happen to the process, and what happened.
+//! The state that all ports of one world share: the fate of the process, and what has happened.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,21 +28,21 @@ use crate::{
     story::{Story, Tally},
 };
 
-/// No process has so much to do: one that goes on after it goes on for ever.
+/// The limit of moments. A process that exceeds it runs forever.
 const MOMENTS_OF_A_PROCESS: u64 = 20_000;
 
-/// Where the process dies.
+/// The point at which the process dies.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Doom {
-    /// Before one of its steps in git.
+    /// It dies before one of its steps in git.
     Git(u32),
-    /// In one of its steps on the disk.
+    /// It dies in one of its steps on the disk.
     Disk(u32),
-    /// Before it commits or runs a script, or while its agent works.
+    /// It dies before a commit or a script, or while its agent works.
     Effect(u32),
-    /// After something was committed, before it hears of that.
+    /// It dies after a commit, before it receives the answer.
     Answer(u32),
-    /// After so many seconds, whatever it does or waits for then.
+    /// It dies after this many seconds, whatever it does then.
     Time(u64),
 }
 
@@ -53,24 +53,24 @@ pub(super) enum Moment {
     Answer,
 }
 
-/// What is to happen to one process.
+/// The planned events of one process.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Fate {
     pub(super) doom: Option<Doom>,
-    /// Somebody wants it to stop, after so many moments.
+    /// The number of moments until an interrupt.
     pub(super) interrupt: Option<u32>,
-    /// Or after so many seconds.
+    /// The number of seconds until an interrupt.
     pub(super) interrupt_at: Option<u64>,
-    /// Somebody does not believe in usage limits, after so many seconds.
+    /// The number of seconds until a person ends the wait for usage limits.
     pub(super) kick_at: Option<u64>,
-    /// Nobody waits for limits.
+    /// `true` if the process does not wait for limits.
     pub(super) no_wait: bool,
-    /// And once more, if it is still there.
+    /// `true` if a second interrupt follows the first.
     pub(super) impatient: bool,
-    /// The environment lacks the checks.
+    /// `true` if the environment lacks the checks.
     pub(super) lacks_checks: bool,
     pub(super) init_fails: bool,
-    /// Nothing but what agents do goes wrong.
+    /// `true` if only agents cause trouble.
     pub(super) quiet: bool,
 }
 
@@ -95,20 +95,20 @@ impl Snapshot {
     }
 }
 
-/// One attempt, as somebody saw it who only looks at the disk, at git and at the scripts that ran.
+/// One attempt, as an observer of the disk, of git and of the scripts sees it.
 #[derive(Debug, Clone)]
 pub(super) struct Seen {
     pub(super) epoch: Option<Epoch>,
     pub(super) claim: Snapshot,
-    /// What the agent left when it last did something.
+    /// The state after the last action of the agent.
     pub(super) mess: Option<Snapshot>,
-    /// The harness has committed that since, and the index is that commit.
+    /// `true` if harness has committed that since, so that the index equals that commit.
     pub(super) kept: bool,
-    /// What was intended first.
+    /// The first intent.
     pub(super) intent: Option<String>,
     /// The work trees on which its check passed.
     pub(super) passed: Vec<Files>,
-    /// Those with which a check began that passed when files had changed.
+    /// The trees before checks that passed although files changed meanwhile.
     pub(super) unsteady: Vec<Files>,
 }
 
@@ -120,47 +120,47 @@ pub(super) struct State {
     pub(super) dead: bool,
     pub(super) hub: Option<Hub>,
     moments: u64,
-    /// The moment of the first interrupt, in this process.
+    /// The moment of the first interrupt in this process.
     pub(super) interrupted_at: Option<u64>,
     interrupts: u32,
-    /// So many moments after an interrupt it has to be over.
+    /// The number of moments after an interrupt within which the process must end.
     pub(super) stops_within: u64,
     pub(super) git: SimGit,
     pub(super) disk: SimDisk,
     pub(super) clock: Arc<SimClock>,
     pub(super) flaw: Flaw,
-    /// As last seen.
+    /// The ledger at the last look.
     pub(super) ledger: Ledger,
     pub(super) attempts: BTreeMap<TaskId, Seen>,
-    /// What the receipts that were written are about.
+    /// The attempts of the receipts that were written.
     pub(super) receipts: BTreeSet<(TaskId, Epoch)>,
-    /// The process judges the work of a client.
+    /// `true` if the process judges the work of a client.
     pub(super) judges_client: bool,
     pub(super) violation: Option<Violation>,
-    /// Of all agents of this process.
+    /// The character of all agents of this process.
     pub(super) character: Character,
-    /// What the objective asks for.
+    /// The tasks that the objective requires.
     pub(super) wants: Vec<TaskId>,
     pub(super) books: Books,
-    /// What little there is on a real disk: the marker, the init script and the handoff.
+    /// The folder on a real disk with the marker, the init script and the handoff.
     pub(super) root: PathBuf,
     pub(super) files_made: u32,
-    /// The record of runs: what was written there is there, whoever dies.
+    /// The record of runs. It survives every process.
     pub(super) runs: Arc<MemoryRuns>,
     pub(super) runs_opened: u128,
     pub(super) lies: Lies,
-    /// An undo that only a person can make stopped a process.
+    /// `true` if an undo that only a person can make stopped a process.
     pub(super) stuck: bool,
 }
 
-/// A handle; all handles share the one stage.
+/// A handle. All handles share the same stage.
 #[derive(Clone)]
 pub(super) struct Stage {
     state: Arc<Mutex<State>>,
     parked: Arc<AtomicBool>,
 }
 
-/// How long a thread waits for what is certain to come.
+/// The longest wait of a thread for an event that is certain to come.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
 impl Stage {
@@ -206,13 +206,13 @@ impl Stage {
         Self { state: Arc::new(Mutex::new(state)), parked: Arc::default() }
     }
 
-    /// Whether the runtime has nothing to do but to wait.
+    /// Sets whether the runtime is idle.
     pub(super) fn set_parked(&self, parked: bool) {
         self.parked.store(parked, Ordering::SeqCst);
     }
 
-    /// What blocks begins only when all else was heard. Else it would be chance whether its end
-    /// comes before an interrupt that was there first, and a seed would not replay.
+    /// Waits until everything else was processed before a blocking call starts. Otherwise chance
+    /// would decide whether its end comes before an earlier interrupt, and a seed would not replay.
     pub(super) fn in_turn(&self) {
         let since = Instant::now();
         while !self.parked.load(Ordering::SeqCst) && since.elapsed() < PATIENCE {
@@ -224,7 +224,7 @@ impl Stage {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Git as the process has it, that dies in its steps.
+    /// Returns the git of the process, which dies in its steps.
     pub(super) fn git(&self) -> SimGit {
         let stage = self.clone();
         let hook = move |step: &'static str| {
@@ -251,7 +251,7 @@ impl State {
         self.interrupts = 0;
     }
 
-    /// The process is over, one way or the other.
+    /// Ends the process, in whatever way.
     pub(super) fn end(&mut self) {
         self.hub = None;
         if self.lies.forged.is_none() {
@@ -260,7 +260,7 @@ impl State {
         self.close_books(self.interrupts > 1);
     }
 
-    /// Something is about to happen in the process, if it lives.
+    /// Starts the next moment of the process, if it is alive.
     pub(super) fn moment(&mut self, moment: Moment) -> io::Result<()> {
         if self.dead {
             return Err(gone());
@@ -315,7 +315,7 @@ impl State {
         }
     }
 
-    /// None, where there was no interrupt.
+    /// Returns 0 if there was no interrupt.
     pub(super) fn moments_since_interrupt(&self) -> u64 {
         self.interrupted_at.map_or(0, |at| self.moments - at)
     }
@@ -326,12 +326,12 @@ impl State {
         self.dead = true;
     }
 
-    /// Only the first is told: the others may follow from it.
+    /// Records only the first violation, because others may follow from it.
     pub(super) fn broken(&mut self, checker: &'static str, what: String) {
         self.violation.get_or_insert(Violation { checker, what });
     }
 
-    /// Looks at the disk and judges what changed since the last look.
+    /// Reads the disk and judges the changes since the last look.
     pub(super) fn observe(&mut self) {
         let after = match format::read_ledger(&self.disk.bytes(File::Ledger)) {
             Ok(ledger) => ledger,
@@ -352,7 +352,7 @@ impl State {
         }
     }
 
-    /// The agent did something.
+    /// Records the state after an action of the agent.
     pub(super) fn messed(&mut self, task: &TaskId) {
         let mess = Snapshot::of(&self.git);
         if let Some(seen) = self.attempts.get_mut(task) {
@@ -361,7 +361,7 @@ impl State {
         }
     }
 
-    /// Where agents leave word for their next context.
+    /// Returns the path of the file in which agents leave notes for their next context.
     pub(super) fn handoff(&self) -> PathBuf {
         self.root.join("state/handoff.json")
     }

@@ -27,9 +27,9 @@ use crate::{
     story::{Story, Tally},
 };
 
-/// After so many processes nobody disturbs any more.
+/// The number of processes after which nothing disturbs them any more.
 const DISTURBED: usize = 12;
-/// And then one is enough, where nothing has to be asked twice.
+/// The number of processes that are enough after that.
 const QUIET: usize = 2;
 
 pub struct RunWorld {
@@ -38,13 +38,13 @@ pub struct RunWorld {
     row: Run,
     max_tasks: i64,
     disturbed: usize,
-    /// Processes that did not end because nothing was left.
+    /// The number of processes that ended for another reason than that nothing was left.
     cut_short: u64,
 }
 
 impl RunWorld {
     pub fn new(seed: u64, flaw: Flaw, story: Story) -> Result<Self, Violation> {
-        // So that the two worlds of a seed have nothing in common.
+        // The two worlds of one seed have nothing in common.
         let seed = seed.wrapping_mul(0x9E37_79B9).wrapping_add(0x52_55_4E);
         let mut random = Random::new(seed ^ 0x0BEE);
         let root = tempfile::tempdir().map_err(cannot_set_up)?;
@@ -62,13 +62,13 @@ impl RunWorld {
         Ok(Self { stage, root, row, max_tasks, disturbed, cut_short: 0 })
     }
 
-    /// What it covered, and its story.
+    /// Returns the tally and the story.
     pub fn end(self) -> (Tally, Story) {
         let mut state = self.stage.state();
         (state.tally, std::mem::take(&mut state.story))
     }
 
-    /// Lives through the whole seed.
+    /// Runs the whole seed.
     pub fn run(&mut self) -> Result<(), Violation> {
         self.make_marker()?;
         for number in 0..self.disturbed + QUIET {
@@ -95,7 +95,7 @@ impl RunWorld {
         Violation::of("ends_with_nothing_to_do", what)
     }
 
-    /// What a killed run left is for the next one to recover.
+    /// Returns whether no task is in progress. The next run recovers a task of a killed run.
     fn nobody_works(&self) -> bool {
         self.stage.state().ledger.tasks().all(|task| task.status() != Status::InProgress)
     }
@@ -116,8 +116,8 @@ impl RunWorld {
         })
     }
 
-    /// There is one loop for each attempt that is counted, and one more for each process that did
-    /// not come to its end. How long each goes on is for the checkers of loops to say.
+    /// Checks that there is at most one loop for each counted attempt, and one more for each
+    /// process that did not come to its end. The checkers of loops judge the length of each.
     fn check_bounds(&self) -> Result<(), Violation> {
         let state = self.stage.state();
         let most: u64 = state.ledger.tasks().map(|task| u64::from(task.max_attempts)).sum();
@@ -144,7 +144,7 @@ impl RunWorld {
     }
 }
 
-/// `harness init` and `harness add`, some of these waiting for others.
+/// Performs `harness init` and `harness add`. Some tasks depend on others.
 pub(super) fn found(
     root: &Path,
     disk: &SimDisk,

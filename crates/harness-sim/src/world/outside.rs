@@ -1,5 +1,5 @@
-//! What happens to a world besides its workers: the clock, the power, a person who edits the ledger
-//! and others who write to the log.
+//! Events in a world besides its workers: the clock, the power, a person who edits the ledger, and
+//! other programs that write to the log.
 
 use harness::store::disk::File;
 use harness_core::{Ledger, Timestamp};
@@ -67,9 +67,9 @@ impl World {
         })
     }
 
-    /// Only where a backup is certain to be there. It holds the version before the last one, so
-    /// what was stored last is lost where the journal does not have it either, and with it the lines
-    /// that the log does not have yet.
+    /// Writes garbage, but only if a backup is certain to exist. The backup holds the version
+    /// before the last one. So the last change is lost if the journal does not have it either,
+    /// together with the lines that the log lacks.
     fn person_garbles(&mut self, bytes: &[u8]) -> Result<(), Violation> {
         if self.backup.is_none() {
             return Ok(());
@@ -77,8 +77,8 @@ impl World {
         let garbage = person::garbage(bytes, &mut self.random);
         self.story.tell(|| format!("a person: saves {} bytes of garbage", garbage.len()));
         self.disk.edit(File::Ledger, &garbage);
-        // A power loss that takes the journal too is one disaster too many to follow, and so is a
-        // process that remembers what no file has.
+        // The model does not follow a power loss that also takes the journal, or a process that
+        // remembers a version that no file has.
         self.disk.settle_journal();
         self.everybody_restarts();
         self.corrupt = true;
@@ -102,7 +102,8 @@ impl World {
         Ok(())
     }
 
-    /// While the newest version is garbled nobody remembers the lines that the log lacks.
+    /// Drops the lines that the log lacks, because nothing remembers them while the newest version
+    /// is garbled.
     pub(crate) fn forget_lost_lines(&mut self) {
         let there = count_lines(&self.disk.bytes(File::Log), &self.history.lines);
         let lost = self.history.lines.split_off(there);

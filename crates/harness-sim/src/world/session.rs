@@ -1,5 +1,5 @@
-//! A session that works in a git tree: it claims with a base, its agent makes a mess, and it rolls
-//! back, dying at any step of git and of the store, until the attempt has ended.
+//! A session that works in a git tree. It claims with a base, its agent changes files, and it rolls
+//! back. It dies at any step of git and of the store, until the attempt has ended.
 
 use std::sync::{
     Arc,
@@ -21,7 +21,7 @@ use crate::{
 
 /// More steps than a rollback has.
 const STEPS_OF_A_ROLLBACK: usize = 24;
-/// A store that fails this often in a row does so for good.
+/// A store that fails this often in a row fails permanently.
 const TRIES: usize = 12;
 
 struct Attempt {
@@ -45,7 +45,7 @@ impl World {
             Intent::Rollback { category: Category::TestFail, message: self.ids.text("red") };
         let intend = Intend { holder: self.holder(&attempt), intent };
         self.insist(&attempt, &Command::Intend(intend), |task| task.intent().is_some())?;
-        // Who lost the claim cleans up after itself as well; it only may not record it.
+        // A worker that lost the claim cleans up as well, but may not record it.
         self.roll_back(&attempt)?;
         self.check_rollback(&attempt, &files, &mess)?;
         let fail = Fail {
@@ -78,7 +78,8 @@ impl World {
         };
         let trouble = self.some_trouble();
         self.transact(self.session(), vec![Command::Claim(claim)], trouble)?;
-        // It looks into the ledger, as a session that starts does: it may not have been told.
+        // It reads the ledger, as a starting session does, because it may not have received the
+        // answer.
         let mine = self.current.task(&task).filter(|t| {
             t.status() == Status::InProgress && t.claimed_by() == Some(self.session_id())
         });
@@ -99,7 +100,7 @@ impl World {
         Holder { task, worker, epoch: Some(attempt.epoch) }
     }
 
-    /// Says it until it is so, or until the claim is lost.
+    /// Repeats the command until it took effect, or until the claim is lost.
     fn insist(
         &mut self,
         attempt: &Attempt,
@@ -156,7 +157,8 @@ impl World {
         done.map(|_| ()).map_err(|e| broken(e.to_string()))
     }
 
-    /// HEAD is the base, every file is what it was, and all that vanished is in a rescue.
+    /// Checks that HEAD is the base, that every file is restored, and that everything that vanished
+    /// is in a rescue.
     fn check_rollback(
         &self,
         attempt: &Attempt,
@@ -183,7 +185,7 @@ impl World {
     }
 }
 
-/// Lets so many steps happen.
+/// Returns a hook that allows this many steps.
 fn dies_after(steps: usize) -> Hook {
     let left = AtomicUsize::new(steps);
     Arc::new(move |step| {

@@ -103,7 +103,7 @@ impl Agent for CommandAgent {
             (Some(_), Some(until)) if failed => End::Limited { until },
             (Some(end), _) => could_not_run(ran.finished.exit, end),
             (None, _) => {
-                // Whoever prints its prompt has not promised what the prompt asks for.
+                // An agent that prints its prompt has not promised what the prompt asks for.
                 let said = ran.final_text();
                 let final_text = without_echo(&said, &prompt.text).into_owned();
                 match events.last_limit() {
@@ -146,9 +146,9 @@ impl Reason {
         match self {
             Reason::OutOfContext => End::OutOfContext,
             Reason::Refused => End::Refused,
-            Reason::Auth => failed(FailureKind::Auth, "the agent says that it is not let in"),
+            Reason::Auth => failed(FailureKind::Auth, "the agent reports that it is not signed in"),
             Reason::Network => {
-                failed(FailureKind::Network, "the agent says that it has no network")
+                failed(FailureKind::Network, "the agent reports that it has no network")
             }
         }
     }

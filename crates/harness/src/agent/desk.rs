@@ -27,7 +27,7 @@ pub struct Desk {
     bell: Arc<Bell>,
 }
 
-/// Who waits for a usage limit hears it. Under a lock, so that whoever is counted is woken and nobody
+/// Who waits for a usage limit hears it. Under a lock, so that each waiter that is counted is woken and nobody
 /// else is.
 #[derive(Debug)]
 struct Bell(Mutex<watch::Sender<()>>);
@@ -113,7 +113,7 @@ impl Desk {
         self.tell(holder, &AgentEvent::Promised)
     }
 
-    /// The agent says that it can not do it: its attempt ends with a rollback. Whether it is there.
+    /// The agent says that it cannot do it: its attempt ends with a rollback. Whether it is there.
     pub fn give_up(&self, holder: &Holder, category: Category, message: String) -> bool {
         self.tell(holder, &AgentEvent::GaveUp { category, message })
     }

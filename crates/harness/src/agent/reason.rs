@@ -78,7 +78,7 @@ pub(super) fn end(message: &str, now: Timestamp) -> End {
     let failed = |kind| End::Failed { kind, detail: detail(message) };
     let not_let_in = || End::Failed {
         kind: FailureKind::Auth,
-        detail: format!("the agent is not let in: {}", detail(message)),
+        detail: format!("the agent is not signed in: {}", detail(message)),
     };
     // A full context comes as a bad request, so it goes before the number.
     if says(CONTEXT) {

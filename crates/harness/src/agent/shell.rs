@@ -29,7 +29,7 @@ impl Agent for ShellAgent {
         let script = prompt.instructions.as_deref().unwrap_or_default();
         if script.trim().is_empty() {
             let detail =
-                "the shell agent runs a task's instructions, and there are none".to_owned();
+                "the shell agent runs a task's instructions, but this task has none".to_owned();
             return Ok(End::Failed { kind: FailureKind::Config, detail });
         }
         // A file, since one argument may not be longer than 128 KiB, and standard input is the

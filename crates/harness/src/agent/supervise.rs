@@ -76,7 +76,10 @@ pub(super) async fn supervise(
             }
             // There is nobody to ask in a program that reads nothing but its prompt.
             Some(JobEvent::Stalled { silent }) => {
-                tracing::warn!(seconds = silent.as_secs(), "the agent gives no sign of life");
+                tracing::warn!(
+                    seconds = silent.as_secs(),
+                    "the agent has been silent for too long"
+                );
             }
             None => break,
         }
@@ -91,7 +94,7 @@ pub(super) async fn supervise(
 
 /// Nothing that people say is lost without a word: it stays among the events of the run.
 fn say_unheard() {
-    tracing::warn!("a message did not reach the agent, which does not listen while it works");
+    tracing::warn!("a message did not reach the agent, which takes no messages while it works");
 }
 
 /// Something that an adapter does now and then beside the process.

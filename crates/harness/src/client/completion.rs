@@ -102,7 +102,7 @@ impl<C: Caller> Client<C> {
         self.compare_protected(claims, &settings);
         if let Err(why) = claims.keep(&task.id, task.epoch.unwrap_or_default(), &settings) {
             let id = &task.id;
-            self.caller.warn(&format!("the rules of the claim of {id} are not kept: {why}"));
+            self.caller.warn(&format!("the rules of the claim of {id} cannot be stored: {why}"));
         }
     }
 }
@@ -116,7 +116,7 @@ impl<C: Caller> Client<C> {
                 let note = Command::Note(Note::Warning { task: None, message });
                 self.apply(note).map(|_| ()).map_err(|why| why.to_string())
             }
-            Err(why) => Err(format!("a change of the protected files would not be noticed: {why}")),
+            Err(why) => Err(format!("changes to protected files will not be noticed: {why}")),
         };
         if let Err(why) = noted {
             self.caller.warn(&why);

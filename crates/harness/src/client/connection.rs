@@ -56,7 +56,7 @@ impl Reach {
     }
 }
 
-/// In a container whoever listens outside has no number, which rustix takes for an error; then the
+/// In a container, a listener outside has no number, which rustix takes for an error; then the
 /// owner of the socket counts.
 #[cfg(target_os = "linux")]
 fn is_ours(stream: &UnixStream, path: &Path) -> bool {
@@ -79,12 +79,15 @@ fn is_forbidden(path: &Path, why: &io::Error) -> bool {
 }
 
 impl Connection {
-    /// To whoever listens on `path`, if that is a process of this user.
+    /// Connects to the listener on `path`, if that is a process of this user.
     pub fn connect(path: &Path) -> io::Result<Self> {
         let stream = UnixStream::connect(path)?;
         #[cfg(target_os = "linux")]
         if !is_ours(&stream, path) {
-            return Err(io::Error::new(io::ErrorKind::PermissionDenied, "another user listens"));
+            return Err(io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                "another user is listening",
+            ));
         }
         Ok(Self { stream: BufReader::new(stream) })
     }
@@ -238,7 +241,7 @@ mod tests {
         assert!(is(ours.path(), Errno::ACCESS));
         assert!(!is(gone, Errno::ACCESS) && !is(gone, Errno::NOENT));
         assert!(!is(ours.path(), Errno::CONNREFUSED));
-        let another = io::Error::new(io::ErrorKind::PermissionDenied, "another user listens");
+        let another = io::Error::new(io::ErrorKind::PermissionDenied, "another user is listening");
         assert!(!is_forbidden(ours.path(), &another));
     }
 }

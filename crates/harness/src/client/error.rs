@@ -22,10 +22,10 @@ pub enum ClientError {
     #[error("{}", .0.message)]
     NotDone(NotDone),
     /// The host ended without an answer: whether it did what was asked is not known.
-    #[error("the harness that was asked has ended without an answer")]
+    #[error("the daemon or run ended without an answer")]
     Gone,
     /// The host holds the connection and sends nothing.
-    #[error("the harness that was asked does not answer")]
+    #[error("the daemon or run does not answer")]
     Silent,
     /// The caller asked for a stop: whether it was done is not known.
     #[error("cancelled before there was an answer")]
@@ -37,7 +37,7 @@ pub enum ClientError {
         length: usize,
     },
     /// The answer has a form that this version does not know.
-    #[error("the harness that was asked answers in a way that this one does not understand")]
+    #[error("the daemon or run gave an answer that this harness does not understand")]
     Strange,
     /// No host answers, and only one could do this.
     #[error("no harness is running in {}", root.display())]
@@ -46,7 +46,7 @@ pub enum ClientError {
         root: PathBuf,
     },
     /// A sandbox lets this process connect to nobody, and the files are not its to change.
-    #[error("the sandbox of this command does not let it reach the harness")]
+    #[error("the sandbox does not let this command connect to harness")]
     Forbidden {
         /// What was asked for.
         verb: Verb,

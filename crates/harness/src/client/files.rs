@@ -255,5 +255,5 @@ impl<C: Caller> Client<C> {
 }
 
 fn strange() -> ClientError {
-    Refused::new(Code::Failed, "the store gave another answer").into()
+    Refused::new(Code::Failed, "the store returned an unexpected answer").into()
 }

@@ -1,4 +1,4 @@
-//! Starts a daemon that outlives whoever needs it, and asks one to make way.
+//! Starts a daemon that outlives its client, and asks one to make way.
 
 use std::{
     ffi::OsStr,
@@ -36,7 +36,7 @@ const YIELDS: usize = 5;
 /// How long it may take to say whether it does.
 const YIELDS_WITHIN: Duration = Duration::from_secs(3);
 
-/// Of whoever starts it: they say what *it* works on.
+/// Variables of the starting process: they describe what *that one* works on.
 const NOT_INHERITED: [&str; 9] = [
     variables::TASK,
     variables::EPOCH,
@@ -60,11 +60,11 @@ pub enum StartError {
     #[error("the daemon did not answer within {} s", .0.as_secs())]
     Late(Duration),
     /// It could not be started.
-    #[error("can not start the daemon: {0}")]
+    #[error("cannot start the daemon: {0}")]
     Io(#[from] io::Error),
 }
 
-/// Starts `program` with `arguments` as the daemon of `root`, its words in `.harness/daemon.log`, and
+/// Starts `program` with `arguments` as the daemon of `root`, its output in `.harness/daemon.log`, and
 /// waits until somebody answers: that one, or another that was faster. `.harness` exists.
 pub(super) fn start(
     program: &Path,
@@ -88,7 +88,7 @@ pub(super) fn start(
             return Ok(connection);
         }
         match ready {
-            Some(true) => return Err(StartError::Crashed("nobody listens".to_owned())),
+            Some(true) => return Err(StartError::Crashed("nothing is listening".to_owned())),
             // Another one may be there, and is about to listen.
             Some(false) if child.try_wait()?.is_some() && !says_another(&mut log, from) => {
                 return Err(StartError::Crashed(last_words(&mut log, from)));
@@ -142,7 +142,7 @@ fn last_words(log: &mut File, from: u64) -> String {
     let words = String::from_utf8_lossy(&words);
     let words = words.trim();
     let words = words.strip_prefix("Error: ").unwrap_or(words);
-    if words.is_empty() { "it said nothing".to_owned() } else { words.to_owned() }
+    if words.is_empty() { "it printed nothing".to_owned() } else { words.to_owned() }
 }
 
 fn says_another(log: &mut File, from: u64) -> bool {

@@ -16,16 +16,16 @@ use harness::{
 };
 
 use super::{
-    Team, Tools,
+    Bench, Team,
+    iterate::{Errand, iterate},
     judge::{Judge, setting},
-    ralph::{Errand, ralph},
     with_tree,
 };
 
 /// Takes the attempt at `task` from where `entry` says to its end.
 pub async fn attempt<A>(
     cx: &Branch<Team<A>>,
-    tools: &Tools,
+    bench: &Bench,
     task: Task,
     holder: Holder,
     entry: Entry,
@@ -33,18 +33,18 @@ pub async fn attempt<A>(
 where
     A: harness::Agent<Input = Prompt, Output = End>,
 {
-    let mut protected = tools.judging.rules.protected.clone();
+    let mut protected = bench.tools.judging.rules.protected.clone();
     if entry == Entry::Fresh {
-        record_settings(tools, &task).await?;
-        let root = tools.root.clone();
-        protected = protected.holding(tools.blocking(move || Ok(own_contents(&root))).await?);
+        record_settings(bench, &task).await?;
+        let root = bench.tools.root.clone();
+        protected = protected.holding(bench.tools.blocking(move || Ok(own_contents(&root))).await?);
     }
     let ended = task.clone();
-    let machine = Attempt::new(task.clone(), holder.clone(), tools.lease_seconds, entry)
-        .judged_by(tools.judging.rules.clone());
-    let judge = Judge::new(tools.clone(), task.clone(), holder.clone(), protected);
-    let doing = Doing { tools: tools.clone(), task, holder, judge };
-    let ports = with_tree::ports(&tools.ports, Arc::clone(&tools.workspace));
+    let machine = Attempt::new(task.clone(), holder.clone(), bench.tools.lease_seconds, entry)
+        .judged_by(bench.tools.judging.rules.clone());
+    let judge = Judge::new(bench.clone(), task.clone(), holder.clone(), protected);
+    let doing = Doing { bench: bench.clone(), task, holder, judge };
+    let ports = with_tree::ports(&bench.tools.ports, Arc::clone(&bench.workspace));
     let outcome = cx.drive(&ports, machine, |branch, effect| {
         let doing = doing.clone();
         async move { doing.perform(branch, effect).await }
@@ -52,45 +52,45 @@ where
     let outcome = outcome.await?;
     if matches!(outcome, AttemptEnd::Completed { .. } | AttemptEnd::Failed { .. }) {
         let epoch = ended.epoch.unwrap_or_default();
-        tools.git(move |git| git.forget_settings(&ended.id, epoch)).await??;
+        bench.git(move |git| git.forget_settings(&ended.id, epoch)).await??;
     }
     Ok(outcome)
 }
 
 /// Records git's settings before anybody works. Where that is not possible the attempt goes on: then
 /// changed settings are not noticed, and the log says so.
-async fn record_settings(tools: &Tools, task: &Task) -> Result<()> {
+async fn record_settings(bench: &Bench, task: &Task) -> Result<()> {
     let (id, epoch) = (task.id.clone(), task.epoch.unwrap_or_default());
-    match tools.git(move |git| git.record_settings(&id, epoch)).await? {
+    match bench.git(move |git| git.record_settings(&id, epoch)).await? {
         Ok(()) => Ok(()),
         Err(why) => {
             let message = format!("git's settings could not be recorded: {why}");
             let note = Note::Warning { task: Some(task.id.clone()), message };
-            tools.commit(Command::Note(note)).await
+            bench.tools.commit(Command::Note(note)).await
         }
     }
 }
 
 /// Flags the attempt for settings of git that differ from its claim, and sets them back when the
 /// flags are durable. Returns whether there were any.
-pub(super) async fn set_settings_back(tools: &Tools, task: &Task) -> Result<bool> {
+pub(super) async fn set_settings_back(bench: &Bench, task: &Task) -> Result<bool> {
     let Some(epoch) = task.epoch else { return Ok(false) };
     let id = task.id.clone();
-    let changes = tools.git(move |git| git.changed_settings(&id, epoch)).await??;
+    let changes = bench.git(move |git| git.changed_settings(&id, epoch)).await??;
     for change in &changes {
         let (task, message) = (Some(task.id.clone()), setting(change).message);
-        tools.commit(Command::Raise(Raise { task, flag: Flag::Config, message })).await?;
+        bench.tools.commit(Command::Raise(Raise { task, flag: Flag::Config, message })).await?;
     }
     if changes.iter().any(|change| change.set_back) {
         let id = task.id.clone();
-        tools.git(move |git| git.restore_settings(&id, epoch)).await??;
+        bench.git(move |git| git.restore_settings(&id, epoch)).await??;
     }
     Ok(!changes.is_empty())
 }
 
 #[derive(Clone)]
 struct Doing {
-    tools: Tools,
+    bench: Bench,
     task: Task,
     holder: Holder,
     judge: Judge,
@@ -101,18 +101,18 @@ impl Doing {
     where
         A: harness::Agent<Input = Prompt, Output = End>,
     {
-        let Self { tools, task, holder, judge } = &self;
+        let Self { bench, task, holder, judge } = &self;
         match effect {
             Effect::Work { after_step } => {
-                let _at_work = branch.told().map(|told| tools.desk.sit(holder.clone(), told));
+                let _at_work = branch.told().map(|told| bench.tools.desk.sit(holder.clone(), told));
                 let (task, holder) = (Box::new(task.clone()), holder.clone());
                 let errand = Errand::Task { task, holder, after_step };
-                Ok(Ended::Worked(Box::pin(ralph(&branch, tools, errand)).await?))
+                Ok(Ended::Worked(Box::pin(iterate(&branch, bench, errand)).await?))
             }
             Effect::Baseline => judge.baseline(&branch).await,
             Effect::Judge(effect) => Ok(Ended::Judged(judge.perform(&branch, effect).await?)),
             Effect::Cleanup { command } => {
-                let ran = tools.clean_up(&branch, &command, task, holder).await?;
+                let ran = bench.clean_up(&branch, &command, task, holder).await?;
                 Ok(Ended::CleanedUp(Verdict::of(Found::Yes, ran.exit).complaint()))
             }
             Effect::Undo => self.undo().await,
@@ -122,11 +122,11 @@ impl Doing {
     }
 
     async fn undo(&self) -> Result<Ended> {
-        let Some(base) = self.tools.base(&self.task) else { return Ok(Ended::NoBase) };
-        set_settings_back(&self.tools, &self.task).await?;
+        let Some(base) = self.bench.base(&self.task) else { return Ok(Ended::NoBase) };
+        set_settings_back(&self.bench, &self.task).await?;
         let (id, attempt) = (self.task.id.clone(), self.task.attempts + 1);
         let commit = base.commit.clone();
-        match self.tools.git(move |git| git.rollback(&id, attempt, &base)).await? {
+        match self.bench.git(move |git| git.rollback(&id, attempt, &base)).await? {
             Ok(RolledBack { undone, put_back, rescue: _ }) => {
                 let (base, remark) = match undone {
                     Undone::Nothing => (None, None),
@@ -155,10 +155,10 @@ impl Doing {
     }
 
     async fn look(&self) -> Result<Ended> {
-        let Some(base) = self.tools.base(&self.task) else { return self.look_without_base().await };
-        let settings = set_settings_back(&self.tools, &self.task).await?;
+        let Some(base) = self.bench.base(&self.task) else { return self.look_without_base().await };
+        let settings = set_settings_back(&self.bench, &self.task).await?;
         let (id, claimed_at) = (self.task.id.clone(), self.task.claimed_at().unwrap_or_default());
-        match self.tools.git(move |git| git.evidence(&id, &base, claimed_at)).await? {
+        match self.bench.git(move |git| git.evidence(&id, &base, claimed_at)).await? {
             Ok(evidence) => Ok(Ended::Looked { changed: settings || !evidence.untouched }),
             Err(WorkspaceError::NoSuchCommit { .. }) => self.look_without_base().await,
             // Where that cannot be told, the task is left to recovery.
@@ -168,14 +168,14 @@ impl Doing {
 
     /// Nothing can be compared, but tracked files without changes need not be put back.
     async fn look_without_base(&self) -> Result<Ended> {
-        let status = self.tools.git(|git| git.status()).await?;
+        let status = self.bench.git(|git| git.status()).await?;
         Ok(Ended::Looked { changed: status.map_or(true, |status| !status.changed.is_empty()) })
     }
 
     async fn rescue(&self) -> Result<Ended> {
-        if let Some(base) = self.tools.base(&self.task) {
+        if let Some(base) = self.bench.base(&self.task) {
             let (id, attempt) = (self.task.id.clone(), self.task.attempts + 1);
-            self.tools.git(move |git| git.rescue(&id, attempt, &base)).await??;
+            self.bench.git(move |git| git.rescue(&id, attempt, &base)).await??;
         }
         Ok(Ended::Rescued)
     }

@@ -114,7 +114,7 @@ impl ClientTree {
 
 /// A claim names a folder that is no work tree of this repository.
 #[derive(Debug, thiserror::Error)]
-#[error("the claim names {}, which is no work tree of the repository in {}", claimed.display(), own.display())]
+#[error("the claim names {}, which is not a work tree of the repository in {}", claimed.display(), own.display())]
 pub struct ForeignTree {
     /// By the ledger.
     pub claimed: PathBuf,
@@ -124,8 +124,7 @@ pub struct ForeignTree {
 
 impl From<ForeignTree> for NotDone {
     fn from(why: ForeignTree) -> Self {
-        let hint =
-            "`harness task release` gives the claim up; claim the task again to judge it here";
+        let hint = "give it up with `harness task release`, then claim the task here";
         Self { fault: Fault::Config, message: why.to_string(), hints: vec![hint.to_owned()] }
     }
 }

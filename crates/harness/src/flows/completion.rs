@@ -23,7 +23,7 @@ use harness::{
 
 use super::{
     Record, Site,
-    judge::{Bench, Reach},
+    judge::{Court, Reach},
 };
 
 /// Ticks are not closer together than this, however short a lease is.
@@ -95,7 +95,7 @@ impl<C: Clerk> Completion<'_, C> {
             .map(Path::new)
             .filter(|_| judge.looks_at_work());
         let reach = if standing.shared { Reach::Nothing } else { Reach::Settings };
-        let bench = Bench {
+        let court = Court {
             site: self.clerk.site(claimed).await?,
             root: self.root.clone(),
             shell: Arc::clone(&self.shell),
@@ -109,7 +109,7 @@ impl<C: Clerk> Completion<'_, C> {
         let tick = Duration::from_millis(lease.saturating_mul(1000) / 3).max(SHORTEST_TICK);
         let protected = request.rules.protected.clone();
         let hub = self.hub.clone();
-        let doing = Doing { clerk: self.clerk, hub, bench, task, check, protected };
+        let doing = Doing { clerk: self.clerk, hub, court, task, check, protected };
         match doing.drive(Ports { tick, ..self.ports.clone() }, judge, stop).await? {
             JudgeEnd::Completed { .. } => {
                 doing.forget().await;
@@ -124,7 +124,7 @@ impl<C: Clerk> Completion<'_, C> {
 struct Doing<'a, C> {
     clerk: &'a C,
     hub: Hub,
-    bench: Bench,
+    court: Court,
     task: Task,
     check: Check,
     protected: Protected,
@@ -152,18 +152,18 @@ impl<C: Clerk> Doing<'_, C> {
 
     async fn perform(&self, branch: Branch<()>, effect: Effect) -> Result<Ended> {
         match effect {
-            Effect::Head => self.bench.head().await,
-            Effect::Touched => self.bench.touched(&self.task, &self.protected).await,
+            Effect::Head => self.court.head().await,
+            Effect::Touched => self.court.touched(&self.task, &self.protected).await,
             Effect::Check { commit } => {
-                let around = match self.bench.before(&self.task, commit.as_ref()).await? {
+                let around = match self.court.before(&self.task, commit.as_ref()).await? {
                     Ok(around) => around,
                     Err(ended) => return Ok(ended),
                 };
-                let checked = self.bench.check(&branch, &self.check, commit).await?;
-                Ok(self.bench.checked(&self.check, checked, around))
+                let checked = self.court.check(&branch, &self.check, commit).await?;
+                Ok(self.court.checked(&self.check, checked, around))
             }
-            Effect::Settle { before } => self.bench.settle(&self.task, before).await,
-            Effect::SetBack => self.bench.set_back(&self.task).await,
+            Effect::Settle { before } => self.court.settle(&self.task, before).await,
+            Effect::SetBack => self.court.set_back(&self.task).await,
             Effect::Record(receipt) => self.record(*receipt).await,
             Effect::Look => match self.clerk.standing(&self.task.id).await {
                 Ok(standing) => Ok(Ended::Looked(Box::new(standing))),
@@ -182,13 +182,13 @@ impl<C: Clerk> Doing<'_, C> {
         let standing = self.clerk.standing(&self.task.id).await.ok();
         let raised = standing.and_then(|standing| standing.task).map(|task| task.flags);
         receipt.flags = flag::together(receipt.flags, raised.unwrap_or_default());
-        self.bench.record(receipt).await
+        self.court.record(receipt).await
     }
 
     /// The claim has ended, so nobody compares with its settings any more.
     async fn forget(&self) {
         let Some(epoch) = self.task.epoch.filter(|_| self.task.check().is_some()) else { return };
-        let (site, task) = (Arc::clone(&self.bench.site), self.task.clone());
+        let (site, task) = (Arc::clone(&self.court.site), self.task.clone());
         let forgotten = tokio::task::spawn_blocking(move || match site.base(&task)? {
             Some(_) => site.workspace()?.forget_settings(&task.id, epoch),
             None => Ok(()),

@@ -15,7 +15,7 @@ use harness::{
     shell::Shell,
 };
 
-use super::{Tools, tools::until_cancelled};
+use super::{Bench, tools::until_cancelled};
 
 /// Where the ledger does not say how long a gate may take.
 const GATE_SECONDS: u64 = 600;
@@ -26,16 +26,17 @@ const YES: &str = "approve";
 /// Tries the gate of `phase` for a run. What has not ended by `until` counts as not tried.
 pub async fn gate<A: Send + Sync>(
     cx: &Branch<A>,
-    tools: &Tools,
+    bench: &Bench,
     phase: Phase,
     waiting: Option<Waiting>,
     until: Option<Timestamp>,
 ) -> Result<GateEnd> {
-    tools.workspace.disturbed();
+    bench.workspace.disturbed();
+    let tools = &bench.tools;
     let gatehouse = Gatehouse {
         ports: tools.ports.clone(),
         shell: Arc::clone(&tools.shell),
-        directory: tools.workspace.top_level().to_owned(),
+        directory: bench.workspace.top_level().to_owned(),
         environment: tools.variables(None, tools.iteration().await?),
         redactor: tools.redactor.clone(),
         session: cx.session(),

@@ -1,8 +1,9 @@
-//! The file in which an agent leaves word for its next context: `state/handoff.json`.
+//! The file in which an agent leaves notes for its next context: `state/handoff.json`, in the state root
+//! for the only worker.
 
 use std::{
     io::{self, Read},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use harness::{
@@ -24,9 +25,18 @@ const KEPT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// More of them than this are a loop somewhere.
 const NAMES_MAX: u32 = 10_000;
 
+/// Where the handoff of a worker is, and where those of earlier tasks are kept.
+#[derive(Debug, Clone)]
+pub struct HandoffPlace {
+    /// The folder that agents write `state/handoff.json` in.
+    pub folder: PathBuf,
+    /// The state root, with the archive.
+    pub root: PathBuf,
+}
+
 /// What is valid of it, and what is not, in words.
-pub(super) fn read(root: &Path) -> (Option<Handoff>, Vec<String>) {
-    match bytes(root) {
+pub(super) fn read(place: &HandoffPlace) -> (Option<Handoff>, Vec<String>) {
+    match bytes(&place.folder) {
         Ok(None) => (None, Vec::new()),
         Ok(Some(bytes)) => {
             let read = handoff::read(&bytes);
@@ -37,8 +47,8 @@ pub(super) fn read(root: &Path) -> (Option<Handoff>, Vec<String>) {
 }
 
 /// Changes when it does.
-pub(super) fn mark(root: &Path) -> String {
-    match bytes(root) {
+pub(super) fn mark(place: &HandoffPlace) -> String {
+    match bytes(&place.folder) {
         Ok(Some(bytes)) => Sha256::digest(&bytes)[..8].iter().map(|b| format!("{b:02x}")).collect(),
         Ok(None) | Err(_) => "none".to_owned(),
     }
@@ -55,15 +65,15 @@ fn bytes(root: &Path) -> io::Result<Option<Vec<u8>>> {
 }
 
 /// A new attempt at the task of the last one finds what that left; another task's is put away.
-/// What a row of this very attempt tells is that it was done before. What is no file stays, and whoever
+/// What a row of this very attempt tells is that it was done before. What is not a file stays, and a process that
 /// reads it is warned.
 pub(super) fn hand_over(
-    root: &Path,
+    place: &HandoffPlace,
     runs: &dyn Runs,
     task: &TaskId,
     secrets: &Redactor,
 ) -> Result<()> {
-    let Ok(Some(folder)) = Folder::open(root)?.child(FOLDER) else { return Ok(()) };
+    let Ok(Some(folder)) = Folder::open(&place.folder)?.child(FOLDER) else { return Ok(()) };
     if !folder.has(NAME).unwrap_or(false) {
         return Ok(());
     }
@@ -74,7 +84,7 @@ pub(super) fn hand_over(
     }
     let of = last.map_or_else(|| "before".to_owned(), |task| task.to_string());
     hide(&folder, secrets)?;
-    let archive = Folder::ours(&Home::of(root).archive())?;
+    let archive = Folder::ours(&Home::of(&place.root).archive())?;
     // Nothing is written over: the first free number.
     for number in 1..=NAMES_MAX {
         if folder.move_to(NAME, &archive, &format!("handoff-{of}-{number}.json"))? {

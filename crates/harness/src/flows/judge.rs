@@ -28,7 +28,7 @@ use harness::{
     },
 };
 
-use super::{Site, Tools, failure, site::Here, tools::until_cancelled};
+use super::{Bench, Site, failure, site::Here, tools::until_cancelled};
 
 /// How much of a failing check's output goes into the next prompt.
 const FAILURE_BYTES: usize = 8 * 1024;
@@ -65,7 +65,7 @@ pub enum Reach {
 
 /// What judging works with.
 #[derive(Clone)]
-pub struct Bench {
+pub struct Court {
     /// Where the work is.
     pub site: Arc<dyn Site>,
     /// The state root.
@@ -80,12 +80,12 @@ pub struct Bench {
     pub reach: Reach,
 }
 
-impl Bench {
+impl Court {
     /// HEAD of the work tree.
     pub async fn head(&self) -> Result<Ended> {
         match self.site.head_at_once() {
             Some(head) => Ok(Ended::Head(head)),
-            None => self.blocking(|bench| Ok(Ended::Head(bench.site.head()))).await,
+            None => self.blocking(|court| Ok(Ended::Head(court.site.head()))).await,
         }
     }
 
@@ -93,23 +93,23 @@ impl Bench {
     /// protects are read.
     pub async fn touched(&self, task: &Task, protected: &Protected) -> Result<Ended> {
         let (task, protected) = (task.clone(), protected.clone());
-        self.blocking(move |bench| {
-            let own = bench.own_changed(&protected);
+        self.blocking(move |court| {
+            let own = court.own_changed(&protected);
             // Without a base git cannot compare anything, and without a repository neither.
-            let Some(base) = bench.site.base(&task)? else {
+            let Some(base) = court.site.base(&task)? else {
                 return Ok(Ended::Touched { files: own, settings: Vec::new() });
             };
-            let git = bench.site.workspace()?;
-            let settings = match bench.settings(&*git, &task)? {
+            let git = court.site.workspace()?;
+            let settings = match court.settings(&*git, &task)? {
                 Settings::ToSetBack(settings) => return Ok(Ended::Changed(settings)),
                 Settings::Stay(settings) => settings,
             };
-            let mut files = git.touched(&base, bench.sight())?;
+            let mut files = git.touched(&base, court.sight())?;
             if !protected.globs().is_empty() {
                 let among = |path: &str| !protected.among(&[path.to_owned()]).is_empty();
                 files.extend(git.differing(&base, &among)?);
             }
-            if protected.held().is_some() && bench.root_below_site().is_some() {
+            if protected.held().is_some() && court.root_below_site().is_some() {
                 // Git takes an untracked file for a new one where the claim recorded none of them.
                 files.retain(|file| !protected.is_always(file));
             }
@@ -144,12 +144,12 @@ impl Bench {
         commit: Option<&CommitId>,
     ) -> Result<Result<Around, Ended>> {
         let (task, in_work_tree) = (task.clone(), commit.is_none());
-        self.blocking(move |bench| {
-            let Some(base) = bench.site.judged_from(&task)? else {
+        self.blocking(move |court| {
+            let Some(base) = court.site.judged_from(&task)? else {
                 return Ok(Ok(Around::default()));
             };
-            let git = bench.site.workspace()?;
-            let settings = match bench.settings(&*git, &task)? {
+            let git = court.site.workspace()?;
+            let settings = match court.settings(&*git, &task)? {
                 Settings::ToSetBack(settings) => return Ok(Err(Ended::Changed(settings))),
                 Settings::Stay(settings) => settings,
             };
@@ -160,7 +160,7 @@ impl Bench {
             match git.candidate(&base, Sight::Anew) {
                 Ok(Candidate { tree, hidden }) => {
                     // A client's claim records no files, so what is hidden may be from before it.
-                    let hidden = match bench.reach {
+                    let hidden = match court.reach {
                         Reach::Everything => hidden,
                         Reach::Settings | Reach::Nothing => Vec::new(),
                     };
@@ -178,17 +178,17 @@ impl Bench {
     /// What a check that passed made of the tree that it began with.
     pub async fn settle(&self, task: &Task, before: Before) -> Result<Ended> {
         let task = task.clone();
-        self.blocking(move |bench| {
-            let Some(base) = bench.site.judged_from(&task)? else {
+        self.blocking(move |court| {
+            let Some(base) = court.site.judged_from(&task)? else {
                 return Err(Error::message("the commit that the work started from is gone"));
             };
-            let git = bench.site.workspace()?;
-            let settings = match bench.settings(&*git, &task)? {
+            let git = court.site.workspace()?;
+            let settings = match court.settings(&*git, &task)? {
                 Settings::ToSetBack(settings) => return Ok(Ended::Changed(settings)),
                 Settings::Stay(settings) => settings,
             };
             let Before { tree: before, hidden } = before;
-            let settled = match bench.reach {
+            let settled = match court.reach {
                 Reach::Everything => git.settle(&base, &before)?,
                 Reach::Settings | Reach::Nothing => git.compare(&base, &before)?,
             };
@@ -202,9 +202,9 @@ impl Bench {
     /// Makes git's settings what they were at the claim.
     pub async fn set_back(&self, task: &Task) -> Result<Ended> {
         let (id, epoch) = (task.id.clone(), task.epoch);
-        self.blocking(move |bench| {
+        self.blocking(move |court| {
             if let Some(epoch) = epoch {
-                bench.site.workspace()?.restore_settings(&id, epoch)?;
+                court.site.workspace()?.restore_settings(&id, epoch)?;
             }
             Ok(Ended::SetBack)
         })
@@ -239,14 +239,14 @@ impl Bench {
         check: &Check,
         commit: Option<CommitId>,
     ) -> Result<Checked> {
-        let (bench, check) = (self.clone(), check.clone());
+        let (court, check) = (self.clone(), check.clone());
         until_cancelled(branch, move |cancel| {
-            let (shell, site) = (&*bench.shell, &bench.site);
+            let (shell, site) = (&*court.shell, &court.site);
             match commit {
                 None => Ok(check.run_in(shell, site.directory(), cancel)?),
                 Some(at) => {
                     let workspace = site.workspace()?;
-                    Ok(check.run_clean(shell, &*workspace, &bench.root, &at, cancel)?)
+                    Ok(check.run_clean(shell, &*workspace, &court.root, &at, cancel)?)
                 }
             }
         })
@@ -265,11 +265,11 @@ impl Bench {
 
     /// Makes the receipt durable, with the tree of its commit.
     pub async fn record(&self, mut receipt: Receipt) -> Result<Ended> {
-        self.blocking(move |bench| {
+        self.blocking(move |court| {
             if let Some(commit) = receipt.commit.as_ref().filter(|_| receipt.tree.is_none()) {
-                receipt.tree = bench.site.tree_of(commit)?;
+                receipt.tree = court.site.tree_of(commit)?;
             }
-            (bench.record)(&receipt)?;
+            (court.record)(&receipt)?;
             Ok(Ended::Recorded)
         })
         .await
@@ -279,48 +279,48 @@ impl Bench {
         &self,
         act: impl FnOnce(&Self) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let bench = self.clone();
-        tokio::task::spawn_blocking(move || act(&bench)).await.map_err(Error::other)?
+        let court = self.clone();
+        tokio::task::spawn_blocking(move || act(&court)).await.map_err(Error::other)?
     }
 }
 
 /// The judge of one attempt of a run.
 #[derive(Clone)]
 pub(super) struct Judge {
-    tools: Tools,
+    bench: Bench,
     task: Task,
     holder: Holder,
-    bench: Bench,
+    court: Court,
     protected: Protected,
 }
 
 impl Judge {
     /// `protected` as it was when the attempt began.
-    pub(super) fn new(tools: Tools, task: Task, holder: Holder, protected: Protected) -> Self {
-        let bench = Bench {
-            site: Arc::new(Here(Arc::clone(&tools.workspace))),
-            root: tools.root.clone(),
-            shell: Arc::clone(&tools.shell),
-            redactor: tools.redactor.clone(),
-            record: Arc::clone(&tools.judging.record),
+    pub(super) fn new(bench: Bench, task: Task, holder: Holder, protected: Protected) -> Self {
+        let court = Court {
+            site: Arc::new(Here(Arc::clone(&bench.workspace))),
+            root: bench.tools.root.clone(),
+            shell: Arc::clone(&bench.tools.shell),
+            redactor: bench.tools.redactor.clone(),
+            record: Arc::clone(&bench.tools.judging.record),
             reach: Reach::Everything,
         };
-        Self { tools, task, holder, bench, protected }
+        Self { bench, task, holder, court, protected }
     }
 
     pub(super) async fn perform<A>(&self, branch: &Branch<A>, effect: Effect) -> Result<Ended> {
         match effect {
-            Effect::Head => self.bench.head().await,
-            Effect::Touched => self.bench.touched(&self.task, &self.protected).await,
+            Effect::Head => self.court.head().await,
+            Effect::Touched => self.court.touched(&self.task, &self.protected).await,
             Effect::Check { commit } => self.check(branch, commit).await,
             Effect::Prepare => {
                 // Whether it helped is what the check says next.
-                self.tools.prepare(branch).await?;
+                self.bench.prepare(branch).await?;
                 Ok(Ended::Prepared)
             }
             Effect::Keep { tree } => self.keep(tree).await,
-            Effect::Settle { before } => self.bench.settle(&self.task, before).await,
-            Effect::SetBack => self.bench.set_back(&self.task).await,
+            Effect::Settle { before } => self.court.settle(&self.task, before).await,
+            Effect::SetBack => self.court.set_back(&self.task).await,
             Effect::PutBack { tree } => self.put_back(tree).await,
             Effect::Record(receipt) => self.record(*receipt).await,
             Effect::Look => Err(Error::message("an attempt of a run is not completed by force")),
@@ -330,47 +330,47 @@ impl Judge {
     /// As the work will be judged: where that is a clean checkout, in one of what the claim started
     /// from.
     pub(super) async fn baseline<A>(&self, branch: &Branch<A>) -> Result<attempt::Ended> {
-        let clean = self.tools.judging.rules.clone().of(&self.task).clean;
+        let clean = self.bench.tools.judging.rules.clone().of(&self.task).clean;
         let base = self.task.started_at_commit.clone().filter(|_| clean);
         let check = self.command().await?;
-        self.tools.workspace.disturbed();
-        let checked = self.bench.check(branch, &check, base).await?;
+        self.bench.workspace.disturbed();
+        let checked = self.court.check(branch, &check, base).await?;
         Ok(attempt::Ended::Based(checked.verdict))
     }
 
     async fn check<A>(&self, branch: &Branch<A>, commit: Option<CommitId>) -> Result<Ended> {
         let check = self.command().await?;
-        let around = match self.bench.before(&self.task, commit.as_ref()).await? {
+        let around = match self.court.before(&self.task, commit.as_ref()).await? {
             Ok(around) => around,
             Err(ended) => return Ok(ended),
         };
-        self.tools.workspace.disturbed();
-        let checked = self.bench.check(branch, &check, commit).await?;
+        self.bench.workspace.disturbed();
+        let checked = self.court.check(branch, &check, commit).await?;
         if matches!(checked.verdict, Verdict::Red { .. } | Verdict::TimedOut) {
-            let output = self.tools.output(&checked.ran, FAILURE_BYTES);
-            let (root, task) = (self.tools.root.clone(), self.task.id.clone());
-            self.tools.blocking(move || Ok(failure::keep(&root, &task, &output)?)).await?;
+            let output = self.bench.tools.output(&checked.ran, FAILURE_BYTES);
+            let (root, task) = (self.bench.tools.root.clone(), self.task.id.clone());
+            self.bench.tools.blocking(move || Ok(failure::keep(&root, &task, &output)?)).await?;
         }
-        Ok(self.bench.checked(&check, checked, around))
+        Ok(self.court.checked(&check, checked, around))
     }
 
     async fn command(&self) -> Result<Check> {
-        let (runs, task) = (Arc::clone(&self.tools.looping.runs), self.task.id.clone());
+        let (runs, task) = (Arc::clone(&self.bench.tools.loops.runs), self.task.id.clone());
         let epoch = self.task.epoch.unwrap_or_default();
-        let row = self.tools.blocking(move || Ok(runs.attempt(&task, epoch)?)).await?;
+        let row = self.bench.tools.blocking(move || Ok(runs.attempt(&task, epoch)?)).await?;
         let iteration = row.map_or(0, |row| row.iteration_count);
         let about = Some((&self.task, &self.holder));
-        Ok(Check::of(&self.task, self.tools.variables(about, Some(iteration))))
+        Ok(Check::of(&self.task, self.bench.tools.variables(about, Some(iteration))))
     }
 
     async fn keep(&self, tree: Option<TreeId>) -> Result<Ended> {
-        let Some(base) = self.tools.base(&self.task) else {
+        let Some(base) = self.bench.base(&self.task) else {
             return Ok(no_base());
         };
         let message = format!("{}: {}", self.task.id, self.task.title);
         let (tree, hidden, settings) = match tree {
             Some(tree) => (tree, Vec::new(), Vec::new()),
-            None => match self.bench.before(&self.task, None).await? {
+            None => match self.court.before(&self.task, None).await? {
                 Ok(Around { before: Some(Before { tree, hidden }), settings }) => {
                     (tree, hidden, settings)
                 }
@@ -382,14 +382,17 @@ impl Judge {
         let mut waited = Duration::ZERO;
         let kept = loop {
             let (base, tree, message) = (base.clone(), tree.clone(), message.clone());
-            let kept = self.tools.git(move |git| git.commit_tree(&base, &tree, &message));
+            let kept = self.bench.git(move |git| git.commit_tree(&base, &tree, &message));
             match kept.await? {
                 // Somebody else's git is at work. The lease is renewed while we wait for it.
                 Err(why @ WorkspaceError::Locked { .. }) if waited < LOCK_PATIENCE => {
                     if waited.is_zero() {
                         let message = format!("{why}: the commit waits for it");
                         let task = Some(self.task.id.clone());
-                        self.tools.commit(Command::Note(Note::Warning { task, message })).await?;
+                        self.bench
+                            .tools
+                            .commit(Command::Note(Note::Warning { task, message }))
+                            .await?;
                     }
                     tokio::time::sleep(pause).await;
                     waited += pause;
@@ -408,40 +411,40 @@ impl Judge {
     }
 
     async fn put_back(&self, tree: TreeId) -> Result<Ended> {
-        let Some(base) = self.tools.base(&self.task) else {
+        let Some(base) = self.bench.base(&self.task) else {
             return Ok(Ended::PutBack(Vec::new()));
         };
-        Ok(Ended::PutBack(self.tools.git(move |git| git.put_back(&base, &tree)).await??))
+        Ok(Ended::PutBack(self.bench.git(move |git| git.put_back(&base, &tree)).await??))
     }
 
     /// On no branch a completed commit would be lost with the next checkout.
     async fn keep_reachable(&self, commit: Option<&CommitId>) -> Result<()> {
-        let detached = self.tools.base(&self.task).is_some_and(|base| base.branch.is_none());
+        let detached = self.bench.base(&self.task).is_some_and(|base| base.branch.is_none());
         let (Some(commit), true) = (commit.cloned(), detached) else { return Ok(()) };
         let task = self.task.id.clone();
-        let reference = self.tools.git(move |git| git.keep_reachable(&task, &commit)).await??;
+        let reference = self.bench.git(move |git| git.keep_reachable(&task, &commit)).await??;
         let message = format!("HEAD is on no branch: {reference} keeps the commit");
         let note = Note::Warning { task: Some(self.task.id.clone()), message };
-        self.tools.commit(Command::Note(note)).await
+        self.bench.tools.commit(Command::Note(note)).await
     }
 
     async fn record(&self, receipt: Receipt) -> Result<Ended> {
         self.keep_reachable(receipt.commit.as_ref()).await?;
-        let (runs, task) = (Arc::clone(&self.tools.looping.runs), self.task.id.clone());
+        let (runs, task) = (Arc::clone(&self.bench.tools.loops.runs), self.task.id.clone());
         let epoch = self.task.epoch.unwrap_or_default();
-        let run = self.tools.blocking(move || Ok(runs.attempt(&task, epoch)?)).await?;
+        let run = self.bench.tools.blocking(move || Ok(runs.attempt(&task, epoch)?)).await?;
         // A ledger that cannot be read is reported when the completion is committed.
-        let raised = (self.tools.ledger)().ok();
+        let raised = (self.bench.tools.ledger)().ok();
         let raised = raised.and_then(|ledger| Some(ledger.task(&self.task.id)?.flags.clone()));
         let receipt = Receipt {
             flags: flag::together(receipt.flags, raised.unwrap_or_default()),
-            agent: self.tools.judging.agent.clone(),
+            agent: self.bench.tools.judging.agent.clone(),
             iterations: run.as_ref().map(|run| run.iteration_count + 1),
             tokens: run.as_ref().map(|run| run.usage.tokens()).filter(|tokens| *tokens > 0),
             cost_usd: run.as_ref().and_then(|run| run.usage.cost_usd),
             ..receipt
         };
-        self.bench.record(receipt).await
+        self.court.record(receipt).await
     }
 }
 

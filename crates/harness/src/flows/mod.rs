@@ -3,6 +3,7 @@
 
 #[doc(hidden)]
 pub mod attempt;
+mod bench;
 #[doc(hidden)]
 pub mod client_tree;
 #[doc(hidden)]
@@ -11,19 +12,24 @@ mod failure;
 #[doc(hidden)]
 pub mod gate;
 mod handoff;
+pub mod iterate;
 #[doc(hidden)]
 pub mod judge;
-mod looping;
-pub mod ralph;
+mod loop_settings;
+pub mod session;
 mod site;
+mod team;
 mod tools;
 mod with_tree;
 mod words;
-pub mod work;
+pub mod worker;
 
+pub use bench::Bench;
+pub use handoff::HandoffPlace;
 #[doc(hidden)]
 pub use judge::{Judging, Record};
-pub use looping::{Looping, Team};
+pub use loop_settings::LoopSettings;
 #[doc(hidden)]
 pub use site::Site;
+pub use team::Team;
 pub use tools::Tools;

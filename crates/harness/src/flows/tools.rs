@@ -1,36 +1,23 @@
-//! What a session works with.
+//! What all workers of a run share.
 
-use std::{
-    ffi::OsString,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use std::{ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
 
 use harness::{
     Branch, Error, Ports, Result,
     agent::Desk,
-    core::{
-        Command, Holder, Ledger, Run, RunId, Task, Timestamp,
-        check::{Found, Verdict},
-        variables::Variables,
-    },
+    core::{Command, Holder, Ledger, Run, RunId, Task, Timestamp, variables::Variables},
     home::{Home, folder::Folder},
     process::Redactor,
-    shell::{Cancel, Ran, Script, Shell},
-    workspace::{self, Base, Workspace},
+    shell::{Cancel, Ran, Shell},
+    workspace,
 };
 
-/// How long the init script and a cleanup may take.
-const SCRIPT_SECONDS: u64 = 600;
-
-/// The ports, and where everything is.
+/// The ports, and where everything is. What differs from worker to worker is on its
+/// [bench](super::Bench).
 #[derive(Clone)]
 pub struct Tools {
     /// Where decisions become true, and what time it is.
     pub ports: Ports,
-    /// Git.
-    pub workspace: Arc<dyn Workspace>,
     /// Checks, the init script, cleanups.
     pub shell: Arc<dyn Shell>,
     /// Reads the ledger as it stands.
@@ -57,7 +44,7 @@ pub struct Tools {
     /// How work is judged, and where that is recorded.
     pub judging: super::Judging,
     /// The run that this is, and how its loops over contexts go.
-    pub looping: super::Looping,
+    pub loops: super::LoopSettings,
 }
 
 /// Does something on a thread that may block, and asks it to stop when the branch has to end or
@@ -91,67 +78,6 @@ impl Tools {
         Ok(Folder::open(&self.root)?.has(Home::INIT_SCRIPT)?)
     }
 
-    /// Runs the init script in the state root; `None` where there is none.
-    pub(super) async fn prepare<A>(&self, branch: &Branch<A>) -> Result<Option<Verdict>> {
-        if !self.has_init_script()? {
-            return Ok(None);
-        }
-        // By its own first line where it can be executed, else by sh.
-        let command = "if [ -x ./harness-init.sh ]; then ./harness-init.sh; \
-                       else sh ./harness-init.sh; fi";
-        let script = self.script(command, &self.root, SCRIPT_SECONDS, None);
-        let ran = self.run(branch, script).await?;
-        Ok(Some(Verdict::of(Found::Yes, ran.exit)))
-    }
-
-    pub(super) async fn clean_up<A>(
-        &self,
-        branch: &Branch<A>,
-        command: &str,
-        task: &Task,
-        holder: &Holder,
-    ) -> Result<Ran> {
-        let directory = self.workspace.top_level();
-        let script = self.script(command, directory, SCRIPT_SECONDS, Some((task, holder)));
-        self.run(branch, script).await
-    }
-
-    fn script(
-        &self,
-        command: &str,
-        directory: &Path,
-        seconds: u64,
-        about: Option<(&Task, &Holder)>,
-    ) -> Script {
-        Script {
-            command: command.to_owned(),
-            directory: directory.to_owned(),
-            timeout: Duration::from_secs(seconds.max(1)),
-            environment: self.variables(about, None),
-        }
-    }
-
-    async fn run<A>(&self, branch: &Branch<A>, script: Script) -> Result<Ran> {
-        let shell = Arc::clone(&self.shell);
-        self.workspace.disturbed();
-        until_cancelled(branch, move |cancel| Ok(shell.run_until(&script, cancel)?)).await
-    }
-
-    /// Asks git something on a thread that may block.
-    pub(super) async fn git<T: Send + 'static>(
-        &self,
-        ask: impl FnOnce(&dyn Workspace) -> T + Send + 'static,
-    ) -> Result<T> {
-        let workspace = Arc::clone(&self.workspace);
-        let asked = tokio::task::spawn_blocking(move || ask(&*workspace)).await;
-        asked.map_err(Error::other)
-    }
-
-    /// What a claim recorded of the tree that it started from; `None` where it recorded nothing.
-    pub(super) fn base(&self, task: &Task) -> Option<Base> {
-        Base::of_claim(task, self.workspace.top_level())
-    }
-
     /// Does something on a thread that may block.
     pub(super) async fn blocking<T: Send + 'static>(
         &self,
@@ -176,7 +102,7 @@ impl Tools {
 
     /// As it is stored.
     pub(super) async fn run_row(&self, id: &RunId) -> Result<Run> {
-        let (runs, id) = (Arc::clone(&self.looping.runs), id.clone());
+        let (runs, id) = (Arc::clone(&self.loops.runs), id.clone());
         self.blocking(move || {
             runs.run(&id)?.ok_or_else(|| Error::message(format!("there is no run {id}")))
         })
@@ -211,7 +137,7 @@ impl Tools {
 
     /// For the checks of an objective; `None` in a run over the ledger.
     pub(super) async fn iteration(&self) -> Result<Option<u32>> {
-        let row = self.run_row(&self.looping.run).await?;
+        let row = self.run_row(&self.loops.run).await?;
         Ok(row.objective.is_some().then_some(row.iteration_count))
     }
 }

@@ -54,7 +54,7 @@ impl Halves {
     }
 }
 
-/// Whoever stops waiting for the next one loses nothing.
+/// A caller that stops waiting for the next one loses nothing.
 pub(super) struct Frames<R> {
     reader: R,
     line: Vec<u8>,

@@ -27,7 +27,7 @@ pub(super) struct Instance {
     root: File,
 }
 
-/// In the root: its content is the pid of whoever holds it.
+/// In the root: its content is the pid of its holder.
 fn of_root(root: &Path) -> PathBuf {
     Home::of(root).daemon_lock()
 }

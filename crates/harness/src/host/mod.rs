@@ -1,6 +1,6 @@
 //! Who serves a state root to other processes, and how they talk.
 //!
-//! Whoever holds the [`Writer`](crate::store::Writer) of a root [binds](socket::bind) its socket and
+//! The process that holds the [`Writer`](crate::store::Writer) of a root [binds](socket::bind) its socket and
 //! [serves](server::serve) it: one JSON object per line, answered by one line. Other processes use a
 //! [`Client`](crate::Client). Everything that is asked for becomes a command of the core; nothing is decided
 //! here.

@@ -102,7 +102,7 @@ async fn record(host: &Host, peer: &Peer, operation: Operation, refusal: &Refusa
     let message = format!("refused to {}: {refusal}", peer.author());
     let raise = Raise { task, flag: Flag::Verb, message };
     if let Err(why) = host.writer.apply_async(Command::Raise(raise)).await {
-        tracing::warn!(%why, "what was refused could not be recorded");
+        tracing::warn!(%why, "the refusal could not be logged");
     }
 }
 

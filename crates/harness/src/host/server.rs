@@ -124,7 +124,7 @@ impl Server {
         self.bound.unlink();
         self.stop.cancel();
         if let Err(why) = self.accepting.await {
-            tracing::error!(%why, "the host did not end well");
+            tracing::error!(%why, "the host failed");
         }
     }
 }
@@ -145,7 +145,7 @@ async fn accept(listener: UnixListener, shared: Shared, count: watch::Sender<usi
         count.send_replace(connections.len());
         let accepted = tokio::select! {
             biased;
-            // Whoever has connected is let in, also when the host ends: nobody new finds it then.
+            // A client that has connected is accepted, even when the host ends: nobody new finds it then.
             accepted = listener.accept() => accepted,
             () = shared.stop.cancelled() => break,
             // Forgets those that ended.
@@ -155,10 +155,10 @@ async fn accept(listener: UnixListener, shared: Shared, count: watch::Sender<usi
             Ok((stream, _)) if is_ours(&stream) => {
                 connections.spawn(talk(stream, shared.clone(), crowd.enter()));
             }
-            Ok(_) => tracing::warn!("somebody of another user connected"),
+            Ok(_) => tracing::warn!("a process of another user connected"),
             // Out of descriptors, mostly: those that are open go on.
             Err(why) => {
-                tracing::warn!(%why, "a client could not be let in");
+                tracing::warn!(%why, "a client could not be accepted");
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
         }

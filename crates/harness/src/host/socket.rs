@@ -55,7 +55,7 @@ pub enum SocketError {
     /// Somebody answers there who is no harness.
     #[error("another program listens on {}", path.display())]
     Taken {
-        /// Where.
+        /// The socket.
         path: PathBuf,
     },
     /// There is a host of this root, or on this socket.
@@ -65,7 +65,7 @@ pub enum SocketError {
         pid: Option<u32>,
     },
     /// Others could take the socket away from its directory.
-    #[error("the socket's folder {} {problem}", path.display())]
+    #[error("the socket's directory {} {problem}", path.display())]
     Directory {
         /// The directory.
         path: PathBuf,
@@ -73,7 +73,7 @@ pub enum SocketError {
         problem: &'static str,
     },
     /// The file system failed.
-    #[error("can not {doing} {}: {source}", path.display())]
+    #[error("cannot {doing} {}: {source}", path.display())]
     Io {
         /// A verb, for the message.
         doing: &'static str,
@@ -111,7 +111,7 @@ fn is_absent(why: &SocketError) -> bool {
 }
 
 /// Whether nobody can listen there because a sandbox shows this process the directory as read-only.
-/// Every other reason is an error that whoever tries to listen tells.
+/// Every other reason is an error that listening reports.
 pub fn is_read_only(root: &Path, places: &Places) -> bool {
     let path = path(root, places).ok();
     // Where it is not there yet, it would have to be made.
@@ -133,7 +133,7 @@ pub fn candidates(root: &Path, places: &Places) -> Vec<PathBuf> {
 }
 
 /// The path in `.harness/socket`. Its file may have come with a repository: no link is followed, and
-/// whoever connects looks who answers.
+/// the client that connects checks who answers.
 fn named(root: &Path) -> Option<PathBuf> {
     let folder = Folder::find(&Home::of(root).folder()).ok()??;
     let text = String::from_utf8(folder.read_small(NAMED, 4096).ok()??).ok()?;
@@ -152,7 +152,7 @@ pub struct Bound {
     instance: Instance,
 }
 
-/// Binds the socket of `root`, which is canonical, as its only host. A socket that nobody listens on
+/// Binds the socket of `root`, which is canonical, as its only host. A socket that nothing is listening on
 /// any more is replaced.
 pub fn bind(root: &Path, places: &Places) -> Result<Bound, SocketError> {
     let path = path(root, places).map_err(|e| io_error("find", root, e))?;
@@ -331,7 +331,7 @@ mod tests {
         assert!(!root.join("s.lock").exists());
         let bound = bind(&root, &elsewhere).unwrap();
         fs::remove_dir_all(root.join(".harness")).unwrap();
-        assert!(!bound.can_be_found(), "whoever comes next makes a new one");
+        assert!(!bound.can_be_found(), "the next process makes a new one");
     }
 
     #[test]

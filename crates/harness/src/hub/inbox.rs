@@ -19,7 +19,7 @@ const CAPACITY: usize = 4096;
 pub struct Message {
     /// What was said.
     pub content: String,
-    /// When.
+    /// When it was sent.
     pub timestamp: Moment,
 }
 

@@ -1,6 +1,6 @@
 //! The hub: where a run tells what happens and hears what people say.
 //!
-//! Listeners are called one event at a time, in the order of their subscription, by whoever emits.
+//! Listeners are called one event at a time, in the order of their subscription, by the emitter.
 //! An event that a listener emits is delivered after the one it was called for, so that all see the
 //! same order. A listener must not wait for another thread that emits: that one waits for its turn.
 
@@ -148,7 +148,7 @@ impl Hub {
 
     /// Calls `listener` for every event that `filter` takes, until the guard is dropped.
     ///
-    /// It is called by whoever emits, who waits for it: do little here, and see
+    /// It is called by the emitter, which waits for it: do little here, and see
     /// [`events`](Hub::events) for more. A listener that fails or panics is logged, no more.
     ///
     /// ```
@@ -278,9 +278,14 @@ impl Hub {
         &self.core.cancelled
     }
 
-    /// The events that are kept, and how many went before them.
-    pub(crate) fn kept(&self) -> (Vec<Arc<Envelope>>, u64) {
-        lock(&self.core.record).kept()
+    /// How many events there have been.
+    pub(crate) fn event_count(&self) -> u64 {
+        lock(&self.core.record).count()
+    }
+
+    /// The events that are kept of those after the first `before`, and how many of those are gone.
+    pub(crate) fn kept_after(&self, before: u64) -> (Vec<Arc<Envelope>>, u64) {
+        lock(&self.core.record).kept_after(before)
     }
 
     /// The run is over: streams end, and an abort means nothing any more.
@@ -365,7 +370,8 @@ impl Hub {
     }
 
     /// Says something to one execution, by its id as written (`run-0`). An unknown id reaches
-    /// nobody.
+    /// nobody. The message is for that inbox alone:
+    /// [`Session::read_messages`](crate::Session::read_messages) does not return it a second time.
     pub fn send_to_run(&self, run_id: impl Into<String>, content: impl Into<String>) {
         let (run_id, content) = (run_id.into(), content.into());
         let in_session = {

@@ -103,7 +103,15 @@ impl Record {
         self.streams.drain(..).for_each(|stream| stream.end());
     }
 
-    pub(super) fn kept(&self) -> (Vec<Arc<Envelope>>, u64) {
-        (self.kept.iter().cloned().collect(), self.kept.lost())
+    /// How many events there have been.
+    pub(super) fn count(&self) -> u64 {
+        self.kept.lost() + u64::try_from(self.kept.len()).unwrap_or(u64::MAX)
+    }
+
+    /// The events that are kept of those after the first `before`, and how many of those are gone.
+    pub(super) fn kept_after(&self, before: u64) -> (Vec<Arc<Envelope>>, u64) {
+        let lost = self.kept.lost();
+        let skipped = usize::try_from(before.saturating_sub(lost)).unwrap_or(usize::MAX);
+        (self.kept.iter().skip(skipped).cloned().collect(), lost.saturating_sub(before))
     }
 }

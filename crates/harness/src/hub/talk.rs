@@ -36,12 +36,13 @@ pub struct UserMessage {
     pub content: String,
     /// The agent that it was said to; `None`: to the run as such.
     pub agent: Option<String>,
-    /// When.
+    /// When it was sent.
     pub timestamp: Moment,
 }
 
 /// An answer to a question.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct UserReply {
     /// The answer in words; that of a choice is the choice.
     pub content: String,
@@ -50,31 +51,34 @@ pub struct UserReply {
     pub choice: Option<String>,
     /// Who gave it, where that is known: `operator (pid=12)`.
     pub by: Option<String>,
+    /// When it was given.
+    pub timestamp: Moment,
 }
 
 impl UserReply {
     /// In one's own words.
     pub fn text(content: impl Into<String>) -> Self {
-        Self { content: content.into(), ..Self::default() }
+        let content = content.into();
+        Self { content, choice: None, by: None, timestamp: Moment::now() }
     }
 
     /// One of the choices that were offered.
     pub fn choice(choice: impl Into<String>) -> Self {
         let choice = choice.into();
-        Self { content: choice.clone(), choice: Some(choice), by: None }
+        Self { choice: Some(choice.clone()), ..Self::text(choice) }
     }
 }
 
 /// What became of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answered {
-    /// It is the answer: whoever asked has it.
+    /// It is the answer, and was delivered.
     Accepted,
     /// Nobody asks this, or not any more, or there is no session.
     Unknown,
     /// It is not an answer to the question; the question is still open.
     Unfit {
-        /// What is wrong with it, for whoever gave it.
+        /// What is wrong with it, for its sender.
         why: String,
     },
 }
@@ -302,7 +306,7 @@ impl Question {
         let chosen = reply.choice.as_ref().is_some_and(offered)
             || (reply.choice.is_none() && offered(&reply.content));
         if !chosen && (reply.choice.is_some() || !self.takes_text()) {
-            return Err(format!("it is none of {}", self.choices.join(", ")));
+            return Err(format!("choose one of: {}", self.choices.join(", ")));
         }
         self.validate.as_ref().map_or(Ok(()), |validate| validate(reply))
     }

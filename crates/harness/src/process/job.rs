@@ -1,6 +1,6 @@
 //! One agent process from its start to its one end.
 //!
-//! A job has no task of its own: whoever calls [`Job::next`] drives it, and whoever does not take
+//! A job has no task of its own: the caller of [`Job::next`] drives it, and a caller that does not take
 //! the output lets the agent wait. All state is in the handle, so a `next` that is given up in a
 //! `select!` loses nothing, and a handle that is dropped ends the tree.
 

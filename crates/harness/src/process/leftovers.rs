@@ -182,10 +182,12 @@ pub async fn keep_sweeping(folder: PathBuf, every: Duration) {
         match tokio::task::spawn_blocking(move || sweep(&folder)).await {
             Ok(Ok(swept)) => {
                 for Leftover { pid, .. } in swept.ended {
-                    tracing::warn!("ended what a killed run left: pid={pid}");
+                    tracing::warn!("ended a process that a killed run left: pid={pid}");
                 }
             }
-            Ok(Err(why)) => tracing::warn!(%why, "what a killed run left could not be looked for"),
+            Ok(Err(why)) => {
+                tracing::warn!(%why, "cannot search for processes that a killed run left")
+            }
             // Only when the runtime ends.
             Err(_) => return,
         }

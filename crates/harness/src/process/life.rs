@@ -30,7 +30,7 @@ pub(crate) fn life(pid: u32) -> Life {
     let Some(stat) = stat(pid) else {
         return Life::Alive { start_ticks: None };
     };
-    // One that only waits for its parent can not write any more. A dead first thread beside living
+    // One that only waits for its parent cannot write any more. A dead first thread beside living
     // ones looks the same but for the number of threads.
     if matches!(stat.state, 'Z' | 'X') && stat.threads <= 1 {
         return Life::Dead;

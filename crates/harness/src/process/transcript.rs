@@ -1,4 +1,4 @@
-//! All that an agent wrote, in a file for whoever wants to know later what happened.
+//! All that an agent wrote, in a file, so that people can see later what happened.
 
 use std::{
     fs::File,

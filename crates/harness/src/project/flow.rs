@@ -2,7 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use harness_core::{Stop, agent::End, command::RunStep, machine::work::Session, run::StopReason};
+use harness_core::{
+    Stop, agent::End, command::RunStep, machine::session::SessionTerms, run::StopReason,
+};
 
 use super::{ActiveRun, Engine, Keeper, RUN_LEASE_SECONDS, RunOptions};
 use crate::{
@@ -12,9 +14,9 @@ use crate::{
     drive::Ports,
     error::Result,
     flows::{
-        Judging, Team, Tools,
-        ralph::{Errand, ralph},
-        work::work,
+        Bench, Judging, Team, Tools,
+        iterate::{Errand, iterate},
+        session::session,
     },
     store,
 };
@@ -31,27 +33,27 @@ pub enum Pursuit {
 /// What the flow is for.
 #[derive(Clone)]
 enum Assignment {
-    Ledger(Box<Session>),
+    Ledger(Box<SessionTerms>),
     Objective(Pursuit),
 }
 
 impl<K: Keeper> Engine<K> {
     /// Works on the ledger until nothing is left or something asks for a stop, and records in the row of
-    /// `run` why it stopped. The deadline and the heartbeat of `session` are those of the run.
+    /// `run` why it stopped. The deadline and the heartbeat of `terms` are those of the run.
     pub async fn work<A>(
         &self,
         run: &ActiveRun,
         team: Team<A>,
         options: RunOptions,
-        session: Session,
+        terms: SessionTerms,
     ) -> Result<Stop>
     where
         A: Agent<Input = Prompt, Output = End>,
     {
         let heartbeat = run.step(RunStep::Beat { lease_seconds: RUN_LEASE_SECONDS });
         let until = run.stored()?.deadline;
-        let session = Session { until, heartbeat: Some(heartbeat), ..session };
-        self.carry_out(run, team, options, Assignment::Ledger(Box::new(session))).await
+        let terms = SessionTerms { until, heartbeat: Some(heartbeat), ..terms };
+        self.carry_out(run, team, options, Assignment::Ledger(Box::new(terms))).await
     }
 
     /// Pursues the objective of `run`, one context after the other, until the promise is kept or
@@ -78,13 +80,13 @@ impl<K: Keeper> Engine<K> {
     where
         A: Agent<Input = Prompt, Output = End>,
     {
-        let tools = self.tools(run, options);
+        let bench = self.bench(run, options);
         let flow = Harness::define("run").agents(team).state(|(): &()| ()).run(
             async move |cx: &mut Cx<'_, (), Team<A>>| match assignment.clone() {
-                Assignment::Ledger(session) => work(cx, &tools, *session).await,
+                Assignment::Ledger(terms) => session(cx, &bench, *terms).await,
                 Assignment::Objective(pursuit) => {
                     let afresh = pursuit == Pursuit::Afresh;
-                    ralph(cx, &tools, Errand::Objective { afresh }).await
+                    iterate(cx, &bench, Errand::Objective { afresh }).await
                 }
             },
         );
@@ -96,28 +98,27 @@ impl<K: Keeper> Engine<K> {
         Ok(stop)
     }
 
-    fn tools(&self, run: &ActiveRun, options: RunOptions) -> Tools {
-        let looping = options.looping(run);
+    fn bench(&self, run: &ActiveRun, options: RunOptions) -> Bench {
+        let loops = options.loops(run);
         let RunOptions { lease_seconds, agents, rules, receipts, .. } = options;
         let clock = Arc::clone(&self.clock);
         let keeper = Arc::clone(&self.keeper);
         let root = self.root.clone();
         let in_root = move |receipt: &harness_core::Receipt| Ok(store::record(&root, receipt)?);
-        Tools {
+        let tools = Tools {
             ports: Ports {
                 commit: Arc::clone(&self.keeper).commit(Arc::clone(&run.runs), Arc::clone(&clock)),
                 clock,
                 // A lease survives two heartbeats that do not get through, be it a task's or a run's.
                 tick: Duration::from_secs((lease_seconds.min(RUN_LEASE_SECONDS) / 3).max(1)),
             },
-            workspace: options.workspace,
             shell: options.shell,
             // Not the file: the keeper judges what an agent made of that.
             ledger: Arc::new(move || keeper.snapshot()),
             root: self.root.clone(),
             environment: options.environment,
             redactor: self.secrets.clone(),
-            run_id: looping.run.to_string(),
+            run_id: loops.run.to_string(),
             lease_seconds,
             stalls: agents.into_iter().map(|agent| agent.stall).collect(),
             desk: self.desk.clone(),
@@ -128,7 +129,8 @@ impl<K: Keeper> Engine<K> {
                 agent: Some(run.row().agent.clone()),
                 record: receipts.unwrap_or_else(|| Arc::new(in_root)),
             },
-            looping,
-        }
+            loops,
+        };
+        Bench::in_main_tree(tools, options.workspace)
     }
 }

@@ -11,7 +11,7 @@ use harness_core::{
 
 use super::{ActiveRun, RUN_LEASE_SECONDS};
 use crate::{
-    flows::{Looping, Record},
+    flows::{LoopSettings, Record},
     prompts::Prompts,
     shell::{Shell, SystemShell},
     workspace::Workspace,
@@ -90,8 +90,8 @@ impl RunOptions {
     }
 
     /// How the loops over contexts of `run` go.
-    pub(super) fn looping(&self, run: &ActiveRun) -> Looping {
-        Looping {
+    pub(super) fn loops(&self, run: &ActiveRun) -> LoopSettings {
+        LoopSettings {
             runs: Arc::clone(&run.runs),
             run: run.row().id.clone(),
             by: Some(run.driver.owner.clone()),

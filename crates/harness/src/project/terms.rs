@@ -63,17 +63,21 @@ impl fmt::Display for RunWarning {
         match self {
             Self::TermEdited { run, name, kept, stored } => write!(
                 f,
-                "run {run}: {name} was {kept:?} and is {stored:?} in harness.db: somebody edited it"
+                "run {run}: {name} was {kept:?} and is {stored:?} in harness.db: the database was edited"
             ),
             Self::UsageEdited { run, kept, stored } => write!(
                 f,
-                "run {run}: it had used {} and harness.db has {}: somebody edited it, and what was \
-                 used counts",
+                "run {run}: it had used {} and harness.db has {}: the database was edited, and the \
+                 larger amount counts",
                 words(*kept),
                 words(*stored)
             ),
-            Self::LeftoverEnded { pid } => write!(f, "ended what a killed run left: pid={pid}"),
-            Self::NotKept { run, why } => write!(f, "the terms of run {run} are not kept: {why}"),
+            Self::LeftoverEnded { pid } => {
+                write!(f, "ended a process that a killed run left: pid={pid}")
+            }
+            Self::NotKept { run, why } => {
+                write!(f, "the terms of run {run} cannot be stored: {why}")
+            }
         }
     }
 }

@@ -98,7 +98,7 @@ pub enum Why {
     NoPromise,
     /// It said so, but the check is red.
     VerifyFailed,
-    /// It ended with an error, in its words.
+    /// It ended with this error.
     Failed(String),
     /// Its context was full.
     OutOfContext,

@@ -27,7 +27,7 @@ pub(super) fn read(root: &Path, kind: Kind) -> Result<Option<String>, String> {
 
 pub(super) fn refused(kind: Kind, why: &str) -> String {
     let file = kind.file();
-    format!("{FOLDER}/{file} cannot be used, so the built-in prompt is: {why}")
+    format!("{FOLDER}/{file} cannot be used, so the built-in prompt is used: {why}")
 }
 
 impl Prompts {
@@ -41,9 +41,9 @@ impl Prompts {
             .and_then(|_| render(&self.given, kind, most(kind)));
         match tried {
             Ok(text) if text.contains(PROMISE) => None,
-            // It is the project's own choice, but an agent can not keep what it was not told.
+            // It is the project's own choice, but an agent cannot keep what it was not told.
             Ok(_) => Some(format!(
-                "{FOLDER}/{} does not name the promise: use {{{{ promise_line }}}} there",
+                "{FOLDER}/{} does not contain the promise: use {{{{ promise_line }}}} there",
                 kind.file()
             )),
             Err(why) => {

@@ -2,7 +2,7 @@
 //!
 //! The same inputs give the same bytes: there is no time, no id of a run and no number of a session
 //! in a prompt. Text that an agent or a program wrote is quoted as data before a template sees it,
-//! so that a replaced template can not forget to.
+//! so that a replaced template cannot forget to.
 //!
 //! Nothing here decides which prompt is due, nor reads what an agent answers.
 
@@ -83,7 +83,7 @@ impl Prompts {
     pub fn built_in() -> Self {
         let mut built_in = environment();
         for kind in Kind::ALL {
-            // A test renders each of them, so that this can not fail.
+            // A test renders each of them, so that this cannot fail.
             let added = built_in.add_template(kind.file(), kind.built_in());
             debug_assert!(added.is_ok(), "{added:?}");
         }

@@ -6,10 +6,10 @@ pub(super) fn after(refusal: &Refusal) -> Vec<String> {
     let one = |hint: &str| vec![hint.to_owned()];
     match refusal {
         Refusal::NotFound { .. } | Refusal::UnknownDependency { .. } => {
-            one("`harness task list` shows what there is")
+            one("`harness task list` shows all tasks")
         }
         Refusal::NotClaimedBy { task, .. } => {
-            vec![format!("`harness task show {task}` says who holds it")]
+            vec![format!("`harness task show {task}` shows the worker that holds it")]
         }
         Refusal::InProgress { task, .. } => {
             vec![format!("take it back first: `harness task release {task}`")]
@@ -21,7 +21,7 @@ pub(super) fn after(refusal: &Refusal) -> Vec<String> {
             one("change their dependencies first: `harness task edit ID --depends-on …`")
         }
         Refusal::UnfinishedWork { .. } => vec![
-            "--merge keeps the tasks that are there and adds new ones".to_owned(),
+            "--merge keeps the present tasks and adds new ones".to_owned(),
             "--replace archives the ledger and starts from the plan".to_owned(),
         ],
         Refusal::CheckChanged { task } => {
@@ -30,7 +30,7 @@ pub(super) fn after(refusal: &Refusal) -> Vec<String> {
         Refusal::NoCheck { task } => {
             vec![format!("give it a check: `harness task edit {task} --validate '…'`")]
         }
-        Refusal::RunNotFound { .. } => one("`harness runs list` shows what there is"),
+        Refusal::RunNotFound { .. } => one("`harness runs list` shows all runs"),
         Refusal::RunTaken { .. } => {
             one("`harness status` shows what it does, `harness abort` stops it")
         }

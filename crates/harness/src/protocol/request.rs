@@ -170,9 +170,9 @@ pub struct TaskFail {
     /// The holder of the claim.
     #[serde(flatten, serialize_with = "holder")]
     pub holder: Holder,
-    /// Why.
+    /// The kind of failure.
     pub category: Category,
-    /// The same in words.
+    /// The reason in words.
     pub message: String,
 }
 
@@ -295,7 +295,7 @@ impl Request {
             },
             Self::May { operation } => {
                 let word = operation.as_ref().ok_or("operation is required")?;
-                O::parse(word).ok_or_else(|| format!("operation: there is no {word:?}"))?
+                O::parse(word).ok_or_else(|| format!("operation: unknown {word:?}"))?
             }
             other => other.verb().operation(),
         })

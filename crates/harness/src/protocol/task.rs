@@ -104,7 +104,7 @@ fn read_status<'de, D: Deserializer<'de>>(d: D) -> Result<Status, D::Error> {
     let text = String::deserialize(d)?;
     let known = [Status::Pending, Status::InProgress, Status::Completed, Status::Failed];
     let found = known.into_iter().find(|status| word(*status) == text);
-    found.ok_or_else(|| D::Error::custom(format!("{text:?} is no status of a task")))
+    found.ok_or_else(|| D::Error::custom(format!("{text:?} is not the status of a task")))
 }
 
 /// All tasks of a ledger, in its order.

@@ -2,7 +2,7 @@
 //!
 //! What a source is, and what the page about them says, is decided in [`harness_core::research`].
 //! Here is the order of the steps: first the sources are durable, then the page is made of them,
-//! and only then the answers are moved away. Whoever dies in between has lost nothing, and doing it
+//! and only then the answers are moved away. A process that dies in between has lost nothing, and doing it
 //! again adds nothing twice, because a source and an answer that are known are not new.
 
 use std::{io, path::Path, time::Duration};
@@ -31,7 +31,7 @@ const WAIT: Duration = Duration::from_secs(10);
 /// Why the inbox could not be finalized.
 #[derive(Debug, thiserror::Error)]
 pub enum ResearchError {
-    /// The sources that were kept before can not be read, so they must not be replaced.
+    /// The sources that were kept before cannot be read, so they must not be replaced.
     #[error("{file}: {why}")]
     Kept {
         /// From the root.
@@ -40,9 +40,9 @@ pub enum ResearchError {
         why: String,
     },
     /// Somebody else does the same here.
-    #[error("another `harness research finalize` is at work in {root}")]
+    #[error("another `harness research finalize` is running in {root}")]
     Busy {
-        /// Where.
+        /// The state root.
         root: String,
     },
     /// A file or a folder.
@@ -152,7 +152,7 @@ fn read(inbox: &Folder, stayed: &mut Vec<Stayed>) -> io::Result<Vec<Answer>> {
     names.retain(|name| name.ends_with(".json") && !name.starts_with('.'));
     names.sort_unstable();
     if names.len() > ANSWERS_MAX {
-        let why = format!("{} more files are for the next time", names.len() - ANSWERS_MAX);
+        let why = format!("{} more files are left for the next call", names.len() - ANSWERS_MAX);
         stayed.push(Stayed { file: INBOX.to_owned(), why });
         names.truncate(ANSWERS_MAX);
     }
@@ -180,8 +180,8 @@ fn read(inbox: &Folder, stayed: &mut Vec<Stayed>) -> io::Result<Vec<Answer>> {
 
 fn entries(bytes: &[u8]) -> Result<Vec<Entry>, String> {
     let text = std::str::from_utf8(bytes).map_err(|_| "is not UTF-8".to_owned())?;
-    let entries = research::extract(text).map_err(|why| format!("is no JSON: {why}"))?;
-    if entries.is_empty() { Err("holds no source".to_owned()) } else { Ok(entries) }
+    let entries = research::extract(text).map_err(|why| format!("is not JSON: {why}"))?;
+    if entries.is_empty() { Err("has no source".to_owned()) } else { Ok(entries) }
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -189,7 +189,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 /// Makes the sources durable, and then the page about them, each only if it is not so already.
-/// The page is made anew also if nothing was added: whoever was killed after the sources were kept
+/// The page is made anew also if nothing was added: a process that was killed after the sources were kept
 /// owes it.
 fn keep(top: &Folder, task: &TaskId, kept: &Kept, before: &str) -> io::Result<Option<String>> {
     if kept.sources().is_empty() {

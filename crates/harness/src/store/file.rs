@@ -58,7 +58,7 @@ use crate::home::{Home, Outside, outside};
 /// };
 /// assert_eq!(writer.apply(Command::Add(add))?, Reply::Task(id.clone()));
 ///
-/// // It is on the disk: whoever only looks needs neither writer nor lock.
+/// // It is on the disk: reading needs neither writer nor lock.
 /// assert!(look(root.path())?.contains(&id));
 /// # let hash = harness::store::lock::root_hash(&root.path().canonicalize()?);
 /// # std::fs::remove_file(format!("/tmp/harness-{hash}.lock.guard"))?;
@@ -167,7 +167,7 @@ impl FileStore {
     pub fn create(&mut self, now: Timestamp) -> Result<Created, StoreError> {
         let _held = self.enter(&mut Vec::new())?;
         if self.disk.identity(File::Ledger)?.is_some() {
-            // Whoever made it may have died before it was durable.
+            // The process that made it may have died before it was durable.
             self.disk.sync_root()?;
             return Ok(Created::Existed);
         }
@@ -226,7 +226,7 @@ impl FileStore {
         let Some((bytes, identity)) = self.disk.read(File::Ledger)? else {
             return self.restore(now, Lost::Missing);
         };
-        // Whoever put it there may have died before the name was durable. Nothing is answered, and
+        // The process that put it there may have died before the name was durable. Nothing is answered, and
         // no log line written, on the strength of a version that a power loss would take back.
         self.disk.sync_root()?;
         // A command that looked before it decides has parsed this version already.
@@ -345,7 +345,7 @@ impl FileStore {
             Ok(()) => {}
             // The ledger remembers the lines: the next change appends them.
             Err(e) => warnings
-                .push(format!("the change is made, but its log lines are not yet written: {e}")),
+                .push(format!("the change was made, but its log lines are not written yet: {e}")),
         }
         let followed = self.journal.follow(&*self.disk, &known.ledger, &mut known.document, &made);
         warnings.extend(followed);
@@ -418,7 +418,9 @@ impl FileStore {
         let told = told.and_then(|()| log_tail::end_line(&*self.disk, File::Trajectory));
         let told = told.and_then(|_| self.disk.append(File::Trajectory, lines.as_bytes()));
         if let Err(e) = told {
-            applied.warnings.push(format!("the change is made, but not in the trajectory: {e}"));
+            applied
+                .warnings
+                .push(format!("the change was made, but not added to the trajectory: {e}"));
         }
     }
 }

@@ -54,7 +54,7 @@ impl Journal {
         let first = !std::mem::replace(&mut self.warned, true);
         first.then(|| {
             format!(
-                "the change is made, but the journal, its second copy, is not written: {failed}"
+                "the change was made, but not written to the journal, its second copy: {failed}"
             )
         })
     }

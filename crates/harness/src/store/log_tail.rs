@@ -1,8 +1,8 @@
 //! The log and the ledger's memory of its last lines.
 //!
-//! A change and its log lines can not be written in one step. So the ledger carries the lines of
+//! A change and its log lines cannot be written in one step. So the ledger carries the lines of
 //! its last change and where the log ended then; they are appended after the ledger is durable, and
-//! whoever comes next appends what a crash kept from the log. Each line is there exactly once, and
+//! the next writer appends what a crash kept from the log. Each line is there exactly once, and
 //! no answer waits for the log.
 
 use std::io;

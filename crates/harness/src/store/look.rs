@@ -19,7 +19,7 @@ pub fn look(root: &Path) -> Result<Ledger, StoreError> {
     format::read_ledger(&bytes).map_err(StoreError::Format)
 }
 
-/// The text of the ledger as it stands, for whoever shows what [`look`] does not know.
+/// The text of the ledger as it stands, for callers that show what [`look`] does not know.
 pub fn look_bytes(root: &Path) -> Result<Vec<u8>, StoreError> {
     match RealDisk::open(root)?.read(File::Ledger)? {
         Some((bytes, _)) => Ok(bytes),
@@ -49,7 +49,7 @@ pub enum LockState {
         /// Where it runs, if not here.
         host: Option<String>,
     },
-    /// Of a process that is gone; whoever takes the lock next removes it.
+    /// Of a process that is gone; the next holder removes it.
     Stale {
         /// That process, if it said who it was.
         pid: Option<u32>,

@@ -52,7 +52,7 @@ pub use stores::Stores;
 pub use witness::{Origin, Witness};
 pub use writer::{Writer, WriterError, Written};
 
-/// The store port. Blocking: whoever must not wait owns it in a [`Writer`].
+/// The store port. Blocking: a caller that must not wait owns it in a [`Writer`].
 pub trait Store: Send {
     /// Decides the commands in order, each on what the ones before it made true, and makes all of
     /// it durable with one write. A refused command changes nothing and hinders no other.
@@ -107,7 +107,7 @@ pub enum StoreError {
         /// What was changed.
         what: String,
     },
-    /// The ledger is JSON of a wrong shape, or of a newer version: a person must mend it.
+    /// The ledger is JSON of a wrong shape, or of a newer version: a person must fix it.
     #[error(transparent)]
     Format(FormatError),
     /// A newer program uses features in this ledger that a change by this one could contradict.
@@ -131,7 +131,7 @@ pub enum StoreError {
     #[error(transparent)]
     Lock(#[from] lock::LockError),
     /// It was had, and was gone when it mattered.
-    #[error("the lock was taken away by another program; nothing was written")]
+    #[error("another program removed the lock; nothing was written")]
     LockLost,
     /// The disk failed.
     #[error(transparent)]

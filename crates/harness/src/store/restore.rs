@@ -180,7 +180,7 @@ impl FileStore {
             None => "there is no harness-tasks.json.bak".to_owned(),
             Some((bytes, _)) => match format::read(&bytes) {
                 Ok(_) => "harness-tasks.json.bak was not used".to_owned(),
-                Err(e) => format!("harness-tasks.json.bak does not help: {e}"),
+                Err(e) => format!("harness-tasks.json.bak cannot be used either: {e}"),
             },
         })
     }
@@ -344,7 +344,7 @@ impl FileStore {
         self.finish_log(known.ledger.head())?;
         if let Some(from) = from {
             let reason = match &archived {
-                Some(path) => format!("asked for; what was there is {path}"),
+                Some(path) => format!("asked for; the previous file is {path}"),
                 None => "asked for; harness-tasks.json was gone".to_owned(),
             };
             facts.insert(0, Fact::LedgerRestored { from, reason });

@@ -1,4 +1,4 @@
-//! The ledger and the runs as one: whoever commits need not know which of them a command is for.
+//! The ledger and the runs as one: a caller that commits need not know which of them a command is for.
 
 use std::{pin::Pin, sync::Arc};
 

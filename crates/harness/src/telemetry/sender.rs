@@ -121,7 +121,7 @@ enum Detail {
 
 impl Telemetry {
     /// To `port` of 127.0.0.1; connects when there is something to send. Without `secrets`. `say` is
-    /// given the one line that is said if nobody listens or somebody else does, and the one about facts
+    /// given the one line that is said if nothing is listening or somebody else does, and the one about facts
     /// that had to go.
     pub fn start(port: u16, secrets: Redactor, say: Say) -> std::io::Result<Self> {
         Self::start_seeing(port, PathBuf::from("/proc"), secrets, say)
@@ -274,7 +274,7 @@ fn connect(port: u16, proc: &Path, say: &Say) -> Option<(TcpStream, Detail)> {
         Listener::Ours => Some((stream, Detail::All)),
         Listener::Unknown => Some((stream, Detail::Ids)),
         Listener::Anothers => {
-            say(&format!("ACP: another user listens on port {port}, so nothing is sent"));
+            say(&format!("ACP: another user is listening on port {port}, so nothing is sent"));
             None
         }
     }
@@ -380,7 +380,7 @@ mod tests {
         let own = rustix::process::geteuid().as_raw();
         let (lines, said) = got(Some(&|port| listed(port, own + 1)));
         assert!(lines.is_empty(), "{lines:?}");
-        assert!(said[0].contains("another user listens"), "{said:?}");
+        assert!(said[0].contains("another user is listening"), "{said:?}");
         let (lines, said) = got(Some(&|port| listed(port, own)));
         let expected =
             r#"{"event_type":"plan_import","goal":"say [redacted:A_KEY]","task_count":2}"#;

@@ -173,7 +173,7 @@ pub(super) fn put_back(
     let look = Look::take(git, own)?;
     now = Known::take(git, own, base, look)?.0;
     if now.tree != *tree {
-        return Err(failed("checkout-index", b"the files change while they are put back"));
+        return Err(failed("checkout-index", b"the files change while they are restored"));
     }
     let paths: BTreeSet<_> = new.iter().chain(&changed).map(|c| c.path.shown()).collect();
     Ok((now, paths.into_iter().collect()))

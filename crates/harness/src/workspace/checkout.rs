@@ -1,4 +1,4 @@
-//! A clean checkout of a commit: what is in no commit can not make a check green there.
+//! A clean checkout of a commit: what is in no commit cannot make a check green there.
 
 use std::{
     ffi::{OsStr, OsString},

@@ -106,7 +106,7 @@ fn claim_branch_for(
         && !descends(git, tip, head)?
     {
         return Err(WorkspaceError::Unsafe {
-            what: format!("{branch} has commits that {} has not", found()),
+            what: format!("{branch} has commits that {} does not have", found()),
             hint: format!("merge {branch} into it, or commit on {branch}"),
         });
     }

@@ -140,7 +140,9 @@ fn reverted(
             Ok(Err(format!("later commits changed {}", files.join(", "))))
         }
         // An option that git does not know: older than 2.40.
-        (Some(129), _) => Ok(Err("this git cannot revert without a work tree".to_owned())),
+        (Some(129), _) => {
+            Ok(Err("this version of git cannot revert without a work tree".to_owned()))
+        }
         (_, _) => Err(failed("merge-tree", &ran.stderr)),
     }
 }
@@ -162,10 +164,10 @@ fn conflict(task: &TaskId, base: &Base, attempts: &[Since], what: &str) -> Works
     let commits: Vec<_> = attempts.iter().map(|since| since.commit.short()).collect();
     let arguments = |what| undo_arguments(task, base.epoch, what);
     WorkspaceError::CannotUndo {
-        what: format!("the commits of {task} cannot be undone by themselves: {what}"),
+        what: format!("the commits of {task} cannot be undone automatically: {what}"),
         ways: [
             format!(
-                "git revert --no-commit {} (solve the conflicts), then git commit {}",
+                "git revert --no-commit {} (resolve the conflicts), then git commit {}",
                 commits.join(" "),
                 arguments("undo")
             ),

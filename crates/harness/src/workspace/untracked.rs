@@ -82,7 +82,7 @@ pub(super) fn recorded(git: &Git, tree: Option<&TreeId>) -> Result<Arc<Listing>,
     tree.map_or_else(|| Ok(Arc::default()), |tree| git.listing(tree))
 }
 
-/// Those of `paths` that are, byte by byte, what was recorded. An index can not tell: it knows
+/// Those of `paths` that are, byte by byte, what was recorded. An index cannot tell: it knows
 /// files as they come out of the filters.
 pub(super) fn unchanged<'a>(
     git: &Git,

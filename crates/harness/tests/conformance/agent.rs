@@ -1,24 +1,31 @@
 //! Two scenarios of agents and their inboxes.
 
-use harness::{Agent, Cx, Envelope, Event, Execution, Harness, Hub, Named, Result, named};
+use std::time::Duration;
+
+use harness::{Agent, Cx, Execution, Harness, Hub, Named, Result, named};
 use serde_json::{Value, json};
 
-use crate::seen::{S, Seen, Started, events_are, outside};
+use crate::seen::{S, Seen, complete, events_are, on_start, outside};
+
+/// What it read, by the way that it read it.
+#[derive(Debug, PartialEq)]
+struct Read {
+    popped: String,
+    drained: Vec<String>,
+    streamed: String,
+}
 
 struct Receiver;
 
 impl Agent for Receiver {
     type Input = ();
-    type Output = Vec<String>;
+    type Output = Read;
 
-    async fn execute(&self, (): (), execution: &mut Execution) -> Result<Vec<String>> {
-        let first = execution.inbox().pop().await.ok_or("no first")?;
-        let rest = execution.inbox().drain();
-        let id = execution.id().to_string();
-        execution.hub().send_to_run(id, "third");
-        let third = execution.inbox().stream().next().await.ok_or("no third")?;
-        let all = std::iter::once(first).chain(rest).chain([third]);
-        Ok(all.map(|m| m.content).collect())
+    async fn execute(&self, (): (), execution: &mut Execution) -> Result<Read> {
+        let popped = execution.inbox().pop().await.ok_or("no first")?.content;
+        let drained = execution.inbox().drain().into_iter().map(|m| m.content).collect();
+        let streamed = execution.inbox().stream().next().await.ok_or("no third")?.content;
+        Ok(Read { popped, drained, streamed })
     }
 }
 
@@ -26,24 +33,32 @@ struct One {
     receiver: Named<Receiver>,
 }
 
-#[tokio::test]
+/// The clock stands still until everything waits, so the third message is sent after the drain.
+#[tokio::test(start_paused = true)]
 async fn conformance_agent_inbox_basic() {
+    const LATER: Duration = Duration::from_millis(10);
     let flow = Harness::define("test-harness")
         .agents(One { receiver: named("receiver", Receiver) })
         .state(|(): &()| ())
         .run(async |cx: &mut Cx<'_, (), One>| cx.execute(|a| &a.receiver, ()).await);
     let hub = Hub::new(S);
     let seen = Seen::on(&hub);
-    let speaker = hub.clone();
-    hub.subscribe("agent:start", move |e: &Envelope| {
-        let Event::AgentStart { run_id, .. } = &e.event else { return };
-        // From inside the listener: the inbox is there before the event.
-        speaker.send_to_run(run_id.to_string(), "first");
-        speaker.send_to_run(run_id.to_string(), "second");
-    })
-    .forever();
+    on_start(&hub, |hub, run| {
+        hub.send_to_run(run, "first");
+        hub.send_to_run(run, "second");
+        let (hub, run) = (hub.clone(), run.to_owned());
+        tokio::spawn(async move {
+            tokio::time::sleep(LATER).await;
+            hub.send_to_run(run, "third");
+        });
+    });
     let done = flow.create_in(hub, ()).run().await.unwrap();
-    assert_eq!(done.result, ["first", "second", "third"]);
+    let expected =
+        Read { popped: "first".into(), drained: vec!["second".into()], streamed: "third".into() };
+    assert_eq!(done.result, expected);
+    assert_eq!(done.duration, LATER);
+    let (context, mut end) = complete();
+    end["durationMs"] = json!(10);
     let expected = [
         (outside(), json!({ "type": "harness:start", "name": "test-harness" })),
         (outside(), json!({ "type": "agent:start", "agentName": "receiver", "runId": "run-0" })),
@@ -51,7 +66,7 @@ async fn conformance_agent_inbox_basic() {
             outside(),
             json!({ "type": "agent:complete", "agentName": "receiver", "success": true, "runId": "run-0" }),
         ),
-        (outside(), json!({ "type": "harness:complete", "success": true })),
+        (context, end),
     ];
     seen.exactly(&expected);
     events_are(&done.events, &expected);
@@ -74,7 +89,7 @@ struct Pair {
     receiver: Named<OneMessage>,
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn conformance_agent_runid_uniqueness() {
     let flow = Harness::define("test-harness")
         .agents(Pair { receiver: named("receiver", OneMessage) })
@@ -88,27 +103,23 @@ async fn conformance_agent_runid_uniqueness() {
     for _ in 0..2 {
         let hub = Hub::new(S);
         let seen = Seen::on(&hub);
-        let (speaker, mut started) = (hub.clone(), Started::on(&hub));
-        let speaking = tokio::spawn(async move {
-            for id in started.both().await {
-                speaker.send_to_run(id.clone(), format!("message:{id}"));
-            }
-        });
+        on_start(&hub, |hub, run| hub.send_to_run(run, format!("message:{run}")));
         let done = flow.create_in(hub, ()).run().await.unwrap();
-        speaking.await.unwrap();
         let expected = ["run-0", "run-1"].map(|id| (id.to_owned(), format!("message:{id}")));
         assert_eq!(done.result, expected);
         let start =
             |run: &str| json!({ "type": "agent:start", "agentName": "receiver", "runId": run });
         let end = |run: &str| json!({ "type": "agent:complete", "agentName": "receiver", "success": true, "runId": run });
         let around = |event: Value| (outside(), event);
-        seen.exactly(&[
+        let expected = [
             around(json!({ "type": "harness:start", "name": "test-harness" })),
             around(start("run-0")),
             around(start("run-1")),
             around(end("run-0")),
             around(end("run-1")),
-            around(json!({ "type": "harness:complete", "success": true })),
-        ]);
+            complete(),
+        ];
+        seen.exactly(&expected);
+        events_are(&done.events, &expected);
     }
 }

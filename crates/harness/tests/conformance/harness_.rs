@@ -8,7 +8,11 @@ use std::sync::{
 use harness::{Agent, Cx, Event, Execution, Harness, Hub, HubStatus, Named, Result, named};
 use serde_json::{Value, json};
 
-use crate::seen::{S, Seen, Started, events_are, outside};
+use crate::seen::{S, Seen, complete, events_are, on_start, outside};
+
+struct Input {
+    value: u32,
+}
 
 #[derive(Debug, Clone, PartialEq)]
 struct State {
@@ -20,14 +24,14 @@ fn conformance_harness_factory() {
     let calls = Arc::new(AtomicU32::new(0));
     let counted = Arc::clone(&calls);
     let flow = Harness::define("test-harness")
-        .state(move |input: &u32| {
+        .state(move |input: &Input| {
             counted.fetch_add(1, Ordering::Relaxed);
-            State { count: *input }
+            State { count: input.value }
         })
         .run(async |_: &mut Cx<'_, State, ()>| Ok(()));
     let hub = Hub::new(S);
     let seen = Seen::on(&hub);
-    let instance = flow.create_in(hub, 42);
+    let instance = flow.create_in(hub, Input { value: 42 });
     assert_eq!(instance.state, State { count: 42 });
     assert_eq!(calls.load(Ordering::Relaxed), 1);
     seen.exactly(&[]);
@@ -62,7 +66,7 @@ fn conformance_harness_session() {
     seen.exactly(&[(outside(), json!({ "type": "session:message", "content": "test message" }))]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn conformance_harness_run_lifecycle() {
     let flow = Harness::define("test-harness")
         .state(|(): &()| json!({ "initialized": true }))
@@ -70,10 +74,8 @@ async fn conformance_harness_run_lifecycle() {
     let hub = Hub::new(S);
     let seen = Seen::on(&hub);
     let done = flow.create_in(hub, ()).run().await.unwrap();
-    let expected = [
-        (outside(), json!({ "type": "harness:start", "name": "test-harness" })),
-        (outside(), json!({ "type": "harness:complete", "success": true })),
-    ];
+    let expected =
+        [(outside(), json!({ "type": "harness:start", "name": "test-harness" })), complete()];
     seen.exactly(&expected);
     events_are(&done.events, &expected);
     assert_eq!(done.result, json!({ "result": "success" }));
@@ -81,7 +83,7 @@ async fn conformance_harness_run_lifecycle() {
     assert_eq!(done.status, HubStatus::Complete);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn conformance_harness_phase_task() {
     let flow =
         Harness::define("test-harness").state(|(): &()| ()).run(async |cx: &mut Cx<'_, (), ()>| {
@@ -106,7 +108,7 @@ async fn conformance_harness_phase_task() {
         (both, json!({ "type": "custom:event", "data": "test" })),
         (planning, json!({ "type": "task:complete", "taskId": "plan", "result": "planned" })),
         (outside(), json!({ "type": "phase:complete", "name": "Planning" })),
-        (outside(), json!({ "type": "harness:complete", "success": true })),
+        complete(),
     ];
     seen.exactly(&expected);
     events_are(&done.events, &expected);
@@ -116,11 +118,15 @@ struct Echo;
 
 impl Agent for Echo {
     type Input = &'static str;
-    type Output = String;
+    type Output = (String, String);
 
-    async fn execute(&self, input: &'static str, execution: &mut Execution) -> Result<String> {
+    async fn execute(
+        &self,
+        input: &'static str,
+        execution: &mut Execution,
+    ) -> Result<(String, String)> {
         let message = execution.inbox().pop().await.ok_or("no message came")?;
-        Ok(format!("{input}:{}", message.content))
+        Ok((execution.id().to_string(), format!("{input}:{}", message.content)))
     }
 }
 
@@ -128,7 +134,9 @@ struct Team {
     echo: Named<Echo>,
 }
 
-#[tokio::test]
+/// The message for an execution is there before the next one starts. Both have started before either
+/// is complete all the same.
+#[tokio::test(start_paused = true)]
 async fn conformance_harness_inbox_routing() {
     let flow = Harness::define("test-harness")
         .agents(Team { echo: named("echo", Echo) })
@@ -137,28 +145,26 @@ async fn conformance_harness_inbox_routing() {
             let one = cx.execute(|team| &team.echo, "one");
             let two = cx.execute(|team| &team.echo, "two");
             let (one, two) = tokio::join!(biased; one, two);
-            Ok((one?, two?))
+            Ok([one?, two?])
         });
     let hub = Hub::new(S);
     let seen = Seen::on(&hub);
-    let (speaker, mut started) = (hub.clone(), Started::on(&hub));
-    let speaking = tokio::spawn(async move {
-        let ids = started.both().await;
-        speaker.send_to_run(ids[0].clone(), "first");
-        speaker.send_to_run(ids[1].clone(), "second");
+    on_start(&hub, |hub, run| match run {
+        "run-0" => hub.send_to_run(run, "first"),
+        _ => hub.send_to_run(run, "second"),
     });
     let done = flow.create_in(hub, ()).run().await.unwrap();
-    speaking.await.unwrap();
-    assert_eq!(done.result, ("one:first".to_owned(), "two:second".to_owned()));
+    let expected = [("run-0", "one:first"), ("run-1", "two:second")];
+    assert_eq!(done.result, expected.map(|(id, answer)| (id.to_owned(), answer.to_owned())));
     let agent = |kind: &str, run: &str| json!({ "type": kind, "agentName": "echo", "runId": run });
-    let complete = |run: &str| json!({ "type": "agent:complete", "agentName": "echo", "success": true, "runId": run });
+    let ended = |run: &str| json!({ "type": "agent:complete", "agentName": "echo", "success": true, "runId": run });
     let expected = [
         (outside(), json!({ "type": "harness:start", "name": "test-harness" })),
         (outside(), agent("agent:start", "run-0")),
         (outside(), agent("agent:start", "run-1")),
-        (outside(), complete("run-0")),
-        (outside(), complete("run-1")),
-        (outside(), json!({ "type": "harness:complete", "success": true })),
+        (outside(), ended("run-0")),
+        (outside(), ended("run-1")),
+        complete(),
     ];
     seen.exactly(&expected);
     events_are(&done.events, &expected);

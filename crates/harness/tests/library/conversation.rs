@@ -3,7 +3,8 @@
 use std::{sync::Arc, sync::Mutex, time::Duration};
 
 use harness::{
-    Ask, Cx, Envelope, Error, Event, Harness, Hub, HubStatus, Result, UserReply, event::PromptId,
+    Ask, Cx, Envelope, Error, Event, Harness, Hub, HubStatus, Result, UserReply,
+    event::{Moment, PromptId},
     hub::Answered,
 };
 
@@ -67,6 +68,20 @@ async fn an_answer_can_be_checked_and_text_allowed_beside_choices() {
         Ok(session.wait_for_user("How many?", ask).await?.content)
     };
     assert_eq!(in_session(&hub, ask).await.unwrap().0, "42");
+}
+
+#[tokio::test]
+async fn an_answer_says_when_it_was_given() {
+    let hub = Hub::new("s");
+    let before = Moment::now();
+    let given = UserReply::choice("yes");
+    assert!((before..=Moment::now()).contains(&given.timestamp));
+    answer_with(&hub, vec![given.clone()]);
+    let ask = async |cx: &mut Cx<'_, (), ()>| {
+        let session = cx.session().ok_or(Error::NoSession)?;
+        session.wait_for_user("Ready?", Ask::choices(["yes", "no"])).await
+    };
+    assert_eq!(in_session(&hub, ask).await.unwrap().0, given);
 }
 
 #[tokio::test(start_paused = true)]

@@ -101,7 +101,8 @@ async fn drive_into(
             .await
         },
     );
-    let done = flow.create_in(hub, ()).start_session().run().await.map(|done| done.result);
+    let done = flow.create_in(hub, ()).start_session().run().await;
+    let done = done.map(|done| done.result).map_err(Into::into);
     let heard = heard.lock().unwrap().clone();
     (done, heard)
 }

@@ -117,6 +117,7 @@ async fn a_failing_agent_fails_its_task_and_phase_and_the_run_returns_to_idle() 
             "task:start",
             "agent:start",
             "inside",
+            "agent:complete",
             "agent:failed",
             "task:failed",
             "phase:failed",
@@ -129,8 +130,63 @@ async fn a_failing_agent_fails_its_task_and_phase_and_the_run_returns_to_idle() 
         serde_json::json!({ "name": "double", "type": "calculator" })
     );
     assert_eq!(seen[4]["context"]["phase"], serde_json::json!({ "name": "Counting", "number": 2 }));
-    assert_eq!(seen[5]["context"].get("agent"), None);
-    assert_eq!(seen[8]["event"]["success"], false);
+    let of_agent = serde_json::json!({ "agentName": "double", "runId": "run-0" });
+    for (at, (kind, field, value)) in [
+        ("agent:complete", "success", Value::from(false)),
+        ("agent:failed", "error", "unlucky".into()),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let mut event = of_agent.clone();
+        event["type"] = kind.into();
+        event[field] = value;
+        assert_eq!(seen[5 + at]["event"], event);
+        assert_eq!(seen[5 + at]["context"].get("agent"), None);
+    }
+    assert_eq!(seen[9]["event"]["success"], false);
+}
+
+#[tokio::test]
+async fn a_failed_run_returns_its_state_its_events_and_its_status() {
+    let flow = Harness::define("half done").state(|steps: &u32| vec![*steps]).run(
+        async |cx: &mut Cx<'_, Vec<u32>, ()>| {
+            cx.state.push(2);
+            Err::<(), _>(Error::NoSession)
+        },
+    );
+    let failed = flow.create(1).run().await.unwrap_err();
+    assert_eq!(failed.state, [1, 2]);
+    assert_eq!((failed.status, failed.events_dropped), (HubStatus::Idle, 0));
+    let types: Vec<_> = failed.events.iter().map(|e| e.event.kind()).collect();
+    assert_eq!(types, ["harness:start", "harness:complete"]);
+    assert_eq!(failed.to_string(), Error::NoSession.to_string());
+    // A caller that has no use for the rest keeps the error with `?`.
+    let by_itself = async || -> Result<()> { Ok(flow.create(1).run().await?.result) };
+    assert!(matches!(by_itself().await, Err(Error::NoSession)));
+}
+
+#[tokio::test]
+async fn a_result_holds_the_events_of_its_own_run_and_none_from_before() {
+    let flow = Harness::define("short").state(|(): &()| ()).run(async |cx: &mut Cx<'_, (), ()>| {
+        cx.emit(Event::custom("inside", Value::Null));
+        Ok(())
+    });
+    let kinds = |events: &[Arc<Envelope>]| -> Vec<String> {
+        events.iter().map(|e| e.event.kind().to_owned()).collect()
+    };
+    let hub = Hub::keeping("s", 5);
+    for run in 1..=2 {
+        hub.emit(Event::custom("before", Value::Null));
+        let done = flow.create_in(hub.clone(), ()).run().await.unwrap();
+        assert_eq!(kinds(&done.events), ["harness:start", "inside", "harness:complete"], "{run}");
+        assert_eq!(done.events_dropped, 0, "{run}");
+    }
+    let small = Hub::keeping("s", 2);
+    small.emit(Event::custom("before", Value::Null));
+    let done = flow.create_in(small, ()).run().await.unwrap();
+    assert_eq!(kinds(&done.events), ["inside", "harness:complete"]);
+    assert_eq!(done.events_dropped, 1);
 }
 
 #[tokio::test]

@@ -80,7 +80,7 @@ fn die() -> ! {
     unreachable!("KILL returns to nobody");
 }
 
-/// A link is made with its content in one step, and only if nothing is there: whoever finds one
+/// A link is made with its content in one step, and only if nothing is there: a process that finds one
 /// learns who else is inside, or who died there.
 fn enter(critical: &Path) {
     let pid = std::process::id().to_string();

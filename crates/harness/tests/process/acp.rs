@@ -273,7 +273,7 @@ answer 4 '{"stopReason":"cancelled","usage":{"inputTokens":3,"outputTokens":1}}'
 "#;
     let agent = program(place.path(), rest);
     let mut prompt = place.prompt("x");
-    // Longer than it takes to begin: who is not prompted yet can not be asked.
+    // Longer than it takes to begin: who is not prompted yet cannot be asked.
     prompt.limits.stall = Some(std::time::Duration::from_secs(2));
     prompt.limits.grace = crate::stage::LONG;
     let (end, events) = within(execute(agent, prompt, Begun::Nothing)).unwrap();

@@ -44,7 +44,7 @@ impl Emitter {
         let loaded = config::load(&self.env, Some(self.root.path()), Overrides::default()).ok()?;
         let port = loaded.config.telemetry.port;
         let telemetry = Telemetry::start(port, self.secrets.clone(), Box::new(super::serve::say));
-        telemetry.inspect_err(|why| warn(&format!("there is no telemetry: {why}"))).ok()
+        telemetry.inspect_err(|why| warn(&format!("telemetry is off: {why}"))).ok()
     }
 }
 

@@ -22,9 +22,10 @@ use crate::{
 
 /// Serve the tasks of this ledger to many workers
 ///
-/// Takes plans in, gives tasks out, and has the checks run in the work tree. `harness daemon SOCKET
-/// WORKTREE` stays in the foreground until Ctrl-C or `harness shutdown`. There is no need to start one:
-/// the commands of workers do so, and what they start leaves after half an hour without work.
+/// Imports plans, hands out tasks, and runs their checks in the work tree. `harness daemon SOCKET
+/// WORKTREE` stays in the foreground until Ctrl-C or `harness shutdown`. You need not start a
+/// daemon: commands such as `harness task claim` do so, and a daemon that they start ends after
+/// half an hour without work.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_help = "\
@@ -33,10 +34,10 @@ Examples:
   harness daemon status
   harness daemon /tmp/shop.sock .      # in the foreground")]
 pub(crate) struct Args {
-    /// Where it listens
+    /// The path of the socket to listen on
     #[arg(required = true)]
     socket: Option<PathBuf>,
-    /// Where checks run; the ledger is looked for from here upward
+    /// The work tree that checks run in; the ledger is searched for from here upward
     #[arg(required = true)]
     worktree: Option<PathBuf>,
     #[arg(long, hide = true)]
@@ -51,11 +52,11 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Start it in the background, to stay until it is stopped
+    /// Start a daemon in the background, which stays until it is stopped
     Start,
-    /// End it
+    /// Stop the daemon
     Stop,
-    /// Print its process id; exit code 1 if there is none
+    /// Print the process id of the daemon; exit with 1 if there is none
     Status,
 }
 
@@ -65,8 +66,8 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         (Some(Command::Stop), ..) => stop(invocation),
         (Some(Command::Status), ..) => status(invocation),
         (None, Some(socket), Some(worktree)) => serve::serve(invocation, &args, socket, worktree),
-        (None, ..) => Err(Failure::usage("a socket and a work tree are needed")
-            .hint("`harness daemon start` finds both by itself")),
+        (None, ..) => Err(Failure::usage("a socket and a work tree are required")
+            .hint("`harness daemon start` finds both itself")),
     }
 }
 
@@ -113,9 +114,9 @@ pub(super) fn stop(invocation: &mut Invocation) -> Result<ExitCode> {
     if ask_running(invocation, &root, &Request::Shutdown)?.is_none() {
         return Err(nobody());
     }
-    // It is asked; whoever goes on from here wants it gone.
+    // It was asked to end; the code after this relies on its end.
     if !wait_until_gone(root.path(), ANSWER_WITHIN)? {
-        return Err(Failure::error("the daemon was asked to end and is still there"));
+        return Err(Failure::error("the daemon was asked to stop but is still running"));
     }
     invocation.out.line("Daemon stopped")?;
     Ok(ExitCode::Done)

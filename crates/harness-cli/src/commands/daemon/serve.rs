@@ -79,8 +79,8 @@ pub(super) fn serve(
     }
     match ended {
         Ended::Asked => {}
-        Ended::Idle => say("nobody needed it: ended"),
-        Ended::Lost => say("its socket or its root was taken away: ended"),
+        Ended::Idle => say("no longer needed: ended"),
+        Ended::Lost => say("the socket or the root was removed: ended"),
     }
     Ok(ExitCode::Done)
 }
@@ -105,7 +105,7 @@ pub(super) fn say(text: &str) {
     _ = writeln!(io::stderr(), "{text}");
 }
 
-/// Whoever started it waits for this word; a person is told where it listens.
+/// The process that started it waits for this word; a person sees where it listens.
 fn announce(detached: bool, path: &Path) -> io::Result<()> {
     if detached {
         // Nobody waits any more: then nobody is told.

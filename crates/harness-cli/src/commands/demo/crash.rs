@@ -61,7 +61,7 @@ pub(super) fn complete_and_die(root: &Path, step: Step) -> Result<ExitCode> {
     };
     let exit = SystemShell::default().run(&script)?.exit;
     if Verdict::of(Found::Yes, exit) != Verdict::Passed {
-        return Err(Failure::error(format!("the check of {task} did not pass: {exit:?}")));
+        return Err(Failure::error(format!("the check of {task} failed: {exit:?}")));
     }
     let complete = Command::Complete(Complete {
         holder: Holder { task, worker: WorkerId::parse("cat")?, epoch: None },

@@ -14,31 +14,32 @@ pub(super) fn play(stage: &mut Stage<'_>) -> Result<Option<String>> {
     stage.harness(&["task", "graph"])?.shown()?;
 
     stage.title(
-        "Two workers share it: nobody gets the same task, nothing counts before its check passed",
+        "Two workers share it: no task is handed out twice, and none counts before its check has passed",
     )?;
     workers::work(stage, &["ann", "bob"], 4)?;
 
     stage.title(
-        "kill -9 in the middle of a write: the new ledger is on disk, its rename is not done",
+        "kill -9 in the middle of a write: the new ledger is on disk, but not yet renamed",
     )?;
     stage.claim_for("cat")?;
     stage.crash(crash::Step::Rename)?;
-    stage.say("The process is gone. It left its half-done file and its lock:")?;
+    stage.say("The process is gone. It left a temporary file and its lock:")?;
     let lock = stage.lock();
     stage.shell(&format!("ls -d harness-tasks.json* {lock}"))?;
-    stage
-        .say("The ledger is whole, the task still claimed. The next command ends the dead lock:")?;
+    stage.say(
+        "The ledger is intact, the task still claimed. The next command removes the dead lock:",
+    )?;
     stage.harness(&["task", "renew", "--id", "publish", "--worker", "cat"])?.shown()?;
 
     stage.title("kill -9 one step later: the ledger says completed, the log does not yet")?;
     stage.crash(crash::Step::Log)?;
     stage.shell("grep -c 'Completed .publish.' harness-progress.txt || true")?;
-    stage.say("The ledger remembers the line. Whoever writes next puts it there, exactly once:")?;
+    stage.say("The ledger remembers the line. The next write adds it to the log, exactly once:")?;
     stage.harness(&["task", "claim", "--worker", "ann"])?.quiet()?;
     stage.shell("grep 'Completed .publish.' harness-progress.txt")?;
     workers::work(stage, &["ann"], 1)?;
 
-    stage.title("What is there in the morning")?;
+    stage.title("The result in the morning")?;
     stage.harness(&["status"])?.shown()?;
     stage.shell("git log --oneline")?;
     stage.wrong(|_| Status::Completed)

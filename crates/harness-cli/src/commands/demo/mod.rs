@@ -17,8 +17,8 @@ use stage::{Pace, Stage};
 
 /// Watch it work: a night's work in a minute, with a failure, a rollback and a kill -9
 ///
-/// Everything happens in a temporary repository; every line that starts with `$` is a command that
-/// was really run. No model, no key, no network.
+/// Everything happens in a temporary repository. Every line that starts with `$` is a command that
+/// was really run. It needs no model, no API key and no network.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -26,7 +26,7 @@ Examples:
   harness demo --ledger    # two workers, and a kill -9 in the middle of a write
   harness demo --keep      # leave the repository there to look around")]
 pub(crate) struct Args {
-    /// The ledger alone: two workers share it, and a write is killed in its middle
+    /// Show only the ledger: two workers share it, and one is killed in the middle of a write
     #[arg(long)]
     ledger: bool,
     /// Keep the temporary repository
@@ -58,6 +58,6 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     }
     match wrong {
         None => Ok(ExitCode::Done),
-        Some(wrong) => Err(Failure::error(format!("the demo did not end as it should: {wrong}"))),
+        Some(wrong) => Err(Failure::error(format!("the demo did not end as expected: {wrong}"))),
     }
 }

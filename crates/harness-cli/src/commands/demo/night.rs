@@ -7,7 +7,7 @@ use crate::failure::Result;
 
 /// Gives what is wrong at the end; nothing, if all went as it should.
 pub(super) fn play(stage: &mut Stage<'_>) -> Result<Option<String>> {
-    stage.title("A repository, a plan of seven tasks. Each carries the check that proves it")?;
+    stage.title("A repository and a plan of seven tasks. Each has a check that proves it")?;
     stage.harness(&["init", "--yes"])?.shown()?;
     stage.write("notes.txt", "a file of yours that no commit holds\n")?;
     stage.write_outside("plan.md", PLAN)?;
@@ -15,7 +15,7 @@ pub(super) fn play(stage: &mut Stage<'_>) -> Result<Option<String>> {
     stage.harness(&["task", "graph"])?.shown()?;
 
     stage.title(
-        "The harness works on it. The first try at `name` is wrong: rolled back, done again",
+        "harness works on it. The first attempt at `name` is wrong: rolled back, and tried again",
     )?;
     stage.run_and_kill_at("Starting [docs]")?;
     stage.say("That was kill -9, while the agent was in the middle of `docs`.")?;
@@ -23,14 +23,15 @@ pub(super) fn play(stage: &mut Stage<'_>) -> Result<Option<String>> {
     stage.harness(&["task", "list", "--status", "in_progress"])?.shown()?;
     stage.shell("git status --short")?;
 
-    stage.title("Run again: what was left is found, checked, and the work goes on")?;
+    stage
+        .title("Run again: the interrupted task is recovered and checked, and the work goes on")?;
     let code = stage.run_to_the_end()?;
     stage.say(&format!("exit code {code}: finished, but some tasks failed for good"))?;
 
     stage.title("In the morning")?;
     stage.harness(&["status"])?.shown()?;
     stage.shell("git log --oneline")?;
-    stage.say("Nothing that was rolled back is lost, and your own file is as it was:")?;
+    stage.say("Nothing that was rolled back is lost, and your own file is unchanged:")?;
     stage.harness(&["rescue", "list"])?.shown()?;
     stage.shell("cat notes.txt")?;
     let hopeless = |id: &str| matches!(id, "translate" | "announce");

@@ -62,7 +62,7 @@ impl<'a> Stage<'a> {
         {
             let made = stage.command(Path::new("git")).args(args).status();
             let made = made.map_err(|why| {
-                Failure::error(format!("can not run git: {why}")).hint("install git")
+                Failure::error(format!("cannot run git: {why}")).hint("install git")
             })?;
             if !made.success() {
                 return Err(Failure::error("git could not make the demo's repository"));
@@ -180,7 +180,7 @@ impl<'a> Stage<'a> {
         }
         run.kill()?;
         run.wait()?;
-        if reached { Ok(()) } else { Err(Failure::error("the session ended before its time")) }
+        if reached { Ok(()) } else { Err(Failure::error("the session ended too early")) }
     }
 
     /// Shows a session to its end; gives its exit code.
@@ -219,7 +219,7 @@ impl<'a> Stage<'a> {
             }
             thread::sleep(Duration::from_millis(5));
         }
-        self.say(&format!("Processes of it that are left: {left}. The task is still claimed:"))
+        self.say(&format!("Processes left over: {left}. The task is still claimed:"))
     }
 
     /// What is wrong with the ledger at the end; nothing, if each task is as it should be and those

@@ -35,7 +35,7 @@ pub(super) fn check(place: &Place<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for name in KNOWN.into_iter().chain(KnownAcpAgent::all().iter().map(|known| known.name)) {
         findings.extend(place.program(name).map(|program| place.judge(name, &program)));
-        // Whoever has none of the others does not miss them.
+        // Without the others nothing is missing.
         if name == KNOWN[1] && findings.is_empty() && configured.is_empty() {
             findings.push(Finding::warn(
                 "agent",
@@ -78,7 +78,7 @@ impl Place<'_> {
                 return Finding::warn(
                     "agent",
                     format!("{name}: {} does not work: {why}", program.display()),
-                    "install it anew, or take it off PATH",
+                    "reinstall it, or remove it from PATH",
                 );
             }
         };
@@ -99,8 +99,8 @@ impl Place<'_> {
                 let what = format!("{name}: {version}, provider {provider} needs no login");
                 Finding::ok("agent", what)
             }
-            Login::None { mend } => {
-                Finding::warn("agent", format!("{name}: {version}, no sign of a login"), mend)
+            Login::None { fix } => {
+                Finding::warn("agent", format!("{name}: {version}, no sign of a login"), fix)
             }
         }
     }

@@ -18,15 +18,15 @@ pub(super) fn look(env: &Environment, name: &str, table: &Agent, version: &str) 
     if table.yolo && rustix::process::geteuid().is_root() {
         return Finding::fail(
             "agent",
-            format!("{name}: it does not bypass permissions (`yolo = true`) as root"),
-            format!("run harness as another user, or take `yolo` out of [agents.{name}]"),
+            format!("{name}: Claude Code refuses to bypass permissions (`yolo = true`) as root"),
+            format!("run harness as another user, or remove `yolo` from [agents.{name}]"),
         );
     }
     match signed_in(env) {
         Some(how) => Finding::ok("agent", format!("{name}: {version}, signed in ({how})")),
         None => Finding::warn(
             "agent",
-            format!("{name}: {version}, not signed in as far as can be told"),
+            format!("{name}: {version}, probably not signed in"),
             "run `claude` and sign in, or set ANTHROPIC_API_KEY",
         ),
     }

@@ -31,14 +31,14 @@ fn variable(env: &Environment, agent: &Agent, name: &str) -> Login {
         return Login::By(name.to_owned());
     }
     if env.get(name).is_none() {
-        let mend = format!("set {name}, which its configuration names as `env_key`");
-        return Login::None { mend };
+        let fix = format!("set {name}, which its configuration names as `env_key`");
+        return Login::None { fix };
     }
     match Allowed::codex().and(agent.env.clone()).allows(name) {
         true => Login::By(name.to_owned()),
         false => {
-            let mend = format!("let it see {name}: `env = [\"{name}\"]` in [agents.codex]");
-            Login::None { mend }
+            let fix = format!("pass {name} to it: `env = [\"{name}\"]` in [agents.codex]");
+            Login::None { fix }
         }
     }
 }
@@ -151,11 +151,11 @@ mod tests {
         assert_eq!(variable(&with, &agent(&[]), "OPENAI_API_KEY"), by("OPENAI_API_KEY"));
         assert_eq!(variable(&with, &agent(&["MINE_*"]), "MINE_KEY"), by("MINE_KEY"));
         assert_eq!(variable(&Environment::of(&[]), &agent(&["A=1"]), "A"), by("A"));
-        let mend = |login| match login {
-            Login::None { mend } => mend,
+        let fix = |login| match login {
+            Login::None { fix } => fix,
             other => panic!("{other:?}"),
         };
-        assert!(mend(variable(&with, &agent(&[]), "MINE_KEY")).contains("let it see MINE_KEY"));
-        assert!(mend(variable(&with, &agent(&[]), "OTHER")).starts_with("set OTHER"));
+        assert!(fix(variable(&with, &agent(&[]), "MINE_KEY")).contains("pass MINE_KEY to it"));
+        assert!(fix(variable(&with, &agent(&[]), "OTHER")).starts_with("set OTHER"));
     }
 }

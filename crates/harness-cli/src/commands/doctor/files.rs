@@ -48,13 +48,13 @@ fn ledger(root: &StateRoot) -> Finding {
     let ledger = match format::read_ledger(&bytes) {
         Ok(ledger) => ledger,
         Err(why @ FormatError::Corrupt(_)) => {
-            let mend = match look_backup(root.path()) {
+            let fix = match look_backup(root.path()) {
                 Ok(Some(backup)) if format::read_ledger(&backup).is_ok() => {
                     "any command that changes something restores the backup"
                 }
                 _ => "put back a version from your own backups or from .harness/archive",
             };
-            let finding = Finding::fail(CHECK, why.to_string(), mend);
+            let finding = Finding::fail(CHECK, why.to_string(), fix);
             return Finding { level: Level::Broken, ..finding };
         }
         Err(why) => return Finding::broken(CHECK, &StoreError::Format(why).into()),
@@ -63,14 +63,14 @@ fn ledger(root: &StateRoot) -> Finding {
         let missing = task.depends_on.iter().find(|d| !ledger.contains(d));
         let missing = missing.map(ToString::to_string).unwrap_or_default();
         let what = format!("task {} depends on {missing}, which does not exist", task.id);
-        let mend = format!("mend it: `harness task edit {} --depends-on …`", task.id);
-        return Finding { level: Level::Broken, ..Finding::fail(CHECK, what, mend) };
+        let fix = format!("fix it: `harness task edit {} --depends-on …`", task.id);
+        return Finding { level: Level::Broken, ..Finding::fail(CHECK, what, fix) };
     }
     if let Some(id) = ledger.selection().cyclic().first() {
         return Finding::warn(
             CHECK,
-            format!("task {id} depends on itself, directly or not"),
-            format!("mend it: `harness task edit {id} --depends-on …`"),
+            format!("task {id} depends on itself, directly or indirectly"),
+            format!("fix it: `harness task edit {id} --depends-on …`"),
         );
     }
     let stats = Stats::of(&ledger);
@@ -79,17 +79,17 @@ fn ledger(root: &StateRoot) -> Finding {
 
 fn backup(root: &StateRoot) -> Finding {
     const CHECK: &str = "backup";
-    let mend = "the next change writes a new one";
+    let fix = "the next change writes a new one";
     match look_backup(root.path()) {
         Ok(None) => Finding::ok(CHECK, "none yet"),
         Ok(Some(bytes)) => match format::read_ledger(&bytes) {
             Ok(ledger) => Finding::ok(CHECK, format!("readable, {} tasks", ledger.len())),
             Err(why) => {
                 let error = why.to_string().replacen(Home::LEDGER, Home::BACKUP, 1);
-                Finding::warn(CHECK, error, mend)
+                Finding::warn(CHECK, error, fix)
             }
         },
-        Err(why) => Finding::warn(CHECK, why.to_string(), mend),
+        Err(why) => Finding::warn(CHECK, why.to_string(), fix),
     }
 }
 
@@ -109,8 +109,8 @@ fn strangers(root: &StateRoot) -> Vec<Finding> {
         findings.push(match replaced && !kind.is_dir() {
             true => Finding::warn("files", what, "the next change replaces it"),
             false => {
-                let mend = "remove it; harness follows no links and opens no special files";
-                Finding { level: Level::Broken, ..Finding::fail("files", what, mend) }
+                let fix = "remove it; harness follows no links and opens no special files";
+                Finding { level: Level::Broken, ..Finding::fail("files", what, fix) }
             }
         });
     }

@@ -14,7 +14,7 @@ pub(super) struct Finding {
     pub(super) check: &'static str,
     pub(super) what: String,
     /// What to do about it; empty where nothing is to be done.
-    pub(super) mend: String,
+    pub(super) fix: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub(super) enum Level {
     Ok,
     Warn,
     Fail,
-    /// A failure of the ledger or the configuration: a person must mend a file.
+    /// A failure of the ledger or the configuration: a person must fix a file.
     Broken,
 }
 
@@ -46,23 +46,23 @@ impl Level {
 
 impl Finding {
     pub(super) fn ok(check: &'static str, what: impl Into<String>) -> Self {
-        Self { level: Level::Ok, check, what: what.into(), mend: String::new() }
+        Self { level: Level::Ok, check, what: what.into(), fix: String::new() }
     }
 
     pub(super) fn warn(
         check: &'static str,
         what: impl Into<String>,
-        mend: impl Into<String>,
+        fix: impl Into<String>,
     ) -> Self {
-        Self { level: Level::Warn, check, what: what.into(), mend: mend.into() }
+        Self { level: Level::Warn, check, what: what.into(), fix: fix.into() }
     }
 
     pub(super) fn fail(
         check: &'static str,
         what: impl Into<String>,
-        mend: impl Into<String>,
+        fix: impl Into<String>,
     ) -> Self {
-        Self { level: Level::Fail, check, what: what.into(), mend: mend.into() }
+        Self { level: Level::Fail, check, what: what.into(), fix: fix.into() }
     }
 
     pub(super) fn failure(check: &'static str, failure: &Failure) -> Self {
@@ -74,19 +74,19 @@ impl Finding {
     }
 
     pub(super) fn document(&self) -> Value {
-        let Self { level, check, what, mend } = self;
-        let mend = Some(mend).filter(|mend| !mend.is_empty());
-        json!({ "level": level.name(), "check": check, "what": what, "mend": mend })
+        let Self { level, check, what, fix } = self;
+        let fix = Some(fix).filter(|fix| !fix.is_empty());
+        json!({ "level": level.name(), "check": check, "what": what, "mend": fix })
     }
 }
 
 pub(super) fn print(out: &mut Out, findings: &[Finding]) -> Result<()> {
     let paint = out.paint();
     let width = findings.iter().map(|finding| finding.check.len()).max().unwrap_or(0);
-    for Finding { level, check, what, mend } in findings {
+    for Finding { level, check, what, fix } in findings {
         let level = paint.style(level.style(), format!("{:<4}", level.name()));
-        let mend = if mend.is_empty() { String::new() } else { format!(" — {}", one_line(mend)) };
-        out.line(format_args!("{level}  {check:<width$}  {}{mend}", one_line(what)))?;
+        let fix = if fix.is_empty() { String::new() } else { format!(" — {}", one_line(fix)) };
+        out.line(format_args!("{level}  {check:<width$}  {}{fix}", one_line(what)))?;
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ pub(super) enum Login {
     /// The variable or file that holds it.
     By(String),
     None {
-        mend: String,
+        fix: String,
     },
     /// By the name of who is asked instead.
     NotNeeded(String),
@@ -23,7 +23,7 @@ struct Place {
     /// Below the variable, or below the home and the folder.
     home: (&'static str, &'static str),
     files: &'static [&'static str],
-    mend: &'static str,
+    fix: &'static str,
 }
 
 fn place(name: &str) -> Option<Place> {
@@ -32,31 +32,31 @@ fn place(name: &str) -> Option<Place> {
             variables: &["CODEX_API_KEY", "CODEX_ACCESS_TOKEN"],
             home: ("CODEX_HOME", ".codex"),
             files: &["auth.json"],
-            mend: "run `codex login`, or set CODEX_API_KEY",
+            fix: "run `codex login`, or set CODEX_API_KEY",
         },
         "gemini" => Place {
             variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_APPLICATION_CREDENTIALS"],
             home: ("GEMINI_CLI_HOME", ".gemini"),
             files: &["oauth_creds.json"],
-            mend: "run `gemini` once, or set GEMINI_API_KEY",
+            fix: "run `gemini` once, or set GEMINI_API_KEY",
         },
         "opencode" => Place {
             variables: &["OPENCODE_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_API_KEY"],
             home: ("", ".local/share/opencode"),
             files: &["auth.json"],
-            mend: "run `opencode auth login`",
+            fix: "run `opencode auth login`",
         },
         "qwen" => Place {
             variables: &["OPENAI_API_KEY", "DASHSCOPE_API_KEY"],
             home: ("", ".qwen"),
             files: &["oauth_creds.json"],
-            mend: "run `qwen` once, or set OPENAI_API_KEY",
+            fix: "run `qwen` once, or set OPENAI_API_KEY",
         },
         "copilot" => Place {
             variables: &["COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"],
             home: ("COPILOT_HOME", ".copilot"),
             files: &["config.json"],
-            mend: "run `copilot login`, or set COPILOT_GITHUB_TOKEN",
+            fix: "run `copilot login`, or set COPILOT_GITHUB_TOKEN",
         },
         _ => return None,
     })
@@ -70,11 +70,11 @@ pub(super) fn of(env: &Environment, name: &str) -> Login {
     let (variable, folder) = place.home;
     let own = env.path(variable).map(PathBuf::from);
     let Some(home) = own.or_else(|| Some(env.path("HOME")?.join(folder))) else {
-        return Login::None { mend: place.mend.to_owned() };
+        return Login::None { fix: place.fix.to_owned() };
     };
     match place.files.iter().map(|file| home.join(file)).find(|file| file.is_file()) {
         Some(file) => Login::By(file.display().to_string()),
-        None => Login::None { mend: place.mend.to_owned() },
+        None => Login::None { fix: place.fix.to_owned() },
     }
 }
 

@@ -34,13 +34,13 @@ pub(super) fn lock(root: &StateRoot) -> Finding {
         }
         Ok(LockState::Held { pid: holder, host: Some(host) }) => Finding::warn(
             CHECK,
-            format!("held by {} on {host}, which can not be seen from here", pid(holder)),
-            "end that process there",
+            format!("held by {} on {host}, which cannot be seen from here", pid(holder)),
+            "stop that process on its host",
         ),
         Ok(LockState::Stale { pid: holder }) => Finding::warn(
             CHECK,
             format!("left behind by {}, which is gone", pid(holder)),
-            "nothing to do: the next command removes it",
+            "nothing to do; the next command removes it",
         ),
         Err(why) => Finding::fail(CHECK, why.to_string(), ""),
     }
@@ -53,8 +53,8 @@ pub(super) fn disk(place: &Path) -> Finding {
         let why = std::io::Error::from(why);
         return Finding::fail(
             CHECK,
-            format!("{name} can not be written: {why}"),
-            "see its owner and mode",
+            format!("{name} cannot be written: {why}"),
+            "check its owner and mode",
         );
     }
     let free = match statvfs(place) {
@@ -63,8 +63,8 @@ pub(super) fn disk(place: &Path) -> Finding {
     };
     let what = format!("writable, {} free", Size(free));
     match free {
-        free if free < NOTHING => Finding::fail(CHECK, what, "make room"),
-        free if free < LITTLE => Finding::warn(CHECK, what, "make room"),
+        free if free < NOTHING => Finding::fail(CHECK, what, "free some space"),
+        free if free < LITTLE => Finding::warn(CHECK, what, "free some space"),
         _ => Finding::ok(CHECK, what),
     }
 }
@@ -109,20 +109,20 @@ pub(super) fn socket(env: &Environment, root: Option<&StateRoot>) -> Finding {
             Finding::fail(CHECK, format!("{shown} is not a directory"), "remove it")
         }
         Ok(found) if chosen.is_none() && found.uid() != rustix::process::getuid().as_raw() => {
-            let mend = "set XDG_RUNTIME_DIR to a directory of yours, or remove it";
-            Finding::fail(CHECK, format!("{shown} belongs to another user"), mend)
+            let fix = "set XDG_RUNTIME_DIR to a directory of yours, or remove it";
+            Finding::fail(CHECK, format!("{shown} belongs to another user"), fix)
         }
         Ok(found) if made_by_us && chosen.is_none() && found.mode() & 0o077 != 0 => {
-            let mend = format!("`chmod 700 {shown}`");
-            Finding::fail(CHECK, format!("{shown} is open to other users"), mend)
+            let fix = format!("`chmod 700 {shown}`");
+            Finding::fail(CHECK, format!("{shown} is open to other users"), fix)
         }
         Ok(_) => Finding::ok(CHECK, format!("in {shown}")),
         Err(_) if made_by_us && chosen.is_none() => {
-            Finding::ok(CHECK, format!("in {shown}, made when needed"))
+            Finding::ok(CHECK, format!("in {shown}, created when needed"))
         }
         Err(why) => {
-            let mend = "make it, or unset the variable that names it";
-            Finding::fail(CHECK, format!("{shown} cannot be used: {why}"), mend)
+            let fix = "create it, or unset the variable that names it";
+            Finding::fail(CHECK, format!("{shown} cannot be used: {why}"), fix)
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `harness doctor`: looks at everything that a session needs, changes nothing, and says how to mend
+//! `harness doctor`: looks at everything that a session needs, changes nothing, and says how to fix
 //! what is wrong. One file per part of the machine.
 
 mod agents;
@@ -27,18 +27,18 @@ use crate::{
 use finding::{Finding, Level};
 pub(super) use programs::find as find_program;
 
-/// Check that all that is needed is there and well
+/// Check that everything harness needs is installed and healthy
 ///
-/// Looks at git, the repository, the ledger and its backup, the lock, the disk, trust, the
-/// configuration, the agents on PATH and the place of the socket. It changes nothing. Exit 0 if
-/// nothing failed, 5 if the ledger or the configuration is broken, else 1.
+/// Checks git, the repository, the ledger and its backup, the lock, the disk, trust, the
+/// configuration, the agents on PATH and the location of the socket. It changes nothing. Exits with
+/// 0 if nothing failed, with 5 if the ledger or the configuration is broken, and otherwise with 1.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   harness doctor
   harness doctor --json | jq '.checks[] | select(.level != \"ok\")'")]
 pub(crate) struct Args {
-    /// Answer with a JSON document
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -73,8 +73,8 @@ fn examine(invocation: &Invocation) -> Result<Vec<Finding>> {
         // A pin that leads nowhere is a mistake; no ledger yet is not.
         Err(failure) if env.get(PIN).is_some() => (None, Finding::broken("state root", &failure)),
         Err(failure) => {
-            let mend = failure.hints.first().cloned().unwrap_or_default();
-            (None, Finding::warn("state root", failure.error, mend))
+            let fix = failure.hints.first().cloned().unwrap_or_default();
+            (None, Finding::warn("state root", failure.error, fix))
         }
     };
     let place = root.as_ref().map_or(start.as_path(), StateRoot::path);
@@ -110,7 +110,7 @@ fn examine(invocation: &Invocation) -> Result<Vec<Finding>> {
 fn configuration(loaded: &config::Loaded) -> Finding {
     let set = loaded.origins.len();
     let what = match set {
-        0 => "nothing set, built-in values hold".to_owned(),
+        0 => "nothing set, defaults apply".to_owned(),
         1 => "1 key set".to_owned(),
         set => format!("{set} keys set"),
     };
@@ -124,7 +124,7 @@ fn trust(invocation: &Invocation, root: &StateRoot) -> Finding {
         Ok(false) => Finding::warn(
             "trust",
             "this ledger may not run its commands",
-            "look at them and allow it: `harness trust`",
+            "review and allow them: `harness trust`",
         ),
         Err(failure) => Finding::failure("trust", &failure),
     }

@@ -62,7 +62,7 @@ pub(super) fn output(program: &Path, arguments: &str, directory: &Path) -> Resul
 pub(super) fn version(program: &Path, directory: &Path) -> Result<String, String> {
     let quiet = output(program, "--version 2>/dev/null", directory);
     let text = quiet.or_else(|_| output(program, "--version", directory))?;
-    Ok(version_in(&text).unwrap_or("no version told").chars().take(100).collect())
+    Ok(version_in(&text).unwrap_or("version unknown").chars().take(100).collect())
 }
 
 /// The first line with a digit, else the last.
@@ -82,7 +82,7 @@ pub(super) fn git(env: &Environment, directory: &Path) -> Finding {
         }
         Err(why) => {
             let what = format!("{} does not work: {why}", program.display());
-            Finding::fail("git", what, "install git anew")
+            Finding::fail("git", what, "reinstall git")
         }
     }
 }

@@ -17,7 +17,7 @@ pub(super) fn check(invocation: &Invocation, root: &StateRoot) -> Vec<Finding> {
         // Nothing was written yet, or by an older harness.
         Ok(None) => return Vec::new(),
         Err(why) => {
-            let fix = "the next change that can write it begins it anew";
+            let fix = "the next successful change starts a new one";
             return vec![Finding::warn(CHECK, format!("the journal cannot be read: {why}"), fix)];
         }
     };
@@ -29,7 +29,7 @@ pub(super) fn check(invocation: &Invocation, root: &StateRoot) -> Vec<Finding> {
         match witness.receipt(root.path(), &task.id, epoch) {
             Ok(Origin::Foreign) => findings.push(Finding::warn(
                 CHECK,
-                format!("harness did not write the receipt of {}", task.id),
+                format!("the receipt of {} was not written by harness", task.id),
                 format!(
                     "look at .harness/receipts/{}.{epoch}.json; `harness verify` does not count it",
                     task.id
@@ -39,11 +39,15 @@ pub(super) fn check(invocation: &Invocation, root: &StateRoot) -> Vec<Finding> {
         }
     }
     for line in foreign_lines(root, Some(&witness)) {
-        let what = format!("harness did not write this line of the log: {}", one_line(&line));
-        findings.push(Finding::warn(CHECK, what, "it looks like one of harness; see who wrote it"));
+        let what = format!("a line of the log was not written by harness: {}", one_line(&line));
+        findings.push(Finding::warn(
+            CHECK,
+            what,
+            "it looks like a line of harness; find out what wrote it",
+        ));
     }
     if findings.is_empty() {
-        findings.push(Finding::ok(CHECK, "log and receipts are those that harness wrote"));
+        findings.push(Finding::ok(CHECK, "the log and the receipts were written by harness"));
     }
     findings
 }

@@ -13,7 +13,7 @@ const CHECK: &str = "repository";
 /// and no `GIT_DIR` of the caller leads elsewhere.
 pub(super) fn check(env: &Environment, directory: &Path, filters: Filters) -> Finding {
     if programs::find(env, "git").is_none() {
-        return Finding::warn(CHECK, "not looked at, there is no git", "install git");
+        return Finding::warn(CHECK, "not checked, there is no git", "install git");
     }
     let found = GitWorkspace::discover(directory, directory, filters);
     match found.and_then(|repository| repository.overview()) {
@@ -26,7 +26,7 @@ pub(super) fn check(env: &Environment, directory: &Path, filters: Filters) -> Fi
         Err(why) => {
             let mut failure = Failure::from(why);
             if failure.hints.is_empty() {
-                failure = failure.hint("see what `git status` says");
+                failure = failure.hint("see `git status`");
             }
             Finding::failure(CHECK, &failure)
         }
@@ -35,8 +35,8 @@ pub(super) fn check(env: &Environment, directory: &Path, filters: Filters) -> Fi
 
 fn judge(overview: &Overview) -> Finding {
     if overview.head.is_none() {
-        let mend = "make one: `git commit --allow-empty -m start`";
-        return Finding::warn(CHECK, "no commit yet", mend);
+        let fix = "create one: `git commit --allow-empty -m start`";
+        return Finding::warn(CHECK, "no commit yet", fix);
     }
     let head = match &overview.branch {
         None => "detached HEAD".to_owned(),
@@ -48,7 +48,7 @@ fn judge(overview: &Overview) -> Finding {
         (0, changed) => Finding::warn(
             CHECK,
             format!("{head}, {changed} {} with uncommitted changes", files(changed)),
-            "commit or stash them: `harness run` starts on a clean tree only",
+            "commit or stash them: `harness run` needs a clean tree",
         ),
         (unmerged, _) => Finding::fail(
             CHECK,

@@ -55,13 +55,14 @@ const INPUT_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// Answer a hook of Claude Code or Codex
 ///
-/// An agent's own hooks call this, with their JSON on standard input. NAME is one of stop,
+/// The hooks of an agent call this command with their JSON on standard input. NAME is one of stop,
 /// session-start, teammate-idle, subagent-stop, self-reflect, pre-compact, claim and renew. All but
-/// the last two say nothing where no ledger is being worked on (.harness-active), and none acts on a
-/// ledger that came with the repository before you trusted it (harness trust). Of several names the
-/// first hook that has something to say answers. HARNESS_HOOKS=off silences them for a session;
-/// HARNESS_HOOK_LOG names a file for a line per call. Nothing but teammate-idle ever ends with 2, which
-/// agents take for "go on"; wrong usage is 1 here. `harness install` writes the calls.
+/// the last two print nothing unless a ledger is being worked on (.harness-active). None acts on a
+/// ledger that came with the repository until you trust it (harness trust). With several names, the
+/// first hook that has something to say answers. HARNESS_HOOKS=off silences the hooks of a session;
+/// HARNESS_HOOK_LOG names a file that gets a line per call. Only teammate-idle ever exits with 2,
+/// which agents take to mean "go on"; usage errors exit with 1 here. `harness install` writes these
+/// calls into the settings of an agent.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -70,7 +71,7 @@ Examples:
   echo '{\"session_id\":\"s\"}' | harness hook session-start
   HARNESS_WORKER_ID=alice harness hook claim < /dev/null")]
 pub(crate) struct Args {
-    /// Which hook; of several the first that has something to say
+    /// The hook; with several, the first that has something to say answers
     // All words are taken here and judged below: clap would end wrong usage with 2.
     #[arg(value_name = "NAME", allow_hyphen_values = true, trailing_var_arg = true)]
     words: Vec<OsString>,
@@ -200,12 +201,12 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
 fn named(words: &[OsString]) -> Result<Vec<Hook>> {
     let names = Hook::ALL.map(Hook::name).join(", ");
     if words.is_empty() {
-        return Err(Failure::error("no hook is named").hint(format!("there are {names}")));
+        return Err(Failure::error("no hook was named").hint(format!("the hooks are {names}")));
     }
     let hook = |name: &OsString| {
         Hook::ALL.into_iter().find(|hook| name == hook.name()).ok_or_else(|| {
-            Failure::error(format!("there is no hook {:?}", name.to_string_lossy()))
-                .hint(format!("there are {names}; what they need comes as JSON on standard input"))
+            Failure::error(format!("unknown hook {:?}", name.to_string_lossy()))
+                .hint(format!("the hooks are {names}; they read JSON from standard input"))
         })
     };
     words.iter().map(hook).collect()
@@ -226,7 +227,7 @@ fn first_answer(
         let called = panic::catch_unwind(called);
         let (root, mut answer) = called.unwrap_or_else(|_| (None, failed_inside(*hook)));
         if let Err(why) = record::append(&invocation.env, *hook, root.as_ref(), payload, &answer) {
-            answer = answer.warn(&format!("the hook is not in HARNESS_HOOK_LOG: {why}"));
+            answer = answer.warn(&format!("the call was not written to HARNESS_HOOK_LOG: {why}"));
         }
         answer.stderr.insert_str(0, &warnings);
         if !answer.stdout.is_empty() || answer.ending != Ending::Done {
@@ -340,7 +341,7 @@ fn in_project(env: &Environment, hook: Hook, payload: &Payload, root: &StateRoot
 }
 
 fn failed_inside(hook: Hook) -> Answer {
-    let error = "harness failed inside; this is a mistake in harness";
+    let error = "internal error; this is a bug in harness";
     match hook {
         Hook::Claim => Answer::json(&json!({ "claimed": false, "error": error })),
         Hook::Renew => Answer::json(&json!({ "renewed": false, "error": error })),

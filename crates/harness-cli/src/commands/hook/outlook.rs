@@ -85,7 +85,7 @@ pub(super) fn worker(env: &Environment) -> Option<&str> {
     env.get("HARNESS_WORKER_ID").and_then(|id| id.to_str())
 }
 
-/// All names under which whoever calls may have claimed.
+/// All names under which the caller may have claimed.
 pub(super) fn identities<'a>(
     env: &'a Environment,
     payload: &'a Payload,

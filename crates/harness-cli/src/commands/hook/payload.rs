@@ -12,8 +12,8 @@ impl Payload {
     pub(super) fn read(bytes: &[u8]) -> Self {
         let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
         let read = serde_json::from_slice(bytes).or_else(|_| {
-            let mended = with_whole_characters(bytes);
-            serde_json::from_slice(&mended)
+            let repaired = with_whole_characters(bytes);
+            serde_json::from_slice(&repaired)
         });
         match read {
             Ok(Value::Object(fields)) => Self(fields),

@@ -46,7 +46,7 @@ fn of_ledger(env: &Environment, ledger: &Ledger, run: Option<&Run>) -> String {
     let mut text = format!("Objective: {}\n", part(objective));
     let promise = run.map(|run| run.completion_promise.trim()).filter(|p| !p.is_empty());
     text += &match promise {
-        Some(promise) => format!("Promise: say {} only when all of it is done.\n", part(promise)),
+        Some(promise) => format!("Promise: print {} only when all of it is done.\n", part(promise)),
         None => "Promise: a task is done only when its check passes (`harness task complete`).\n"
             .to_owned(),
     };
@@ -55,12 +55,12 @@ fn of_ledger(env: &Environment, ledger: &Ledger, run: Option<&Run>) -> String {
         text += &of_task(task);
     }
     if current.is_empty() {
-        text += "Current task: none; take one with `harness task claim`.\n";
+        text += "Current task: none; claim one with `harness task claim`.\n";
     }
     text + &format!("Ledger: {}\n", outlook.summary())
 }
 
-/// What whoever calls works on, as far as anybody can tell.
+/// The task that the caller works on, as far as it is known.
 fn current<'a>(env: &Environment, outlook: &Outlook<'a>) -> Vec<&'a Task> {
     let named = env.get("HARNESS_TASK_ID").and_then(|id| id.to_str());
     let named = outlook.in_progress.iter().find(|task| Some(task.id.as_str()) == named);

@@ -40,7 +40,7 @@ impl<'a> Project<'a> {
         self.root.path()
     }
 
-    /// The ledger as it stands, or why it can not be read.
+    /// The ledger as it stands, or why it cannot be read.
     pub(super) fn ledger(&self) -> Result<Ledger, String> {
         look(self.root)
     }
@@ -143,7 +143,7 @@ impl Marker {
             }
             folder.open_to_append(&self.name)?.write_all(line.as_bytes())
         };
-        append().map_err(|why| format!("can not write {}: {why}", self.name))?;
+        append().map_err(|why| format!("cannot write {}: {why}", self.name))?;
         self.text += &line;
         Ok(())
     }

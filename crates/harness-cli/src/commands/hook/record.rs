@@ -1,4 +1,4 @@
-//! HARNESS_HOOK_LOG: a file that gets one JSON line per call, for whoever wonders what a hook said.
+//! HARNESS_HOOK_LOG: a file that gets one JSON line per call, to find out what a hook printed.
 
 use std::{fs::OpenOptions, io, io::Write, os::unix::fs::OpenOptionsExt};
 

@@ -63,17 +63,17 @@ fn done(project: &Project<'_>, counter: &str) -> Answer {
 
 fn reason(number: i64, most: i64, prompt: Option<&str>) -> String {
     let mut text =
-        format!("[Self-Reflect] All tasks are done. Look back once more, {number}/{most}\n");
+        format!("[Self-Reflect] All tasks are done. Review the work once more, {number}/{most}\n");
     if let Some(prompt) = prompt {
         text += &format!("\nThe original prompt:\n{prompt}\n");
     }
     text + "\nCheck, with commands and not from memory:\n\
-            - Is everything that was asked for there, word by word?\n\
+            - Is everything that was asked for there, word for word?\n\
             - Do all tests, linters and builds pass now?\n\
             - Is anything half done: stubs, TODOs, dead code, files that were left behind?\n\
             - Are documentation and error messages true?\n\
             - Are edge cases and failures handled, and tested?\n\
-            Mend what you find. If there is nothing, say so in one sentence and stop."
+            Fix what you find. If there is nothing, say so in one sentence and stop."
 }
 
 /// The first words of the user in a transcript of Claude Code or Codex.

@@ -38,7 +38,7 @@ pub(super) fn answer(
     if outlook.has_open() || !claimed.is_empty() {
         return block(project, payload, &outlook, &claimed);
     }
-    // Whoever works on a task still needs the marker, and so does what waits behind a gate.
+    // A worker with a task still needs the marker, and so do tasks behind a gate.
     if outlook.in_progress.is_empty() && ledger.selection().due_gate().is_none() {
         return finish(project, marker);
     }
@@ -113,7 +113,7 @@ fn block(
     let blocks = 1 + blocks_so_far(project, completed);
     if payload.is_kept_going() && blocks > BLOCKS_MAX {
         return allow(project).warn(&format!(
-            "kept going {BLOCKS_MAX} times and nothing was completed: this agent may stop"
+            "kept going {BLOCKS_MAX} times without completing anything: this agent may stop"
         ));
     }
     if let Err(why) = project.write(COUNTER, &format!("{blocks},{completed}")) {
@@ -142,11 +142,11 @@ fn reason(outlook: &Outlook<'_>, claimed: &[&Task]) -> String {
     for task in claimed.iter().take(NAMED_MAX) {
         text += &format!("HARNESS: in progress: {}{}\n", outlook::named(task), holder(task));
     }
-    text + "Go on: finish what you have in progress, then take the next task (`harness task claim`). \
-            Say how far you are with `harness task checkpoint`. `harness task complete` runs the \
-            task's check; a task counts as done only when that passes. Where you can not go on, say \
-            why with `harness task fail`. A task in progress that another worker holds is theirs; if \
-            that worker is gone, `harness task release ID` makes it free again."
+    text + "Go on: finish your task in progress, then take the next one (`harness task claim`). \
+            Report progress with `harness task checkpoint`. `harness task complete` runs the \
+            task's check; a task counts as done only when that passes. If you cannot go on, \
+            give the reason with `harness task fail`. Leave a task that another worker holds alone; \
+            if that worker is gone, `harness task release ID` makes it free again."
 }
 
 /// ` (worker-1, until 2025-07-01T10:30:00Z)`
@@ -160,7 +160,7 @@ fn holder(task: &Task) -> String {
 fn unreadable(why: &str) -> String {
     format!(
         "HARNESS: CONFIG error: {why}\n\
-         Do not stop yet: nobody can tell what is left. Look at harness-tasks.json and mend it; \
-         harness-tasks.json.bak has the version before, and `harness doctor` says what is wrong."
+         Do not stop yet: it is unknown what is left. Look at harness-tasks.json and fix it; \
+         harness-tasks.json.bak is the previous version, and `harness doctor` shows what is wrong."
     )
 }

@@ -12,7 +12,7 @@ pub(super) fn answer(env: &Environment, project: &Project<'_>, payload: &Payload
     if payload.is_kept_going() {
         return Answer::silent();
     }
-    // A subagent can not mend a ledger; the stop of the session names what is wrong.
+    // A subagent cannot fix a ledger; the stop of the session names what is wrong.
     let Ok(ledger) = project.ledger() else { return Answer::silent() };
     if payload.is_compaction() {
         return Answer::silent();
@@ -25,7 +25,7 @@ pub(super) fn answer(env: &Environment, project: &Project<'_>, payload: &Payload
         let me = identities(env, payload, &["agent_id", "teammate_name"]);
         if me.is_empty() {
             return Answer::block(
-                "HARNESS: tasks are in progress, and without a worker identity nobody can tell \
+                "HARNESS: tasks are in progress, and without a worker identity it is unknown \
                  whether one is yours. Set HARNESS_WORKER_ID to the worker that claimed it, or give \
                  the task back with `harness task release`.",
             );

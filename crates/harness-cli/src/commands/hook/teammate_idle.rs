@@ -9,7 +9,7 @@ use super::{
 use crate::environment::Environment;
 
 pub(super) fn answer(env: &Environment, project: &Project<'_>, payload: &Payload) -> Answer {
-    // A teammate can not mend a ledger; the stop of the session names what is wrong.
+    // A teammate cannot fix a ledger; the stop of the session names what is wrong.
     let Ok(ledger) = project.ledger() else { return Answer::silent() };
     let outlook = Outlook::of(&ledger);
     let me = identities(env, payload, &["teammate_name"]);

@@ -184,7 +184,7 @@ fn wrong(hook: Hook, is_off: bool, answer: &Answer) -> Option<&'static str> {
         (code != 0 && !(hook == Hook::TeammateIdle && code == 2), "the exit code"),
         (go_on && (!stdout.is_empty() || stderr.is_empty()), "2 without a reason"),
         (stderr.lines().any(|line| !line.starts_with("HARNESS: ")), "a line on stderr"),
-        (stderr.contains("mistake in harness") || stderr.contains("panicked"), "a trace"),
+        (stderr.contains("bug in harness") || stderr.contains("panicked"), "a trace"),
         (!stdout.is_empty() && document.is_none() && hook != Hook::PreCompact, "no JSON"),
         (stdout.chars().count() > 10_001 && hook == Hook::PreCompact, "too long"),
         (context.chars().count() > 10_000, "too long"),

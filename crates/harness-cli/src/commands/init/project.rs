@@ -52,7 +52,7 @@ fn unasked(args: &Args, audience: Audience) -> Consent {
         (true, _, _) => Consent::Refused { why: "it was not tried (--no-try)" },
         (false, true, _) => Consent::Given,
         (false, false, Audience::Nobody) => Consent::Refused {
-            why: "it was not tried, because nobody agreed to running it (`--yes` does)",
+            why: "it was not tried, because running it was not agreed to (`--yes` agrees)",
         },
         (false, false, Audience::Person) => Consent::Refused { why: "it was not tried" },
     }

@@ -28,7 +28,7 @@ pub(super) fn run(invocation: &mut Invocation, args: &Args, here: &Path) -> Resu
             let place = root.path().display();
             let nothing = format!("there is nothing to restore in {place}: no backup, no journal");
             return Err(
-                crate::failure::Failure::error(nothing).hint("make a ledger with `harness init`")
+                crate::failure::Failure::error(nothing).hint("create a ledger with `harness init`")
             );
         }
         restored => restored?,
@@ -60,17 +60,17 @@ pub(super) fn run(invocation: &mut Invocation, args: &Args, here: &Path) -> Resu
 fn lines(restored: &Restored) -> Vec<String> {
     let tasks = restored.tasks;
     let mut lines = vec![match restored.from {
-        None => format!("the ledger is the newest version ({tasks} tasks)"),
+        None => format!("the ledger is already the newest version ({tasks} tasks)"),
         Some(from) => format!("restored harness-tasks.json ({tasks} tasks) from {}", name(from)),
     }];
     lines.extend(restored.files.iter().map(|what| format!("restored {what}")));
-    lines.extend(restored.archived.iter().map(|path| format!("what was there is {path}")));
+    lines.extend(restored.archived.iter().map(|path| format!("the previous file is {path}")));
     if !restored.without_receipt.is_empty() {
         let ids = restored.without_receipt.join(", ");
         lines.push(format!("missing: the receipts of {ids}"));
     }
     if restored.from.is_some() {
-        lines.push("not restored: the record of runs and transcripts, where they are gone".into());
+        lines.push("not restored: the record of runs and the transcripts, if they are gone".into());
     }
     lines
 }

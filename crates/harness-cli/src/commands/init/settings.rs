@@ -71,14 +71,14 @@ impl Settled {
                 true => {
                     format!("found `{command}` ({file}): it checks tasks added without --validate")
                 }
-                false => format!("found `{command}` ({file}), which is not used: {why}"),
+                false => format!("found `{command}` ({file}), but it is not used: {why}"),
             });
             if *usable {
                 let place = if *clean { "a clean checkout" } else { "the work tree" };
                 lines.push(format!("{why}: tasks are judged in {place}"));
             }
             if !self.offer.others.is_empty() {
-                lines.push(format!("found too, and not used: {}", self.offer.others.join(", ")));
+                lines.push(format!("also found, but not used: {}", self.offer.others.join(", ")));
             }
         }
         if !self.offer.protected.is_empty() {

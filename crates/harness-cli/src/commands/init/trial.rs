@@ -37,7 +37,7 @@ pub(super) fn trial(
 ) -> Result<Trial> {
     let trusted = Trust::of_user(&invocation.env).and_then(|trust| trust.is_trusted(root));
     if !trusted.unwrap_or(false) {
-        let why = "it was not tried, because what the repository brings is not trusted";
+        let why = "it was not tried, because the repository is not trusted";
         return Ok(Trial::Skipped { why: why.to_owned() });
     }
     let secrets = invocation.secrets(root);
@@ -59,17 +59,17 @@ pub(super) fn trial(
     }
     let without = |why: String| Trial::WorkTree { work_tree: work_tree.clone(), why };
     if !in_git(root.path()) {
-        return Ok(without("there is no repository to make a clean checkout of".to_owned()));
+        return Ok(without("there is no repository for a clean checkout".to_owned()));
     }
     let Some(commit) = glance::head(tree) else {
-        return Ok(without("there is no commit yet to make a clean checkout of".to_owned()));
+        return Ok(without("there is no commit yet for a clean checkout".to_owned()));
     };
     match clean(invocation, root, found, &check, &shell, &commit, &cancel) {
         Ok((checked, commit)) => {
             let clean = ended(&check, &checked, &secrets);
             Ok(Trial::Both { work_tree, clean, commit })
         }
-        Err(why) => Ok(without(format!("no clean checkout could be made: {}", why.error))),
+        Err(why) => Ok(without(format!("a clean checkout could not be made: {}", why.error))),
     }
 }
 

@@ -41,7 +41,7 @@ fn told(failure: Failure, stuck: Vec<Failure>) -> Failure {
         return failure.hint("nothing was changed");
     }
     stuck.into_iter().fold(failure, |failure, stuck| {
-        failure.hint(format!("a change before it could not be taken back: {}", stuck.error))
+        failure.hint(format!("an earlier change could not be undone: {}", stuck.error))
     })
 }
 
@@ -95,7 +95,7 @@ impl Change {
             return Ok(());
         }
         if resolved(&self.path) != self.target || read(&self.path)? != self.before {
-            return Err(Failure::error(format!("{} changed meanwhile", self.path.display()))
+            return Err(Failure::error(format!("{} changed in the meantime", self.path.display()))
                 .hint("run it again"));
         }
         match &self.after {
@@ -156,8 +156,8 @@ fn refuse_elsewhere(path: &Path, target: &Path, allowed: &[PathBuf]) -> Result<(
         return Ok(());
     }
     let (path, target) = (path.display(), target.display());
-    Err(Failure::config(format!("{path} leads to {target} by a link"))
-        .hint("nothing was changed: harness writes to the project and your home only"))
+    Err(Failure::config(format!("{path} is a link to {target}"))
+        .hint("nothing was changed: harness writes only to the project and your home"))
 }
 
 /// The text of a file, `None` where there is none.
@@ -171,12 +171,12 @@ pub(super) fn read(path: &Path) -> Result<Option<String>> {
         Ok(bytes) => match String::from_utf8(bytes) {
             Ok(text) => Ok(Some(text)),
             Err(_) => Err(Failure::config(format!("{} is not UTF-8", path.display()))
-                .hint("nothing was changed; mend the file first")),
+                .hint("nothing was changed; fix the file first")),
         },
         Err(why) if why.kind() == io::ErrorKind::NotFound => match fs::symlink_metadata(path) {
             Err(_) => Ok(None),
-            Ok(_) => Err(Failure::config(format!("{} is a link to nothing", path.display()))
-                .hint("nothing was changed; remove the link, or make what it leads to")),
+            Ok(_) => Err(Failure::config(format!("{} is a broken link", path.display()))
+                .hint("nothing was changed; remove the link, or create its target")),
         },
         Err(why) => Err(Failure::file("read", path, &why)),
     }

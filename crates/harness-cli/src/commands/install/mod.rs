@@ -28,12 +28,13 @@ use crate::{
     store::warn,
 };
 
-/// Let an agent that you use yourself follow the ledger
+/// Add harness to your own Claude Code or Codex
 ///
-/// Writes into the settings of Claude Code or Codex: hooks (the agent hears at the start of a session
-/// what is next, and does not stop while there is work), the command /harness ($harness in Codex), and
-/// the MCP server of harness. Of this project, or with --user of all projects. What is in those files
-/// already stays as it is; run again it changes nothing, and `harness uninstall` takes it out again.
+/// Writes into the settings of Claude Code or Codex: hooks (a session learns at its start which
+/// task is next, and does not stop while there is work), the command /harness ($harness in Codex),
+/// and the MCP server of harness. For this project, or with --user for all of them. Existing
+/// settings stay unchanged, a second install changes nothing, and `harness uninstall` removes the
+/// entries again.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -43,7 +44,7 @@ Examples:
 pub(crate) struct Args {
     #[command(flatten)]
     target: Target,
-    /// What the files say to run, instead of `harness`
+    /// The program that the settings call instead of `harness`
     #[arg(long, value_name = "PROGRAM")]
     program: Option<String>,
 }
@@ -51,7 +52,7 @@ pub(crate) struct Args {
 /// What `install` and `uninstall` are told alike.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Target {
-    /// Which agent
+    /// The agent
     #[arg(value_enum)]
     agent: Agent,
     /// For all projects of this user, instead of this project
@@ -60,7 +61,7 @@ pub(crate) struct Target {
     /// Show what would change as a diff, and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// Answer with a JSON document
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -216,7 +217,7 @@ impl Installation {
             Change::of(path, &self.allowed, |before| {
                 let after = edit(*part, before).map_err(|why| {
                     Failure::config(format!("{}: {why}", path.display()))
-                        .hint("nothing was changed; mend the file first, or move it away")
+                        .hint("nothing was changed; fix the file first, or move it away")
                 })?;
                 // To remove a link would leave our entries in the file that it leads to.
                 let stays = after.is_none() && before.is_some() && path.is_symlink();
@@ -232,7 +233,7 @@ impl Installation {
             let is_theirs = change.before.as_deref().is_some_and(|text| !page::is_ours(text));
             if matches!(place.part, Part::Page(_)) && is_theirs {
                 let path = place.path.display();
-                warn(&format!("{path} is not as harness wrote it, and stays; {way_out}"));
+                warn(&format!("{path} was edited and stays; {way_out}"));
             }
         }
     }
@@ -430,13 +431,13 @@ impl Target {
                 &["next: start `claude` in a project and type /harness"]
             }
             (Agent::Codex, Scope::Project) => &[
-                "Codex reads this once the project is trusted, and runs the hooks once you have looked \
-                 at them: /hooks in `codex`.",
-                "next: start `codex` here, say /hooks, then $harness",
+                "Codex reads this once the project is trusted, and runs the hooks once you have \
+                 reviewed them: /hooks in `codex`.",
+                "next: start `codex` here, type /hooks, then $harness",
             ],
             (Agent::Codex, Scope::User) => &[
-                "Codex runs the hooks once you have looked at them: /hooks in `codex`.",
-                "next: start `codex` in a project, say /hooks, then $harness",
+                "Codex runs the hooks once you have reviewed them: /hooks in `codex`.",
+                "next: start `codex` in a project, type /hooks, then $harness",
             ],
         }
     }

@@ -22,12 +22,14 @@ pub(super) struct Program {
 pub(super) fn choose(env: &Environment, scope: Scope, told: Option<String>) -> Result<Program> {
     if let Some(name) = told {
         if name.trim().is_empty() {
-            return Err(Failure::usage("--program is empty").hint("say what starts harness"));
+            return Err(
+                Failure::usage("--program is empty").hint("name the program that starts harness")
+            );
         }
         return Ok(Program { name, warning: None });
     }
     let this = std::env::current_exe()
-        .map_err(|why| Failure::error(format!("can not tell which program this is: {why}")))?;
+        .map_err(|why| Failure::error(format!("cannot find the path of this program: {why}")))?;
     let plain = |warning| Ok(Program { name: "harness".to_owned(), warning });
     let found = find_program(env, "harness");
     let place = |path: &Path| fs::metadata(path).ok().map(|file| Inode::of(&file));
@@ -40,14 +42,14 @@ pub(super) fn choose(env: &Environment, scope: Scope, told: Option<String>) -> R
         _ => {
             let what = match found {
                 None => "harness is not on the PATH".to_owned(),
-                Some(other) => format!("harness on the PATH is another one, {}", other.display()),
+                Some(other) => format!("another harness is on the PATH, {}", other.display()),
             };
             return plain(Some(format!(
-                "{what}; the files say `harness`, since they may be shared: put {shown} on the PATH, \
-                 or say --program {shown}"
+                "{what}; the files name `harness`, because they may be shared: put {shown} on the \
+                 PATH, or pass --program {shown}"
             )));
         }
     };
-    let warning = format!("`harness` on the PATH is not this program, so the files name {shown}");
+    let warning = format!("`harness` on the PATH is another program, so the files name {shown}");
     Ok(Program { name, warning: Some(warning) })
 }

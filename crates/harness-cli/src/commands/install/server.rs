@@ -44,7 +44,7 @@ pub(super) fn is_ours(entry: &Value) -> bool {
 }
 
 pub(super) fn taken(command: &Value) -> String {
-    format!("a server named {NAME} is there already, and it is not `harness mcp` ({command})")
+    format!("a server named {NAME} already exists, and it is not `harness mcp` ({command})")
 }
 
 fn check(file: &JsonText) -> Result<(), String> {

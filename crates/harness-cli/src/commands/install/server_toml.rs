@@ -30,7 +30,7 @@ pub(super) fn with(file: Option<&str>, program: &str) -> Result<String, String> 
             check_ours(there)?;
             (updated(text, there, program), "changed")
         }
-        _ => (Some(added(file, program)), "added to"),
+        _ => (Some(added(file, program)), "added"),
     };
     let is_right = |new: &String| {
         let is_said = |there: &Value| {
@@ -39,8 +39,9 @@ pub(super) fn with(file: Option<&str>, program: &str) -> Result<String, String> 
         };
         read(new).is_ok_and(|after| entry(&after).is_some_and(is_said) && same(&after, &before))
     };
-    new.filter(is_right)
-        .ok_or_else(|| format!("mcp_servers is written in a way that {HEADER} can not be {failed}"))
+    new.filter(is_right).ok_or_else(|| {
+        format!("mcp_servers is written in a form in which {HEADER} cannot be {failed}")
+    })
 }
 
 /// A file that was there, and be it empty, gets a blank line before our table; one without a last
@@ -141,7 +142,7 @@ pub(super) fn without(text: &str) -> Result<Option<String>, String> {
     match read(&new) {
         Ok(_) if new.is_empty() && text.starts_with('[') => Ok(None),
         Ok(after) if entry(&after).is_none() && same(&after, &before) => Ok(Some(new)),
-        _ => Err(format!("{HEADER} is written in a way that it can not be taken out")),
+        _ => Err(format!("{HEADER} is written in a form in which it cannot be removed")),
     }
 }
 

@@ -133,7 +133,7 @@ fn what_has_another_form_is_refused() {
         (HOOKS, r#"{"hooks":[]}"#, "hooks is not an object"),
         (HOOKS, r#"{"hooks":{"Stop":{}}}"#, "hooks.Stop is not a list"),
         (Part::Server, r#"{"mcpServers":1}"#, "mcpServers is not an object"),
-        (Part::Server, r#"{"mcpServers":{"harness":{"command":"npx"}}}"#, "is there already"),
+        (Part::Server, r#"{"mcpServers":{"harness":{"command":"npx"}}}"#, "already exists"),
     ];
     for (part, file, why) in cases {
         let said = part.with(Some(file), "harness").unwrap_err();

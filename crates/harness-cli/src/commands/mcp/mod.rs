@@ -11,11 +11,11 @@ mod wire;
 use super::Invocation;
 use crate::{exit::ExitCode, failure::Result};
 
-/// Serve the harness's tools to an agent (MCP, stdio)
+/// Serve the tools of harness to an agent (MCP, stdio)
 ///
-/// Agents start it, people need not: those that `harness run` starts are given it. Worker, task and
-/// state root come from the environment (HARNESS_WORKER_ID, HARNESS_TASK_ID, HARNESS_STATE_ROOT),
-/// as for every command. It ends when its standard input does.
+/// Agents start this command, people need not: `harness run` gives it to the agents that it starts.
+/// Worker, task and state root come from the environment (HARNESS_WORKER_ID, HARNESS_TASK_ID,
+/// HARNESS_STATE_ROOT), as for every command. It ends when its standard input does.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

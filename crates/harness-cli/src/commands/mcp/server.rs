@@ -40,10 +40,10 @@ const FAREWELL: Duration = Duration::from_secs(7);
 /// Methods that are known, so that what is wrong must be their parameters.
 const METHODS: [&str; 3] = ["initialize", "tools/call", "tools/list"];
 
-const INSTRUCTIONS: &str = "The harness keeps a ledger of tasks and has them checked before they \
-    count as done. Worker and task are those of your environment. While you work on a task call \
-    task_checkpoint after each step, keep handoff_write up to date for your next context, and say \
-    task_complete when it is done; harness_status shows how far the work is.";
+const INSTRUCTIONS: &str = "harness keeps a ledger of tasks and checks them before they count as \
+    done. Worker and task come from your environment. While you work on a task, call \
+    task_checkpoint after each step, use handoff_write to inform your next context, and call \
+    task_complete when the task is done; harness_status shows the progress of the work.";
 
 /// Until standard input ends or somebody asks for the end; both are a proper one.
 pub(super) fn serve(env: &Environment) -> Result<()> {
@@ -152,7 +152,7 @@ impl ServerHandler for Server {
     ) -> Result<CustomResult, ErrorData> {
         let method = request.method;
         if METHODS.contains(&method.as_str()) {
-            let message = format!("{method}: the parameters are not those of the method");
+            let message = format!("{method}: invalid parameters");
             return Err(ErrorData::invalid_params(message, None));
         }
         let message = format!("Method not found: {method}");

@@ -62,8 +62,8 @@ fn claimed(task_id: Option<&str>) -> Result<Claimed> {
     Ok(Claimed::of(task_id.map(parsed).transpose()?))
 }
 
-/// Show how far the work is: counts, the tasks with their states and holders, runs, and the last
-/// lines of the log. Use it to find out what is done, what is next and what failed. It changes
+/// Show the progress of the work: counts, the tasks with their states and holders, runs, and the
+/// last lines of the log. Use it to find out what is done, what is next and what failed. It changes
 /// nothing.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -78,16 +78,16 @@ impl Call for Status {
     }
 }
 
-/// Take the next task that is ready, as a worker. Answers with the task and its instructions, or
-/// with null when nothing is ready. Asked again it gives the task that you already hold. Not for an
-/// agent that `harness run` started: that one has its task.
+/// Claim the next task that is ready, as a worker. Returns the task and its instructions, or null if
+/// nothing is ready. If you already hold a task, it returns that one. Not for an agent that
+/// `harness run` started: that one has its task.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct TaskClaim {
-    /// Only tasks of this role, or of none
+    /// Only tasks of this role, or without a role
     #[serde(default)]
     role: Option<String>,
-    /// Wait for this many seconds until one is ready
+    /// Wait up to this many seconds until one is ready
     #[serde(default)]
     wait_seconds: Option<u64>,
 }
@@ -104,14 +104,14 @@ impl Call for TaskClaim {
     }
 }
 
-/// Record how far the work on your task came, and renew its lease. Call it after each step: the
-/// steps are what is known of your work if your context ends.
+/// Record progress on your task, and renew its lease. Call it after each step: if your context ends,
+/// only these steps are known of your work.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct TaskCheckpoint {
-    /// Which step is done, from 1
+    /// The number of the finished step, from 1
     step: u32,
-    /// Of how many steps
+    /// The total number of steps
     total: u32,
     /// What was done, in a line
     description: String,
@@ -133,9 +133,9 @@ impl Call for TaskCheckpoint {
     }
 }
 
-/// Say that your task is done. Its check is run, and only if it passes does the task count as
-/// completed; if not you are shown the end of its output, and the task stays yours: mend it and call
-/// again. `"requested": true` means that the check is run as soon as you end your turn.
+/// Report that your task is done. Its check is run, and the task counts as completed only if the check
+/// passes. If not, you get the end of its output, and the task stays yours: fix it and call again.
+/// `"requested": true` means that the check is run as soon as you end your turn.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct TaskComplete {
@@ -156,14 +156,14 @@ impl Call for TaskComplete {
     }
 }
 
-/// Give your task up as failed. Only when you can not finish it: it counts an attempt, and another
-/// one may follow. What you changed is not taken back by this.
+/// Mark your task as failed. Use it only if you cannot finish the task: it counts an attempt, and
+/// another one may follow. This does not undo your changes.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct TaskFail {
-    /// Why, for whoever tries next: what you did, and what stood in the way
+    /// The reason, for the next attempt: what you did, and what prevented it
     message: String,
-    /// ENV_SETUP, CONFIG, TASK_EXEC, TEST_FAIL or TIMEOUT; TASK_EXEC if you do not say
+    /// ENV_SETUP, CONFIG, TASK_EXEC, TEST_FAIL or TIMEOUT; TASK_EXEC by default
     #[serde(default)]
     category: Option<String>,
     /// The id that task_claim gave you. An agent that `harness run` started leaves it out: it has one
@@ -185,8 +185,8 @@ impl Call for TaskFail {
 }
 
 /// Add a task to the ledger, for work that you found and that is not part of your own task. Give it a
-/// check, the command that proves that it is done: without one it is not worked on by `harness run`.
-/// Answers with its id.
+/// check, the command that proves that it is done: `harness run` does not work on a task without one.
+/// Returns its id.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct TaskAdd {
@@ -195,22 +195,22 @@ struct TaskAdd {
     /// The command that proves that it is done, run by `sh -c` in the work tree
     #[serde(default)]
     validate: Option<String>,
-    /// Everything that its agent has to know
+    /// Everything that its agent needs to know
     #[serde(default)]
     instructions: Option<String>,
     /// P0 (first), P1 or P2
     #[serde(default)]
     priority: Option<String>,
-    /// Ids of the tasks that must be completed before
+    /// Ids of the tasks that must be completed first
     #[serde(default)]
     depends_on: Vec<String>,
-    /// Only workers of this role (or of none) are given it
+    /// Only hand it to workers of this role, or without a role
     #[serde(default)]
     role: Option<String>,
     /// The phase that it belongs to
     #[serde(default)]
     phase: Option<String>,
-    /// How often it is tried
+    /// Number of attempts before it has failed for good
     #[serde(default)]
     max_attempts: Option<u32>,
     /// An id of your own instead of task-NNN
@@ -246,7 +246,7 @@ impl Call for TaskAdd {
     }
 }
 
-/// Turn a plan into the tasks of the ledger; where there is no ledger yet it makes one. A plan is one
+/// Import a plan as tasks of the ledger; creates the ledger if there is none. A plan is one
 /// JSON object in a fenced block of any text: ```json {"goal": "...", "tasks": {"ID": {"description":
 /// "...", "dependencies": ["ID"], "instructions": "...", "validation": {"command": "..."}}}} ```.
 /// Give each task a check (validation), and instructions that need nothing else of the plan.
@@ -255,8 +255,8 @@ impl Call for TaskAdd {
 struct PlanImport {
     /// The text that holds the plan, in a fenced block
     content: String,
-    /// What becomes of the tasks that are there. if_finished: refuse if any is unfinished; merge:
-    /// keep them, and add those whose ids are new
+    /// What happens to the present tasks. if_finished: refuse if any is unfinished; merge: keep them,
+    /// and add those whose ids are new
     #[serde(default)]
     mode: Mode,
 }
@@ -287,9 +287,9 @@ impl Call for PlanImport {
     }
 }
 
-/// Write down, in state/handoff.json, what your next context has to know: it will remember nothing
-/// else. Replaces what was there, so say all of it. Call it whenever something is done, and before
-/// your context is full.
+/// Write down, in state/handoff.json, what your next context needs to know: it will remember nothing
+/// else. This replaces the earlier text, so include everything. Call it whenever something is done,
+/// and before your context is full.
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct HandoffWrite {
@@ -328,13 +328,13 @@ impl Call for HandoffWrite {
     }
 }
 
-/// Take the sources out of the answers of search tools that you saved as search_results/*.json, each
+/// Collect the sources in the answers of search tools that you saved as search_results/*.json, each
 /// once, into tasks/ID/research_overview.md. Call it when you have searched enough.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct FinalizeResearch {
-    /// Whose folder it goes to, if it is not the task that you were started for; no task need have
-    /// this id
+    /// The id of the folder below tasks/, if it is not that of your task; the ledger need not have a
+    /// task of this id
     #[serde(default)]
     task_id: Option<String>,
 }
@@ -349,17 +349,17 @@ impl Call for FinalizeResearch {
     }
 }
 
-/// Ask the people behind the run, and wait for their answer, which may take long. Only for what they
-/// alone can decide, and only where nobody reads what you write: in a conversation, ask there.
+/// Ask the user, and wait for the answer, which may take long. Use it only for what the user alone can
+/// decide, and only if nobody reads your messages: in a conversation, ask there.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct AskUser {
-    /// The question, with all that is needed to answer it
+    /// The question, with everything that is needed to answer it
     question: String,
     /// The answers to choose from
     #[serde(default)]
     choices: Vec<String>,
-    /// Take other answers than the choices too
+    /// Also accept answers that are not among the choices
     #[serde(default)]
     allow_text: bool,
     /// Give up after this long

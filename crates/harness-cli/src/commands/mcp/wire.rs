@@ -1,7 +1,7 @@
 //! The lines on standard input and output.
 //!
 //! The crate's own transport drops a line that is no JSON without a word, and reads through a pool
-//! of threads that can not be ended. Here a thread reads and another writes; neither is waited for
+//! of threads that cannot be ended. Here a thread reads and another writes; neither is waited for
 //! when the other side is gone.
 
 use std::{
@@ -36,7 +36,7 @@ enum Line {
 pub(super) struct Wire {
     lines: mpsc::Receiver<Line>,
     answers: mpsc::Sender<String>,
-    /// Cancelled when nothing more comes, or nobody reads: whoever waits for a person gives up.
+    /// Cancelled when nothing more comes, or nobody reads: a tool that waits for a person gives up.
     ending: CancellationToken,
 }
 
@@ -85,7 +85,7 @@ impl Transport<RoleServer> for Wire {
         }
     }
 
-    /// Whoever stops waiting for it loses nothing.
+    /// A caller that stops waiting for it loses nothing.
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
             let read = match self.lines.recv().await {

@@ -15,10 +15,10 @@ Examples:
   harness plan check --file plan.md
   my-agent 'write a plan' | harness plan check --file -")]
 pub(crate) struct Args {
-    /// The text that holds the plan; - is standard input
+    /// The file that contains the plan; - is standard input
     #[arg(short, long, value_name = "FILE")]
     file: PathBuf,
-    /// Answer with a JSON document
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

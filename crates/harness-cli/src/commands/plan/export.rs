@@ -7,14 +7,14 @@ use crate::{exit::ExitCode, failure::Result};
 
 /// Print the ledger as a plan
 ///
-/// Only what a plan has: nothing of what happened to the tasks. It can be imported elsewhere.
+/// A plan holds no history of the tasks, so it can be imported elsewhere.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   harness plan export > plan.md
   harness plan export --json | jq '.tasks | keys'")]
 pub(crate) struct Args {
-    /// The plan as a JSON document, without text around it
+    /// Print the plan as JSON, without text around it
     #[arg(long)]
     json: bool,
 }

@@ -22,10 +22,10 @@ use crate::{
     would_run::WouldRun,
 };
 
-/// Turn a plan into the tasks of the ledger
+/// Import a plan as tasks of the ledger
 ///
-/// Where there is no ledger yet it makes one. A ledger with unfinished work is not thrown away
-/// unless you say so. The daemon takes it in, and is started if there is none.
+/// Creates a ledger if there is none. A ledger with unfinished work is replaced only if you pass
+/// --replace. The daemon does the import, and is started if there is none.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -33,16 +33,16 @@ Examples:
   harness plan import --file more.md --merge
   my-agent 'write a plan' | harness plan import --file -")]
 pub(crate) struct Args {
-    /// The text that holds the plan; - is standard input
+    /// The file that contains the plan; - is standard input
     #[arg(short, long, value_name = "FILE")]
     file: PathBuf,
-    /// Archive the tasks that are there, finished or not, and start from the plan
+    /// Archive the present tasks, finished or not, and start from the plan
     #[arg(long, conflicts_with = "merge")]
     replace: bool,
-    /// Keep the tasks that are there and add those whose ids are new
+    /// Keep the present tasks and add those whose ids are new
     #[arg(long)]
     merge: bool,
-    /// Answer with a JSON document
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

@@ -10,10 +10,10 @@ mod template;
 use super::Invocation;
 use crate::{exit::ExitCode, failure::Result};
 
-/// Turn a plan into tasks, and tasks into a plan
+/// Import, check and export plans
 ///
 /// A plan is a JSON block in any text, such as an agent's answer; `harness plan template` explains
-/// it.
+/// the format.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -14,9 +14,10 @@ use crate::{
     render::visible,
 };
 
-/// Throw all tasks away; the ledger is archived first
+/// Remove all tasks; the ledger is archived first
 ///
-/// Sessions, their limits and the log stay. It asks before; without a terminal it needs --yes.
+/// Sessions, their limits and the log stay. Asks for confirmation; without a terminal it needs
+/// --yes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -26,7 +27,7 @@ pub(crate) struct Args {
     /// Do not ask
     #[arg(short, long)]
     yes: bool,
-    /// Answer with a JSON document
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -36,16 +37,16 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     invocation.permit(&root, Operation::ResetPlan)?;
     if !args.yes {
         if Audience::of_this_process() == Audience::Nobody {
-            return Err(Failure::usage("there is no terminal to ask on; nothing changed")
-                .hint("to throw the tasks away without a question: `harness plan reset --yes`"));
+            return Err(Failure::usage("there is no terminal to ask on; nothing was changed")
+                .hint("to remove the tasks without a question: `harness plan reset --yes`"));
         }
         let question = match invocation.look(&root) {
             Ok(ledger) => {
                 let unfinished = ledger.tasks().filter(|task| task.unfinished()).count();
-                format!("Throw away {} tasks, {unfinished} of them unfinished?", ledger.len())
+                format!("Remove {} tasks, {unfinished} of them unfinished?", ledger.len())
             }
             // A broken ledger is restored by the reset itself, and then archived.
-            Err(_) => "Throw away all tasks?".to_owned(),
+            Err(_) => "Remove all tasks?".to_owned(),
         };
         match confirm(&question)? {
             Answer::Yes => {}

@@ -37,7 +37,7 @@ pub(super) fn read(file: &Path) -> Result<String> {
 /// Reads what may be read; a pipe or a device has no size, so that it is not asked for alone.
 fn bounded(name: &str, from: impl Read, size: Option<u64>) -> Result<Vec<u8>> {
     let too_large = |size: &str| {
-        Failure::error(format!("{name} is too large: {size}, a plan has at most {BYTES_MAX} bytes"))
+        Failure::error(format!("{name} is too large: {size}; a plan has at most {BYTES_MAX} bytes"))
             .hint("split it, and import the parts with --merge")
     };
     if let Some(size) = size.filter(|size| *size > BYTES_MAX) {
@@ -46,7 +46,7 @@ fn bounded(name: &str, from: impl Read, size: Option<u64>) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     from.take(BYTES_MAX + 1)
         .read_to_end(&mut bytes)
-        .map_err(|why| Failure::error(format!("can not read {name}: {why}")))?;
+        .map_err(|why| Failure::error(format!("cannot read {name}: {why}")))?;
     if bytes.len() as u64 > BYTES_MAX {
         return Err(too_large(&format!("more than {BYTES_MAX} bytes")));
     }

@@ -34,7 +34,7 @@ pub(super) struct Agents {
     pub(super) prices: Vec<Option<Price>>,
 }
 
-/// The first agent that is installed, for whoever named none.
+/// The first agent that is installed, if none was named.
 pub(super) fn installed(env: &Environment) -> Option<&'static str> {
     LOOKED_FOR.into_iter().find(|name| find_program(env, name).is_some())
 }
@@ -51,12 +51,14 @@ pub(super) fn choose(config: &Config, command: Option<&str>) -> Result<Agents> {
         return Ok(Agents { worker, others, summarizer, summarizer_price, names, prices });
     }
     let Some(name) = &config.agent else {
-        return Err(Failure::config("no agent is chosen, and neither claude nor codex is on PATH")
-            .hint("--agent codex, gemini, opencode, qwen or copilot runs that program")
-            .hint("--agent claude needs Claude Code: npm install -g @anthropic-ai/claude-code")
-            .hint("--agent shell runs each task's instructions as a script")
-            .hint("--agent-command 'PROGRAM ARGS' runs any program that takes a prompt")
-            .hint("`agent = \"…\"` in harness.toml keeps the choice"));
+        return Err(Failure::config(
+            "no agent was chosen, and neither claude nor codex is on PATH",
+        )
+        .hint("--agent codex, gemini, opencode, qwen or copilot runs that program")
+        .hint("--agent claude needs Claude Code: npm install -g @anthropic-ai/claude-code")
+        .hint("--agent shell runs each task's instructions as a script")
+        .hint("--agent-command 'PROGRAM ARGS' runs any program that takes a prompt")
+        .hint("set `agent = \"…\"` in harness.toml to keep the choice"));
     };
     let fallback = config.agents.get(name).map(|agent| agent.fallback.clone()).unwrap_or_default();
     let others = fallback.into_iter().filter(|other| other != name);
@@ -84,14 +86,14 @@ fn named(config: &Config, name: &str) -> Result<CodingAgent> {
         Some(AgentKind::Command) => {
             let Some(command) = &table.command else {
                 return Err(Failure::config(format!("agent {name} has no `command`"))
-                    .hint(format!("name it in [agents.{name}] of harness.toml"))
+                    .hint(format!("set it in [agents.{name}] of harness.toml"))
                     .hint("--agent-command 'PROGRAM ARGS' needs no table"));
             };
             program(command, &table)
         }
         Some(AgentKind::Claude) => claude(&table, config.context_threshold),
-        None => Err(Failure::config(format!("there is no adapter for agent {name} yet"))
-            .hint("shell, or a table [agents.NAME] with a `command` in harness.toml")),
+        None => Err(Failure::config(format!("unknown agent {name}"))
+            .hint("use shell, or a table [agents.NAME] with a `command` in harness.toml")),
     }
 }
 

@@ -6,7 +6,7 @@ use harness::home::{Home, file_name, folder::Folder};
 
 use crate::{failure::Result, root::StateRoot};
 
-/// Starts the same command once more, its words in `.harness/run.log`, and gives its pid. The child
+/// Starts the same command once more, its output in `.harness/run.log`, and gives its pid. The child
 /// leaves the session of the terminal by itself ([`leave_terminal`]).
 pub(super) fn start_again(root: &StateRoot) -> Result<u32> {
     root.own_directory(file_name(Home::RUNS))?;

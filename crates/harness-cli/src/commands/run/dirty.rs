@@ -38,7 +38,7 @@ impl SetAside {
         let saved = workspace.rollback(&user, seconds, &base)?.rescue;
         workspace.forget(&user)?;
         let Some(reference) = saved else { return Ok(None) };
-        warn(&format!("your changes are set aside as {reference} until the session ends"));
+        warn(&format!("your changes are kept in {reference} until the session ends"));
         Ok(Some(Self { workspace: workspace.clone(), reference }))
     }
 
@@ -48,7 +48,7 @@ impl SetAside {
             self.workspace.rescues(None)?.into_iter().find(|r| r.reference == self.reference);
         let name = self.reference.trim_start_matches("refs/harness/rescue/").to_owned();
         let Some(kept) = kept else {
-            warn(&format!("{} is gone: your changes were not put back", self.reference));
+            warn(&format!("{} is gone: your changes were not restored", self.reference));
             return Ok(());
         };
         match self.workspace.restore(&kept) {
@@ -56,7 +56,7 @@ impl SetAside {
             Err(WorkspaceError::WouldOverwrite { files }) => {
                 let files = files.join(", ");
                 warn(&format!(
-                    "your changes do not fit what was done to {files}; they are kept: \
+                    "your changes conflict with the work on {files}; they are kept: \
                      `harness rescue show {name}`"
                 ));
                 Ok(())

@@ -19,10 +19,10 @@ const DAY_SECONDS: u64 = 86_400;
 /// A failure here says nothing about the run: it is a warning.
 pub(super) fn prune(root: &Path, workspace: &GitWorkspace, keep: &Keep) {
     if let Err(failure) = rescues(workspace, keep.rescue_days) {
-        warn(&format!("old rescues stay: {}", failure.error));
+        warn(&format!("old rescues were not removed: {}", failure.error));
     }
     if let Err(why) = transcripts(&Home::of(root).transcripts(), keep) {
-        warn(&format!("old transcripts stay: {why}"));
+        warn(&format!("old transcripts were not removed: {why}"));
     }
 }
 

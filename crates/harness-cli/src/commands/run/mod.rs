@@ -21,7 +21,7 @@ use harness::{
     Project,
     agent::CodingAgent,
     clock::{Clock as _, SystemClock},
-    core::machine::work::{Alerts, Runs},
+    core::machine::session::{Alerts, WhenFull},
     process::Redactor,
     project::RunStart,
     prompts::Prompts,
@@ -51,17 +51,17 @@ use crate::{
 
 /// Work on the ledger, or on one objective, until it is done
 ///
-/// Without an objective: takes one task after the other. The agent works, the task's check decides,
-/// and what passed is committed as `ID: title`. What did not is rolled back, after everything that
-/// would vanish was saved (`harness rescue list`), and tried again. A session that was killed is
-/// recovered by the next one. While it works other terminals can add and change tasks all the same:
-/// they ask the run. The tree must be clean: what belongs to no commit could not be told from the
-/// agent's work.
+/// Without an objective, it takes one task after another. The agent works, then the task's check
+/// decides. Work that passed is committed as `ID: title`. Work that did not is rolled back and
+/// tried again; everything that the rollback would remove is saved first (`harness rescue list`).
+/// The next session recovers one that was killed. While it works, you can add and change tasks in
+/// other terminals. The work tree must be clean, because uncommitted changes could not be told from
+/// the agent's work.
 ///
-/// With an objective: one fresh context of the agent after the other, until it says the promise and
-/// the command of --verify agrees. Nothing is committed and nothing rolled back.
+/// With an objective, the agent gets one fresh context after another until it prints the promise
+/// and the command of --verify passes. Nothing is committed and nothing is rolled back.
 ///
-/// Whatever stops it, `--resume` goes on: after a crash, a reboot, a spent budget.
+/// `--resume` continues a stopped run: after a crash, a reboot or a spent budget.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -73,65 +73,66 @@ Examples:
   harness run --agent shell --dry-run
   harness run --agent shell --detach && harness status --watch")]
 pub(crate) struct Args {
-    /// What is to be done; without it, the tasks of the ledger
+    /// The objective; without one, the tasks of the ledger
     objective: Option<String>,
     /// The agent: `claude`, `codex`, `gemini`, `opencode`, `qwen`, `copilot`, `shell`, or one of
     /// `[agents.NAME]` in harness.toml [default: claude or codex, whichever is installed]
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
-    /// Any program that takes a prompt on standard input, or where a word says {prompt_file}
+    /// Any program that reads a prompt on standard input, or from the file that replaces
+    /// {prompt_file}
     #[arg(long, value_name = "COMMAND", conflicts_with = "agent")]
     agent_command: Option<String>,
-    /// End with this session, whatever is left
+    /// Stop after this session, even if work is left
     #[arg(long)]
     once: bool,
-    /// Set your uncommitted changes aside, and put them back at the end
+    /// Set your uncommitted changes aside, and restore them at the end
     #[arg(long)]
     allow_dirty: bool,
-    /// Only say what would be done, in order, if every check passed
+    /// Print the order of work and exit
     #[arg(long)]
     dry_run: bool,
-    /// Go on without this terminal; the words go to .harness/run.log
+    /// Run in the background; output goes to .harness/run.log
     #[arg(long, conflicts_with_all = ["json", "dry_run"])]
     detach: bool,
     #[arg(long, hide = true)]
     detached: bool,
-    /// Tasks that one session works on [default: as the ledger says]
+    /// Maximum number of tasks per session [default: from the ledger]
     #[arg(long, value_name = "N")]
     max_tasks_per_session: Option<u32>,
-    /// Sessions that the ledger may have in all [default: as the ledger says]
+    /// Maximum number of sessions of this ledger [default: from the ledger]
     #[arg(long, value_name = "N")]
     max_sessions: Option<u32>,
-    /// Fresh contexts after the first one [default: 10]
+    /// Maximum number of fresh contexts after the first one [default: 10]
     #[arg(long, value_name = "N", value_parser = row::iterations)]
     max_iterations: Option<u32>,
-    /// What the agent says when it is done [default: TASK_COMPLETE]
+    /// The text by which the agent reports that it is done [default: TASK_COMPLETE]
     #[arg(long, value_name = "TEXT", value_parser = row::promise)]
     completion_promise: Option<String>,
-    /// A command that has to pass before the promise counts
+    /// A command that must pass before the promise counts
     #[arg(long, value_name = "COMMAND")]
     verify: Option<String>,
-    /// US dollars that it may cost
+    /// Maximum cost in US dollars
     #[arg(long, value_name = "USD", value_parser = row::amount)]
     max_cost: Option<f64>,
-    /// Input and output tokens that it may use, cached ones included
+    /// Maximum number of input and output tokens, cached ones included
     #[arg(long, value_name = "N", value_parser = row::tokens)]
     max_tokens: Option<u64>,
-    /// How long it may take from now on, waits included: 90s, 30m, 8h
+    /// Time limit from now on, waits included: 90s, 30m, 8h
     #[arg(long, value_name = "TIME", value_parser = row::seconds)]
     max_duration: Option<u64>,
     /// Stop at a usage limit instead of waiting until it lifts
     #[arg(long)]
     no_wait: bool,
-    /// Go on with the newest unfinished run; what is given anew replaces what is stored
+    /// Continue the newest unfinished run; options replace its stored ones
     #[arg(long, conflicts_with_all = ["objective", "dry_run"])]
     resume: bool,
-    /// Which run
+    /// The run to resume
     #[arg(long, value_name = "UUID", requires = "resume")]
     run_id: Option<String>,
     #[command(flatten)]
     worker: crate::worker::Choice,
-    /// End with a JSON document on standard output
+    /// Print a JSON document on standard output at the end
     #[arg(long)]
     json: bool,
 }
@@ -230,7 +231,7 @@ fn session<'a>(
         lease_seconds: invocation.lease_seconds()?,
         max_tasks: most.unwrap_or(ledger.head().session_config.max_tasks_per_session),
         max_sessions: args.max_sessions.map(i64::from),
-        runs: if args.once { Runs::Once } else { Runs::On },
+        when_full: if args.once { WhenFull::Stop } else { WhenFull::Continue },
         dirty: if args.allow_dirty { Dirty::SetAside } else { Dirty::Refuse },
         view,
         places: crate::host::places(&invocation.env),
@@ -249,7 +250,7 @@ fn session<'a>(
 fn stored(invocation: &Invocation, root: &StateRoot, args: &mut Args) -> Result<Option<Run>> {
     if args.objective.as_ref().is_some_and(|text| text.trim().is_empty()) {
         return Err(Failure::usage("the objective is empty")
-            .hint("leave it out to work on the tasks of the ledger"));
+            .hint("omit it to work on the tasks of the ledger"));
     }
     refuse_secrets(args, &invocation.secrets(root))?;
     if !args.resume {
@@ -275,8 +276,10 @@ fn workable(invocation: &Invocation, root: &StateRoot, args: &Args) -> Result<Le
         return Err(Failure::config(format!("harness-tasks.json: {refusal}")));
     }
     if ledger.head().session_config.concurrency_mode == ConcurrencyMode::Concurrent {
-        return Err(Failure::config("this ledger is for several workers, which is not there yet")
-            .hint("set session_config.concurrency_mode to \"exclusive\" in harness-tasks.json"));
+        return Err(Failure::config(
+            "this ledger is set up for several workers, which is not supported yet",
+        )
+        .hint("set session_config.concurrency_mode to \"exclusive\" in harness-tasks.json"));
     }
     Ok(ledger)
 }
@@ -332,7 +335,7 @@ fn configured(invocation: &Invocation, root: &StateRoot, args: &mut Args) -> Res
 fn refuse_secrets(args: &Args, secrets: &Redactor) -> Result<()> {
     let holds = |flag: &str, line: &Option<String>| {
         let variable = secrets.find(line.as_deref()?)?;
-        let error = format!("{flag} holds the value of {variable}, which must not be stored");
+        let error = format!("{flag} contains the value of {variable}, which must not be stored");
         Some((Failure::usage(error), variable))
     };
     if let Some((failure, variable)) = holds("--verify", &args.verify) {
@@ -340,7 +343,7 @@ fn refuse_secrets(args: &Args, secrets: &Redactor) -> Result<()> {
     }
     if let Some((failure, variable)) = holds("--agent-command", &args.agent_command) {
         return Err(failure.hint(format!(
-            "let the program read {variable} by itself: `env = [\"{variable}\"]` in [agents.NAME]"
+            "let the program read {variable} itself: `env = [\"{variable}\"]` in [agents.NAME]"
         )));
     }
     Ok(())
@@ -385,13 +388,13 @@ fn name_unfinishable(ledger: &Ledger, agent: &CodingAgent) {
     };
     let unchecked = name(&|t| t.check().is_none());
     if !unchecked.is_empty() {
-        let why = "no validation.command, so they can not be finished";
+        let why = "no validation.command, so they cannot be finished";
         crate::store::warn(&format!("{why}: {unchecked}"));
     }
     let scripted = matches!(agent, CodingAgent::Shell(_));
     let empty = |t: &Task| t.instructions.as_ref().is_none_or(|text| text.trim().is_empty());
     let untold = name(&|t| scripted && empty(t));
     if !untold.is_empty() {
-        crate::store::warn(&format!("no instructions, which shell runs: {untold}"));
+        crate::store::warn(&format!("no instructions for the shell agent to run: {untold}"));
     }
 }

@@ -1,4 +1,4 @@
-//! What is said of money: that there is no budget, or that one can not strike.
+//! What is said of money: that there is no budget, or that one cannot strike.
 
 use std::collections::HashMap;
 
@@ -15,13 +15,15 @@ pub(super) fn say_what_it_may_cost(row: &Run, args: &Args, agents: &Agents) {
     let stored = limits.max_tokens.is_some() || limits.max_duration_seconds.is_some();
     let limited = max_cost.is_some() || given || stored;
     if !limited && !matches!(agents.worker, CodingAgent::Shell(_)) {
-        eprintln!("no budget is set: --max-cost, --max-tokens or --max-duration would be one");
+        eprintln!(
+            "no budget is set; limit the run with --max-cost, --max-tokens or --max-duration"
+        );
     }
     if max_cost.is_some() {
         for (name, kind) in unpriced(agents) {
             match kind {
-                "codex" => warn(&cannot_strike(&name, "tells no money")),
-                "acp" => warn(&cannot_strike(&name, "may tell no money")),
+                "codex" => warn(&cannot_strike(&name, "reports no cost")),
+                "acp" => warn(&cannot_strike(&name, "may report no cost")),
                 // What tells its own money, or is asked when it tells of tokens.
                 _ => {}
             }
@@ -40,7 +42,7 @@ pub(super) fn to_be_seen(row: &Run, agents: &Agents) -> HashMap<String, String> 
         .map(|(name, _)| {
             let is_worker = agents.names.first() == Some(&name);
             let event_name = if is_worker { "worker".to_owned() } else { name.clone() };
-            (event_name, cannot_strike(&name, "told of tokens and no money"))
+            (event_name, cannot_strike(&name, "reported tokens but no cost"))
         })
         .collect()
 }
@@ -60,5 +62,5 @@ fn cannot_strike(name: &str, why: &str) -> String {
         Some(_) => "no table with a `price` in harness.toml".to_owned(),
         None => format!("no `price` in [agents.{name}]"),
     };
-    format!("{name} {why} and has {table}: --max-cost can not strike; --max-tokens can")
+    format!("{name} {why} and has {table}: --max-cost has no effect; --max-tokens has")
 }

@@ -30,7 +30,9 @@ pub(super) fn notify(command: &str, root: &Path, event: &Value) {
             _ = std::io::stderr().write_all(&ran.tail);
             match ran.exit {
                 Exit::Code(0) => {}
-                Exit::Code(code) => warn(&format!("notify ended with exit code {code}: {command}")),
+                Exit::Code(code) => {
+                    warn(&format!("notify failed with exit code {code}: {command}"))
+                }
                 Exit::Signal(signal) => {
                     warn(&format!("notify was killed by signal {signal}: {command}"));
                 }

@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use harness::{
     agent::CodingAgent,
-    core::{machine::work, promise},
+    core::{machine::session::SessionTerms, promise},
     flows::Team,
     named,
     project::{AgentTerms, RunOptions},
@@ -36,14 +36,14 @@ impl Session<'_> {
         options
     }
 
-    pub(super) fn session(&self) -> work::Session {
-        work::Session {
+    pub(super) fn session(&self) -> SessionTerms {
+        SessionTerms {
             worker: self.worker.clone(),
             pid: std::process::id(),
             lease_seconds: self.lease_seconds,
             max_tasks: self.max_tasks,
             max_sessions: self.max_sessions,
-            runs: self.runs,
+            when_full: self.when_full,
             until: None,
             heartbeat: None,
         }

@@ -16,8 +16,8 @@ const ITERATIONS_MAX: u32 = 1_000_000;
 /// A promise that can be kept by somebody.
 pub(super) fn promise(text: &str) -> Result<String, String> {
     match text.trim() {
-        "" => Err("a promise has at least one character that is no blank".to_owned()),
-        trimmed if trimmed.contains(['\n', '\r']) => Err("a promise is one line".to_owned()),
+        "" => Err("a promise must not be empty".to_owned()),
+        trimmed if trimmed.contains(['\n', '\r']) => Err("a promise must be one line".to_owned()),
         trimmed => Ok(trimmed.to_owned()),
     }
 }

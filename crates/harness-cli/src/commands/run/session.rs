@@ -10,7 +10,7 @@ use harness::{
     core::{
         Command, Run, Stop,
         command::Note,
-        machine::{attempt::Rules, work},
+        machine::{attempt::Rules, session::WhenFull},
         run::StopReason,
     },
     home::git_directory,
@@ -41,7 +41,7 @@ pub(super) struct Session<'a> {
     pub(super) lease_seconds: u64,
     pub(super) max_tasks: i64,
     pub(super) max_sessions: Option<i64>,
-    pub(super) runs: work::Runs,
+    pub(super) when_full: WhenFull,
     pub(super) rules: Rules,
     pub(super) dirty: Dirty,
     pub(super) view: Arc<View>,
@@ -176,5 +176,5 @@ fn without_git(root: &Path, failure: Failure) -> Failure {
         return failure;
     }
     Failure::config(format!("the git directory is gone: {}", failure.error))
-        .hint("the ledger is as harness knows it; put the repository back, then `harness run`")
+        .hint("the ledger is intact; restore the repository, then run `harness run`")
 }

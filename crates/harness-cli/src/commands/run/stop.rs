@@ -18,7 +18,7 @@ impl RunReport<'_> {
     /// The line about a run that can be resumed, or that a person has to look at.
     pub(super) fn words(&self) -> Option<String> {
         if self.stop.is_alerted() && self.stop.reason == StopReason::Complete {
-            let words = "finished, but something has to be looked at: `harness status` shows what";
+            let words = "finished, but something needs your attention: see `harness status`";
             return Some(words.to_owned());
         }
         let (reason, id) = (self.stop.reason, &self.run.id);
@@ -139,12 +139,12 @@ pub(super) fn failure(stop: &Stop) -> Option<Failure> {
         ) => None,
         (StopReason::Crashed, StopDetail::Unattended) => Some(
             Failure::error(format!("task {task} is in progress, and no attempt of this run is"))
-                .hint("run again: what is left of that attempt is recovered first"),
+                .hint("run again: that attempt is recovered first"),
         ),
         (StopReason::Crashed, _) => Some(Failure::error(words)),
         (StopReason::EnvSetup, _) => Some(
             Failure::error(format!("the environment is not ready: {words}"))
-                .hint("fix it and run again: nothing is lost, and no attempt was counted"),
+                .hint("fix it and run again; nothing is lost and no attempt was counted"),
         ),
         (StopReason::Config, StopDetail::Client(worker)) => Some(
             Failure::error(format!("task {task} is claimed by {worker}"))
@@ -160,9 +160,9 @@ fn dirty(files: &[String]) -> Failure {
     let more = files.len().saturating_sub(shown.len());
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let files = shown.join(", ");
-    let what = format!("the work tree has changes of yours: {files}{more}");
-    let why = "commit or stash them first: a rollback could not tell them from the agent's";
-    let or = "--allow-dirty sets them aside and puts them back at the end";
+    let what = format!("the work tree has uncommitted changes: {files}{more}");
+    let why = "commit or stash them first; a rollback could not tell them from the agent's";
+    let or = "or pass --allow-dirty to set them aside and restore them at the end";
     Failure::config(what).hint(why).hint(or)
 }
 

@@ -19,10 +19,10 @@ use crate::{
     failure::{Failure, Result},
 };
 
-/// Past and present runs: what became of them, their iterations, what they spent
+/// List runs: their results, iterations and cost
 ///
 /// A run is one objective, or one `harness run` over the ledger; each attempt at a task is a run
-/// below that one. They are kept in .harness/harness.db, and looking changes nothing.
+/// below that one. Runs are recorded in .harness/harness.db; these commands only read it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -39,10 +39,10 @@ pub(crate) struct Args {
 enum Command {
     /// List runs, newest first
     List {
-        /// The attempts at tasks too, below the run that made them
+        /// Also list attempts at tasks, below the run that made them
         #[arg(long)]
         all: bool,
-        /// Answer with a JSON document
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
@@ -51,16 +51,16 @@ enum Command {
         /// Its id, or the beginning of one [default: the newest]
         #[arg(value_name = "RUN_ID")]
         run: Option<String>,
-        /// Answer with a JSON document
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// What was spent, by run, task, agent and day
+    /// Show the cost by run, task, agent and day
     Cost {
-        /// Only of this run; the beginning of its id is enough
+        /// Only this run; the beginning of its id is enough
         #[arg(value_name = "RUN_ID")]
         run: Option<String>,
-        /// Answer with a JSON document
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
@@ -99,7 +99,7 @@ impl Record {
         match found[..] {
             [run] => Ok(run),
             [] => Err(Failure::error(format!("there is no run {name}"))
-                .hint("`harness runs list --all` shows what there is")),
+                .hint("`harness runs list --all` shows all runs")),
             _ => {
                 let many = format!("{} runs begin with {name:?}", found.len());
                 let failure = Failure::error(many);

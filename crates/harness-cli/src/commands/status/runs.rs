@@ -40,7 +40,7 @@ pub(super) struct RunSeen {
     driven: bool,
 }
 
-/// A record that can not be read is no reason not to show the rest.
+/// A record that cannot be read is no reason not to show the rest.
 pub(super) fn look(root: &StateRoot) -> Vec<RunSeen> {
     let live = RunStore::look(root.path()).and_then(|store| match store {
         Some(store) => store.live(),

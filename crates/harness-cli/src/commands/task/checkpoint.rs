@@ -5,9 +5,9 @@ use harness::protocol::{ExtendedLease, TaskCheckpoint};
 use super::{Invocation, holder::Claimed, renew::tell_lease};
 use crate::{exit::ExitCode, failure::Result};
 
-/// Record how far the work came, and renew the lease
+/// Record progress on a task, and renew the lease
 ///
-/// An agent that the harness started needs no --id: the task is in its environment.
+/// An agent that harness started needs no --id: the task is in its environment.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -18,7 +18,7 @@ pub(super) struct Args {
     done: Done,
     #[command(flatten)]
     claimed: Claimed,
-    /// Answer with a JSON document
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -28,10 +28,10 @@ pub(super) struct Args {
 pub(crate) struct Done {
     /// What was done
     pub(crate) description: String,
-    /// Which step it was, from 1
+    /// The number of the step, from 1
     #[arg(long)]
     pub(crate) step: u32,
-    /// Of how many
+    /// The total number of steps
     #[arg(long)]
     pub(crate) total: u32,
 }

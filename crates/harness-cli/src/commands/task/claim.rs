@@ -10,11 +10,11 @@ use crate::{exit::ExitCode, failure::Result, worker};
 /// As long as it takes.
 const FOR_EVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// Take the next task
+/// Claim the next task
 ///
-/// Prints the task with its instructions as JSON, or `"task":null` when nothing is ready. Asked
-/// again, a worker is given what it already has. Where git is, the commit that the work starts from
-/// is recorded. The daemon gives the tasks out, and is started if there is none.
+/// Prints the task with its instructions as JSON, or `"task":null` if nothing is ready. A worker
+/// that already holds a task gets that one. In a git repository the starting commit is recorded.
+/// The daemon hands out the tasks, and is started if there is none.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -22,7 +22,7 @@ Examples:
   harness task claim --role backend --worker alice
   harness task claim --wait")]
 pub(super) struct Args {
-    /// Only tasks of this role, or of none
+    /// Only tasks of this role, or without a role
     #[arg(long)]
     role: Option<String>,
     /// Wait until a task is ready, or for this many seconds

@@ -6,12 +6,12 @@ use harness_core::command::Authority;
 use super::{Invocation, holder::Claimed};
 use crate::{exit::ExitCode, failure::Result};
 
-/// Say that a task is done, and have it checked
+/// Check a task, and mark it as completed if the check passes
 ///
-/// The task's check (validation.command) is run, in the work tree, and only if it passes does the
-/// task count as completed. If it does not pass the task stays yours, no attempt is counted, and the
-/// end of the output is shown. A task that has no check is completed on your word, which is logged.
-/// The daemon has the check run, in its work tree, and is started if there is none.
+/// The daemon, which is started if there is none, runs the task's check (validation.command) in its
+/// work tree. The task counts as completed only if the check passes. Otherwise the task stays
+/// yours, no attempt is counted, and the end of the output is shown. A task without a check is
+/// completed on your word, and the log says so.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -23,7 +23,7 @@ pub(super) struct Args {
     /// Complete a task that another worker or nobody has claimed
     #[arg(long)]
     force: bool,
-    /// Answer with a JSON document
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

@@ -12,9 +12,9 @@ use crate::{
     would_run::WouldRun,
 };
 
-/// Change what a task says
+/// Edit a task
 ///
-/// Takes the flags of `harness add`; an empty text clears a field.
+/// Takes the flags of `harness add`; an empty value clears a field.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -29,7 +29,7 @@ pub(super) struct Args {
     title: Option<String>,
     #[command(flatten)]
     fields: Fields,
-    /// Answer with a JSON document
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

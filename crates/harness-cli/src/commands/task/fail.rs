@@ -6,23 +6,23 @@ use harness_core::Category;
 use super::{Invocation, holder::Claimed};
 use crate::{exit::ExitCode, failure::Result};
 
-/// Give a claimed task up as failed
+/// Mark your task as failed
 ///
-/// Counts an attempt. Nothing is rolled back: a client does its own git work.
+/// Counts an attempt. Nothing is rolled back: a client takes care of its own work tree.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   harness task fail --id task-002 \"Redis connection refused\"
   harness task fail --category ENV_SETUP \"no compiler\"")]
 pub(super) struct Args {
-    /// Why
+    /// The reason
     message: String,
-    /// What sort of failure
+    /// The category of the failure
     #[arg(long, default_value = "TASK_EXEC", value_parser = category)]
     category: Category,
     #[command(flatten)]
     claimed: Claimed,
-    /// Answer with a JSON document
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

@@ -16,10 +16,10 @@ use crate::{
     task_line::{Outlook, Tag, style},
 };
 
-/// Draw what depends on what
+/// Draw the dependencies of the tasks
 ///
-/// Each task stands below one that it depends on. A task that depends on several is drawn in full
-/// below the first of them and named below the others.
+/// Each task is drawn below one that it depends on. A task that depends on several is drawn in full
+/// below the first of them, and only named below the others.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -30,7 +30,7 @@ pub(crate) struct Args {
     /// Write a diagram for Mermaid
     #[arg(long, conflicts_with = "json")]
     mermaid: bool,
-    /// Answer with a JSON document
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

@@ -21,7 +21,7 @@ pub(crate) struct Claimed {
     id: Option<TaskId>,
     #[command(flatten)]
     worker: worker::Choice,
-    /// Only if this is still the claim's epoch [default: HARNESS_EPOCH]
+    /// Refuse if the claim has another epoch by now [default: HARNESS_EPOCH]
     #[arg(long, value_name = "N")]
     epoch: Option<u64>,
 }
@@ -39,8 +39,8 @@ impl Claimed {
             (None, Some(named)) => {
                 TaskId::parse(named).map_err(|bad| Failure::config(format!("{TASK}: {bad}")))
             }
-            (None, None) => Err(Failure::usage("no task named")
-                .hint("name it (--id, or `task_id` of the tool), or set HARNESS_TASK_ID")),
+            (None, None) => Err(Failure::usage("no task was named")
+                .hint("pass --id (or `task_id` of the tool), or set HARNESS_TASK_ID")),
         }
     }
 

@@ -30,19 +30,19 @@ Examples:
   harness task list --ready --role backend
   harness task list --json | jq -r '.tasks[].id'")]
 pub(crate) struct Args {
-    /// Only tasks of this status
+    /// Only tasks with this status
     #[arg(long, value_name = "STATUS", value_enum)]
     status: Option<StatusArg>,
-    /// Only tasks of this role; with --ready, those of no role too
+    /// Only tasks of this role; with --ready, also those without a role
     #[arg(long)]
     role: Option<String>,
     /// Only tasks of this phase
     #[arg(long)]
     phase: Option<String>,
-    /// Only tasks that can be claimed now, in the order in which they would be
+    /// Only tasks that can be claimed now, in claim order
     #[arg(long)]
     ready: bool,
-    /// Answer with a JSON document
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

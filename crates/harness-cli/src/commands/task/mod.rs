@@ -23,7 +23,7 @@ use crate::{
     failure::{Failure, Result},
 };
 
-/// Look at tasks and work on them
+/// Show tasks and work on them
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

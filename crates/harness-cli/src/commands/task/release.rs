@@ -6,9 +6,9 @@ use harness_core::TaskId;
 use super::{Invocation, done};
 use crate::{exit::ExitCode, failure::Result, store::task_id};
 
-/// Take a claimed task back to pending
+/// Return a claimed task to pending
 ///
-/// No attempt is counted; whoever held it is refused from then on.
+/// No attempt is counted. From then on, requests of the former holder are refused.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -18,10 +18,10 @@ pub(super) struct Args {
     /// The task
     #[arg(value_parser = task_id)]
     id: TaskId,
-    /// Why, for the log
+    /// The reason, for the log
     #[arg(long, default_value = "released by hand")]
     reason: String,
-    /// Answer with a JSON document
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

@@ -6,9 +6,9 @@ use harness_core::TaskId;
 use super::{Invocation, done};
 use crate::{exit::ExitCode, failure::Result, store::task_id};
 
-/// Take a task out of the ledger
+/// Remove a task from the ledger
 ///
-/// Not while it is claimed, and not while another task depends on it.
+/// Refused while the task is claimed, or while another task depends on it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -17,7 +17,7 @@ pub(super) struct Args {
     /// The task
     #[arg(value_parser = task_id)]
     id: TaskId,
-    /// Answer with a JSON document
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

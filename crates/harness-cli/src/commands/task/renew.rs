@@ -5,7 +5,7 @@ use harness::protocol::ExtendedLease;
 use super::{Invocation, holder::Claimed};
 use crate::{exit::ExitCode, failure::Result};
 
-/// Keep a claim for another lease
+/// Renew the lease of a claim
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -14,7 +14,7 @@ Examples:
 pub(super) struct Args {
     #[command(flatten)]
     claimed: Claimed,
-    /// Answer with a JSON document
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

@@ -8,7 +8,7 @@ use crate::{exit::ExitCode, failure::Result, store::task_id};
 
 /// Give a failed task a new set of attempts
 ///
-/// Tasks that were failed because of it may run again too.
+/// Tasks that failed only because of this one can run again too.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -18,10 +18,10 @@ pub(super) struct Args {
     /// The task
     #[arg(value_parser = task_id)]
     id: TaskId,
-    /// Why, for the log
+    /// The reason, for the log
     #[arg(long, default_value = "retried by hand")]
     reason: String,
-    /// Answer with a JSON document
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

@@ -22,17 +22,18 @@ use crate::{
 
 /// Show everything about one task
 ///
-/// Its check, claim, checkpoints and errors, what it depends on and what depends on it, and whether
-/// it is next or what it waits for.
+/// Shows its check, claim, checkpoints and errors, its dependencies and dependents, and whether it
+/// is next or what it waits for.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   harness task show task-003
   harness task show task-003 --json | jq .standing")]
 pub(crate) struct Args {
+    /// The task
     #[arg(value_name = "ID", value_parser = task_id)]
     id: TaskId,
-    /// Answer with a JSON document
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

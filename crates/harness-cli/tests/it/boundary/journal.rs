@@ -189,7 +189,7 @@ fn a_journal_that_cannot_be_written_is_said_once_and_caught_up_with() {
     let journal = fs::read_dir(env.root().join(".git/harness")).unwrap().next().unwrap().unwrap();
     let journal = journal.path().join("journal");
     let before = fs::read_to_string(&journal).unwrap();
-    // A folder in its place: it cannot be written, whoever we are.
+    // A folder in its place: it cannot be written, even by root.
     fs::remove_file(&journal).unwrap();
     fs::create_dir(&journal).unwrap();
     env.run(["add", "two", "--validate", "true"]).success().stderr_contains("the journal");

@@ -84,6 +84,6 @@ fn x_m11_a_listener_of_another_user_gets_nothing() {
     stream.read_to_string(&mut got).unwrap();
     assert_eq!(got, "");
     let log = user.env.read(".harness/daemon.log");
-    assert!(log.contains(&format!("ACP: another user listens on port {port}")), "{log}");
+    assert!(log.contains(&format!("ACP: another user is listening on port {port}")), "{log}");
     user.run(["shutdown"]).success();
 }

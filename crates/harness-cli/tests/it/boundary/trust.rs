@@ -28,7 +28,7 @@ fn x_h3_init_trusts_nothing_that_the_repository_brought() {
     commit(&env, &["harness-init.sh", "harness.toml", ".harness/prompts/task.md"]);
     env.run(["init", "--yes"])
         .success()
-        .stderr_contains("The repository also brings what would run here")
+        .stderr_contains("The repository also brings commands that would run here")
         .stderr_contains("harness-init.sh (1 line)")
         .stderr_contains("notify = \"touch notify-ran\"")
         .stderr_contains(".harness/prompts/task.md (1 line)")

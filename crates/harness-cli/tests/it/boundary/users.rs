@@ -115,7 +115,7 @@ fn x_h7_a_folder_that_others_can_use_is_not_used() {
         assert!(Path::new(named.trim_end()).starts_with(own), "{named}");
         assert_eq!(fs::read_dir(user.folder()).unwrap().count(), 0);
         user.run(["shutdown"]).success();
-        // Whoever names that place all the same is refused.
+        // Naming that place all the same is refused.
         let socket = user.folder().join("s");
         let words = ["daemon".as_ref(), socket.as_os_str(), ".".as_ref()];
         user.run(words).code(5).stderr_contains("the socket's folder /tmp/harness-");

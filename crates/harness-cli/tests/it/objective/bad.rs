@@ -11,7 +11,7 @@ fn promises_and_limits_that_nobody_means_are_refused() {
     for (flag, value, words) in [
         ("--completion-promise", "", "a promise has at least one character"),
         ("--completion-promise", " \t ", "a promise has at least one character"),
-        ("--completion-promise", "two\nlines", "a promise is one line"),
+        ("--completion-promise", "two\nlines", "a promise must be one line"),
         ("--max-iterations", "1000001", "a number from 0 to 1000000"),
         ("--max-iterations", "many", "a number from 0 to 1000000"),
         ("--max-cost", "0", "an amount of US dollars above 0"),

@@ -36,7 +36,7 @@ fn what_the_agent_tells_is_summed_up() {
     }
 }
 
-/// An agent that spends and then works on until it is stopped. Whoever holds its pipe sees its end.
+/// An agent that spends and then works on until it is stopped. The holder of its pipe sees its end.
 #[test]
 fn the_event_that_crosses_the_budget_stops_the_agent() {
     for (flag, most, events, spent) in [
@@ -144,7 +144,7 @@ fn nonsense_in_the_events_spends_nothing_and_stops_nothing() {
 
 #[test]
 fn money_that_nobody_tells_of_can_not_be_limited_and_that_is_said() {
-    let words = "and has no table with a `price` in harness.toml: --max-cost can not strike";
+    let words = "and has no table with a `price` in harness.toml: --max-cost has no effect";
     let tells = |usage: &str| {
         format!(
             "for i in 1 2; do echo '{{\"type\":\"usage\",{usage}}}' >> $HARNESS_EVENTS; done; echo TASK_COMPLETE"

@@ -77,11 +77,11 @@ fn a_killed_wait_is_gone_on_with() {
     run.until("usage limit: waiting until");
     run.kill();
     assert_eq!(run_row(&env)["wake_at"], later());
-    // Whoever will not wait is told so, and the next one asks the agent.
+    // With --no-wait the limit is reported, and the next run asks the agent.
     came_to(env.run(["run", "--resume", "--no-wait", "--json"]), 3, "limit", 0);
     assert_eq!(env.read("work.txt"), "0\n");
     came_to(env.run(["run", "--resume", "--json"]), 0, "complete", 0);
-    // Whoever waits on is told so, and meanwhile the status knows until when.
+    // A longer wait is reported, and meanwhile the status shows its end.
     let env = stage();
     let command = agent(&env, &limited(later()));
     for args in [&["run", "write it", "--agent-command", &command][..], &["run", "--resume"]] {
@@ -96,7 +96,7 @@ fn a_killed_wait_is_gone_on_with() {
     let mut run = Going::start(&env, &["run", "write it", "--agent-command", &command]);
     run.until("usage limit: waiting until");
     run.kill();
-    env.run(["kick"]).success().stdout("the wait is over");
+    env.run(["kick"]).success().stdout("the wait has ended");
     came_to(env.run(["run", "--resume", "--json"]), 0, "complete", 0);
 }
 

@@ -21,7 +21,7 @@ fn only_the_whole_token_in_the_final_text_completes() {
         ),
         // A promise of an agent that failed is none.
         ("echo TASK_COMPLETE; exit 3", false),
-        // Whoever echoes may still keep it.
+        // An agent that echoes may still keep it.
         ("cat \"$HARNESS_PROMPT_FILE\"; echo TASK_COMPLETE", true),
     ] {
         let env = stage();

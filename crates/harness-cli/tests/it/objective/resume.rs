@@ -1,4 +1,4 @@
-//! Going on: after a kill, with other limits, and what can not be gone on with.
+//! Going on: after a kill, with other limits, and what cannot be gone on with.
 
 use std::fs::File;
 

@@ -140,10 +140,10 @@ fn an_agent_that_could_not_run_burns_no_iteration() {
         came_to(go(&env, &late, &[]), code, reason, 1);
         assert_eq!(outcomes(&env), [json!("finished"), Value::Null], "{script}: it stays open");
         assert_eq!(run_row(&env)["status"], "failed");
-        // Mended, it goes on under the same number.
+        // Once it is fixed, it goes on under the same number.
         let id = run_row(&env)["run_id"].as_str().unwrap().to_owned();
-        let mended = agent(&env, "echo TASK_COMPLETE");
-        let again = ["run", "--resume", "--run-id", &id, "--agent-command", &mended, "--json"];
+        let fixed = agent(&env, "echo TASK_COMPLETE");
+        let again = ["run", "--resume", "--run-id", &id, "--agent-command", &fixed, "--json"];
         came_to(env.run(again), 0, "complete", 1);
         assert_eq!(env.read("work.txt"), "0\n1\n1\n");
     }
@@ -191,7 +191,7 @@ fn what_an_agent_says_of_its_end_is_recorded_and_told() {
     assert_eq!(outcomes(&env), ["out_of_context", "refused", "network", "finished"]);
     assert!(prompt(&env, 1).contains("The last context was full before the work was done."));
     assert!(prompt(&env, 2).contains("the agent refused"));
-    assert!(prompt(&env, 3).contains("the agent says that it has no network"));
+    assert!(prompt(&env, 3).contains("the agent reports that it has no network"));
 }
 
 #[test]

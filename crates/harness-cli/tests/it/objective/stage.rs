@@ -180,10 +180,10 @@ pub(crate) fn beside(env: &TestEnvironment, args: &[&str]) -> String {
     String::from_utf8(said.stdout).unwrap().trim_end().to_owned()
 }
 
-/// Whoever waits for a usage limit is woken; tried until somebody is, since the wait is stored and
+/// Wakes a run that waits for a usage limit; tried until one is woken, since the wait is stored and
 /// told before it begins.
 pub(crate) fn kick(env: &TestEnvironment) {
-    while !beside(env, &["kick"]).contains("the wait is over") {}
+    while !beside(env, &["kick"]).contains("the wait has ended") {}
 }
 
 /// A month from now, the same for all of a test: later than any test takes, and not so late that

@@ -129,7 +129,7 @@ fn a_seal_fits_what_was_written_and_nothing_else() {
     assert_eq!(seal(&text.replace("do a", "do b"), &key), Seal::Broken);
     assert_eq!(seal(&text.replace("\"revision\": 9", "\"revision\": 8"), &key), Seal::Broken);
     assert_eq!(seal(&text.replace("\"seal\"", "\"sail\""), &key), Seal::Missing);
-    // Indentation of the root object is nobody's edit.
+    // A different indentation of the root object does not count as an edit.
     let (ledger, mut document) = crate::format::read(text.as_bytes()).unwrap();
     assert_eq!(document.settle(&ledger, 9, Some(&key)), book.document.state());
     assert_eq!(document.text(), text);

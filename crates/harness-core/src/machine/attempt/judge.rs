@@ -1,4 +1,4 @@
-//! What comes before and after the work is judged; the judging itself is [`crate::machine::judge`].
+//! The steps of an attempt before and after the judging, which is in [`crate::machine::judge`].
 
 use super::{Attempt, AttemptEnd, Effect, State, Step};
 use crate::{
@@ -21,7 +21,7 @@ pub(super) enum AfterWarning {
 }
 
 impl Attempt {
-    /// Where the task itself says how it is judged, that holds.
+    /// Sets the rules of judging. Settings of the task itself take precedence.
     pub fn judged_by(mut self, rules: Rules) -> Self {
         let (task, holder) = (self.task.clone(), self.holder.clone());
         self.baseline_first = rules.clone().of(&task).baseline;
@@ -34,7 +34,7 @@ impl Attempt {
         self.commit(State::Warning { then }, Command::Note(note))
     }
 
-    /// A file of the user that an agent changed is put back, and the user hears of it.
+    /// Continues after the undo. The log tells the user which of their files were put back.
     pub(super) fn undone(
         &mut self,
         base: Option<CommitId>,
@@ -71,7 +71,7 @@ impl Attempt {
         match self.baseline {
             Some(Baseline::Green) => {
                 let (task, flag) = (Some(self.task.id.clone()), Flag::GreenBefore);
-                let message = "the check passed before any work: that it passes proves nothing";
+                let message = "the check passed before any work, so that it passes proves nothing";
                 flag::raise(&mut self.task.flags, flag);
                 let raise = Raise { task, flag, message: message.into() };
                 let state = State::Warning { then: AfterWarning::Work };
@@ -81,14 +81,14 @@ impl Attempt {
         }
     }
 
-    /// The work is there: it is judged by the machine that judges everybody's.
+    /// Judges the work with the machine that judges all work.
     pub(super) fn judge(&mut self) -> Step {
         self.judging.baseline(self.baseline);
         self.state = State::Judging;
         self.through(Input::Begin)
     }
 
-    /// What happens while the work is judged is the judge's business.
+    /// Passes an input to the judge and translates its step.
     pub(super) fn through(&mut self, input: Input<judge::Ended>) -> Step {
         match self.judging.step(self.now, input) {
             Next::Commit(command) => Next::Commit(command),
@@ -105,7 +105,7 @@ impl Attempt {
             JudgeEnd::Found(finding) => match (finding.category(), &finding) {
                 (Some(category), _) => self.intend(category, finding.log_message()),
                 (None, Finding::Stopped) => Next::Done(AttemptEnd::Left(Stop::interrupted())),
-                // The work may be fine: the next session checks it.
+                // The work may be good. The next session checks it.
                 (None, Finding::CheckMissing { .. } | Finding::Blocked { .. }) => Next::Done(
                     AttemptEnd::Left(Stop::with_words(StopReason::EnvSetup, finding.sentence())),
                 ),

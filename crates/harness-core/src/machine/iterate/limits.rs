@@ -1,51 +1,52 @@
-//! What a loop may use, and when an agent that is limited may be asked again.
+//! The budget of a loop, and the times at which limited agents may be asked again.
 
 use crate::{Timestamp, agent::Usage, run::RunLimits};
 
-/// The first wait where no end of the limit was told, at most; each further one is twice as long.
+/// The longest first wait if the end of a limit is not reported. Each further wait is twice as
+/// long.
 const FIRST_SECONDS: u64 = 60;
-/// No wait of our own is longer.
+/// The longest wait that harness chooses itself.
 const LONGEST_SECONDS: u64 = 30 * 60;
 
-/// No limit lasts longer: a month, and a bit for zones and clocks.
+/// The longest plausible limit: a month, and some reserve for time zones and clocks.
 const BELIEVED_SECONDS: u64 = 35 * 24 * 60 * 60;
 
-/// Who pays, and what is left.
+/// A budget and what was spent of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Purse {
-    /// What may be used in all.
+    /// The limits of the budget.
     pub limits: RunLimits,
-    /// What has been, by everything that it pays for.
+    /// The usage of everything that the budget pays for.
     pub spent: Usage,
-    /// When the time is up.
+    /// The end of the time limit.
     pub deadline: Option<Timestamp>,
 }
 
 impl Purse {
-    /// Dollars, where they are limited.
+    /// Returns the remaining money in US dollars, if it is limited.
     pub(super) fn cost_left_usd(&self) -> Option<f64> {
         let spent = self.spent.cost_usd.unwrap_or_default();
         self.limits.max_cost_usd.map(|most| (most - spent).max(0.0))
     }
 
-    /// What is used up, in words.
+    /// Returns the limit that is used up, as text.
     pub fn used_up(&self, now: Timestamp) -> Option<String> {
         let time = || {
             let over = self.deadline.is_some_and(|deadline| deadline <= now);
-            over.then(|| "its time".to_owned())
+            over.then(|| "the time limit".to_owned())
         };
         self.limits.used_up(&self.spent).or_else(time)
     }
 }
 
-/// The agents by preference, and until when each is limited.
+/// The agents in order of preference, and the end of each agent's limit.
 #[derive(Debug, Clone)]
 pub(super) struct Agents {
     limited_until: Vec<Option<Timestamp>>,
     at_work: usize,
-    /// Limits in a row.
+    /// The number of limits in a row.
     in_a_row: u32,
-    /// Makes the waits of many runs end at different moments.
+    /// A seed that makes the waits of many runs end at different times.
     seed: u64,
 }
 
@@ -57,7 +58,7 @@ impl Agents {
         Self { limited_until: vec![None; count], at_work: 0, in_a_row: 0, seed }
     }
 
-    /// The first that may be asked; it is the one at work from now on.
+    /// Returns the first agent that may be asked. It is the working agent from now on.
     pub(super) fn free(&mut self, now: Timestamp) -> Option<usize> {
         let free = |until: &Option<Timestamp>| until.is_none_or(|until| until <= now);
         self.at_work = self.limited_until.iter().position(free)?;
@@ -68,19 +69,19 @@ impl Agents {
         self.at_work
     }
 
-    /// Where it is known to be limited still.
+    /// Returns the end of the agent's limit, if it is still limited.
     pub(super) fn limited_until(&self, agent: usize, now: Timestamp) -> Option<Timestamp> {
         self.limited_until.get(agent).copied().flatten().filter(|until| *until > now)
     }
 
-    /// The one at work is limited until then. A time that has passed already is no answer, nor one
-    /// that nobody would wait for.
+    /// Records that the working agent is limited. A time in the past, or one that is implausibly
+    /// far in the future, is ignored.
     pub(super) fn limited(&mut self, now: Timestamp, until: Option<Timestamp>) {
         let believed = |until: &Timestamp| *until > now && until.since(now) <= BELIEVED_SECONDS;
         let until = until.filter(believed).unwrap_or_else(|| {
             let longest = FIRST_SECONDS << self.in_a_row.min(10);
             let longest = longest.min(LONGEST_SECONDS);
-            // Between half of it and all of it.
+            // Wait between half of the longest time and all of it.
             let jitter = self.seed.rotate_left(self.in_a_row * 7) % (longest / 2 + 1);
             now.plus(longest - jitter)
         });
@@ -88,7 +89,7 @@ impl Agents {
         self.limited_until[self.at_work] = Some(until);
     }
 
-    /// It worked: the next limit is a first one.
+    /// Resets the count of limits in a row after an agent worked.
     pub(super) fn answered(&mut self) {
         self.in_a_row = 0;
     }
@@ -97,8 +98,8 @@ impl Agents {
         self.limited_until.fill(None);
     }
 
-    /// It was waited until then: who is limited no longer than that is free, whatever a clock that
-    /// was set back says.
+    /// Frees the agents whose limits end no later than `until`, because the run waited until then.
+    /// This holds even if the clock was set back.
     pub(super) fn waited(&mut self, until: Timestamp) {
         for limited in &mut self.limited_until {
             *limited = limited.filter(|limited| *limited > until);

@@ -1,33 +1,33 @@
-//! What came before, as far as it decides: how the last iteration ended, and what failed, stood
-//! still or was over too soon in a row.
+//! The part of the history that decisions depend on: the end of the last iteration, and the number
+//! of failures, idle iterations and hasty iterations in a row.
 
 use crate::{Iteration, run::Ending};
 
-/// Failed ends in a row that are enough.
+/// The number of failed ends in a row that stops the run.
 pub(super) const FAILED_MAX: u32 = 3;
-/// Starts of a context without an end that are a failed end.
+/// The number of starts without an end that counts as a failed end.
 pub(super) const STARTS_MAX: u32 = 3;
-/// The longest pause before a context whose last ones were over at once.
+/// The longest pause before a new context when the last ones ended at once.
 const PAUSE_SECONDS_MAX: u64 = 30;
 
-/// Why there is another context: its prompt says so.
+/// The reason for another context. Its prompt mentions it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cause {
-    /// There was none before it.
+    /// This is the first context.
     First,
     /// The promise was not in the last text.
     NoPromise,
-    /// It was, and the run's own check says otherwise; its output.
+    /// The promise was there, but the check of the run failed. The text is its output.
     VerifyFailed(String),
-    /// The last one failed, in words.
+    /// The last context failed. The text is the reason.
     Failed(String),
-    /// The last one was full.
+    /// The last context was full.
     OutOfContext,
-    /// The gate of the phase is closed.
+    /// The gate of the phase did not pass.
     GateClosed {
-        /// Its name.
+        /// The name of the phase.
         phase: String,
-        /// What the gate said.
+        /// The output of the gate.
         output: String,
     },
     /// The last phase passed.
@@ -35,7 +35,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// What an iteration that ended leads to, as far as its row tells.
+    /// Derives the cause from the row of an iteration that ended.
     pub fn after(iteration: &Iteration) -> Self {
         match iteration.ending {
             None | Some(Ending::Finished | Ending::CutShort) => Self::NoPromise,
@@ -48,10 +48,10 @@ impl Cause {
     }
 }
 
-/// The iterations that ended.
+/// A summary of the iterations that ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Past {
-    /// How the last one did, and what it said or why it failed. `None` while one goes on.
+    /// The ending of the last iteration with its final text or its error. `None` while one is open.
     pub(super) last: Option<(Ending, Option<String>)>,
     /// Failed ends in a row.
     pub(super) failed: u32,
@@ -62,7 +62,7 @@ pub struct Past {
 }
 
 impl Past {
-    /// What is stored. `afresh` forgets what came in a row.
+    /// Summarizes the stored iterations. `afresh` resets the counts of what happened in a row.
     pub fn of(iterations: &[Iteration], afresh: bool) -> Self {
         let mut past = Self::default();
         for iteration in iterations {
@@ -85,7 +85,7 @@ impl Past {
         self.last = Some((ending, said));
     }
 
-    /// Seconds to wait before the next start: a second, doubling.
+    /// Returns the seconds to wait before the next start: one second at first, doubled each time.
     pub(super) fn pause(&self) -> Option<u64> {
         let doublings = self.hasty.checked_sub(1)?;
         Some((1 << doublings.min(10)).min(PAUSE_SECONDS_MAX))

@@ -1,4 +1,4 @@
-//! What is decided when the agent stops, in the order in which it is looked at.
+//! The decisions when the agent stops, in their order.
 
 use super::{BLANKS_MAX, Cause, Effect, Iterate, Seen, State, Step, past::FAILED_MAX};
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
 };
 
 impl Iterate {
-    /// The table up to the row of the blank turn, which is where an iteration has ended.
+    /// Applies the rows of the table up to the blank turn. After them, the iteration has ended.
     pub(super) fn worked(&mut self, now: Timestamp, end: End) -> Step {
         if self.interrupts > 0 {
             return self.cancelled();
@@ -27,7 +27,7 @@ impl Iterate {
             End::Failed { kind: FailureKind::NotFound | FailureKind::Auth, detail } => {
                 self.stop(StopReason::EnvSetup, detail.clone())
             }
-            // What it was to go on in is gone: it gets a whole prompt, in the same row.
+            // The context to continue in is gone. The agent gets a whole prompt, in the same row.
             End::Failed { .. } if self.takes_up => self.work(now),
             End::Failed { kind: FailureKind::Config, detail } => {
                 self.stop(StopReason::Config, detail.clone())
@@ -56,7 +56,7 @@ impl Iterate {
     }
 
     pub(super) fn spent_up(&mut self, now: Timestamp) -> Step {
-        let what = self.purse.used_up(now).unwrap_or_else(|| "what it may use".to_owned());
+        let what = self.purse.used_up(now).unwrap_or_else(|| "a limit".to_owned());
         self.stop(StopReason::Budget, format!("the budget is used up: {what}"))
     }
 
@@ -64,7 +64,7 @@ impl Iterate {
         let ending = Ending::of(end).unwrap_or(Ending::Protocol);
         let detail = match end {
             End::Failed { detail, .. } | End::CutShort { detail } => Some(detail.clone()),
-            End::Stopped { .. } => Some("no sign of life".to_owned()),
+            End::Stopped { .. } => Some("silent for too long".to_owned()),
             _ => None,
         };
         let final_text = match end {
@@ -79,14 +79,14 @@ impl Iterate {
         self.commit(State::Ending, RunStep::End { ending, detail, final_text, head, mark })
     }
 
-    /// The row of the promise, and those after the blank turn.
+    /// Applies the row of the promise and those after the blank turn.
     pub(super) fn after_end(&mut self, now: Timestamp, ending: Ending, said: String) -> Step {
         if self.interrupts > 0 {
             return self.cancelled();
         }
         match ending {
             Ending::Finished | Ending::CutShort => {
-                // The last words of one that was cut short are no final text.
+                // The last text of a turn that was cut short is not a final text.
                 self.last_text = (ending == Ending::Finished).then_some(said);
                 match self.phases.iter().find(|p| p.passed_at.is_none()).cloned() {
                     Some(phase) => {
@@ -153,14 +153,14 @@ impl Iterate {
             Verdict::TimedOut => self.go_on(now, red("it took too long".into(), output)),
             Verdict::Missing => {
                 let command = self.run.verify.clone().unwrap_or_default();
-                let why = format!("the command of --verify can not be run here: {command}");
+                let why = format!("the command of --verify cannot be run here: {command}");
                 self.stop(StopReason::EnvSetup, why)
             }
             Verdict::Cancelled => self.cancelled(),
         }
     }
 
-    /// The bounds, in the order of the table; then the next iteration.
+    /// Checks the limits in the order of the table, then starts the next iteration.
     fn go_on(&mut self, now: Timestamp, cause: Cause) -> Step {
         if self.interrupts > 0 {
             return self.cancelled();

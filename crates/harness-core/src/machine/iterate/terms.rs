@@ -1,4 +1,4 @@
-//! What a loop is told and what it asks for.
+//! The input of a loop and the effects that it asks for.
 
 use super::{Cause, Purse};
 use crate::{
@@ -11,73 +11,74 @@ use crate::{
     run::{Owner, Price},
 };
 
-/// What a loop starts from.
+/// The starting point of a loop.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Brief {
-    /// As it is stored.
+    /// The stored run.
     pub run: Run,
-    /// What is stored of its iterations, oldest first.
+    /// The stored iterations, oldest first.
     pub iterations: Vec<Iteration>,
-    /// Who drives it.
+    /// The process that drives it.
     pub by: Option<Owner>,
-    /// The budget that pays, mostly the run's own or its parent's.
+    /// The budget that pays, usually that of the run or of its parent.
     pub purse: Purse,
-    /// How it is decided.
+    /// The rules of the loop.
     pub rules: Rules,
-    /// Of the ledger, for an objective: their gates decide too.
+    /// The phases of the ledger, for an objective. Their gates decide too.
     pub phases: Vec<Phase>,
-    /// A person took it up again: what failed or stood still before counts no more.
+    /// `true` if a person resumed it, so that earlier failures and idle iterations no longer count.
     pub afresh: bool,
 }
 
-/// How a loop is decided.
+/// The rules of a loop.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rules {
-    /// How the promise is looked for.
+    /// The form in which the promise must appear.
     pub promise_match: promise::Match,
-    /// Iterations without progress in a row; 0 is no limit.
+    /// The limit of iterations without progress in a row; 0 means no limit.
     pub stall_limit: u32,
-    /// Usage limits are waited out.
+    /// `true` if the loop waits for usage limits to end.
     pub waits: bool,
-    /// A context that ended without the promise is followed by another; not so a script's.
+    /// `true` if another context follows one that ended without the promise. It is `false` for a
+    /// script.
     pub restarts: bool,
-    /// What the agents cost that tell no money. One for each agent; the first is preferred, the
-    /// others take over while it is limited.
+    /// The prices of the agents that report no cost, one entry for each agent. The first agent is
+    /// preferred; the others take over while it is limited.
     pub prices: Vec<Option<Price>>,
-    /// Of the same agents, for people.
+    /// The names of the same agents, for people.
     pub names: Vec<String>,
-    /// How long whoever drives it is believed.
+    /// The lease of the driving process.
     pub lease_seconds: u64,
-    /// Of a task: its attempt has to end by then.
+    /// The end of the attempt's time, for a task.
     pub until: Option<Timestamp>,
-    /// Transcripts are `<this>.<iteration>.log`, from the state root.
+    /// The prefix of the transcripts: `<this>.<iteration>.log`, relative to the state root.
     pub transcripts: String,
 }
 
-/// What a loop asks for.
+/// An effect that a loop asks for.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
-    /// What the work looks like now.
+    /// Reads the current state of the work.
     Look,
-    /// One execution of the agent.
+    /// Runs one execution of the agent.
     Work(Turn),
-    /// The gate of a phase.
+    /// Runs the gate of a phase.
     Gate {
-        /// Which.
+        /// The phase.
         phase: Phase,
-        /// The run's time is up then, and the gate has said nothing.
+        /// The end of the run's time. A gate that runs until then has no result.
         until: Option<Timestamp>,
     },
-    /// The run's own check.
+    /// Runs the check of the run.
     Verify {
         /// A line for the shell.
         command: String,
-        /// The run's time is up then.
+        /// The end of the run's time.
         until: Option<Timestamp>,
     },
-    /// Nothing, until then or until somebody has enough of it.
+    /// Waits until then, or until a person ends the wait.
     Sleep {
-        /// When to wake.
+        /// The time to wake up.
         until: Timestamp,
     },
 }
@@ -85,48 +86,48 @@ pub enum Effect {
 /// One execution.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Turn {
-    /// The iteration.
+    /// The number of the iteration.
     pub number: u32,
-    /// What this context is told.
+    /// The reason for this context, for its prompt.
     pub cause: Cause,
-    /// Its last turn said nothing: in this context it is told to go on. Where there is none to go on
-    /// with, it is told all of it again.
+    /// The kept context, if the last turn was blank: the agent is asked to continue in it. Without
+    /// one, the agent gets the whole prompt again.
     pub kept: Option<KeptContext>,
-    /// Which agent, from 0.
+    /// The index of the agent, from 0.
     pub agent: usize,
-    /// It has to end by then.
+    /// The time by which it must end.
     pub until: Option<Timestamp>,
-    /// The end of what the last iteration said.
+    /// The end of the last iteration's text.
     pub last_text: Option<String>,
-    /// What is left of the money, where it is limited: for agents that keep to it by themselves,
-    /// since some tell what they cost only when they are done.
+    /// The remaining money, if it is limited. Agents that can enforce it themselves receive it,
+    /// because some report their cost only at the end.
     pub cost_left_usd: Option<f64>,
 }
 
-/// What came of an effect.
+/// The result of an effect.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ended {
-    /// HEAD, and a word that changes when the work does.
+    /// HEAD, and a fingerprint that changes when the work does.
     Looked {
-        /// As it stands.
+        /// The current HEAD.
         head: Option<CommitId>,
-        /// HEAD, files and handoff in one.
+        /// The fingerprint of HEAD, files and handoff.
         mark: Option<String>,
     },
     /// The agent stopped.
     Worked(End),
-    /// The gate passed or not.
+    /// The end of the gate.
     Gated(GateEnd),
-    /// The run's own check ended.
+    /// The check of the run ended.
     Verified {
-        /// What it says.
+        /// The verdict of the check.
         verdict: Verdict,
         /// The end of its output.
         output: String,
     },
-    /// The time has come, or somebody had enough.
+    /// The time has come, or a person ended the wait.
     Woke {
-        /// By a person: no limit is believed any more.
+        /// `true` if a person ended it. All known limits are then dropped.
         kicked: bool,
     },
 }

@@ -1,4 +1,4 @@
-//! The work of a client: it commits by itself, and a task may be completed by force.
+//! Judging the work of a client. A client commits by itself, and a task may be completed by force.
 
 use super::{Effect, Judge, Keeper, Rules, State, Step};
 use crate::{
@@ -7,21 +7,21 @@ use crate::{
     task::Status,
 };
 
-/// A task as it stands in its ledger.
+/// The current state of a task in its ledger.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Standing {
-    /// `None` where there is none of that id.
+    /// The task; `None` if the id does not exist.
     pub task: Option<Task>,
-    /// What a claim made now would get.
+    /// The epoch that the next claim would get.
     pub next_epoch: Epoch,
-    /// N of `SESSION-N`.
+    /// The N of `SESSION-N`.
     pub session: u64,
-    /// Other tasks of the ledger are claimed too.
+    /// `true` if other tasks of the ledger are claimed too.
     pub shared: bool,
 }
 
 impl Standing {
-    /// Of one task, as the ledger has it.
+    /// Reads the state of one task from the ledger.
     pub fn of(ledger: &Ledger, task: &TaskId) -> Self {
         Self {
             task: ledger.task(task).cloned(),
@@ -32,24 +32,24 @@ impl Standing {
     }
 }
 
-/// A worker says that its task is done.
+/// A worker's report that its task is done.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// Whose claim it is.
+    /// The holder of the claim.
     pub holder: Holder,
-    /// Whether the claim has to be the holder's.
+    /// The required relation of the holder to the claim.
     pub authority: Authority,
-    /// What a worker's word is worth for a task without a check.
+    /// The rule for a worker's report on a task without a check.
     pub unchecked: Unchecked,
-    /// For claims of a session.
+    /// The lease for claims of a session.
     pub lease_seconds: u64,
-    /// How strictly the work is judged.
+    /// The strictness of judging.
     pub rules: Rules,
 }
 
 impl Judge {
-    /// Of the work of a client. A wrong holder is refused at once, not after a check that may take
-    /// an hour.
+    /// Creates the judge for the work of a client. A wrong holder is refused at once, not after a
+    /// check that may take an hour.
     pub fn of_client(standing: Standing, request: Request) -> Self {
         let Request { holder, authority, unchecked, lease_seconds, rules } = request;
         let Standing { task, next_epoch, .. } = standing;
@@ -66,19 +66,19 @@ impl Judge {
             held,
             epoch,
             foregone,
-            // The init script belongs to a session.
+            // Only a session runs the init script.
             prepared: true,
             ..Self::of_attempt(task, holder, lease_seconds, rules)
         }
     }
 
-    /// Whether the work is looked at, or the ledger answers at once.
+    /// Returns whether the work is judged. Otherwise the ledger answers at once.
     pub fn looks_at_work(&self) -> bool {
         !self.foregone
     }
 
-    /// A completion by force gets the epoch that is next when it is made; usually that is the one
-    /// that was next when we looked.
+    /// Corrects the epoch of the receipt. A completion by force gets the epoch that is next when it
+    /// is made, which is usually the one that was next when the ledger was read.
     pub(super) fn looked(&mut self, standing: Standing) -> Step {
         match standing.task.and_then(|task| task.epoch) {
             Some(epoch) if epoch != self.epoch => {

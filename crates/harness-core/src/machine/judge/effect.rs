@@ -1,108 +1,108 @@
-//! What a judge asks for, and what comes of it.
+//! The effects of a judge and their results.
 
 use super::{Around, Before, JudgedTree, Setting, Standing};
 use crate::{CommitId, Receipt, TreeId, check::Verdict, receipt::CheckRecord};
 
-/// What a judge asks for.
+/// An effect that a judge asks for.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
-    /// HEAD of the work tree is looked up. Asked for the work of clients, who commit themselves.
+    /// Reads HEAD of the work tree. It is asked for the work of clients, which commit themselves.
     Head,
-    /// The files that differ from the claim are listed.
+    /// Lists the files that differ from the claim.
     Touched,
-    /// The task's check is run.
+    /// Runs the task's check.
     Check {
-        /// In a clean checkout of this commit; `None`: in the work tree.
+        /// The commit for a clean checkout; `None` for the work tree.
         commit: Option<CommitId>,
     },
-    /// The init script is run once more, since the environment lacks the check.
+    /// Runs the init script once more, because the environment lacks the check.
     Prepare,
-    /// The work is committed.
+    /// Commits the work.
     Keep {
-        /// Exactly this tree; `None`: everything that the agent left.
+        /// The exact tree to commit; `None` for everything that the agent left.
         tree: Option<TreeId>,
     },
-    /// The files that would be committed are made those of this tree again.
+    /// Restores the files that would be committed to those of this tree.
     PutBack {
-        /// What the check began with.
+        /// The tree that the check began with.
         tree: TreeId,
     },
-    /// Settings of git that were found changed are made what they were at the claim. The flags that
-    /// report them are durable.
+    /// Restores changed settings of git to their state at the claim. The flags that report them are
+    /// durable by then.
     SetBack,
-    /// After a check that passed: what became of the tree that it began with.
+    /// Compares the tree before a passed check with the tree after it.
     Settle {
-        /// The tree, as the check found it.
+        /// The tree before the check.
         before: Before,
     },
-    /// The receipt is made durable. Its tree and what a run knows about its agent are filled in.
+    /// Makes the receipt durable. The performer fills in its tree and the data about the agent.
     Record(Box<Receipt>),
-    /// The task is read again, for the epoch that a completion by force was given.
+    /// Reads the task again, for the epoch of a completion by force.
     Look,
 }
 
-/// What came of an effect.
+/// The result of an effect.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ended {
-    /// Of `Head`; `None` without a repository or a commit.
+    /// The result of `Head`; `None` without a repository or a commit.
     Head(Option<CommitId>),
-    /// Of `Touched`.
+    /// The result of `Touched`.
     Touched {
-        /// From the top of the work tree.
+        /// The files, relative to the top of the work tree.
         files: Vec<String>,
-        /// Settings of git that differ from the claim and stay as they are.
+        /// Settings of git that differ from the claim and stay unchanged.
         settings: Vec<Setting>,
     },
-    /// Of `Touched`, `Check`, `Keep` and `Settle`: settings of git differ from the claim and have to
-    /// be set back. Nothing was looked at and nothing was done.
+    /// A result of `Touched`, `Check`, `Keep` and `Settle`: settings of git differ from the claim
+    /// and must be set back. The effect itself was not carried out.
     Changed(Vec<Setting>),
-    /// The settings are what they were at the claim.
+    /// The settings are as they were at the claim.
     SetBack,
-    /// Of `Check`.
+    /// The result of `Check`.
     Checked {
-        /// What its end means.
+        /// The verdict of the check.
         verdict: Verdict,
-        /// For the receipt.
+        /// The record for the receipt.
         record: Box<CheckRecord>,
         /// The end of its output, for people.
         output: String,
-        /// What was seen before it.
+        /// The state of the work tree before the check.
         around: Box<Around>,
     },
-    /// Of `Settle`.
+    /// The result of `Settle`.
     Settled {
-        /// Before and after the check.
+        /// The tree before and after the check.
         tree: Box<JudgedTree>,
-        /// Settings of git that differ from the claim and stay as they are.
+        /// Settings of git that differ from the claim and stay unchanged.
         settings: Vec<Setting>,
     },
-    /// Whether that helped is for the next check to say.
+    /// The init script ended. The next check shows whether it helped.
     Prepared,
     /// The work is committed.
     Kept {
-        /// Where HEAD is now.
+        /// The commit of HEAD now.
         commit: CommitId,
-        /// Work that no commit can hold, if that was looked for.
+        /// Work that no commit can hold, if it was searched for.
         hidden: Vec<String>,
-        /// Settings of git that differ from the claim and stay as they are.
+        /// Settings of git that differ from the claim and stay unchanged.
         settings: Vec<Setting>,
     },
-    /// Somebody committed since the tree was computed: it was not committed.
+    /// Another program committed since the tree was computed, so the tree was not committed.
     Moved,
-    /// The files are what the check began with; these were not.
+    /// The files are as they were before the check. The list names those that were not.
     PutBack(Vec<String>),
-    /// The commits that are there cannot be the work of this attempt.
+    /// The existing commits cannot be the work of this attempt.
     NotKept {
-        /// For the error log of the task.
+        /// The reason, for the error log of the task.
         why: String,
     },
-    /// Somebody else's git was at work for too long.
+    /// Another git process blocked the repository for too long.
     Blocked {
-        /// In words.
+        /// A description.
         why: String,
     },
     /// The receipt is durable.
     Recorded,
-    /// Of `Look`.
+    /// The result of `Look`.
     Looked(Box<Standing>),
 }

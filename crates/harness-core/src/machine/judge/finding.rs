@@ -1,62 +1,62 @@
-//! Why a task is not completed, in words for its log and for its worker.
+//! The reasons why a task is not completed, as text for its log and for its worker.
 
 use crate::{Category, TaskId, check::took_too_long, protect};
 
-/// How many lines of a check's output its worker is shown; the end is where checks say what is wrong.
+/// The number of output lines that a worker is shown. Checks report the problem at the end.
 const SHOWN_LINES: usize = 20;
-/// How much of the last line goes into the log.
+/// The number of bytes of the last line that go into the log.
 const LAST_LINE: usize = 200;
 
-/// Why a task is not completed.
+/// The reason why a task is not completed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Finding {
     /// The work is not good enough.
     CheckFailed {
-        /// The exit code or the signal, in words.
+        /// The exit code or the signal, as text.
         why: String,
         /// The end of its output.
         output: String,
-        /// It ran in a clean checkout.
+        /// `true` if it ran in a clean checkout.
         clean: bool,
     },
-    /// The check took longer than it may.
+    /// The check exceeded its time limit.
     CheckTimedOut {
-        /// What it may take.
+        /// The limit.
         seconds: u64,
         /// The end of its output.
         output: String,
     },
     /// The environment lacks the check, which says nothing about the work.
     CheckMissing {
-        /// To the letter.
+        /// The exact command line.
         command: String,
         /// The end of its output.
         output: String,
     },
-    /// Protected files were touched, and that is refused.
+    /// Protected files were touched, and the rules refuse that.
     Protected {
-        /// From the top of the work tree.
+        /// The files, relative to the top of the work tree.
         files: Vec<String>,
     },
-    /// The commits that are there cannot be the work of this attempt.
+    /// The existing commits cannot be the work of this attempt.
     NotKept {
-        /// In words.
+        /// A description.
         why: String,
     },
-    /// Somebody commits on the branch whenever the check runs.
+    /// Others commit on the branch every time the check runs.
     Restless,
     /// The work could not be committed, which says nothing about it.
     Blocked {
-        /// In words.
+        /// A description.
         why: String,
     },
-    /// A clean checkout was asked for, and there is no commit to check out.
+    /// A clean checkout is required, but there is no commit to check out.
     NoCommit,
-    /// Somebody stopped it.
+    /// The judging was stopped.
     Stopped,
 }
 
-/// Who can fix what went wrong.
+/// The party that can fix the problem.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Fault {
     /// The worker.
@@ -64,24 +64,24 @@ pub enum Fault {
     Request,
     /// A person, in the ledger or the configuration.
     Config,
-    /// Nothing is wrong: somebody stopped it.
+    /// Nothing is wrong; the judging was stopped.
     Stopped,
 }
 
-/// A finding as it is reported to the worker. The task stays as it is, and no attempt is counted.
+/// A finding in the form for the worker. The task stays unchanged, and no attempt is counted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct NotDone {
-    /// Who can fix it.
+    /// The party that can fix it.
     pub fault: Fault,
-    /// What happened.
+    /// The description of the problem.
     pub message: String,
-    /// What to do next.
+    /// The suggested next steps.
     pub hints: Vec<String>,
 }
 
 impl Finding {
-    /// What the failure of an attempt counts as; `None` for what is not the work's fault.
+    /// Returns the category of a failed attempt; `None` if the work is not to blame.
     pub fn category(&self) -> Option<Category> {
         match self {
             Self::CheckFailed { .. } => Some(Category::TestFail),
@@ -95,7 +95,7 @@ impl Finding {
         }
     }
 
-    /// What happened, without output.
+    /// Describes the finding without output.
     pub fn sentence(&self) -> String {
         match self {
             Self::CheckFailed { why, .. } => format!("the check failed ({why})"),
@@ -106,7 +106,7 @@ impl Finding {
             Self::Protected { files } => protect::touched(files),
             Self::NotKept { why } => why.clone(),
             Self::Restless => {
-                "each time the check ran, somebody committed on the branch".to_owned()
+                "each time the check ran, another commit was made on the branch".to_owned()
             }
             Self::Blocked { why } => format!("the work cannot be committed: {why}"),
             Self::NoCommit => "validation.clean judges a commit, and there is none here".to_owned(),
@@ -114,7 +114,7 @@ impl Finding {
         }
     }
 
-    /// One line for the log and the error log of the task.
+    /// Returns one line for the log and the error log of the task.
     pub fn log_message(&self) -> String {
         match self {
             Self::CheckFailed { output, .. } => {
@@ -132,9 +132,9 @@ impl Finding {
         }
     }
 
-    /// For the worker who asked: the task is still its own.
+    /// Returns the finding for the worker that asked. The task still belongs to it.
     pub fn for_worker(&self, task: &TaskId) -> NotDone {
-        let told = match self {
+        let shown = match self {
             Self::CheckFailed { output, .. }
             | Self::CheckTimedOut { output, .. }
             | Self::CheckMissing { output, .. } => tail(output),
@@ -145,7 +145,7 @@ impl Finding {
             | Self::NoCommit
             | Self::Stopped => String::new(),
         };
-        let message = format!("Task {task}: {}{told}", self.sentence());
+        let message = format!("Task {task}: {}{shown}", self.sentence());
         NotDone { fault: self.fault(), message, hints: self.hints(task) }
     }
 
@@ -215,10 +215,12 @@ mod tests {
         let output = (1..=25).map(|n| format!("line {n}\n")).collect::<String>() + "\n  \n";
         let failed = Finding::CheckFailed { why: "exit code 1".into(), output, clean: true };
         assert_eq!(failed.log_message(), "The check failed (exit code 1): line 25");
-        let told = failed.for_worker(&TaskId::numbered(1));
+        let shown = failed.for_worker(&TaskId::numbered(1));
         assert!(
-            told.message.starts_with("Task task-001: the check failed (exit code 1)\n  | line 8\n")
+            shown
+                .message
+                .starts_with("Task task-001: the check failed (exit code 1)\n  | line 8\n")
         );
-        assert_eq!(told.hints.len(), 2);
+        assert_eq!(shown.hints.len(), 2);
     }
 }

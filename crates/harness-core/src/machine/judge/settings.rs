@@ -1,20 +1,21 @@
-//! Settings of git that differ from the claim. They are flagged first and set back then, so that a
-//! kill in between costs no flag: the next look finds the settings as they are and flags them again.
+//! Settings of git that differ from the claim. They are flagged before they are set back. If the
+//! process is killed in between, no flag is lost: the next look finds the settings still changed
+//! and flags them again.
 
 use super::{Effect, Ended, Finding, Judge, State, Step, tree::Then};
 use crate::flag::Flag;
 
-/// How often settings may change while one work is judged.
+/// The number of times that settings may change while one work is judged.
 const MOST_SET_BACKS: u32 = 5;
 
 /// A setting of git that the attempt changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting {
-    /// What counts as a protected file.
+    /// The name under which it counts as a protected file.
     pub name: String,
-    /// For the log: old, new, and the command that makes the change again.
+    /// The text for the log: the old value, the new value, and the command that repeats the change.
     pub message: String,
-    /// It changes what git sees.
+    /// `true` if it changes what git sees.
     pub sight: bool,
 }
 
@@ -30,14 +31,14 @@ impl Judge {
         new.into_iter().filter(|setting| setting.sight).map(|setting| setting.name).collect()
     }
 
-    /// What was asked for waits until the settings are set back, and that waits for the flags.
+    /// Flags the changed settings, then sets them back, then repeats the effect that found them.
     pub(super) fn changed(&mut self, looked: State, settings: &[Setting]) -> Step {
-        // Changed again, a setting is reported again.
+        // A setting that changed again is reported again.
         self.reported.retain(|message| settings.iter().all(|setting| setting.message != *message));
         let mut protected = self.settings(settings);
         self.set_backs += 1;
         if looked == State::Touching {
-            // They are named together with the files.
+            // They are reported together with the files.
             self.sights.append(&mut protected);
         }
         let found = self.protect(protected).or_else(|| {
@@ -48,7 +49,7 @@ impl Judge {
         self.go(Then::SetBack { looked: Box::new(looked), found })
     }
 
-    /// The settings are those of the claim: what was asked for is asked for again.
+    /// Repeats the effect after the settings were set back.
     pub(super) fn set_back(&mut self, looked: State, found: Option<Finding>) -> Step {
         if let Some(finding) = found {
             return Self::found(finding);
@@ -64,7 +65,8 @@ impl Judge {
         }
     }
 
-    /// Somebody stops it. Settings that stay as they are were seen by nobody else.
+    /// Ends after a stop. Changed settings that stay are flagged here, because nothing else reports
+    /// them.
     pub(super) fn stopped(&mut self, ended: &Ended) -> Step {
         match ended {
             Ended::Checked { around, .. } => drop(self.settings(&around.settings)),

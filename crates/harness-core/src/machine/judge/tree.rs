@@ -1,5 +1,5 @@
-//! What is judged is what is kept: the tree that a passing check began with is the one that is
-//! committed, and what a person should look at is flagged on the way.
+//! Ensures that the judged tree is the committed tree: the tree that a passing check began with is
+//! committed. Points that a person should look at are flagged on the way.
 
 use super::{AfterKeep, Effect, Finding, Judge, Keeper, Setting, State, Step};
 use crate::{
@@ -11,22 +11,22 @@ use crate::{
     receipt::CheckRecord,
 };
 
-/// How often somebody may commit on the branch while the check runs.
+/// The number of times that others may commit on the branch while the check runs.
 const MOST_MOVES: u32 = 3;
 
-/// What was seen of the work tree before a check.
+/// The state of the work tree before a check.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Around {
-    /// Settings of git that differ from the claim and stay as they are.
+    /// Settings of git that differ from the claim and stay unchanged.
     pub settings: Vec<Setting>,
-    /// `None` where the check ran in a clean checkout, or where there is no tree.
+    /// The tree; `None` if the check ran in a clean checkout, or if there is no tree.
     pub before: Option<Before>,
 }
 
 /// The tree that a check began with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Before {
-    /// What would be committed.
+    /// The tree that would be committed.
     pub tree: TreeId,
     /// Work that no commit can hold.
     pub hidden: Vec<String>,
@@ -35,25 +35,25 @@ pub struct Before {
 /// The tree that would be committed, before and after a check that passed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JudgedTree {
-    /// What the check began with.
+    /// The tree that the check began with.
     pub before: TreeId,
-    /// What it left.
+    /// The tree that the check left.
     pub after: TreeId,
-    /// The files of the first that the second has in another form, or not at all.
+    /// The files of the first tree that the second has in another form, or not at all.
     pub changed: Vec<String>,
-    /// Somebody committed meanwhile.
+    /// `true` if another program committed meanwhile.
     pub moved: bool,
     /// Work that no commit can hold.
     pub hidden: Vec<String>,
 }
 
-/// What follows when everything is flagged.
+/// The step that follows when every flag is durable.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Then {
     Check,
     CheckAgain,
     Settle(Settling),
-    /// HEAD is another, so its files are looked at again before the next check.
+    /// HEAD has moved, so its files are listed again before the next check.
     LookAgain,
     SetBack {
         looked: Box<State>,
@@ -80,7 +80,7 @@ impl Judge {
         self.pending.push(Raise { task: Some(self.task.id.clone()), flag, message });
     }
 
-    /// Goes on when the flags are durable.
+    /// Continues when the flags are durable.
     pub(super) fn go(&mut self, then: Then) -> Step {
         if !self.pending.is_empty() {
             let raise = self.pending.remove(0);
@@ -109,7 +109,7 @@ impl Judge {
         }
     }
 
-    /// Flags protected files that were touched, or says why the work is refused for them.
+    /// Flags protected files that were touched, or returns the finding that refuses the work.
     pub(super) fn protect(&mut self, files: Vec<String>) -> Option<Finding> {
         if files.is_empty() {
             return None;
@@ -136,7 +136,7 @@ impl Judge {
         self.go(then)
     }
 
-    /// A check came to its end in whatever way.
+    /// Continues after the end of a check.
     pub(super) fn checked(
         &mut self,
         verdict: Verdict,
@@ -153,7 +153,7 @@ impl Judge {
             Verdict::Passed => {
                 self.check = Some(check);
                 let then = match (around.before, self.keeper) {
-                    // What was judged is the commit itself, whatever the work tree holds by now.
+                    // The commit itself was judged, whatever the work tree contains by now.
                     _ if self.rules.clean => self.before_record(),
                     (Some(before), _) => Then::Settle(Settling { before, output }),
                     (None, Keeper::Harness) => Then::Keep(None),
@@ -179,7 +179,7 @@ impl Judge {
         self.go(Then::Found(found))
     }
 
-    /// The check passed: was it about what is there now?
+    /// Continues after a passed check: decides whether it judged the tree that is there now.
     pub(super) fn settled(
         &mut self,
         tree: JudgedTree,
@@ -217,7 +217,7 @@ impl Judge {
             Keeper::Harness if is_stable => Then::Keep(Some(before)),
             Keeper::Harness => Then::PutBack(before),
             Keeper::Worker => {
-                // Somebody else may be at work in this tree: nothing in it is put back.
+                // Another worker may use this tree, so nothing in it is put back.
                 if !is_stable {
                     let files = protect::named(&changed);
                     let message = format!("files change each time the check runs: {files}");
@@ -229,7 +229,8 @@ impl Judge {
         }
     }
 
-    /// Commits of others are not the check's doing: what is there now is judged.
+    /// Counts a commit of others during the check. The check did not cause it, so the current tree
+    /// is judged.
     pub(super) fn moved(&mut self) -> Then {
         self.moves += 1;
         if self.moves >= MOST_MOVES { Then::Found(Finding::Restless) } else { Then::CheckAgain }
@@ -263,7 +264,7 @@ impl Judge {
         self.go(then)
     }
 
-    /// Flags a commit that does not hold the work.
+    /// Flags a commit that does not contain the work.
     fn before_record(&mut self) -> Then {
         if self.commit.is_some() && self.commit == self.task.started_at_commit {
             match self.keeper {
@@ -271,7 +272,8 @@ impl Judge {
                     let message = "completed without a change: the commit is the one it began with";
                     self.flag(Flag::NoChange, message.to_owned());
                 }
-                // Clients complete by the thousand: the receipt says it.
+                // Clients complete tasks by the thousand, so only the receipt mentions it and not
+                // the log.
                 Keeper::Worker => flag::raise(&mut self.flags, Flag::NoChange),
             }
         }

@@ -1,5 +1,5 @@
-//! What the daemon costs: a task through its socket, many at once, its memory when nobody wants
-//! anything, and what telling others of it takes.
+//! Costs of the daemon: a task through its socket, many clients at once, its idle memory, and
+//! reporting to telemetry.
 
 use std::{
     collections::BTreeSet,
@@ -56,7 +56,7 @@ pub(crate) fn measure(
     emit(effort, report)
 }
 
-/// The same work without checks: what they take is theirs.
+/// Removes the checks from a ledger, so that their time is not measured.
 fn unchecked(ledger: &str) -> Result<String, Box<dyn Error>> {
     let mut ledger: Value = serde_json::from_str(ledger)?;
     for task in ledger["tasks"].as_array_mut().into_iter().flatten() {
@@ -65,7 +65,7 @@ fn unchecked(ledger: &str) -> Result<String, Box<dyn Error>> {
     Ok(serde_json::to_string_pretty(&ledger)?)
 }
 
-/// A daemon in the foreground, ended when this is dropped.
+/// A daemon in the foreground. It is ended when this value is dropped.
 struct Daemon {
     place: tempfile::TempDir,
     child: Child,
@@ -123,7 +123,7 @@ fn ask(client: &mut BufReader<UnixStream>, request: &Value) -> Result<Value, Box
     if answer["status"] == "ok" { Ok(answer["data"].take()) } else { Err(line.into()) }
 }
 
-/// The task; `None` when nothing is left.
+/// Returns the task; `None` when no task is left.
 fn claim_and_complete(
     client: &mut BufReader<UnixStream>,
     worker: &str,
@@ -147,7 +147,7 @@ fn memory(harness: &Path, report: &mut Report) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Many clients share a write.
+/// Measures many clients that share a write.
 fn together(harness: &Path, effort: Effort, report: &mut Report) -> Result<(), Box<dyn Error>> {
     let daemon = Daemon::start(harness, Some(&unchecked(&ledger_of(4_000)?)?))?;
     let rounds = effort.rounds(40);
@@ -157,10 +157,11 @@ fn together(harness: &Path, effort: Effort, report: &mut Report) -> Result<(), B
     Ok(())
 }
 
-/// All tasks of a large ledger by a hundred workers: none twice, none lost.
+/// Completes all tasks of a large ledger with a hundred workers, and checks that none is lost or
+/// done twice.
 fn crowd(harness: &Path, effort: Effort, report: &mut Report) -> Result<(), Box<dyn Error>> {
     let tasks = effort.rounds(10_000);
-    // All of them from the start; ten in a row wait for each other.
+    // All tasks are open from the start. Ten in a row depend on each other.
     let ledger = unchecked(&ledger_of(tasks)?)?.replace("\"completed\"", "\"pending\"");
     let daemon = Daemon::start(harness, Some(&ledger))?;
     let (each, done) = workers(&daemon, 100, None)?;
@@ -174,7 +175,7 @@ fn crowd(harness: &Path, effort: Effort, report: &mut Report) -> Result<(), Box<
     Ok(())
 }
 
-/// The time per task, and which ones.
+/// Returns the time per task, and the completed tasks.
 fn workers(
     daemon: &Daemon,
     clients: usize,
@@ -195,7 +196,7 @@ fn workers(
                         let one = claim_and_complete(&mut client, &format!("w{n}"));
                         match one.map_err(|e| e.to_string())? {
                             Some(id) => done.push(id),
-                            // Waited for a second, and nothing became ready.
+                            // The client waited for a second, and no task became ready.
                             None => break,
                         }
                     }
@@ -215,7 +216,7 @@ fn workers(
     Ok((each, done))
 }
 
-/// What it costs to tell, while somebody listens and while nobody does.
+/// Measures the cost of emitting a fact, with a listener and without one.
 fn emit(effort: Effort, report: &mut Report) -> Result<(), Box<dyn Error>> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let port = listener.local_addr()?.port();
@@ -242,7 +243,7 @@ fn emit(effort: Effort, report: &mut Report) -> Result<(), Box<dyn Error>> {
     let mut each = Vec::new();
     let rounds = effort.rounds(100_000);
     for n in 0..rounds {
-        // As facts come: a few together, then a pause in which they are sent.
+        // Facts come in small groups, followed by a pause in which they are sent.
         if n % 16 == 0 {
             thread::sleep(Duration::from_micros(50));
         }

@@ -1,5 +1,5 @@
-//! What `harness run` costs by itself between one agent's end and the next one's start: what git
-//! and the disk take is measured in the same run and taken off.
+//! The cost of `harness run` itself between the end of one agent and the start of the next. The
+//! time of git and of the disk is measured in the same run and subtracted.
 
 use std::{
     error::Error,
@@ -17,14 +17,15 @@ use crate::{
     store::replace,
 };
 
-/// Durable replacements of the ledger between two agents: upkeep changes nothing, so a completion
-/// and a claim.
+/// The number of durable replacements of the ledger between two agents: a completion and a claim.
+/// Upkeep changes nothing.
 const WRITES: u32 = 2;
-/// Durable commits of the record of runs: an iteration ends and its run stops; the next run is
-/// opened and taken, and its first iteration begins. Each is one append to the write-ahead log.
+/// The number of durable commits to the record of runs: an iteration ends and its run stops; the
+/// next run is opened and taken, and its first iteration begins. Each is one append to the
+/// write-ahead log.
 const COMMITS: u32 = 5;
 
-/// Stands in for git: notes when the real one began and ended.
+/// A wrapper of git that records the start and the end of the real program.
 const SHIM: &str = "#!/bin/sh
 s=$(date +%s%N); REAL \"$@\"; c=$?; echo \"$s $(date +%s%N)\" >> LOG; exit $c
 ";
@@ -64,7 +65,7 @@ pub(crate) fn measure(
     let calls = numbers(&log)?;
     let disk = durable_replacement(&repository)? * WRITES + durable_append(&repository)? * COMMITS;
     let mut gaps = Vec::new();
-    // Each task notes its start and its end; the gap lies between an end and the next start.
+    // Each task records its start and its end. The gap lies between an end and the next start.
     for gap in times[1..times.len() - 1].chunks_exact(2) {
         let inside = calls.chunks_exact(2).filter(|c| c[0] >= gap[0] && c[1] <= gap[1]);
         let (mut git, mut count) = (0, 0);
@@ -96,7 +97,7 @@ fn shim(place: &Path, log: &Path) -> Result<std::ffi::OsString, Box<dyn Error>> 
     Ok(std::env::join_paths(paths)?)
 }
 
-/// What a call through the stand-in takes beyond what it notes.
+/// Returns the time that a call through the wrapper takes beyond the recorded time.
 fn shim_overhead(
     place: &Path,
     path: &std::ffi::OsStr,
@@ -130,7 +131,7 @@ fn durable_replacement(repository: &Path) -> Result<Duration, Box<dyn Error>> {
     Ok(median(times))
 }
 
-/// Of one page, as SQLite makes it.
+/// Measures the durable append of one page, as SQLite makes it.
 fn durable_append(repository: &Path) -> Result<Duration, Box<dyn Error>> {
     let mut file = fs::File::create(repository.join(".harness/append"))?;
     let mut times = Vec::new();

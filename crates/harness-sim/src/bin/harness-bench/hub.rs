@@ -1,4 +1,4 @@
-//! What telling an event costs, beside tokio's broadcast channel.
+//! The cost of emitting an event, compared with tokio's broadcast channel.
 
 use std::{
     error::Error,
@@ -53,7 +53,7 @@ fn text() -> Event {
     Event::AgentText { content: "a line of text".into(), run_id: None }
 }
 
-/// The same event through a channel that is made for it.
+/// Sends the same event through a channel that is made for it.
 fn broadcast(events: usize) -> Result<Duration, Box<dyn Error>> {
     let (sender, mut receiver) = tokio::sync::broadcast::channel(1024);
     let started = Instant::now();

@@ -1,5 +1,5 @@
-//! What things cost, each against a yardstick measured in the same run: machines are noisy, ratios
-//! less so. `cargo xtask bench` builds and runs it.
+//! Measures costs, each against a yardstick from the same run, because machines are noisy and
+//! ratios less so. `cargo xtask bench` builds and runs it.
 
 mod daemon;
 mod gap;
@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 use report::Report;
 
-/// How often to measure.
+/// The number of measurements.
 #[derive(Debug, Clone, Copy)]
 enum Effort {
     Full,

@@ -1,4 +1,4 @@
-//! What starting the binary costs.
+//! The cost of starting the binary.
 
 use std::{
     error::Error,
@@ -81,7 +81,8 @@ fn start(mut command: Command) -> Result<Duration, Box<dyn Error>> {
     if status.success() { Ok(took) } else { Err(format!("{command:?}: {status}").into()) }
 }
 
-/// User and system time of one child, which ends with that code, and of all that it waited for.
+/// Returns the user and system time of one child and of all that it waited for. The child must end
+/// with `code`.
 pub(crate) fn cpu(mut command: Command, code: Option<i32>) -> Result<Duration, Box<dyn Error>> {
     let used = || -> Result<i64, nix::Error> {
         let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
@@ -95,7 +96,7 @@ pub(crate) fn cpu(mut command: Command, code: Option<i32>) -> Result<Duration, B
     Ok(Duration::from_micros(u64::try_from(used()? - before)?))
 }
 
-/// A ledger as one looks in the middle of the work.
+/// Returns a ledger as it looks in the middle of the work.
 pub(crate) fn ledger_of(tasks: usize) -> Result<String, Box<dyn Error>> {
     let now = Timestamp::from_seconds(1_750_000_000);
     let task = |n: usize| -> Result<Task, Box<dyn Error>> {

@@ -1,4 +1,4 @@
-//! Rows of measured, yardstick, ratio and bar.
+//! Rows with the measured value, the yardstick, the ratio and the limit.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// A cost that may be at most `bar` times the yardstick.
+    /// Adds a cost that may be at most `bar` times the yardstick.
     pub(crate) fn ratio(&mut self, what: &str, measured: Duration, yardstick: Duration, bar: f64) {
         let ratio = measured.as_secs_f64() / yardstick.as_secs_f64().max(1e-9);
         let verdict = if ratio <= bar { "ok" } else { "OVER" };
@@ -21,14 +21,14 @@ impl Report {
         ]);
     }
 
-    /// A cost that may be at most `bar`.
+    /// Adds a cost that may be at most `bar`.
     pub(crate) fn absolute(&mut self, what: &str, measured: Duration, bar: Duration) {
         let verdict = if measured <= bar { "ok" } else { "OVER" };
         let bar = format!("(bar {})", time(bar));
         self.rows.push([what.to_owned(), time(measured), String::new(), bar, verdict.to_owned()]);
     }
 
-    /// An amount of memory that may be at most `bar`.
+    /// Adds an amount of memory that may be at most `bar`.
     pub(crate) fn bytes(&mut self, what: &str, measured: u64, bar: u64) {
         let verdict = if measured <= bar { "ok" } else { "OVER" };
         let mebibytes = |bytes: u64| format!("{:.1} MiB", bytes as f64 / 1048576.0);
@@ -36,7 +36,7 @@ impl Report {
         self.rows.push([what.to_owned(), measured, String::new(), bar, verdict.to_owned()]);
     }
 
-    /// A number of things, perhaps with the most that there may be.
+    /// Adds a count, optionally with a limit.
     pub(crate) fn count(&mut self, what: &str, measured: usize, bar: Option<usize>) {
         let verdict = match bar {
             Some(bar) if measured > bar => "OVER",
@@ -48,7 +48,7 @@ impl Report {
         self.rows.push([what.to_owned(), measured, String::new(), bar, verdict.to_owned()]);
     }
 
-    /// A figure without a bar.
+    /// Adds a figure without a limit.
     pub(crate) fn note(&mut self, what: &str, measured: Duration) {
         self.rows.push([
             what.to_owned(),
@@ -76,7 +76,7 @@ fn time(duration: Duration) -> String {
     if micros < 1000.0 { format!("{micros:.1} µs") } else { format!("{:.2} ms", micros / 1000.0) }
 }
 
-/// The middle of several measurements.
+/// Returns the median of several measurements.
 pub(crate) fn median(mut times: Vec<Duration>) -> Duration {
     times.sort_unstable();
     times.get(times.len() / 2).copied().unwrap_or_default()

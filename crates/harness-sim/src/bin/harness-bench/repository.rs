@@ -1,5 +1,6 @@
-//! What `harness run` adds in a git repository: an attempt at a task as a ratio to one `git status` of
-//! the same repository, an iteration of an objective in CPU, and how often git is called for them.
+//! The cost of `harness run` in a git repository: an attempt at a task as a ratio to one `git
+//! status` of the same repository, an iteration of an objective in CPU time, and the number of git
+//! calls.
 
 use std::{
     error::Error,
@@ -17,12 +18,12 @@ use crate::{
     report::{Report, median},
 };
 
-/// How often one `git status` an attempt may take, by the clock.
+/// The limit for an attempt, as a multiple of the time of one `git status`.
 const STATUSES: f64 = 5.0;
 const SCANS: usize = 3;
 const CALLS_OF_AN_ITERATION: usize = 4;
 const CPU_OF_AN_ITERATION: Duration = Duration::from_millis(12);
-/// The first attempt of a session finds out more than the others.
+/// The number of tasks. The first attempt of a session reads more than the others.
 const TASKS: usize = 8;
 
 pub(crate) fn measure(
@@ -41,7 +42,7 @@ pub(crate) fn measure(
     Place::new(harness, 100)?.iterations(report)
 }
 
-/// A repository with harness in it, and a git that writes down what it is called for.
+/// A repository with harness in it, and a git that records its calls.
 struct Place {
     directory: tempfile::TempDir,
     harness: PathBuf,
@@ -78,7 +79,7 @@ impl Place {
         self.directory.path().join("repository")
     }
 
-    /// With an environment of its own.
+    /// Returns a command with its own environment.
     fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         command.current_dir(self.repository()).env_clear();
@@ -93,7 +94,7 @@ impl Place {
         command
     }
 
-    /// Each task notes when its agent starts: a file is made there.
+    /// Adds tasks that record the start of their agent by creating a file.
     fn add_tasks(&self) -> Result<(), Box<dyn Error>> {
         let marks = self.directory.path().join("marks");
         let _ = fs::remove_dir_all(&marks);
@@ -144,7 +145,8 @@ impl Place {
         Ok(())
     }
 
-    /// Of the costliest stretch between two agents: all, and those that look at every file.
+    /// Returns the numbers of the most expensive stretch between two agents: all calls, and those
+    /// that look at every file.
     fn calls(&self) -> Result<(usize, usize), Box<dyn Error>> {
         let log = fs::read_to_string(&self.log)?;
         let stretches: Vec<&str> = log.split("AGENT\n").collect();
@@ -172,7 +174,7 @@ impl Place {
             command.args(["--max-iterations", &most.to_string(), "write more"]);
             command
         };
-        // It is stopped by the number of iterations, and says so by its exit code.
+        // The run is stopped by the number of iterations, which the exit code shows.
         let spent = |most: u32| cpu(run(most), Some(3));
         let each = spent(many)?.saturating_sub(spent(few)?) / (many - few);
         report.absolute("iteration of an objective, CPU with git", each, CPU_OF_AN_ITERATION);
@@ -190,7 +192,7 @@ fn done(command: &mut Command) -> Result<(), Box<dyn Error>> {
     if status.success() { Ok(()) } else { Err(format!("{command:?}: {status}").into()) }
 }
 
-/// A `PATH` with a git first that writes a line for each call.
+/// Returns a `PATH` that starts with a git that writes a line for each call.
 fn shim(place: &Path, log: &Path) -> Result<OsString, Box<dyn Error>> {
     let old = std::env::var_os("PATH").unwrap_or_default();
     let real = std::env::split_paths(&old).map(|p| p.join("git")).find(|p| p.is_file());

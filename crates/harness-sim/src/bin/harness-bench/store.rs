@@ -1,4 +1,4 @@
-//! What a durable change costs, against what the disk asks for one.
+//! The cost of a durable change, compared with the minimum that the disk needs for one.
 
 use std::{
     error::Error,
@@ -48,7 +48,7 @@ pub(crate) fn measure(effort: Effort, report: &mut Report) -> Result<(), Box<dyn
     together(effort, report)
 }
 
-/// Each of many clients is as quick as one alone would be: they share a write.
+/// Measures many clients that share a write. Each should be as fast as a single one.
 fn together(effort: Effort, report: &mut Report) -> Result<(), Box<dyn Error>> {
     let place = tempfile::tempdir()?;
     fs::write(place.path().join("harness-tasks.json"), ledger_of(4_000)?)?;
@@ -112,7 +112,7 @@ fn claim_and_complete(writer: &Writer, worker: &str) -> Result<(), Box<dyn Error
     Ok(())
 }
 
-/// The least that a durable replacement of a file costs.
+/// Replaces a file durably in the cheapest way.
 pub(crate) fn replace(directory: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let (new, old) = (directory.join("yardstick.new"), directory.join("yardstick"));
     let mut file = File::create(&new)?;

@@ -27,7 +27,7 @@ pub fn a_candidate_is_the_tree_that_is_committed(f: &dyn Fixture) {
     assert_eq!(git.commit_tree(&base, &candidate.tree, "again").unwrap(), commit);
 }
 
-pub fn what_a_check_changed_is_told_and_its_new_files_go(f: &dyn Fixture) {
+pub fn changes_of_a_check_are_reported_and_its_new_files_removed(f: &dyn Fixture) {
     before_claim(f);
     let base = claim(f);
     f.write("new.txt", "new");
@@ -85,7 +85,7 @@ pub fn a_commit_of_somebody_during_the_check_is_noticed(f: &dyn Fixture) {
     assert_eq!(f.committed(&commit)["new.txt"], "new");
 }
 
-pub fn work_that_no_commit_can_hold_is_told(f: &dyn Fixture) {
+pub fn work_that_no_commit_can_hold_is_reported(f: &dyn Fixture) {
     before_claim(f);
     let base = claim(f);
     let git = f.workspace();

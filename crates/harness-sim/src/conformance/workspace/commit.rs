@@ -1,4 +1,4 @@
-//! A commit takes what the agent left.
+//! A commit takes everything that the agent left.
 
 use harness::workspace::{Base, WorkspaceError};
 use harness_core::TaskId;
@@ -50,7 +50,7 @@ pub fn commit_refuses_a_head_that_does_not_descend_from_the_base(f: &dyn Fixture
     f.create_branch("old");
     f.commit_file("c.txt", "c", "newer");
     let base = Base { commit: f.workspace().head().unwrap(), ..claim(f) };
-    // The work goes on from before the base.
+    // The work continues from before the base.
     let base = Base { branch: Some("old".to_owned()), ..base };
     assert_eq!(f.tip("main"), Some(first));
     f.remove("c.txt");
@@ -72,7 +72,8 @@ pub fn a_completed_commit_is_kept_reachable(f: &dyn Fixture) {
     }
 }
 
-/// The fixture has no `switch`: a claim on `main` that is rolled back ends there.
+/// Switches to `main`. The fixture has no `switch`, but a claim on `main` that is rolled back ends
+/// there.
 fn switch_to_main(f: &dyn Fixture) {
     let base = claim(f);
     let main = Base { commit: f.tip("main").unwrap(), branch: Some("main".to_owned()), ..base };

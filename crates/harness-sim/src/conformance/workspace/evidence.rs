@@ -1,4 +1,4 @@
-//! What recovery sees.
+//! The evidence for recovery.
 
 use harness::workspace::Sight;
 

@@ -1,5 +1,5 @@
 //! The conformance suite of [`Workspace`](harness::workspace::Workspace): real git and the
-//! simulated one do the same.
+//! simulated one behave alike.
 //!
 //! A fixture starts as a repository on `main` with one commit that holds `a.txt` ("a"), `b.txt`
 //! ("b") and a `.gitignore` that ignores `*.log`.
@@ -52,7 +52,7 @@ fn rescued(f: &dyn Fixture) -> Vec<BTreeMap<String, String>> {
     rescues.iter().map(|rescue| f.committed(&rescue.commit)).collect()
 }
 
-/// An attempt that leaves a bit of everything.
+/// Plays an attempt that leaves changes of every kind.
 pub fn busy_attempt(f: &dyn Fixture) {
     f.commit_file("done.txt", "committed", "some work");
     f.write_all(&[("a.txt", "changed"), ("staged.txt", "staged"), ("new.txt", "new")]);
@@ -62,14 +62,14 @@ pub fn busy_attempt(f: &dyn Fixture) {
     f.write("harness-progress.txt", "more log");
 }
 
-/// What is there before a claim beside the commit.
+/// Writes the files that exist before a claim beside the commit.
 pub fn before_claim(f: &dyn Fixture) {
     f.write_all(&[("notes.txt", "mine"), ("deep/er/todo.txt", "mine too"), ("x.log", "ignored")]);
     f.write_all(&[("harness-tasks.json", "{}"), ("harness-progress.txt", "log")]);
     f.write_all(&[(".harness/harness.db", "db"), ("state/handoff.json", "handoff")]);
 }
 
-/// The work tree after the rollback of a [`busy_attempt`].
+/// Returns the work tree after the rollback of a [`busy_attempt`].
 pub fn after_rollback(before: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let mut expected = before.clone();
     expected.insert("harness-progress.txt".to_owned(), "more log".to_owned());
@@ -113,11 +113,11 @@ macro_rules! for_each_workspace_case {
             evidence_tells_the_attempts_commits_by_their_mark,
             a_missing_base_is_refused_before_anything_is_touched,
             a_candidate_is_the_tree_that_is_committed,
-            what_a_check_changed_is_told_and_its_new_files_go,
+            changes_of_a_check_are_reported_and_its_new_files_removed,
             what_was_judged_can_be_put_back,
             a_commit_of_somebody_during_the_check_is_noticed,
-            work_that_no_commit_can_hold_is_told,
-            settings_are_set_back_and_told,
+            work_that_no_commit_can_hold_is_reported,
+            settings_are_set_back_and_reported,
             without_a_record_no_setting_is_touched,
             flags_of_the_user_and_what_they_hide_survive_a_rollback,
             protected_files_are_read,

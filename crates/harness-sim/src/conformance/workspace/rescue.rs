@@ -1,4 +1,4 @@
-//! What a rollback saves, and how it comes back.
+//! The work that a rollback saves, and its restoration.
 
 use harness::workspace::{RolledBack, WorkspaceError};
 use harness_core::TaskId;

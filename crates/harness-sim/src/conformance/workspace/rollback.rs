@@ -1,4 +1,4 @@
-//! A rollback makes the tree what it was.
+//! A rollback restores the tree.
 
 use harness::workspace::{Base, WorkspaceError};
 use harness_core::CommitId;

@@ -1,4 +1,4 @@
-//! Git's settings, as they were at the claim.
+//! Git's settings at the claim.
 
 use harness::workspace::{RolledBack, Sight};
 use harness_core::Epoch;
@@ -7,7 +7,7 @@ use super::{Fixture, LONG_AGO, claim, rescued, roll_back, task};
 
 const EPOCH: Epoch = Epoch(1);
 
-pub fn settings_are_set_back_and_told(f: &dyn Fixture) {
+pub fn settings_are_set_back_and_reported(f: &dyn Fixture) {
     f.configure("diff.noprefix", "true");
     f.exclude("mine.tmp\n");
     let base = claim(f);
@@ -35,7 +35,7 @@ pub fn settings_are_set_back_and_told(f: &dyn Fixture) {
     assert_eq!(told.len(), expected.len(), "{told:?}");
     for (told, expected) in told.iter().zip(expected) {
         assert_eq!(told.0, expected.0);
-        // The model keeps the lines of a file as they are.
+        // The model keeps the lines of a file unchanged.
         if !told.0.starts_with('.') {
             assert_eq!(*told, expected);
         }

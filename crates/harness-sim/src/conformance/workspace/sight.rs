@@ -1,4 +1,4 @@
-//! What was seen last counts until something has run.
+//! The last look is valid until something has run.
 
 use harness::workspace::Sight;
 
@@ -37,7 +37,7 @@ pub fn the_last_look_counts_until_something_has_run(f: &dyn Fixture) {
     assert_eq!(git.mark(Sight::Last).unwrap(), seen);
     assert_eq!(git.touched(&base, Sight::Last).unwrap(), ["new.txt"]);
     let candidate = git.candidate(&base, Sight::Last).unwrap();
-    // A check is always followed by a look: what it did not begin with is reported or removed.
+    // A look always follows a check: changes that it made are reported or removed.
     f.write("a.txt", "changed");
     let settled = git.settle(&base, &candidate.tree).unwrap();
     assert_eq!((settled.changed, f.read("later.txt")), (vec!["a.txt".to_owned()], None));

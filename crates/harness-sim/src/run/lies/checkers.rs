@@ -1,4 +1,4 @@
-//! What must hold whatever an agent says, writes and kills.
+//! The invariants that hold whatever an agent reports, writes and kills.
 
 use harness_core::{Flag, RunId, Task, task::Status};
 
@@ -13,11 +13,11 @@ use crate::{
     },
 };
 
-/// A context is started so often, and no more.
+/// The limit of starts of a context.
 const STARTS_MAX: u32 = 3;
 const BRANCH: &str = "main";
 
-/// Its own check passed, on exactly the tree that is committed.
+/// The task's own check passed on exactly the committed tree.
 pub(in crate::run) fn completed_means_judged(
     state: &State,
     b: &Task,
@@ -37,8 +37,8 @@ pub(in crate::run) fn completed_means_judged(
     }
     let commit = receipt.commit.as_ref().ok_or("completed without a commit")?;
     let committed = state.git.committed(commit);
-    // What lies where no commit can hold it is reported, and a person looks at it. A file that no commit
-    // held at the claim is the user's, and a check in the work tree sees it.
+    // Work that no commit can hold is reported, so that a person looks at it. A file that no commit
+    // held at the claim belongs to the user, and a check in the work tree sees it.
     let (work, _) = asked_for(&a.id);
     let [hidden, unstable] =
         [Flag::HiddenWork, Flag::Unstable].map(|flag| receipt.flags.contains(&flag));
@@ -47,7 +47,7 @@ pub(in crate::run) fn completed_means_judged(
         return Err(format!("the commit {commit} does not have what was asked for"));
     }
     let same = |tree: &Files| of_project(seen, tree).eq(of_project(seen, &committed));
-    // A tree that does not rest is judged twice, and what the second check began with is kept.
+    // A tree that keeps changing is judged twice, and the tree before the second check is kept.
     let restless = if unstable { &seen.unsteady[..] } else { &[] };
     if !seen.passed.iter().chain(restless).any(same) {
         return Err(format!("no check passed on the tree of {commit} since the claim"));
@@ -60,7 +60,7 @@ pub(in crate::run) fn completed_means_judged(
     Ok(())
 }
 
-/// Without what the user had beside all commits when the task was claimed.
+/// Returns the files, except those that the user had outside of all commits at the claim.
 fn of_project<'a>(
     seen: &'a Seen,
     files: &'a Files,
@@ -72,7 +72,7 @@ fn is_users(seen: &Seen, path: &str) -> bool {
     seen.claim.work.contains_key(path) && !seen.claim.index.contains_key(path)
 }
 
-/// Attempts end as often as they may, and no counter says otherwise.
+/// The number of attempts stays within the limit, and no counter contradicts it.
 pub(in crate::run) fn limits_hold(state: &State, _: &Task, a: &Task, _: Option<&Seen>) -> Verdict {
     let Some(given) = state.lies.given.get(&a.id) else { return Ok(()) };
     if a.max_attempts != given.max_attempts {
@@ -108,7 +108,7 @@ pub(in crate::run) fn the_users_files_stay(
     Ok(())
 }
 
-/// Commits of an attempt that failed are taken back, whatever their messages say.
+/// The commits of a failed attempt are undone, whatever their messages are.
 pub(in crate::run) fn a_failed_attempt_leaves_nothing(
     state: &State,
     b: &Task,
@@ -130,7 +130,7 @@ pub(in crate::run) fn a_failed_attempt_leaves_nothing(
     }
 }
 
-/// Nobody takes a commit of the person's off the branch.
+/// No commit of the person is removed from the branch.
 pub(in crate::run) fn foreign_commits_stay(
     state: &State,
     _: &Task,
@@ -146,7 +146,7 @@ pub(in crate::run) fn foreign_commits_stay(
     }
 }
 
-/// What was tried in an attempt is on the receipt of its completion.
+/// The receipt of a completion contains the flags of the attempt.
 pub(in crate::run) fn a_completion_tells_what_was_tried(
     state: &State,
     b: &Task,
@@ -166,7 +166,7 @@ pub(in crate::run) fn a_completion_tells_what_was_tried(
 }
 
 impl State {
-    /// What was spent is spent, whatever the rows say.
+    /// Checks that the budget is not spent, whatever the rows contain.
     pub(in crate::run) fn budget_is_left(&mut self) {
         let mut spent = self.lies.spent_before;
         spent += self.lies.spent;
@@ -175,7 +175,7 @@ impl State {
         }
     }
 
-    /// A context begins, or begins again.
+    /// Counts the starts of a context.
     pub(in crate::run) fn context_starts(&mut self, run: &RunId, number: u32) {
         let starts = self.lies.starts.entry((run.clone(), number)).or_default();
         *starts += 1;
@@ -187,7 +187,7 @@ impl State {
     }
 }
 
-/// After the last process.
+/// Judges the state after the last process.
 pub(in crate::run) fn at_the_end(state: &State) -> Result<(), Violation> {
     let broken = |checker, what| Err(Violation { checker, what });
     for task in state.lies.given.keys() {

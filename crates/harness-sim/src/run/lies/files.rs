@@ -1,4 +1,4 @@
-//! Lies about the files beside the ledger.
+//! Lies in the files beside the ledger.
 
 use harness::store::disk::File;
 use harness_core::TaskId;
@@ -8,19 +8,19 @@ use crate::{random::Random, run::stage::State};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::run) enum Lie {
-    /// A `.bak` in which all is done, and newer than everything.
+    /// Writes a `.bak` in which all tasks are done, with a newer revision than any other.
     ForgesBackup,
     DeletesBackup,
-    /// Something in the place of what is written next.
+    /// Creates a file in the place of the next temporary file.
     LittersTmp,
-    /// The log says that a task is done.
+    /// Adds a log line that a task is done.
     ForgesLog,
     TruncatesLog,
     DeletesLog,
     DeletesJournal,
     TruncatesJournal,
     DeletesMarker,
-    /// A receipt for work that nobody judged.
+    /// Writes a receipt for work that was never judged.
     ForgesReceipt,
     DeletesReceipts,
 }
@@ -85,7 +85,7 @@ pub(super) fn tell(state: &mut State, lie: Lie, task: &TaskId) {
     }
 }
 
-/// A ledger in which everything is done, a thousand versions later.
+/// Returns a ledger in which everything is done, a thousand versions later.
 fn all_done(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut root: Value = serde_json::from_slice(bytes).ok()?;
     for task in root.get_mut("tasks")?.as_array_mut()? {

@@ -1,4 +1,4 @@
-//! Lies about the ledger itself.
+//! Lies in the ledger itself.
 
 use harness::store::disk::File;
 use harness_core::{TaskId, format};
@@ -9,34 +9,34 @@ use crate::{checkers::same, random::Random, run::stage::State};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::run) enum Lie {
-    /// Its own task is done.
+    /// Marks its own task as completed.
     Completes,
-    /// Another task is done.
+    /// Marks another task as completed.
     CompletesAnother,
-    /// It was never tried.
+    /// Resets its count of attempts.
     ForgetsAttempts,
-    /// It may be tried for ever.
+    /// Raises the limit of its attempts.
     RaisesLimit,
-    /// Its check is another one.
+    /// Replaces its check.
     ChangesCheck,
-    /// A task that nobody has begun has another check.
+    /// Replaces the check of a task that has not begun.
     ChangesAnothersCheck,
-    /// A task is not there any more.
+    /// Removes a task.
     RemovesTask,
-    /// Its claim is another one.
+    /// Changes its claim.
     ForgesClaim,
-    /// Flags and alerts are not there.
+    /// Removes flags and alerts.
     ClearsFlags,
-    /// Counters begin anew.
+    /// Resets the counters.
     ResetsCounters,
-    /// The seal is gone, and nothing else.
+    /// Removes only the seal.
     Unseals,
-    /// An earlier version, with the seal that it had.
+    /// Restores an earlier version with its seal.
     GoesBack,
     Garbles,
     Truncates,
     Deletes,
-    /// What anybody may do.
+    /// Makes a change that every program may make.
     AddsTask,
     Retitles,
 }
@@ -61,7 +61,7 @@ const ALL: [(Lie, u64); 17] = [
     (Lie::Retitles, 3),
 ];
 
-/// A liar adds no more tasks than this: the world has to end.
+/// The limit of tasks that a liar adds, so that the world ends.
 const ADDED_MAX: usize = 2;
 
 impl Lie {
@@ -70,7 +70,7 @@ impl Lie {
     }
 }
 
-/// Somebody puts these bytes in the place of the ledger.
+/// Puts these bytes in the place of the ledger.
 pub(super) fn forge(state: &mut State, bytes: Vec<u8>, kind: Kind) {
     let known = state.disk.bytes(File::Ledger);
     if known == bytes {
@@ -98,7 +98,7 @@ pub(super) fn tell(state: &mut State, lie: Lie, task: &TaskId) {
         Lie::Garbles => {
             let at = state.random.below(bytes.len() + 1);
             let mut garbled = bytes;
-            // Not even in a text.
+            // A zero byte is not valid even inside of a string.
             garbled.insert(at, 0);
             return forge(state, garbled, Kind::Broken);
         }
@@ -118,7 +118,7 @@ pub(super) fn tell(state: &mut State, lie: Lie, task: &TaskId) {
         _ => {}
     }
     let Ok(mut root) = serde_json::from_slice::<Value>(&bytes) else { return };
-    // A task that the harness has not seen yet is nobody's word against it.
+    // A task that harness has not seen yet cannot be forged.
     let known = |task: &Value| {
         let id = task["id"].as_str().and_then(|id| TaskId::parse(id).ok());
         id.is_some_and(|id| state.ledger.contains(&id))
@@ -139,7 +139,7 @@ fn named<'a>(root: &'a mut Value, id: &str) -> Option<&'a mut Value> {
     tasks(root)?.iter_mut().find(|task| task["id"] == id)
 }
 
-/// One of the others, with this status.
+/// Returns one of the other tasks with this status.
 fn another<'a>(
     root: &'a mut Value,
     random: &mut Random,
@@ -155,7 +155,7 @@ fn another<'a>(
     tasks.get_mut(at)
 }
 
-/// `None`: there is nothing to lie about.
+/// Edits the ledger. Returns `None` if there is nothing to lie about.
 fn edit(state: &mut State, root: &mut Value, lie: Lie, own: &TaskId) -> Option<Kind> {
     let random = &mut state.random;
     match lie {
@@ -200,7 +200,7 @@ fn edit(state: &mut State, root: &mut Value, lie: Lie, own: &TaskId) -> Option<K
             root["session_config"]["max_sessions"] = json!(9999);
             root["epoch"] = json!(0);
         }
-        // Nothing that the harness goes by is another than it was.
+        // Nothing that harness relies on is changed.
         Lie::Unseals => {
             root.as_object_mut()?.remove("seal")?;
             return Some(Kind::Harmless);

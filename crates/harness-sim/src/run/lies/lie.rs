@@ -1,4 +1,4 @@
-//! The lies there are, and telling one.
+//! The kinds of lies, and the code that performs one.
 
 use harness::{Result, store::disk::File};
 use harness_core::{Epoch, RunId, TaskId};
@@ -6,22 +6,22 @@ use harness_core::{Epoch, RunId, TaskId};
 use super::{files, ledger, rows, tree};
 use crate::run::stage::State;
 
-/// A liar keeps so many earlier versions.
+/// The number of earlier versions that a liar keeps.
 const VERSIONS_MAX: usize = 8;
 
-/// Something that an agent does beside its work.
+/// An action of an agent beside its work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::run) enum Deed {
     Ledger(ledger::Lie),
     File(files::Lie),
     Row(rows::Lie),
     Tree(tree::Lie),
-    /// It asks the host for something.
+    /// Sends a request to the host.
     Verb,
-    /// It starts a process that outlives it.
+    /// Starts a process that outlives it.
     LeavesProcess,
     KillsSupervisor,
-    /// It tells of a step, and has done nothing.
+    /// Reports a step without doing anything.
     Pretends,
 }
 
@@ -44,16 +44,16 @@ pub(in crate::run) fn choose(state: &mut State) -> Deed {
     }
 }
 
-/// Who tells it.
+/// The attempt of the lying agent.
 pub(in crate::run) struct Teller<'a> {
     pub(in crate::run) task: &'a TaskId,
     pub(in crate::run) epoch: Epoch,
     pub(in crate::run) run: &'a RunId,
-    /// The name that its commits should carry.
+    /// The committer name that its commits should have.
     pub(in crate::run) committer: &'a str,
 }
 
-/// Does it; verbs are for the caller.
+/// Performs the action. The caller handles requests to the host.
 pub(in crate::run) fn tell(state: &mut State, deed: Deed, teller: &Teller<'_>) -> Result<()> {
     state.tally.lies += 1;
     if state.lies.forged.is_none() && state.lies.versions.len() < VERSIONS_MAX {

@@ -1,5 +1,5 @@
-//! What happens beside a process at any of its steps: writes of processes that an agent left behind,
-//! and commits of the person whose repository it is.
+//! Events beside a process at any of its steps: writes of processes that an agent left behind, and
+//! commits of the person who owns the repository.
 
 use harness_core::task::Status;
 
@@ -12,12 +12,12 @@ use crate::{
     },
 };
 
-/// More commits of the person's are not made: nobody can judge a tree that never rests.
+/// The limit of commits of the person, because a tree that never rests cannot be judged.
 const COMMITS_MAX: usize = 8;
 const BRANCH: &str = "main";
 
 impl State {
-    /// Something is about to happen in the process; perhaps something else happens first.
+    /// May cause an event before the next step of the process.
     pub(in crate::run) fn meanwhile(&mut self, moment: Moment) {
         if !self.lies.on {
             return;
@@ -31,7 +31,7 @@ impl State {
         }
     }
 
-    /// The check has passed, and what it judged is about to be committed.
+    /// May cause an event between a passed check and the commit of its tree.
     pub(in crate::run) fn meanwhile_before_commit(&mut self) {
         if self.lies.behind > 0 && self.random.percent(50) {
             self.lies.behind -= 1;
@@ -39,7 +39,7 @@ impl State {
         }
     }
 
-    /// At a step of git in which a commit of somebody else must not be lost.
+    /// May cause an event at a step of git in which a commit of others must not be lost.
     pub(in crate::run) fn meanwhile_in_git(&mut self, step: &str) {
         if self.lies.on && step == "commit ref" && self.random.percent(15) {
             self.person_commits();
@@ -57,7 +57,8 @@ impl State {
         let is_there = self.git.read(&work).is_some();
         let (path, bytes) = match self.random.weighted(&[30, 15, 25, 20, 10]) {
             0 => (work, format!("late {number}").into_bytes()),
-            // A new file in the middle of a check is taken for one that the check made, and goes.
+            // A new file in the middle of a check is taken for one that the check made, and is
+            // removed.
             1 if is_there => (work, done),
             2 => ("src/main.rs".to_owned(), format!("// late {number}").into_bytes()),
             1 | 3 => (format!("late-{number}"), b"late".to_vec()),
@@ -69,7 +70,7 @@ impl State {
         };
         self.story.tell(|| format!("      a process that was left behind writes {path}"));
         self.git.write(&path, &bytes);
-        // What was there is replaced by the agent itself.
+        // The agent itself replaced the earlier content.
         for seen in self.attempts.values_mut() {
             if let Some(mess) = &mut seen.mess {
                 mess.work.remove(&path);
@@ -77,7 +78,7 @@ impl State {
         }
     }
 
-    /// `git commit FILE`, on the branch that everybody works on.
+    /// Performs `git commit FILE` on the shared branch.
     fn person_commits(&mut self) {
         if self.lies.foreign.len() >= COMMITS_MAX {
             return;

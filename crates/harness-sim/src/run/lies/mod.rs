@@ -1,8 +1,8 @@
-//! An agent that lies: it edits, removes and corrupts every file of ours, uses every verb, changes
-//! git's settings, commits under any name, leaves processes behind and kills its supervisor. A person
-//! commits on the branch meanwhile.
+//! An agent that lies: it edits, removes and corrupts every file of ours, sends every request,
+//! changes git's settings, commits under any name, leaves processes behind and kills its
+//! supervisor. Meanwhile a person commits on the branch.
 //!
-//! What must hold all the same is in `checkers`; what was told, and what became of it, is kept here.
+//! `checkers` contains the invariants. This module records the lies and their consequences.
 
 pub(super) mod checkers;
 mod files;
@@ -24,76 +24,76 @@ pub(super) use verbs::{Asked, answer};
 pub use world::LiarWorld;
 pub(super) use world::store;
 
-/// An attempt, by its task and its claim.
+/// An attempt, identified by its task and its claim.
 pub(super) type OfAttempt = (TaskId, Epoch);
 
-/// What the liars of one world did, as somebody knows it who saw them do it.
+/// The actions of the liars of one world, recorded while they happen.
 #[derive(Default)]
 pub(super) struct Lies {
-    /// This world has liars.
+    /// `true` if this world has liars.
     pub(super) on: bool,
-    /// They are after money.
+    /// `true` if they try to spend more than the budget.
     pub(super) spender: bool,
-    /// They do nothing, say so, and kill their supervisor.
+    /// `true` if they do nothing, report that, and kill their supervisor.
     pub(super) killer: bool,
-    /// What stands in the place of the ledger, until the harness has answered it.
+    /// The forged ledger, until harness has responded to it.
     pub(super) forged: Option<Forged>,
-    /// The second copies are not what the harness left there either.
+    /// `true` if the second copies were forged too.
     pub(super) copies_forged: bool,
-    /// The journal was lost once, and with it what it had of receipts.
+    /// `true` if the journal was lost once, and with it its receipts.
     pub(super) receipts_lost: bool,
-    /// Earlier versions of the ledger, sealed as they are.
+    /// Earlier versions of the ledger with their seals.
     pub(super) versions: Vec<Vec<u8>>,
-    /// What each task was given at first. Nobody who may change that does.
+    /// The first check and limit of each task. Nobody with permission changes them.
     pub(super) given: BTreeMap<TaskId, Given>,
-    /// Attempts that ended.
+    /// The number of attempts that ended.
     pub(super) ends: BTreeMap<TaskId, u32>,
-    /// Completions, as they were seen.
+    /// The completions that were seen.
     pub(super) completed: BTreeSet<OfAttempt>,
-    /// How often a context was started.
+    /// The number of starts of each context.
     pub(super) starts: BTreeMap<(RunId, u32), u32>,
     /// Commits of the person.
     pub(super) foreign: Vec<CommitId>,
-    /// So many processes of agents are still there, and will write once more each.
+    /// The number of leftover processes of agents, each of which will write once more.
     pub(super) behind: u32,
-    /// What attempts must be flagged with when they end.
+    /// The flags that attempts must have when they end.
     pub(super) flags: BTreeMap<OfAttempt, BTreeSet<Flag>>,
-    /// Verbs that were refused, as the host remembers them.
+    /// Requests that were refused, as the host remembers them.
     pub(super) refused: BTreeSet<(OfAttempt, &'static str)>,
-    /// As they were recorded.
+    /// The receipts as they were recorded.
     pub(super) receipts: BTreeMap<OfAttempt, Receipt>,
-    /// What the run may use, as this process took it up.
+    /// The limits of the run when this process took it up.
     pub(super) terms: RunLimits,
-    /// What was spent before this process, as far as that can be known.
+    /// The usage before this process, as far as it is known.
     pub(super) spent_before: Usage,
-    /// What agents of this process spent.
+    /// The usage of agents of this process.
     pub(super) spent: Usage,
-    /// The rows of runs are not what the harness wrote.
+    /// `true` if the rows of runs were forged.
     pub(super) rows_forged: bool,
-    /// An alert was raised in this process.
+    /// `true` if an alert was raised in this process.
     pub(super) alarmed: bool,
 }
 
-/// The ledger as a liar left it.
+/// The ledger after a lie.
 #[derive(Debug, Clone)]
 pub(super) struct Forged {
-    /// Empty: it is gone.
+    /// The content; empty if the file was removed.
     pub(super) bytes: Vec<u8>,
     pub(super) kind: Kind,
 }
 
-/// How serious a lie about the ledger is, the worst last.
+/// The severity of a lie in the ledger, the worst last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
-    /// What anybody may do: it is taken.
+    /// A change that every program may make. It is accepted.
     Harmless,
-    /// The file is gone, or no ledger any more.
+    /// The file is gone, or is no longer a ledger.
     Broken,
-    /// It says what is not so.
+    /// The content is false.
     Edit,
 }
 
-/// What decides about a task, as it was given.
+/// The original settings that decide about a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Given {
     pub(super) check: Option<String>,

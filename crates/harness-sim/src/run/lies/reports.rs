@@ -1,4 +1,4 @@
-//! What the harness makes of a lie about the ledger: it writes back what it knows, and says so.
+//! The response of harness to a lie in the ledger: it restores the known version and reports it.
 
 use harness::store::{Applied, StoreError, disk::File};
 use harness_core::{
@@ -10,14 +10,13 @@ use super::{Forged, Given, Kind, Lies};
 use crate::{git::Head, run::stage::State};
 
 impl State {
-    /// A transaction of the harness is over, or it died in it. Says whether the ledger on the disk is
-    /// one that the harness wrote.
+    /// Records the end of a transaction. Returns whether harness wrote the ledger on the disk.
     pub(in crate::run) fn answered(&mut self, applied: &Result<Applied, StoreError>) -> bool {
         let facts = applied.as_ref().map_or(&[][..], |applied| &applied.facts[..]);
         let alarms = |fact: &Fact| matches!(fact, Fact::Flagged { flag, .. } if flag.alarms());
         self.lies.alarmed |= facts.iter().any(alarms);
         let Some(Forged { bytes, kind }) = self.lies.forged.clone() else {
-            // The next writer begins the journal anew where it is not whole.
+            // The next writer starts a new journal if it is not whole.
             self.lies.copies_forged &= facts.is_empty();
             return true;
         };
@@ -52,12 +51,12 @@ impl State {
         match kind {
             Kind::Harmless => true,
             Kind::Edit => alerted,
-            // Of a process that died in it nobody has heard the facts.
+            // The facts of a process that died in the transaction are not known.
             Kind::Broken => alerted || self.dead || facts.iter().any(restored),
         }
     }
 
-    /// The receipt as it is on the disk.
+    /// Stores the receipt on the disk.
     pub(in crate::run) fn keep_receipt(&mut self, receipt: &Receipt) {
         if !self.lies.on {
             return;
@@ -69,7 +68,8 @@ impl State {
         self.lies.receipts.insert(of, receipt.clone());
     }
 
-    /// The journal is gone or cut, and what is left is some changes behind: those are lost.
+    /// Drops the latest changes, because the journal is gone or cut and the rest is some changes
+    /// behind.
     pub(in crate::run) fn rewind(&mut self) {
         let Ok(ledger) = format::read_ledger(&self.disk.bytes(File::Ledger)) else { return };
         for task in ledger.tasks() {
@@ -82,11 +82,11 @@ impl State {
         }
         self.ledger = ledger;
         self.lies.flags.clear();
-        // The branch that the lost claim would have returned to.
+        // The lost claim would have returned to this branch.
         self.git.model().head = Head::Branch("main".to_owned());
     }
 
-    /// Remembers what tasks were given that were not there before.
+    /// Records the original settings of new tasks.
     pub(in crate::run) fn learn_tasks(&mut self) {
         let tasks: Vec<_> = self.ledger.tasks().cloned().collect();
         for task in tasks {
@@ -98,7 +98,7 @@ impl State {
 }
 
 impl Lies {
-    /// How much of what an agent does is a lie.
+    /// Returns the percentage of lies among the actions.
     pub(in crate::run) fn of_a_hundred(&self) -> u64 {
         match (self.killer, self.spender) {
             (true, _) => 90,
@@ -107,18 +107,18 @@ impl Lies {
         }
     }
 
-    /// The second copy is not whole any more.
+    /// Records that the second copy is no longer whole.
     pub(in crate::run) fn journal_forged(&mut self) {
         self.copies_forged = true;
         self.receipts_lost = true;
     }
 
-    /// An attempt did something that its receipt has to tell.
+    /// Records a flag that the receipt of the attempt must contain.
     pub(in crate::run) fn expect(&mut self, task: &TaskId, epoch: Epoch, flag: Flag) {
         self.flags.entry((task.clone(), epoch)).or_default().insert(flag);
     }
 
-    /// A process takes the run up as its row is now. What was forged before is for a person to see.
+    /// Records the row that a process takes up. Earlier forgeries are left to a person.
     pub(in crate::run) fn taken_up(&mut self, row: Option<Run>) {
         let Some(row) = row else { return };
         (self.terms, self.spent_before) = (row.limits, row.usage);

@@ -1,4 +1,4 @@
-//! Lies about the record of runs.
+//! Lies in the record of runs.
 
 use harness_core::{
     RunId,
@@ -10,15 +10,15 @@ use crate::{random::Random, run::stage::State};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::run) enum Lie {
-    /// Nothing was spent.
+    /// Lowers the recorded cost.
     LowersCost,
-    /// Everything may be spent.
+    /// Raises the budget.
     RaisesBudget,
-    /// There may be any number of contexts.
+    /// Raises the limit of contexts.
     RaisesIterations,
-    /// Its time is never up.
+    /// Moves the deadline.
     MovesDeadline,
-    /// It is over, and well.
+    /// Marks the run as succeeded.
     Succeeds,
 }
 
@@ -49,7 +49,7 @@ impl Lie {
     }
 }
 
-/// About its own attempt, or about the run that pays.
+/// Forges the row of its own attempt, or of the run that pays.
 pub(super) fn tell(state: &mut State, lie: Lie, own: &RunId) {
     let own_row = !state.lies.spender && state.random.percent(40);
     let id = if own_row { own.clone() } else { RunId::of_bits(0) };

@@ -12,19 +12,19 @@ use crate::{
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::run) enum Lie {
-    /// The work is there, and git does not see it.
+    /// Does the work in a place that git does not see.
     HidesWork,
-    /// A tracked file is changed, and git does not look.
+    /// Changes a tracked file and hides the change from git.
     AssumesUnchanged,
-    /// Git does not look at all.
+    /// Configures git so that it does not look at files.
     Configures,
-    /// A file of the user's that git does not look at.
+    /// Edits a file of the user that is hidden from git.
     EditsFlagged,
-    /// A commit that names another task, without the mark.
+    /// Makes a commit that names another task, without the mark of the attempt.
     CommitsForAnother,
-    /// A commit that could be the user's.
+    /// Makes a commit that could be the user's.
     CommitsAsUser,
-    /// A commit that says that the attempt is undone.
+    /// Makes a commit that claims to undo the attempt.
     ForgesUndo,
 }
 
@@ -44,10 +44,10 @@ impl Lie {
     }
 }
 
-/// The user's own settings, in a file that git is kept from looking at.
+/// The user's own settings, in a file that is hidden from git.
 pub(super) const FLAGGED: &str = "local.cfg";
 
-/// A tracked file with local changes that the user keeps git from seeing.
+/// Creates a tracked file with local changes that the user hides from git.
 pub(super) fn flag_a_file(git: &SimGit) -> Result<()> {
     git.write(FLAGGED, b"as everybody has it");
     git.stage(FLAGGED);

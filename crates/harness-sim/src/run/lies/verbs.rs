@@ -1,5 +1,5 @@
-//! Verbs of the host that an agent uses. Who may do what is the product's own decision; what is
-//! refused is recorded as the host records it.
+//! Requests of an agent to the host. The product's own code decides who may do what. A refusal is
+//! recorded in the same way as by the host.
 
 use harness_core::{
     Category, Command, Flag, Holder, WorkerId,
@@ -11,16 +11,16 @@ use harness_core::{
 use super::lie::Teller;
 use crate::run::{Flaw, stage::State};
 
-/// What comes of a request.
+/// The result of a request.
 #[derive(Debug)]
 pub(in crate::run) enum Asked {
-    /// It is done, by this command.
+    /// It is carried out by this command.
     Done(Box<Command>),
     /// It is reported to the run.
     Told(AgentEvent),
-    /// It is refused, and this command records that.
+    /// It is refused, and this command records the refusal.
     Refused(Box<Command>),
-    /// It is refused once more.
+    /// It is refused again, without a new record.
     RefusedAgain,
 }
 
@@ -43,7 +43,7 @@ const VERBS: [Operation; 16] = [
     Operation::Shutdown,
 ];
 
-/// What the host answers to a verb that the agent comes up with.
+/// Returns the answer of the host to a random request of the agent.
 pub(in crate::run) fn answer(state: &mut State, teller: &Teller<'_>) -> Asked {
     let operation = VERBS[state.random.below(VERBS.len())];
     let other = state.random.percent(30);
@@ -66,7 +66,7 @@ pub(in crate::run) fn answer(state: &mut State, teller: &Teller<'_>) -> Asked {
     Asked::Refused(Box::new(Command::Raise(raise)))
 }
 
-/// What an operator who asks for it gets.
+/// Returns the result of a permitted request.
 fn allowed(state: &mut State, operation: Operation, teller: &Teller<'_>) -> Asked {
     let task = teller.task.clone();
     let reason = "so that it ends".to_owned();

@@ -1,5 +1,5 @@
 //! One seed with liars: some tasks, and processes that work on them until nothing is left. Between
-//! two of them the person settles what only a person can.
+//! two processes, the person resolves what only a person can resolve.
 
 use std::path::Path;
 
@@ -33,12 +33,12 @@ use crate::{
     story::{Story, Tally},
 };
 
-/// After so many processes nobody but the agents disturbs any more.
+/// The number of processes after which only the agents cause trouble.
 const DISTURBED: usize = 6;
-/// More are not needed by anybody.
+/// The limit of processes. No world needs more.
 const PROCESSES: usize = 200;
 
-/// What versions are sealed with in all simulated worlds.
+/// Returns the key that seals versions in all simulated worlds.
 pub(in crate::run) fn key() -> Key {
     Key::new([7; 32])
 }
@@ -59,7 +59,7 @@ enum After {
 
 impl LiarWorld {
     pub fn new(seed: u64, flaw: Flaw, story: Story) -> Result<Self, Violation> {
-        // So that the worlds of a seed have nothing in common.
+        // The worlds of one seed have nothing in common.
         let seed = seed.wrapping_mul(0x9E37_79B9).wrapping_add(0x4C_49_45);
         let mut random = Random::new(seed ^ 0x0BEE);
         let root = tempfile::tempdir().map_err(cannot_set_up)?;
@@ -80,7 +80,7 @@ impl LiarWorld {
             state.books.prices = prices(&mut random);
             let mut limits = limits(&mut random);
             if state.lies.spender || random.percent(40) {
-                // So little that it is met.
+                // The limit is small, so that it is reached.
                 limits.max_tokens = Some(1000 + random.below(9000) as u64);
             }
             row(limits)
@@ -88,13 +88,13 @@ impl LiarWorld {
         Ok(Self { stage, root, row, max_tasks, disturbed })
     }
 
-    /// What it covered, and its story.
+    /// Returns the tally and the story.
     pub fn end(self) -> (Tally, Story) {
         let mut state = self.stage.state();
         (state.tally, std::mem::take(&mut state.story))
     }
 
-    /// Lives through the whole seed.
+    /// Runs the whole seed.
     pub fn run(&mut self) -> Result<(), Violation> {
         for number in 0..PROCESSES {
             match self.process(number)? {
@@ -134,13 +134,13 @@ impl LiarWorld {
         }
     }
 
-    /// What only a person can do, between two processes.
+    /// Does what only a person can do between two processes.
     fn settle(&self) -> Result<(), Violation> {
         self.restore(false)?;
         let mut state = self.stage.state();
-        // Whatever agents left running has ended by now.
+        // All leftover processes of agents have ended by now.
         state.lies.behind = 0;
-        // A run whose row says that it succeeded is not resumed: the person starts another one.
+        // A run whose row is marked as succeeded is not resumed. The person starts another one.
         state.runs.forge(&RunId::of_bits(0), |run| {
             if run.status == RunStatus::Succeeded {
                 (run.status, run.stop_reason) = (RunStatus::Running, None);
@@ -154,7 +154,7 @@ impl LiarWorld {
         let git = state.git.clone();
         if let Some((task, epoch)) = stuck.filter(|_| state.stuck) {
             state.story.tell(|| format!("the person settles the undo of {task}"));
-            // An empty commit on the branch says that it is settled.
+            // An empty commit on the branch marks it as resolved.
             let mut model = git.model();
             if let Some(tip) = model.branches.get("main").cloned() {
                 let (files, message) = (model.files_of(&tip), undo_message(&task, epoch));
@@ -182,8 +182,8 @@ impl LiarWorld {
         Ok(())
     }
 
-    /// `harness init --restore`, where the last process left a ledger that it did not write, and
-    /// when all is over.
+    /// Performs `harness init --restore` if the last process left a ledger that it did not write,
+    /// and at the end.
     fn restore(&self, over: bool) -> Result<(), Violation> {
         let mut state = self.stage.state();
         let forged = state.lies.forged.as_ref().map(|forged| forged.kind);
@@ -220,7 +220,7 @@ impl LiarWorld {
     }
 }
 
-/// The store of a process, sealed where there are liars.
+/// Opens the store of a process, sealed if there are liars.
 pub(in crate::run) fn store(root: &Path, disk: SimDisk, liars: bool) -> FileStore {
     let locking = if liars { Locking::HeldElsewhere } else { Locking::Elsewhere };
     let store = FileStore::on(root, Box::new(disk), locking);

@@ -51,14 +51,14 @@ fn stopped(session: &Session, ran: &Ran, why: &str) -> End {
         "cancelled" => {
             let rejected = session.rejected.as_deref().map(|what| ran.redactor.text(what));
             let detail = match rejected {
-                Some(what) => format!("it gave up, as it was not allowed: {what}"),
-                None => "it cancelled its turn by itself".to_owned(),
+                Some(what) => format!("it gave up because it was not allowed to: {what}"),
+                None => "it cancelled its own turn".to_owned(),
             };
             failed(FailureKind::Crashed, reason::detail(&detail))
         }
         other => failed(
             FailureKind::Protocol,
-            reason::detail(&format!("its turn ended with {other:?}, which is not known here")),
+            reason::detail(&format!("its turn ended with the unknown reason {other:?}")),
         ),
     }
 }
@@ -66,7 +66,7 @@ fn stopped(session: &Session, ran: &Ran, why: &str) -> End {
 fn refused(what: &str, problem: &Problem, ran: &Ran, now: Timestamp) -> End {
     let words = ran.redactor.text(&problem.words()).into_owned();
     if problem.code == AUTH_REQUIRED {
-        let detail = reason::detail(&format!("the agent is not let in: {words}"));
+        let detail = reason::detail(&format!("the agent is not signed in: {words}"));
         return End::Failed { kind: FailureKind::Auth, detail };
     }
     match reason::end(&words, now) {

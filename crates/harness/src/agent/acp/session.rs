@@ -32,7 +32,7 @@ pub(super) enum Said {
     Refused(&'static str, Problem),
     /// Something that this side does not understand.
     Strange(String),
-    /// Something that this side was told to ask for and can not.
+    /// Something that this side was told to ask for and cannot.
     Unable(String),
 }
 
@@ -150,7 +150,7 @@ impl Session {
     fn open(&mut self, result: &Value, voice: &mut Voice<'_>) {
         let version = &result["protocolVersion"];
         if version.as_u64() != Some(wire::VERSION) {
-            let what = format!("it speaks version {version} of ACP, and this side version 1");
+            let what = format!("it speaks version {version} of ACP, but harness speaks version 1");
             self.said = Some(Said::Strange(what));
             return;
         }
@@ -162,7 +162,7 @@ impl Session {
         match &self.wanted.kept {
             None => {}
             Some(_) if !self.can_be_loaded => {
-                let what = "it can not go on with an earlier session".to_owned();
+                let what = "it cannot resume an earlier session".to_owned();
                 self.said = Some(Said::Unable(what));
                 return;
             }
@@ -195,7 +195,7 @@ impl Session {
             let params = json!({ "sessionId": id, "modelId": model });
             voice.say(&wire::request(MODEL, "session/set_model", params));
         } else {
-            let what = "its model can not be chosen by ACP: name it in `args`".to_owned();
+            let what = "its model cannot be chosen through ACP: name it in `args`".to_owned();
             self.said = Some(Said::Unable(what));
         }
     }
@@ -226,7 +226,10 @@ impl Session {
         }
         if !self.waiting.is_empty() {
             let count = self.waiting.len();
-            tracing::warn!(count, "the turn ended before the agent could be told all messages");
+            tracing::warn!(
+                count,
+                "the turn ended before all messages could be delivered to the agent"
+            );
         }
         self.said = Some(match reason {
             Some(reason) => Said::Stopped(reason.to_owned()),
@@ -256,7 +259,7 @@ impl Session {
             Decision::Allowed(answer) => answer,
             Decision::Rejected(answer) => {
                 let title = params["toolCall"]["title"].as_str().unwrap_or("something");
-                tracing::warn!("the agent was not allowed: {}", voice.text(title));
+                tracing::warn!("the agent was not allowed to: {}", voice.text(title));
                 self.rejected = Some(title.to_owned());
                 answer
             }

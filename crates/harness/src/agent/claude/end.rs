@@ -81,19 +81,19 @@ impl Signs<'_> {
                 | "verification_required"
                 | "billing_error"
                 | "cloud_credential_error",
-            ) => failed(FailureKind::Auth, "Claude Code is not let in", words),
+            ) => failed(FailureKind::Auth, "Claude Code is not signed in", words),
             (Some(404), _) | (_, "model_not_found") => {
-                failed(FailureKind::Config, "there is no such model for it", words)
+                failed(FailureKind::Config, "the model is not available to it", words)
             }
             (Some(500..), _) | (_, "overloaded" | "server_error") => {
-                failed(FailureKind::Network, "its model is not there", words)
+                failed(FailureKind::Network, "its model was not found", words)
             }
             (Some(400..500), _) | (_, "invalid_request") => {
-                failed(FailureKind::Protocol, "its request was not accepted", words)
+                failed(FailureKind::Protocol, "its request was rejected", words)
             }
             // No status at all: the connection was refused, or broke off once too often.
             (None, _) if outcome.terminal_reason.is_some() => {
-                failed(FailureKind::Network, "it does not reach its model", words)
+                failed(FailureKind::Network, "it cannot reach its model", words)
             }
             _ => failed(FailureKind::Crashed, "it ended with an error", words),
         }
@@ -114,8 +114,8 @@ impl Signs<'_> {
             (_, Some(crash)) => crash,
             (_, None) => {
                 let noise = [
-                    (self.noise_lines, "lines were no lines of stream-json"),
-                    (self.missed_lines, "lines were longer than 16 MiB and not read"),
+                    (self.noise_lines, "lines were not stream-json"),
+                    (self.missed_lines, "lines were longer than 16 MiB and were skipped"),
                 ];
                 let noise = noise.iter().filter(|(count, _)| *count > 0);
                 let noise: Vec<_> = noise.map(|(count, what)| format!("{count} {what}")).collect();

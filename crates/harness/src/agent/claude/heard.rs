@@ -16,15 +16,15 @@ use super::{
 };
 use crate::agent::supervise::{Asked, Dialogue, Standing, Voice};
 
-/// Of the answer of a tool, told to whoever watches. All of it is in the transcript.
+/// Of the answer of a tool, shown to people. All of it is in the transcript.
 const RESULT_BYTES_MAX: usize = 64 * 1024;
 /// Tools that run side by side; more are not followed.
 const TOOLS_MAX: usize = 1024;
 /// What it is told when its context is nearly full.
 const HAND_OVER: &str = "Your context is nearly full and a fresh one will go on from here. Finish the \
-    step that you are at, bring state/handoff.json up to date (phase, completed, next_step, \
-    critical_files, memory_notes) and end your turn. Only if all of the work is done already, say so \
-    in the words that you were given for that.";
+    current step, bring state/handoff.json up to date (phase, completed, next_step, \
+    critical_files, memory_notes) and end your turn. Only if all of the work is already done, report \
+    that in the words that you were given for it.";
 /// What API errors are shown as.
 const NO_MODEL: &str = "<synthetic>";
 
@@ -304,7 +304,7 @@ fn answer(request: ControlRequest) -> Value {
         Question::Other => json!({
             "subtype": "error",
             "request_id": request.request_id,
-            "error": "the harness does not answer this",
+            "error": "harness does not support this request",
         }),
     };
     json!({ "type": "control_response", "response": response })

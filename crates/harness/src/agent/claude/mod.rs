@@ -168,8 +168,8 @@ impl Agent for ClaudeAgent {
         prompt.environment.retain(|(name, _)| self.variables.iter().all(|(set, _)| set != name));
         prompt.environment.extend(self.variables.iter().cloned());
         if self.refuses_bypass(&prompt) {
-            let detail = "Claude Code does not bypass permissions (`yolo = true`) as root: run the \
-                          harness as another user, or take `yolo` out of the agent's table in the \
+            let detail = "Claude Code refuses to bypass permissions (`yolo = true`) as root: run \
+                          harness as another user, or remove `yolo` from the agent's table in the \
                           configuration";
             return Ok(End::Failed { kind: FailureKind::Config, detail: detail.to_owned() });
         }

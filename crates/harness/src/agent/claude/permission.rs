@@ -2,7 +2,7 @@
 //!
 //! By default it edits inside the work tree and runs commands; that is what coding needs. It asks for
 //! everything else over the control protocol, and there is nobody to ask: reading is allowed, the
-//! rest is not. Whoever wants more says so in the configuration.
+//! rest is not. The configuration can allow more.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 /// work tree is all that there is.
 const NEVER: &str = "AskUserQuestion,EnterPlanMode,ExitPlanMode,EnterWorktree,ExitWorktree,\
                      CronCreate,ScheduleWakeup";
-/// Look at files, whoever's they are: libraries are read in their own folders.
+/// Look at any files: libraries are read in their own folders.
 const READS: [&str; 5] = ["Read", "Glob", "Grep", "LS", "NotebookRead"];
 /// Our own tools.
 const OURS: &str = "mcp__harness__";

@@ -1,7 +1,7 @@
 //! What an execution used, as increments.
 //!
 //! The blocks of one message repeat its usage, and the tokens that it wrote are not final there. So
-//! each message counts once, and the result tells what is missing. Whoever is killed before that has
+//! each message counts once, and the result tells what is missing. One that is killed before that has
 //! at least the messages.
 
 use harness_core::agent::Usage;

@@ -33,7 +33,7 @@ pub(super) fn end(turn: &Turn, ran: &Ran, now: Timestamp) -> End {
         (Some(Said::Failed(why)), _) => reason::end(&ran.redactor.text(why), now),
         (None, None) => End::Failed {
             kind: FailureKind::Protocol,
-            detail: "codex ended without a word on how its turn ended".to_owned(),
+            detail: "codex ended without reporting the end of its turn".to_owned(),
         },
         (None, Some(crash)) => without_a_word(turn, ran, crash, now),
     }

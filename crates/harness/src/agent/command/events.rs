@@ -133,7 +133,7 @@ impl Events {
             Ok(told) => told,
             Err(error) => {
                 if !std::mem::replace(&mut self.warned, true) {
-                    tracing::warn!(%error, "a line in $HARNESS_EVENTS is no event; more are ignored");
+                    tracing::warn!(%error, "a line in $HARNESS_EVENTS is not an event; further ones are ignored");
                 }
                 return None;
             }

@@ -108,7 +108,7 @@ impl<'a> Voice<'a> {
         }
     }
 
-    /// An event without the secrets in its words.
+    /// An event without the secrets in its texts.
     pub(in crate::agent) fn event(&self, event: AgentEvent) -> AgentEvent {
         match event {
             AgentEvent::Text(text) => AgentEvent::Text(self.text(&text)),
@@ -182,7 +182,10 @@ pub(in crate::agent) async fn converse(
                 talk.take(&chunk, &mut job, execution, dialogue);
             }
             Some(JobEvent::Stalled { silent }) => {
-                tracing::warn!(seconds = silent.as_secs(), "the agent gives no sign of life");
+                tracing::warn!(
+                    seconds = silent.as_secs(),
+                    "the agent has been silent for too long"
+                );
                 talk.stalled(&mut job, execution, dialogue);
             }
             None => break,
@@ -317,7 +320,7 @@ impl<'a> Talk<'a> {
         self.asked(execution).unwrap_or_else(|| execution.stopped_by())
     }
 
-    /// It is asked to stop, so that it can still tell what it used. One that can not be asked is
+    /// It is asked to stop, so that it can still tell what it used. One that cannot be asked is
     /// ended by its job, if it goes on in silence.
     fn stalled(&mut self, job: &mut Job, execution: &Execution, dialogue: &mut impl Dialogue) {
         if self.is_closed {

@@ -46,7 +46,7 @@ pub enum DiskError {
         what: Intruder,
     },
     /// The system refused.
-    #[error("can not {doing} {name}: {source}")]
+    #[error("cannot {doing} {name}: {source}")]
     Failed {
         /// The path from the root.
         name: String,

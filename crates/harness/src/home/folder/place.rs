@@ -100,7 +100,7 @@ impl Folder {
 /// The folder that is the user's, and the names below it that are ours.
 fn split(path: &Path) -> io::Result<(&Path, Vec<&str>)> {
     let bad = || {
-        let why = io::Error::new(io::ErrorKind::InvalidInput, "it is not the path of a folder");
+        let why = io::Error::new(io::ErrorKind::InvalidInput, "it is not the path of a directory");
         failed(&path.display().to_string(), "use", why)
     };
     let is_home = |part: &Path| part.file_name().is_some_and(|name| name == HOME);

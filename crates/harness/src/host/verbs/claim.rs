@@ -66,7 +66,7 @@ async fn once(
     let mut claim = claim.clone();
     // A client does its own git work: of the repository only HEAD is looked at.
     claim.place.base = head(&daemon.worktree).await;
-    // From here to the writer's queue nothing else runs: whoever closes sees all that was given out.
+    // From here to the writer's queue nothing else runs: a close sees all that was given out.
     if daemon.is_closing() {
         return Ok(None);
     }

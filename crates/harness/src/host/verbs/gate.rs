@@ -79,7 +79,7 @@ pub(super) async fn open(host: &Host) -> Result<bool, Refused> {
     let asking = Arc::new(AtomicBool::new(false));
     let (name, when) = (phase.name.clone(), Instant::now());
     *tried = Some(Tried { phase: name, head, when, asking: Arc::clone(&asking) });
-    // One word is heard here, and one more may follow when nobody listens any more.
+    // One word is heard here, and one more may follow when nothing is listening any more.
     let (sender, mut news) = mpsc::channel(2);
     let gatehouse = gatehouse(host, daemon, Arc::clone(&asking), sender.clone());
     tokio::spawn(pass(gatehouse, Arc::clone(daemon), phase, asking, sender));

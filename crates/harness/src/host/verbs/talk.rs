@@ -56,7 +56,7 @@ pub(super) fn reply(host: &Host, peer: &Peer, reply: QuestionReply) -> Handled {
     let unknown = || Refused::new(Code::NotFound, format!("Question {prompt_id} not found"));
     let prompt = prompts::parse(&prompt_id).ok_or_else(unknown)?;
     let by = Some(peer.author().to_string());
-    match host.hub.reply(prompt, UserReply { content, choice, by }) {
+    match host.hub.reply(prompt, UserReply { choice, by, ..UserReply::text(content) }) {
         Answered::Accepted => Ok(Answer::Replied { prompt_id }),
         Answered::Unknown => Err(unknown()),
         Answered::Unfit { why } => Err(why.into()),
@@ -90,7 +90,7 @@ pub(super) fn abort(host: &Host, reason: Option<&str>) -> Handled {
     Ok(Answer::Nothing {})
 }
 
-/// Whoever waits for a usage limit asks its agent again, now.
+/// A run that waits for a usage limit asks its agent again, now.
 pub(super) fn kick(host: &Host) -> Answer {
     Answer::Woken { woken: host.desk.kick() as u64 }
 }

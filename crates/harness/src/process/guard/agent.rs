@@ -72,7 +72,7 @@ pub(super) fn keep_descriptors_to_ourselves() -> io::Result<()> {
         .filter(|number| *number > 2)
         .collect();
     for number in numbers {
-        // SAFETY: it is only borrowed for this one call, and whoever owns it in this process keeps
+        // SAFETY: it is only borrowed for this one call, and its owner in this process keeps
         // it open: there is no other thread yet. The listing's own is closed; that is an error
         // which we ignore.
         let descriptor = unsafe { BorrowedFd::borrow_raw(number) };

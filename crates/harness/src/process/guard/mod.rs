@@ -42,7 +42,7 @@ pub fn init() {
     }
     std::process::exit(match be_guard() {
         Ok(()) => 0,
-        // There is nobody to tell but whoever typed this by hand.
+        // Only a person who typed this by hand can read the message.
         Err(e) => {
             eprintln!("this is how the program guards the agents and scripts that it starts: {e}");
             2

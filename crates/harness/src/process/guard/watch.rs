@@ -93,7 +93,7 @@ impl Watch {
                     self.inbox.report(&Report::Cleared { left });
                     return Ok(());
                 }
-                // A guard that can not watch any more leaves nothing that would need it.
+                // A guard that cannot watch any more leaves nothing that would need it.
                 Err(e) => {
                     self.tree.signal(&self.means, Signal::KILL);
                     return Err(e);
@@ -166,7 +166,7 @@ impl Watch {
             match self.orders() {
                 Ok(None) => {}
                 Ok(Some(this)) => grace = Some(grace.map_or(this, |other| other.min(this))),
-                // What we can not understand comes from no harness that we know.
+                // What we cannot understand comes from no harness that we know.
                 Err(_) => grace = Some(Duration::ZERO),
             }
         }
@@ -294,7 +294,7 @@ impl Tree {
         !HAS_SUBREAPER && rustix::process::test_kill_process_group(self.agent).is_ok()
     }
 
-    /// To all of them. One that can not be reached is among those left in the end.
+    /// To all of them. One that cannot be reached is among those left in the end.
     fn signal(&self, means: &Means, signal: Signal) {
         if !self.is_reaped || self.has_group() {
             let _ = rustix::process::kill_process_group(self.agent, signal);

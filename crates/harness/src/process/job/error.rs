@@ -9,21 +9,21 @@ use super::super::guard::wire::{Launch, What};
 #[non_exhaustive]
 pub enum JobStartError {
     /// Neither by that path nor in the `PATH` it was given.
-    #[error("there is no program {}", .program.display())]
+    #[error("program not found: {}", .program.display())]
     NotFound {
         /// As in [`Spec`](super::Spec).
         program: OsString,
     },
-    /// It is there, but can not be executed.
-    #[error("can not start {}: {error}", .program.display())]
+    /// It is there, but cannot be executed.
+    #[error("cannot start {}: {error}", .program.display())]
     Program {
         /// As in [`Spec`](super::Spec).
         program: OsString,
         /// What the system says.
         error: io::Error,
     },
-    /// It is not there, or can not be entered.
-    #[error("can not start in {}: {error}", .directory.display())]
+    /// It is not there, or cannot be entered.
+    #[error("cannot start in {}: {error}", .directory.display())]
     Directory {
         /// As in [`Spec`](super::Spec).
         directory: PathBuf,
@@ -31,13 +31,13 @@ pub enum JobStartError {
         error: io::Error,
     },
     /// Without a record nobody would find what a killed harness leaves.
-    #[error("can not record the process: {0}")]
+    #[error("cannot record the process: {0}")]
     Record(#[source] io::Error),
     /// The guard could not be started, or went away.
-    #[error("can not guard the process: {0}")]
+    #[error("cannot guard the process: {0}")]
     Guard(#[source] io::Error),
     /// Its pipes and sockets could not be set up.
-    #[error("can not start a process: {0}")]
+    #[error("cannot start a process: {0}")]
     Io(#[source] io::Error),
 }
 
@@ -68,8 +68,8 @@ impl fmt::Display for JobWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             JobWarning::NoGuard => f.write_str(
-                "agents run without a guard: if this program is killed, what they have started may \
-                 run on until the next start (call harness::guard::init() first thing in main)",
+                "agents run without a guard: if this program is killed, the processes that they \
+                 started may run on until the next start (call harness::guard::init() first in main)",
             ),
         }
     }

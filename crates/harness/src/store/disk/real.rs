@@ -62,7 +62,7 @@ impl RealDisk {
         self.open_file(File::Lock, flags, Mode::from_raw_mode(0o600))
     }
 
-    /// Makes or replaces `.harness/<folder>/<name>`, readable by its owner only, durable: whoever
+    /// Makes or replaces `.harness/<folder>/<name>`, readable by its owner only, durable: a process that
     /// looks sees all of it or what was there before.
     pub(crate) fn keep(&self, folder: &str, name: &str, bytes: &[u8]) -> io::Result<()> {
         self.ensure_home()?;

@@ -116,7 +116,7 @@ impl Drop for DirectoryLock {
             return;
         }
         if Inode::at(&done) == Some(self.inode) {
-            // A rest is swept by whoever next finds a dead lock.
+            // The next process that finds a dead lock sweeps a rest.
             let _ = fs::remove_dir_all(&done);
         } else {
             put_back(&done, &self.site.lock);
@@ -223,7 +223,7 @@ impl Prepared {
 impl Drop for Prepared {
     fn drop(&mut self) {
         if self.lock.is_some() {
-            // A rest is swept by whoever next finds a dead lock.
+            // The next process that finds a dead lock sweeps a rest.
             let _ = fs::remove_dir_all(&self.path);
         }
     }

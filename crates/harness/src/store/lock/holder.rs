@@ -122,7 +122,7 @@ pub(super) fn judge(path: &Path) -> Result<Verdict, LockError> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Standing {
     Holds,
-    /// It can not be judged from here, so it holds.
+    /// It cannot be judged from here, so it holds.
     Elsewhere,
     Gone,
 }

@@ -66,8 +66,8 @@ impl fmt::Display for Warning {
             Warning::Reclaimed { pid: None } => f.write_str("Removed stale lock"),
             Warning::Squatted { path, uid } => write!(
                 f,
-                "the lock {} belongs to another user (uid={uid}), so that .harness/lock alone keeps \
-                 others out; scripts that lock by mkdir cannot work here until it is removed",
+                "the lock {} belongs to another user (uid={uid}), so only .harness/lock keeps \
+                 others out; scripts that lock with mkdir cannot work here until it is removed",
                 path.display()
             ),
         }
@@ -123,7 +123,7 @@ pub enum LockError {
         /// The state root.
         root: PathBuf,
     },
-    /// Something is in the way that can not be ours.
+    /// Something is in the way that cannot be ours.
     #[error("the lock {} {obstacle}; harness does not use it: remove it", path.display())]
     Refused {
         /// Where it stands.
@@ -132,7 +132,7 @@ pub enum LockError {
         obstacle: Obstacle,
     },
     /// The file system failed.
-    #[error("can not {doing} {}: {source}", path.display())]
+    #[error("cannot {doing} {}: {source}", path.display())]
     Io {
         /// A verb, for the message.
         doing: &'static str,

@@ -78,24 +78,24 @@ pub enum RunStoreError {
     File(#[from] io::Error),
     /// Another program's file, or a damaged one.
     #[error(
-        "{} is damaged, or no database of harness ({why}) — move it away, with its -wal and -shm: only \
-         the record of past runs is in it, and the next run makes a new one",
+        "{} is damaged, or not a database of harness ({why}) — move it away, with its -wal and -shm: it \
+         holds only the record of past runs, and the next run creates a new one",
         path.display()
     )]
     NotOurs {
-        /// Which.
+        /// The database.
         path: PathBuf,
         /// What SQLite says.
         why: String,
     },
     /// It was written by a later harness.
     #[error(
-        "{} has version {found}, and this harness knows version {known} — use the harness that wrote \
-         it or a later one, or move the file away to begin a new record",
+        "{} has version {found}, but this harness knows version {known} — use the harness that wrote \
+         it or a later one, or move the file away to start a new record",
         path.display()
     )]
     Newer {
-        /// Which.
+        /// The database.
         path: PathBuf,
         /// The version in the file.
         found: i64,
@@ -104,12 +104,12 @@ pub enum RunStoreError {
     },
     /// Somebody holds a transaction open, mostly a person with `sqlite3`.
     #[error(
-        "{} was locked by another program for more than {seconds} s — close what has it open and try \
-         again (a transaction in `sqlite3` that was begun and not ended?)",
+        "{} was locked by another program for more than {seconds} s — close that program and try \
+         again (is a transaction open in `sqlite3`?)",
         path.display()
     )]
     Locked {
-        /// Which.
+        /// The database.
         path: PathBuf,
         /// How long it was waited for.
         seconds: u64,
@@ -121,7 +121,7 @@ pub enum RunStoreError {
         path.display()
     )]
     Unsafe {
-        /// Which.
+        /// The database.
         path: PathBuf,
         /// The setting.
         pragma: &'static str,
@@ -131,7 +131,7 @@ pub enum RunStoreError {
         wanted: &'static str,
     },
     /// A value that harness does not write, so a person did, or a later harness.
-    #[error("{}: {row} has {value:?} as {column}, which is none — mend it with `sqlite3`", path.display())]
+    #[error("{}: {row} has the invalid {column} {value:?} — fix it with `sqlite3`", path.display())]
     BadValue {
         /// Which file.
         path: PathBuf,
@@ -149,7 +149,7 @@ pub enum RunStoreError {
         run: RunId,
     },
     /// The run that it should be a part of does not exist.
-    #[error("run {run} can not be a part of run {parent}: there is no such run")]
+    #[error("run {run} cannot be a part of run {parent}: there is no such run")]
     NoParent {
         /// The new one.
         run: RunId,
@@ -157,7 +157,7 @@ pub enum RunStoreError {
         parent: RunId,
     },
     /// The disk is full, or fails.
-    #[error("can not {doing} {}: {source}", path.display())]
+    #[error("cannot {doing} {}: {source}", path.display())]
     Failed {
         /// Which file.
         path: PathBuf,

@@ -98,7 +98,7 @@ mod tests {
         let owner = Owner { pid: child.id(), started: "-/-/-".into(), ..this_process() };
         child.wait().unwrap();
         assert!(is_gone(&owner));
-        // Whoever has our number now did not start when we did.
+        // The process that has our number now did not start when we did.
         if cfg!(target_os = "linux") {
             let me = this_process();
             let (_, place) = me.started.split_once('/').unwrap();

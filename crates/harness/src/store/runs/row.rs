@@ -264,7 +264,7 @@ fn read_run(row: &Row<'_>) -> Result<Run, RowError> {
         usage: of.usage()?,
         deadline: of.maybe("deadline", read_time)?,
         wake_at: of.maybe("wake_at", read_time)?,
-        // Whoever took one of the two away wanted both gone.
+        // If one of the two was removed, both were meant to be.
         lease: owner.zip(expires_at).map(|(owner, expires_at)| RunLease { owner, expires_at }),
     })
 }

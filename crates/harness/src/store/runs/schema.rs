@@ -90,7 +90,7 @@ pub(super) fn found(connection: &Connection) -> rusqlite::Result<Found> {
     })
 }
 
-/// Brings it to [`VERSION`]. Whoever comes first does it, in one transaction; the version is read
+/// Brings it to [`VERSION`]. The first process does it, in one transaction; the version is read
 /// in there again.
 pub(super) fn migrate(connection: &mut Connection) -> rusqlite::Result<Found> {
     let now = found(connection)?;

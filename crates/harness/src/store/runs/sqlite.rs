@@ -1,6 +1,6 @@
 //! The record of runs in SQLite: `.harness/harness.db`.
 //!
-//! WAL and `synchronous=FULL`: what was answered is on the disk. Whoever only looks makes no file:
+//! WAL and `synchronous=FULL`: what was answered is on the disk. Reading creates no file:
 //! where no writer is at work there is no `-wal`, and the database is read as it lies there. That is
 //! without locks, so each answer is believed only if the file is still the same after it.
 
@@ -335,7 +335,7 @@ fn as_it_lies(path: &Path) -> String {
 }
 
 fn connect(path: &Path, flags: OpenFlags, busy_seconds: u64) -> rusqlite::Result<Connection> {
-    // No name of the path is a link: the root is canonical, the rest was looked at, and whoever
+    // No name of the path is a link: the root is canonical, the rest was looked at, and a process that
     // swaps one in now is refused by SQLite.
     let flags = flags | OpenFlags::SQLITE_OPEN_NOFOLLOW | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
@@ -346,7 +346,7 @@ fn connect(path: &Path, flags: OpenFlags, busy_seconds: u64) -> rusqlite::Result
     Ok(connection)
 }
 
-/// Asks for what a crash can not hurt, and reads back what was granted.
+/// Asks for what a crash cannot hurt, and reads back what was granted.
 fn make_safe(path: &Path, connection: &Connection, busy_seconds: u64) -> Result<(), RunStoreError> {
     let failed = |error| error_of(path, busy_seconds, "open", error);
     let until = Instant::now() + Duration::from_secs(busy_seconds);
@@ -384,7 +384,7 @@ fn usable(path: &Path, found: Found) -> Result<(), RunStoreError> {
     match found {
         Found::Empty | Found::Known => Ok(()),
         Found::Foreign => {
-            let why = "it has tables of another program".to_owned();
+            let why = "it contains tables of another program".to_owned();
             Err(RunStoreError::NotOurs { path, why })
         }
         Found::Newer(found) => Err(RunStoreError::Newer { path, found, known: schema::VERSION }),
@@ -415,7 +415,7 @@ fn error_of(
 
 /// A row that was put in and is not there.
 fn unreachable_row(run: &RunId) -> RunStoreError {
-    RunStoreError::File(std::io::Error::other(format!("run {run} was written and is not there")))
+    RunStoreError::File(std::io::Error::other(format!("run {run} was written but is missing")))
 }
 
 #[cfg(test)]

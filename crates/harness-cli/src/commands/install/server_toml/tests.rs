@@ -104,8 +104,8 @@ fn what_follows_stays() {
 fn what_is_not_ours_or_makes_no_sense_is_refused() {
     let cases = [
         ("a = \n", "at line 1 column"),
-        ("mcp_servers = { other = { command = 'x' } }\n", "can not be added to"),
-        ("mcp_servers.harness = { command = 'h2', args = ['mcp'] }\n", "can not be changed"),
+        ("mcp_servers = { other = { command = 'x' } }\n", "cannot be added"),
+        ("mcp_servers.harness = { command = 'h2', args = ['mcp'] }\n", "cannot be changed"),
         ("[mcp_servers.harness]\ncommand = 'mine'\n", "already"),
     ];
     for (file, why) in cases {
@@ -113,7 +113,7 @@ fn what_is_not_ours_or_makes_no_sense_is_refused() {
         assert!(said.contains(why), "{file}: {said}");
     }
     let inline = "mcp_servers.harness = { command = 'harness', args = ['mcp'] }\n";
-    assert!(without(inline).unwrap_err().contains("can not be taken out"));
+    assert!(without(inline).unwrap_err().contains("cannot be removed"));
     let theirs = "[mcp_servers.harness]\ncommand = 'mine'\n";
     assert_eq!(without(theirs).unwrap().as_deref(), Some(theirs));
 }

@@ -1,9 +1,8 @@
-//! What the loops over contexts work with.
+//! What the loops over contexts share: the row of the run that pays, and how they are decided.
 
 use std::sync::Arc;
 
 use harness::{
-    Named,
     core::{
         Run, RunId,
         machine::iterate::{Purse, Rules},
@@ -13,32 +12,9 @@ use harness::{
     store::Runs,
 };
 
-/// The agents of a session.
-pub struct Team<A> {
-    /// Whoever does the work.
-    pub worker: Named<A>,
-    /// Who takes over while it is limited, by preference.
-    pub others: Vec<Named<A>>,
-    /// Who makes a short text of a long transcript.
-    pub summarizer: Option<Named<A>>,
-}
-
-impl<A> Team<A> {
-    /// One agent that does everything.
-    pub fn of(worker: Named<A>) -> Self {
-        Self { worker, others: Vec::new(), summarizer: None }
-    }
-
-    /// By preference, from 0; one that is not there is the first.
-    pub(super) fn agent(&self, number: usize) -> &Named<A> {
-        let other = number.checked_sub(1).and_then(|n| self.others.get(n));
-        other.unwrap_or(&self.worker)
-    }
-}
-
 /// The row of this `harness run`, and what its loops are decided by.
 #[derive(Clone)]
-pub struct Looping {
+pub struct LoopSettings {
     /// Where runs are stored.
     pub runs: Arc<dyn Runs>,
     /// The run that pays: an objective's own, or the parent of the attempts.

@@ -1,4 +1,6 @@
-//! Performs the loop over contexts. What to do and in which order is the machine's.
+//! Performs the loop over contexts: the same prompt again and again, each time in a fresh context,
+//! until the promise is kept. (The technique is widely known as "ralph".) The machine of that name
+//! decides what to do and in which order.
 
 use std::{
     collections::HashSet,
@@ -8,7 +10,10 @@ use std::{
     time::Duration,
 };
 
-use super::{Team, Tools, gate::gate, handoff, looping::purse, tools::until_cancelled, words};
+use super::{
+    Bench, Team, bench::file_name, gate::gate, handoff, loop_settings::purse,
+    tools::until_cancelled, words,
+};
 use harness::{
     Branch, Event, Result,
     agent::Prompt,
@@ -53,21 +58,21 @@ pub enum Errand {
     },
 }
 
-/// Goes from context to context until the promise is kept or something says stop.
-pub async fn ralph<A>(cx: &Branch<Team<A>>, tools: &Tools, errand: Errand) -> Result<Stop>
+/// Goes from context to context until the promise is kept or something stops it.
+pub async fn iterate<A>(cx: &Branch<Team<A>>, bench: &Bench, errand: Errand) -> Result<Stop>
 where
     A: harness::Agent<Input = Prompt, Output = End>,
 {
-    let brief = brief(tools, &errand).await?;
+    let brief = brief(bench, &errand).await?;
     let run = brief.run.clone();
     let doing = Doing {
-        tools: tools.clone(),
+        bench: bench.clone(),
         errand: Arc::new(errand),
         run: Arc::new(run),
         warned: Arc::default(),
         transcripts: brief.rules.transcripts.clone(),
     };
-    let outcome = cx.drive(&tools.ports, Iterate::new(brief), |branch, effect| {
+    let outcome = cx.drive(&bench.tools.ports, Iterate::new(brief), |branch, effect| {
         let doing = doing.clone();
         async move { doing.perform(branch, effect).await }
     });
@@ -75,45 +80,47 @@ where
 }
 
 /// What is stored of the run, with what pays for it.
-async fn brief(tools: &Tools, errand: &Errand) -> Result<Brief> {
-    let looping = tools.looping.clone();
+async fn brief(bench: &Bench, errand: &Errand) -> Result<Brief> {
+    let tools = &bench.tools;
+    let loops = tools.loops.clone();
     let now = tools.ports.clock.now();
-    let mut rules = looping.rules.clone();
+    let mut rules = loops.rules.clone();
     let (run, afresh, phases) = match errand {
         Errand::Objective { afresh } => {
             let phases = (tools.ledger)()?.head().phases.clone();
-            (tools.run_row(&looping.run).await?, *afresh, phases)
+            (tools.run_row(&loops.run).await?, *afresh, phases)
         }
         Errand::Task { task, .. } => {
-            let run = open(tools, task, now).await?;
+            let run = open(bench, task, now).await?;
             rules.until = task.timeout_seconds.map(|seconds| now.plus(seconds));
             let afresh = run.status.is_over();
             (run, afresh, Vec::new())
         }
     };
-    rules.transcripts = format!("{}/{}", Home::TRANSCRIPTS, name(&run));
-    let by = run.task.is_none().then(|| looping.by.clone()).flatten();
+    rules.transcripts = format!("{}/{}", Home::TRANSCRIPTS, file_name(&run));
+    let by = run.task.is_none().then(|| loops.by.clone()).flatten();
     let payer = match &run.parent {
         Some(parent) => tools.run_row(parent).await?,
         None => run.clone(),
     };
     let id = run.id.clone();
-    let iterations = tools.blocking(move || Ok(looping.runs.iterations(&id)?)).await?;
+    let iterations = tools.blocking(move || Ok(loops.runs.iterations(&id)?)).await?;
     let purse = purse(&payer);
     Ok(Brief { run, iterations, by, purse, rules, phases, afresh })
 }
 
 /// The row of an attempt, new or as a crash left it, taken up with what the run over the ledger says
 /// now. The status that comes back is the one that it was found with.
-async fn open(tools: &Tools, task: &Task, now: Timestamp) -> Result<Run> {
-    let looping = tools.looping.clone();
-    let parent = tools.run_row(&looping.run).await?;
-    let row = attempt_row(&parent, (looping.new_id)(), task, now);
-    let (root, secrets) = (tools.root.clone(), tools.redactor.clone());
-    let (task, runs) = (task.id.clone(), Arc::clone(&looping.runs));
+async fn open(bench: &Bench, task: &Task, now: Timestamp) -> Result<Run> {
+    let tools = &bench.tools;
+    let loops = tools.loops.clone();
+    let parent = tools.run_row(&loops.run).await?;
+    let row = bench.attempt_row(&parent, (loops.new_id)(), task, now);
+    let (place, secrets) = (bench.handoff.clone(), tools.redactor.clone());
+    let (task, runs) = (task.id.clone(), Arc::clone(&loops.runs));
     let found = tools.blocking(move || {
-        // Before there is a row: whoever finds one takes what lies there for this attempt's.
-        handoff::hand_over(&root, &*runs, &task, &secrets)?;
+        // Before there is a row: a process that finds one takes the files there for this attempt's.
+        handoff::hand_over(&place, &*runs, &task, &secrets)?;
         Ok(runs.open_run(&row)?)
     });
     let found = found.await?;
@@ -131,32 +138,9 @@ async fn open(tools: &Tools, task: &Task, now: Timestamp) -> Result<Run> {
     Ok(Run { status: found.status, ..tools.run_row(&found.id).await? })
 }
 
-fn attempt_row(parent: &Run, id: harness::core::RunId, task: &Task, now: Timestamp) -> Run {
-    let max_iterations = parent.limits.max_iterations;
-    Run {
-        task: Some(task.id.clone()),
-        epoch: task.epoch,
-        agent: parent.agent.clone(),
-        agent_command: parent.agent_command.clone(),
-        workspace: parent.workspace.clone(),
-        completion_promise: parent.completion_promise.clone(),
-        limits: harness::core::run::RunLimits { max_iterations, ..Default::default() },
-        parent: Some(parent.id.clone()),
-        ..Run::queued(id, now)
-    }
-}
-
-/// Names the files of a loop.
-fn name(run: &Run) -> String {
-    match (&run.task, run.epoch) {
-        (Some(task), Some(epoch)) => format!("{task}.{epoch}"),
-        _ => run.id.to_string(),
-    }
-}
-
 #[derive(Clone)]
 pub(super) struct Doing {
-    pub(super) tools: Tools,
+    pub(super) bench: Bench,
     pub(super) errand: Arc<Errand>,
     pub(super) run: Arc<Run>,
     /// What was warned of is not warned of again.
@@ -178,13 +162,13 @@ impl Doing {
         }
     }
 
-    /// Where git can not tell, nothing is said: that is no standstill.
+    /// Where git cannot tell, nothing is said: that is no standstill.
     async fn look(&self) -> Result<Ended> {
-        let Ok((head, files)) = self.tools.git(|git| git.mark(Sight::Last)).await? else {
+        let Ok((head, files)) = self.bench.git(|git| git.mark(Sight::Last)).await? else {
             return Ok(Ended::Looked { head: None, mark: None });
         };
-        let root = self.tools.root.clone();
-        let handoff = self.tools.blocking(move || Ok(handoff::mark(&root))).await?;
+        let place = self.bench.handoff.clone();
+        let handoff = self.bench.tools.blocking(move || Ok(handoff::mark(&place))).await?;
         let mark = Some(format!("{head} {files} {handoff}"));
         Ok(Ended::Looked { head: Some(head), mark })
     }
@@ -195,7 +179,7 @@ impl Doing {
     {
         let _at_work = match (&*self.errand, branch.told()) {
             (Errand::Task { holder, .. }, Some(told)) => {
-                Some(self.tools.desk.sit(holder.clone(), told))
+                Some(self.bench.tools.desk.sit(holder.clone(), told))
             }
             _ => None,
         };
@@ -205,7 +189,7 @@ impl Doing {
             iteration: turn.number,
             max_iterations: self.run.limits.max_iterations,
         });
-        self.tools.workspace.disturbed();
+        self.bench.workspace.disturbed();
         let agent = turn.agent;
         let prompt = self.prompt(branch, &turn).await?;
         let end = branch.execute(move |team| team.agent(agent), prompt).await?;
@@ -218,45 +202,45 @@ impl Doing {
     {
         let text = words::words(self, branch, turn).await?;
         // Whatever it was put together from.
-        let text = self.tools.redactor.text(&text).into_owned();
-        let now = self.tools.ports.clock.now();
+        let text = self.bench.tools.redactor.text(&text).into_owned();
+        let now = self.bench.tools.ports.clock.now();
         let instructions = match &*self.errand {
             // It is stored without secrets, and a script runs as it was written.
             Errand::Objective { .. } => {
-                self.run.objective.as_deref().map(|text| self.tools.redactor.reveal(text))
+                self.run.objective.as_deref().map(|text| self.bench.tools.redactor.reveal(text))
             }
             Errand::Task { task, .. } => {
-                task.instructions.as_deref().map(|text| self.tools.redactor.reveal(text))
+                task.instructions.as_deref().map(|text| self.bench.tools.redactor.reveal(text))
             }
         };
         let limits = Limits {
             timeout: turn.until.map(|until| Duration::from_secs(until.since(now).max(1))),
-            stall: self.tools.stalls.get(turn.agent).copied().flatten(),
+            stall: self.bench.tools.stalls.get(turn.agent).copied().flatten(),
             ..Limits::default()
         };
         Ok(Prompt::new(text)
-            .in_tree(self.tools.workspace.top_level())
-            .folder(Home::of(&self.tools.root).folder())
+            .in_tree(self.bench.workspace.top_level())
+            .folder(Home::of(&self.bench.tools.root).folder())
             .instructions(instructions)
             .promise(&self.run.completion_promise)
             .environment(self.environment(turn.number))
             .limits(limits)
             .cost_left_usd(turn.cost_left_usd)
             .kept(turn.kept.clone())
-            .run_id(&self.tools.run_id)
+            .run_id(&self.bench.tools.run_id)
             .name(self.free_name(turn.number)))
     }
 
     /// A second execution in the same iteration does not write over the first one's transcript.
     fn free_name(&self, number: u32) -> String {
         let taken = self.executions(number).count();
-        let name = format!("{}.{number}", name(&self.run));
+        let name = format!("{}.{number}", file_name(&self.run));
         if taken == 0 { name } else { format!("{name}.{}", taken + 1) }
     }
 
     /// The transcripts that there are of an iteration, in order.
     fn executions(&self, number: u32) -> impl Iterator<Item = PathBuf> {
-        let name = self.tools.root.join(format!("{}.{number}", self.transcripts));
+        let name = self.bench.tools.root.join(format!("{}.{number}", self.transcripts));
         let name = name.display().to_string();
         let again = format!("{name}.");
         let names = [format!("{name}.log")]
@@ -271,7 +255,7 @@ impl Doing {
     }
 
     pub(super) fn environment(&self, iteration: u32) -> Vec<(OsString, OsString)> {
-        let mut environment = self.tools.environment.clone();
+        let mut environment = self.bench.tools.environment.clone();
         let about = match &*self.errand {
             Errand::Task { task, holder, .. } => Some((&**task, holder)),
             Errand::Objective { .. } => {
@@ -279,11 +263,11 @@ impl Doing {
                 None
             }
         };
-        if self.tools.socket.is_some() {
+        if self.bench.tools.socket.is_some() {
             // `off` keeps the caller's commands from a daemon; the agent's have to reach this run.
             environment.retain(|(name, _)| name != "HARNESS_DAEMON");
         }
-        let own = self.tools.variables(about, Some(iteration)).into_iter();
+        let own = self.bench.tools.variables(about, Some(iteration)).into_iter();
         environment.extend(own.map(|(name, value)| (name.into(), value.into())));
         environment
     }
@@ -294,8 +278,8 @@ impl Doing {
         phase: Phase,
         until: Option<Timestamp>,
     ) -> Result<Ended> {
-        let waiting = Waiting { run: self.run.id.clone(), by: self.tools.looping.by.clone() };
-        gate(branch, &self.tools, phase, Some(waiting), until).await.map(Ended::Gated)
+        let waiting = Waiting { run: self.run.id.clone(), by: self.bench.tools.loops.by.clone() };
+        gate(branch, &self.bench, phase, Some(waiting), until).await.map(Ended::Gated)
     }
 
     async fn verify<A>(
@@ -304,46 +288,46 @@ impl Doing {
         command: String,
         until: Option<Timestamp>,
     ) -> Result<Ended> {
-        let environment = self.tools.variables(None, self.tools.iteration().await?);
-        let timeout_seconds = self.tools.seconds_until(until).min(VERIFY_SECONDS);
+        let environment = self.bench.tools.variables(None, self.bench.tools.iteration().await?);
+        let timeout_seconds = self.bench.tools.seconds_until(until).min(VERIFY_SECONDS);
         let check = Check { command, timeout_seconds, environment };
-        let tools = self.tools.clone();
-        tools.workspace.disturbed();
+        let bench = self.bench.clone();
+        bench.workspace.disturbed();
         let checked = until_cancelled(branch, move |cancel| {
-            Ok(check.run_in(&*tools.shell, tools.workspace.top_level(), cancel)?)
+            Ok(check.run_in(&*bench.tools.shell, bench.workspace.top_level(), cancel)?)
         });
         let checked = checked.await?;
-        let output = self.tools.output(&checked.ran, OUTPUT_BYTES);
+        let output = self.bench.tools.output(&checked.ran, OUTPUT_BYTES);
         Ok(Ended::Verified { verdict: checked.verdict, output })
     }
 
     async fn sleep<A>(&self, branch: &Branch<A>, until: Timestamp) -> Result<Ended> {
         // A pause between two contexts is nothing to tell.
-        if self.tools.run_row(&self.run.id).await?.wake_at.is_some() {
+        if self.bench.tools.run_row(&self.run.id).await?.wake_at.is_some() {
             let (row_id, task_id) = (self.run.id.clone(), self.run.task.clone());
             branch.emit(Event::RunWaiting { row_id, task_id, until });
         }
-        let now = self.tools.ports.clock.now();
+        let now = self.bench.tools.ports.clock.now();
         let nap = Duration::from_secs(until.since(now));
-        self.tools.workspace.disturbed();
+        self.bench.workspace.disturbed();
         let kicked = tokio::select! {
             () = tokio::time::sleep(nap) => false,
             () = branch.cancelled().cancelled() => false,
-            () = self.tools.desk.kicked() => true,
+            () = self.bench.tools.desk.kicked() => true,
         };
         Ok(Ended::Woke { kicked })
     }
 
     /// In the log, once.
     pub(super) async fn warn(&self, message: String) -> Result<()> {
-        let message = self.tools.redactor.text(&message).into_owned();
+        let message = self.bench.tools.redactor.text(&message).into_owned();
         let fresh = {
             let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
             warned.insert(message.clone())
         };
         if fresh {
             let note = Note::Warning { task: self.run.task.clone(), message };
-            self.tools.commit(Command::Note(note)).await?;
+            self.bench.tools.commit(Command::Note(note)).await?;
         }
         Ok(())
     }

@@ -1,0 +1,33 @@
+//! Why a machine begins nothing more: somebody interrupted the run, or its time is up.
+
+use crate::{Timestamp, run::StopReason, stop::Stop};
+
+/// Why nothing more is begun. It stays once it is there, whatever the clock reads later.
+#[derive(Debug, Clone)]
+pub(super) struct Halt {
+    until: Option<Timestamp>,
+    interrupted: bool,
+    out_of_time: bool,
+}
+
+impl Halt {
+    pub(super) const fn new(until: Option<Timestamp>) -> Self {
+        Self { until, interrupted: false, out_of_time: false }
+    }
+
+    pub(super) fn note_time(&mut self, now: Timestamp) {
+        self.out_of_time |= self.until.is_some_and(|until| until <= now);
+    }
+
+    pub(super) fn interrupt(&mut self) {
+        self.interrupted = true;
+    }
+
+    pub(super) fn stop(&self) -> Option<Stop> {
+        match (self.interrupted, self.out_of_time) {
+            (true, _) => Some(Stop::interrupted()),
+            (false, true) => Some(Stop::with_words(StopReason::Budget, "its time")),
+            (false, false) => None,
+        }
+    }
+}

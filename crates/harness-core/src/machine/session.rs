@@ -1,0 +1,362 @@
+//! A session over the ledger: what its workers share. It looks around, prepares, recovers what an
+//! earlier session left, takes a number, and then lets its [worker](super::worker) work until nothing is
+//! left or something stops it. One run goes through several sessions where each may have only so many
+//! tasks.
+
+mod survey;
+
+pub use survey::{Alerts, Interrupted, Survey};
+
+use super::{
+    Input, Machine, Next,
+    attempt::{self, AttemptEnd},
+    halt::Halt,
+    recovery::{self, Action},
+    worker::{WorkerEnd, WorkerStop, WorkerTerms, lost_claim},
+};
+use crate::{
+    Command, Epoch, Holder, Refusal, Reply, Task, TaskId, Timestamp, WorkerId,
+    command::{Adopt, BeginSession, EndSession, Note, OfRun},
+    run::StopReason,
+    stop::{Stop, StopDetail},
+    task::Intent,
+};
+
+/// What a session starts from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SessionTerms {
+    /// Tasks are claimed and adopted in its name.
+    pub worker: WorkerId,
+    /// The pid of the process, for the log.
+    pub pid: u32,
+    /// How long a claim holds without a renewal.
+    pub lease_seconds: u64,
+    /// Attempts in one session, without those recovered; zero or less is no limit.
+    pub max_tasks: i64,
+    /// Sessions that the ledger may have had; overrides the ledger's own limit.
+    pub max_sessions: Option<i64>,
+    /// What follows at `max_tasks`.
+    pub when_full: WhenFull,
+    /// When the time of the run is up. Nothing is begun after that, and no gate goes on.
+    pub until: Option<Timestamp>,
+    /// Committed at each tick, so that the row of the run stays its driver's.
+    pub heartbeat: Option<OfRun>,
+}
+
+/// What follows when a session has had as many tasks as it may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WhenFull {
+    /// The next session begins.
+    Continue,
+    /// The run is over, even if tasks are left.
+    Stop,
+}
+
+/// What a session asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SessionEffect {
+    /// Looks at the tree, the claims of clients and interrupted attempts.
+    Survey,
+    /// Runs the init script, if there is one.
+    Prepare,
+    /// Brings an interrupted attempt to its end, by the machine of attempts.
+    Recover {
+        /// As it was adopted.
+        task: Box<Task>,
+        /// The right to it; every command of the attempt names it.
+        holder: Holder,
+        /// Where it is taken up again.
+        entry: attempt::Entry,
+    },
+    /// Lets a worker work, by the machine of that name.
+    Work(WorkerTerms),
+    /// Nothing is left to do: removes the marker.
+    Close,
+}
+
+/// What came of an effect of a session.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SessionReport {
+    /// Before anything was changed.
+    Surveyed(Survey),
+    /// The result of the init script.
+    Prepared(Prepared),
+    /// It is recorded already.
+    Recovered(AttemptEnd),
+    /// The worker claims nothing more.
+    Worked(WorkerEnd),
+    /// The marker is gone, or there was none. What the end of the session found is in the alerts.
+    Closed(Alerts),
+}
+
+/// What the init script came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Prepared {
+    /// Nothing was run, and nothing is logged.
+    NoScript,
+    /// Exit code 0.
+    Passed,
+    /// It is run once more; failing again stops the session.
+    Failed,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum State {
+    Begun,
+    Surveying,
+    Preparing {
+        again: bool,
+    },
+    /// The result of the init script is on its way into the log.
+    Prepared {
+        passed: bool,
+        again: bool,
+    },
+    Adopting(Action),
+    Recovering(TaskId),
+    /// The loss of a claim is on its way into the log.
+    Losing,
+    Beginning,
+    Working,
+    Ending(Following),
+    Closing,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Following {
+    Stop(Stop),
+    NextSession,
+}
+
+/// The machine of a session, or of one after the other with [`WhenFull::Continue`].
+pub struct LedgerSession {
+    terms: SessionTerms,
+    state: State,
+    interrupted: Vec<Interrupted>,
+    halt: Halt,
+    /// A heartbeat is on its way, beside the effect.
+    beating: bool,
+    /// What there was to look at when the session began.
+    alerts: Alerts,
+    /// A claim was lost, or an alert was raised.
+    alerted: bool,
+}
+
+type Step = Next<SessionEffect, Stop>;
+
+impl LedgerSession {
+    /// Nothing is looked at before the first step.
+    pub fn new(terms: SessionTerms) -> Self {
+        let halt = Halt::new(terms.until);
+        Self {
+            terms,
+            state: State::Begun,
+            interrupted: Vec::new(),
+            halt,
+            beating: false,
+            alerts: Alerts::default(),
+            alerted: false,
+        }
+    }
+
+    fn start(&mut self, state: State, effect: SessionEffect) -> Step {
+        self.state = state;
+        Next::Start(effect)
+    }
+
+    fn commit(&mut self, state: State, command: Command) -> Step {
+        self.state = state;
+        Next::Commit(Box::new(command))
+    }
+
+    fn surveyed(&mut self, survey: Survey) -> Step {
+        if let Some((task, worker)) = survey.client {
+            let detail = StopDetail::Client(worker);
+            return Next::Done(Stop { reason: StopReason::Config, detail, task: Some(task) });
+        }
+        if !survey.dirty.is_empty() && survey.interrupted.is_empty() {
+            let detail = StopDetail::Dirty(survey.dirty);
+            return Next::Done(Stop { detail, ..Stop::because(StopReason::Config) });
+        }
+        self.interrupted = survey.interrupted;
+        self.alerts = survey.alerts;
+        self.start(State::Preparing { again: false }, SessionEffect::Prepare)
+    }
+
+    fn prepared(&mut self, again: bool, prepared: Prepared) -> Step {
+        let passed = match prepared {
+            Prepared::NoScript => return self.recover_next(),
+            Prepared::Passed => true,
+            Prepared::Failed => false,
+        };
+        self.commit(State::Prepared { passed, again }, Command::Note(Note::HealthCheck { passed }))
+    }
+
+    /// One interrupted attempt after the other; then the session proper begins.
+    fn recover_next(&mut self) -> Step {
+        if let Some(stop) = self.halt.stop() {
+            return self.stop(stop);
+        }
+        let Some(found) = self.interrupted.pop() else { return self.begin() };
+        let action = recovery::action(found.evidence);
+        let (name, mut reason) = match found.task.intent() {
+            Some(Intent::Rollback { category, .. }) => {
+                ("roll back", format!("a rollback was intended ({category})"))
+            }
+            Some(Intent::Land { .. }) | None => (action.name(), action.reason().into_owned()),
+        };
+        if let Some(remark) = &found.remark {
+            reason = format!("{reason}; {remark}");
+        }
+        let command = Command::Adopt(Adopt {
+            task: found.task.id,
+            worker: self.terms.worker.clone(),
+            lease_seconds: self.terms.lease_seconds,
+            action: name.to_owned(),
+            reason,
+        });
+        self.commit(State::Adopting(action), command)
+    }
+
+    fn recover(&mut self, task: Task, epoch: Epoch, action: Action) -> Step {
+        let worker = self.terms.worker.clone();
+        let holder = Holder { task: task.id.clone(), worker, epoch: Some(epoch) };
+        let state = State::Recovering(task.id.clone());
+        let (task, entry) = (Box::new(task), attempt::Entry::Recovered(action));
+        self.start(state, SessionEffect::Recover { task, holder, entry })
+    }
+
+    fn recovered(&mut self, task: TaskId, end: AttemptEnd) -> Step {
+        match end {
+            AttemptEnd::Completed { .. } | AttemptEnd::Failed { .. } => self.recover_next(),
+            AttemptEnd::Lost => {
+                self.alerted = true;
+                self.commit(State::Losing, lost_claim(task))
+            }
+            AttemptEnd::Left(stop) => self.stop(stop),
+        }
+    }
+
+    fn begin(&mut self) -> Step {
+        let (pid, max_sessions) = (self.terms.pid, self.terms.max_sessions);
+        self.commit(State::Beginning, Command::BeginSession(BeginSession { pid, max_sessions }))
+    }
+
+    fn work(&mut self) -> Step {
+        if let Some(stop) = self.halt.stop() {
+            return self.stop(stop);
+        }
+        let terms = WorkerTerms {
+            worker: self.terms.worker.clone(),
+            lease_seconds: self.terms.lease_seconds,
+            max_tasks: self.terms.max_tasks,
+            until: self.terms.until,
+            alerts: self.alerts.clone(),
+        };
+        self.start(State::Working, SessionEffect::Work(terms))
+    }
+
+    fn worked(&mut self, end: WorkerEnd) -> Step {
+        self.alerted |= end.alerted;
+        match (end.why, self.terms.when_full) {
+            (WorkerStop::Stopped(stop), _) => self.stop(stop),
+            (WorkerStop::SessionFull, WhenFull::Stop) => self.stop(Stop::because(StopReason::Once)),
+            (WorkerStop::SessionFull, WhenFull::Continue) => self.end(Following::NextSession),
+        }
+    }
+
+    fn stop(&mut self, stop: Stop) -> Step {
+        self.end(Following::Stop(stop))
+    }
+
+    fn end(&mut self, following: Following) -> Step {
+        let pid = self.terms.pid;
+        self.commit(State::Ending(following), Command::EndSession(EndSession { pid }))
+    }
+
+    fn ended(&mut self, report: SessionReport) -> Step {
+        match (self.state.clone(), report) {
+            (State::Surveying, SessionReport::Surveyed(survey)) => self.surveyed(survey),
+            (State::Preparing { again }, SessionReport::Prepared(prepared)) => {
+                self.prepared(again, prepared)
+            }
+            (State::Recovering(task), SessionReport::Recovered(end)) => self.recovered(task, end),
+            (State::Working, SessionReport::Worked(end)) => self.worked(end),
+            (State::Closing, SessionReport::Closed(alerts)) => {
+                self.alerted |= alerts.grew_since(&self.alerts);
+                let complete = Stop::because(StopReason::Complete);
+                Next::Done(if self.alerted { Stop::alerted() } else { complete })
+            }
+            (state, report) => unreachable!("{report:?} cannot be the end of {state:?}"),
+        }
+    }
+
+    fn committed(&mut self, reply: Reply) -> Step {
+        match (self.state.clone(), reply) {
+            (State::Prepared { passed: true, .. } | State::Losing, _) => self.recover_next(),
+            (State::Prepared { passed: false, again: false }, _) => {
+                self.start(State::Preparing { again: true }, SessionEffect::Prepare)
+            }
+            (State::Prepared { passed: false, again: true }, _) => {
+                self.stop(Stop::with_words(StopReason::EnvSetup, "harness-init.sh failed twice"))
+            }
+            // As adopted: a claim that was made by hand has its epoch only now.
+            (State::Adopting(action), Reply::Claimed(adopted)) => {
+                self.recover(adopted.task, adopted.epoch, action)
+            }
+            (State::Beginning, _) => self.work(),
+            (State::Ending(Following::NextSession), _) => self.begin(),
+            (State::Ending(Following::Stop(stop)), _) if stop.reason == StopReason::Complete => {
+                self.start(State::Closing, SessionEffect::Close)
+            }
+            (State::Ending(Following::Stop(stop)), _) => Next::Done(stop),
+            (state, reply) => unreachable!("{reply:?} is no answer to {state:?}"),
+        }
+    }
+
+    fn refused(&mut self, refusal: Refusal) -> Step {
+        match (&self.state, refusal) {
+            (State::Beginning, Refusal::MaxSessions { .. }) => {
+                self.stop(Stop::because(StopReason::MaxSessions))
+            }
+            // Somebody else ended the attempt meanwhile.
+            (State::Adopting(_), _) => self.recover_next(),
+            (State::Ending(_), refusal) => Next::Done(Stop::config(refusal.to_string())),
+            (_, refusal) => self.stop(Stop::config(refusal.to_string())),
+        }
+    }
+}
+
+impl Machine for LedgerSession {
+    type Effect = SessionEffect;
+    type Ended = SessionReport;
+    type Outcome = Stop;
+
+    fn step(&mut self, now: Timestamp, input: Input<SessionReport>) -> Step {
+        self.halt.note_time(now);
+        match input {
+            Input::Begin => self.start(State::Surveying, SessionEffect::Survey),
+            Input::Ended(report) => self.ended(report),
+            // A row that is somebody else's by now does not matter to the ledger, which is locked.
+            Input::Committed(_) | Input::Refused(_) if self.beating => {
+                self.beating = false;
+                Next::Wait
+            }
+            Input::Committed(reply) => self.committed(reply),
+            Input::Refused(refusal) => self.refused(refusal),
+            // The worker receives it too; here it keeps what would follow from starting.
+            Input::Interrupt => {
+                self.halt.interrupt();
+                Next::Wait
+            }
+            Input::Tick => match self.terms.heartbeat.clone() {
+                Some(heartbeat) => {
+                    self.beating = true;
+                    Next::Commit(Box::new(heartbeat.into()))
+                }
+                None => Next::Wait,
+            },
+            Input::Told(_) => Next::Wait,
+        }
+    }
+}

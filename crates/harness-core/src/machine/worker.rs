@@ -1,0 +1,311 @@
+//! One worker: it chooses a task, claims it and has it attempted, one after the other, until nothing is
+//! left for it or something stops it. Several workers are several of these machines. What they share,
+//! such as the number of the session and its end, belongs to the [session](super::session).
+
+use super::{
+    Input, Machine, Next,
+    attempt::{self, AttemptEnd},
+    gate::GateEnd,
+    halt::Halt,
+    session::Alerts,
+};
+use crate::{
+    Category, Command, Epoch, Holder, Refusal, Reply, Task, TaskId, Timestamp, WorkerId,
+    command::{Claim, Note, Place},
+    ledger::Phase,
+    run::StopReason,
+    stop::{Stop, StopDetail},
+    task::Via,
+};
+
+/// What a worker starts from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkerTerms {
+    /// Tasks are claimed in its name.
+    pub worker: WorkerId,
+    /// How long a claim holds without a renewal.
+    pub lease_seconds: u64,
+    /// Attempts that it may begin in this session; zero or less is no limit.
+    pub max_tasks: i64,
+    /// When the time of the run is up. Nothing is begun after that, and no gate goes on.
+    pub until: Option<Timestamp>,
+    /// The alerts when the session began. Later ones are reported at the end.
+    pub alerts: Alerts,
+}
+
+/// What a worker asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WorkerEffect {
+    /// Looks which task is next.
+    Peek,
+    /// Looks what a claim of this task starts from.
+    Base {
+        /// The one that was peeked.
+        task: TaskId,
+    },
+    /// Makes one whole attempt, by the machine of that name.
+    Attempt {
+        /// As it was claimed.
+        task: Box<Task>,
+        /// The right to it; every command of the attempt names it.
+        holder: Holder,
+        /// A worker only begins attempts.
+        entry: attempt::Entry,
+    },
+    /// Tries the gate that everything left waits for.
+    Gate {
+        /// The phase of the gate.
+        phase: Phase,
+        /// A gate that has not answered by then counts as not tried.
+        until: Option<Timestamp>,
+    },
+}
+
+/// What came of an effect of a worker.
+#[derive(Debug, Clone, PartialEq)]
+pub enum WorkerReport {
+    /// What there is to do.
+    Peeked {
+        /// `None`: nothing can be worked on.
+        next: Option<Box<Task>>,
+        /// The phase that waits for its gate.
+        gate: Option<Phase>,
+        /// A task that is in progress although no attempt of this session is.
+        in_progress: Option<TaskId>,
+        /// What there is to look at.
+        alerts: Alerts,
+    },
+    /// It passed or not, and that is recorded.
+    Gated(GateEnd),
+    /// It is recorded with the claim.
+    Based(Place),
+    /// It is recorded already.
+    Attempted(AttemptEnd),
+}
+
+/// What a worker came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkerEnd {
+    /// Why it claims nothing more.
+    pub why: WorkerStop,
+    /// A person has to look at something: it lost a claim, or an alert was raised meanwhile.
+    pub alerted: bool,
+}
+
+/// Why a worker claims nothing more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WorkerStop {
+    /// It began as many attempts as this session may have. The session decides what follows.
+    SessionFull,
+    /// Nothing is left, or something stops the run.
+    Stopped(Stop),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum State {
+    Begun,
+    KeepingUp,
+    Peeking,
+    Gating(String),
+    Basing(Box<Task>),
+    Claiming,
+    Attempting(TaskId),
+    /// The loss of a claim is on its way into the log.
+    Losing,
+    Complaining(Stop),
+}
+
+/// The machine of one worker in one session.
+pub struct Worker {
+    terms: WorkerTerms,
+    state: State,
+    attempts: i64,
+    halt: Halt,
+    alerted: bool,
+}
+
+type Step = Next<WorkerEffect, WorkerEnd>;
+
+impl Worker {
+    /// Nothing is looked at before the first step.
+    pub fn new(terms: WorkerTerms) -> Self {
+        let halt = Halt::new(terms.until);
+        Self { terms, state: State::Begun, attempts: 0, halt, alerted: false }
+    }
+
+    fn start(&mut self, state: State, effect: WorkerEffect) -> Step {
+        self.state = state;
+        Next::Start(effect)
+    }
+
+    fn commit(&mut self, state: State, command: Command) -> Step {
+        self.state = state;
+        Next::Commit(Box::new(command))
+    }
+
+    fn end(&self, why: WorkerStop) -> Step {
+        Next::Done(WorkerEnd { why, alerted: self.alerted })
+    }
+
+    fn stop(&self, stop: Stop) -> Step {
+        self.end(WorkerStop::Stopped(stop))
+    }
+
+    /// Between two tasks everything that can stop a worker is looked at.
+    fn next_task(&mut self) -> Step {
+        if let Some(stop) = self.halt.stop() {
+            return self.stop(stop);
+        }
+        let most = self.terms.max_tasks;
+        if most > 0 && self.attempts >= most {
+            return self.end(WorkerStop::SessionFull);
+        }
+        self.commit(State::KeepingUp, Command::Upkeep)
+    }
+
+    fn peeked(
+        &mut self,
+        next: Option<Box<Task>>,
+        gate: Option<Phase>,
+        in_progress: Option<TaskId>,
+    ) -> Step {
+        if let Some(stop) = self.halt.stop() {
+            return self.stop(stop);
+        }
+        let task = match (next, gate) {
+            (Some(task), _) => task,
+            (None, Some(phase)) => {
+                let state = State::Gating(phase.name.clone());
+                return self.start(state, WorkerEffect::Gate { phase, until: self.terms.until });
+            }
+            (None, None) => return self.nothing_left(in_progress),
+        };
+        if task.check().is_none() {
+            let message = "Missing validation.command".to_owned();
+            let stop = Stop::config(format!("{}: {message}", task.id));
+            let note = Note::Problem { task: Some(task.id), category: Category::Config, message };
+            return self.commit(State::Complaining(stop), Command::Note(note));
+        }
+        let id = task.id.clone();
+        self.start(State::Basing(task), WorkerEffect::Base { task: id })
+    }
+
+    fn nothing_left(&self, in_progress: Option<TaskId>) -> Step {
+        self.stop(match in_progress {
+            Some(task) => Stop {
+                reason: StopReason::Crashed,
+                detail: StopDetail::Unattended,
+                task: Some(task),
+            },
+            None => Stop::because(StopReason::Complete),
+        })
+    }
+
+    fn gated(&mut self, phase: String, end: GateEnd) -> Step {
+        match end {
+            GateEnd::Passed => self.next_task(),
+            GateEnd::Closed { why, .. } => {
+                let detail = StopDetail::Gate { phase, why };
+                self.stop(Stop { detail, ..Stop::because(StopReason::Gate) })
+            }
+            GateEnd::Interrupted => self.stop(self.halt.stop().unwrap_or(Stop::interrupted())),
+        }
+    }
+
+    fn based(&mut self, task: &Task, place: Place) -> Step {
+        if let Some(stop) = self.halt.stop() {
+            return self.stop(stop);
+        }
+        let command = Command::Claim(Claim {
+            worker: self.terms.worker.clone(),
+            via: Via::Run,
+            role: None,
+            only: Some(task.id.clone()),
+            lease_seconds: self.terms.lease_seconds,
+            place,
+        });
+        self.commit(State::Claiming, command)
+    }
+
+    fn attempt(&mut self, task: Task, epoch: Epoch) -> Step {
+        self.attempts += 1;
+        let holder =
+            Holder { task: task.id.clone(), worker: self.terms.worker.clone(), epoch: Some(epoch) };
+        let state = State::Attempting(task.id.clone());
+        let (task, entry) = (Box::new(task), attempt::Entry::Fresh);
+        self.start(state, WorkerEffect::Attempt { task, holder, entry })
+    }
+
+    fn attempted(&mut self, task: TaskId, end: AttemptEnd) -> Step {
+        match end {
+            AttemptEnd::Completed { .. } | AttemptEnd::Failed { .. } => self.next_task(),
+            AttemptEnd::Lost => {
+                self.alerted = true;
+                self.commit(State::Losing, lost_claim(task))
+            }
+            AttemptEnd::Left(stop) => self.stop(stop),
+        }
+    }
+
+    fn ended(&mut self, report: WorkerReport) -> Step {
+        match (self.state.clone(), report) {
+            (State::Peeking, WorkerReport::Peeked { next, gate, in_progress, alerts }) => {
+                self.alerted |= alerts.grew_since(&self.terms.alerts);
+                self.peeked(next, gate, in_progress)
+            }
+            (State::Gating(phase), WorkerReport::Gated(end)) => self.gated(phase, end),
+            (State::Basing(task), WorkerReport::Based(place)) => self.based(&task, place),
+            (State::Attempting(task), WorkerReport::Attempted(end)) => self.attempted(task, end),
+            (state, report) => unreachable!("{report:?} cannot be the end of {state:?}"),
+        }
+    }
+
+    fn committed(&mut self, reply: Reply) -> Step {
+        match (self.state.clone(), reply) {
+            (State::KeepingUp, _) => self.start(State::Peeking, WorkerEffect::Peek),
+            (State::Claiming, Reply::Claimed(claimed)) => self.attempt(claimed.task, claimed.epoch),
+            // Upkeep left nothing between the look and the claim.
+            (State::Claiming | State::Losing, _) => self.next_task(),
+            (State::Complaining(stop), _) => self.stop(stop),
+            (state, reply) => unreachable!("{reply:?} is no answer to {state:?}"),
+        }
+    }
+
+    fn refused(&mut self, refusal: Refusal) -> Step {
+        match (&self.state, refusal) {
+            // Something else became more urgent, or was taken: look again.
+            (State::Claiming, Refusal::NotNext { .. }) => self.next_task(),
+            (_, refusal) => self.stop(Stop::config(refusal.to_string())),
+        }
+    }
+}
+
+impl Machine for Worker {
+    type Effect = WorkerEffect;
+    type Ended = WorkerReport;
+    type Outcome = WorkerEnd;
+
+    fn step(&mut self, now: Timestamp, input: Input<WorkerReport>) -> Step {
+        self.halt.note_time(now);
+        match input {
+            Input::Begin => self.next_task(),
+            Input::Ended(report) => self.ended(report),
+            Input::Committed(reply) => self.committed(reply),
+            Input::Refused(refusal) => self.refused(refusal),
+            // The attempt receives it too and stops its agent; here it keeps the next one from
+            // starting.
+            Input::Interrupt => {
+                self.halt.interrupt();
+                Next::Wait
+            }
+            Input::Tick | Input::Told(_) => Next::Wait,
+        }
+    }
+}
+
+/// A line of the log for an attempt whose claim somebody else took.
+pub(super) fn lost_claim(task: TaskId) -> Command {
+    let message = "its claim was lost: what was done is in no commit of this run, \
+                   `harness rescue list` shows what was saved";
+    Command::Note(Note::Warning { task: Some(task), message: message.to_owned() })
+}

@@ -1,0 +1,233 @@
+//! The machine of a worker, answered line by line.
+
+#![allow(clippy::unwrap_used, reason = "clippy only knows #[test] functions")]
+
+use harness_core::{
+    Command, CommitId, Epoch, Refusal, Reply, Stop, Task, TaskId, Timestamp, WorkerId,
+    command::{Claimed, Note, Place},
+    machine::{
+        Input, Machine, Next,
+        attempt::AttemptEnd,
+        session::Alerts,
+        worker::{Worker, WorkerEffect, WorkerEnd, WorkerReport, WorkerStop, WorkerTerms},
+    },
+    run::StopReason,
+};
+
+fn said(next: &Next<WorkerEffect, WorkerEnd>) -> String {
+    match next {
+        Next::Commit(command) => match &**command {
+            Command::Upkeep => "upkeep".into(),
+            Command::Claim(c) => format!("claim {}", c.only.as_ref().unwrap()),
+            Command::Note(Note::Problem { message, .. }) => format!("note {message}"),
+            Command::Note(Note::Warning { task: Some(task), message }) => {
+                format!("warn {task}: {message}")
+            }
+            other => format!("{other:?}"),
+        },
+        Next::Start(WorkerEffect::Attempt { task, .. }) => format!("attempt {}", task.id),
+        Next::Start(WorkerEffect::Base { task }) => format!("base {task}"),
+        Next::Start(WorkerEffect::Gate { phase, until }) => {
+            format!("gate {} until {until:?}", phase.name)
+        }
+        Next::Start(WorkerEffect::Peek) => "peek".into(),
+        Next::Wait => "wait".into(),
+        Next::Cancel(cause) => format!("cancel {cause:?}"),
+        Next::Done(WorkerEnd { why, alerted }) => {
+            let why = match why {
+                WorkerStop::SessionFull => "session full".into(),
+                WorkerStop::Stopped(stop) => format!("done {stop}"),
+            };
+            if *alerted { format!("{why}, alerted") } else { why }
+        }
+    }
+}
+
+fn terms() -> WorkerTerms {
+    WorkerTerms {
+        worker: WorkerId::parse("w").unwrap(),
+        lease_seconds: 1800,
+        max_tasks: 2,
+        until: None,
+        alerts: Alerts::default(),
+    }
+}
+
+#[track_caller]
+fn check(terms: WorkerTerms, story: &[(Input<WorkerReport>, &str)]) {
+    let mut worker = Worker::new(terms);
+    for (n, (input, expected)) in story.iter().enumerate() {
+        let next = worker.step(Timestamp::from_seconds(0), input.clone());
+        assert_eq!(said(&next), *expected, "step {n}, after {input:?}");
+    }
+}
+
+fn task(n: u64) -> Task {
+    let mut task = Task::new(TaskId::numbered(n), "one");
+    task.validation.command = Some("make test".into());
+    task
+}
+
+fn ok() -> Input<WorkerReport> {
+    Input::Committed(Reply::Noted)
+}
+
+fn claimed(n: u64) -> Input<WorkerReport> {
+    let claimed = Claimed { task: task(n), epoch: Epoch(1), is_retry: false, is_reclaim: false };
+    Input::Committed(Reply::Claimed(Box::new(claimed)))
+}
+
+fn completed() -> Input<WorkerReport> {
+    let commit = CommitId::parse("abcdef0").unwrap();
+    attempted(AttemptEnd::Completed { commit: Some(commit) })
+}
+
+fn attempted(end: AttemptEnd) -> Input<WorkerReport> {
+    Input::Ended(WorkerReport::Attempted(end))
+}
+
+fn peeked(task: Option<Task>) -> Input<WorkerReport> {
+    left(task, None, Alerts::default())
+}
+
+fn left(next: Option<Task>, in_progress: Option<TaskId>, alerts: Alerts) -> Input<WorkerReport> {
+    let next = next.map(Box::new);
+    Input::Ended(WorkerReport::Peeked { next, gate: None, in_progress, alerts })
+}
+
+fn based() -> Input<WorkerReport> {
+    Input::Ended(WorkerReport::Based(Place::default()))
+}
+
+/// From the choice of a task to its attempt.
+fn up_to_attempt(n: u64) -> [(Input<WorkerReport>, &'static str); 4] {
+    let base = ["base task-001", "base task-002"][n as usize - 1];
+    let claim = ["claim task-001", "claim task-002"][n as usize - 1];
+    let attempt = ["attempt task-001", "attempt task-002"][n as usize - 1];
+    [(ok(), "peek"), (peeked(Some(task(n))), base), (based(), claim), (claimed(n), attempt)]
+}
+
+#[test]
+fn works_task_after_task_until_nothing_is_left() {
+    let mut story = vec![(Input::Begin, "upkeep")];
+    story.extend(up_to_attempt(1));
+    story.extend([(completed(), "upkeep"), (ok(), "peek"), (peeked(None), "done complete")]);
+    check(terms(), &story);
+}
+
+#[test]
+fn a_session_that_has_had_its_tasks_is_full() {
+    let mut story = vec![(Input::Begin, "upkeep")];
+    story.extend(up_to_attempt(1));
+    story.push((completed(), "upkeep"));
+    story.extend(up_to_attempt(2));
+    story.push((completed(), "session full"));
+    check(terms(), &story);
+}
+
+#[test]
+fn r1_a_worker_that_leaves_a_task_in_progress_is_not_complete() {
+    let alert = Alerts { count: 1, last: Some(Timestamp::from_seconds(5)) };
+    for (peeked, done) in [
+        (
+            left(None, Some(TaskId::numbered(2)), Alerts::default()),
+            "done crashed, unattended (task-002)",
+        ),
+        (left(None, None, alert), "done complete, alerted"),
+        (left(None, None, Alerts::default()), "done complete"),
+    ] {
+        check(terms(), &[(Input::Begin, "upkeep"), (ok(), "peek"), (peeked, done)]);
+    }
+}
+
+#[test]
+fn r1_a_lost_claim_ends_loudly() {
+    let mut story = vec![(Input::Begin, "upkeep")];
+    story.extend(up_to_attempt(1));
+    story.extend([
+        (
+            attempted(AttemptEnd::Lost),
+            "warn task-001: its claim was lost: what was done is in no commit of this run, \
+             `harness rescue list` shows what was saved",
+        ),
+        (ok(), "upkeep"),
+        (ok(), "peek"),
+        (peeked(None), "done complete, alerted"),
+    ]);
+    check(terms(), &story);
+}
+
+#[test]
+fn a_task_without_a_check_is_never_started() {
+    let mut bare = task(1);
+    bare.validation.command = None;
+    check(
+        terms(),
+        &[
+            (Input::Begin, "upkeep"),
+            (ok(), "peek"),
+            (peeked(Some(bare)), "note Missing validation.command"),
+            (ok(), "done config: task-001: Missing validation.command"),
+        ],
+    );
+}
+
+#[test]
+fn what_stops_an_attempt_stops_the_worker() {
+    for (why, done) in [
+        (Stop::interrupted(), "done cancelled"),
+        (Stop::with_words(StopReason::EnvSetup, "x"), "done env_setup: x"),
+        (Stop::with_words(StopReason::Limit, "why"), "done limit: why"),
+        (Stop::with_words(StopReason::Budget, "why"), "done budget: why"),
+    ] {
+        let mut story = vec![(Input::Begin, "upkeep")];
+        story.extend(up_to_attempt(1));
+        story.push((attempted(AttemptEnd::Left(why)), done));
+        check(terms(), &story);
+    }
+}
+
+#[test]
+fn a_claim_that_lost_a_race_looks_again_and_an_interrupt_lets_nothing_begin() {
+    check(
+        terms(),
+        &[
+            (Input::Begin, "upkeep"),
+            (ok(), "peek"),
+            (peeked(Some(task(1))), "base task-001"),
+            (based(), "claim task-001"),
+            (Input::Refused(Refusal::NotNext { task: TaskId::numbered(1) }), "upkeep"),
+            (ok(), "peek"),
+            (Input::Interrupt, "wait"),
+            (peeked(Some(task(2))), "done cancelled"),
+        ],
+    );
+}
+
+#[test]
+fn when_its_time_is_up_nothing_is_begun_and_no_gate_goes_on() {
+    use harness_core::{ledger::Phase, machine::gate};
+    let until = Some(Timestamp::from_seconds(100));
+    let phase = Phase { name: "Plan".into(), gate: None, approve: true, passed_at: None };
+    let waits = Input::Ended(WorkerReport::Peeked {
+        next: None,
+        gate: Some(phase),
+        in_progress: None,
+        alerts: Alerts::default(),
+    });
+    let gated = Input::Ended(WorkerReport::Gated(gate::GateEnd::Interrupted));
+    let at_once = [(100, Input::Begin, "done budget: its time")];
+    let at_a_gate = [
+        (0, Input::Begin, "upkeep"),
+        (99, ok(), "peek"),
+        (99, waits, "gate Plan until Some(1970-01-01T00:01:40Z)"),
+        (100, gated, "done budget: its time"),
+    ];
+    for story in [&at_once[..], &at_a_gate] {
+        let mut worker = Worker::new(WorkerTerms { until, ..terms() });
+        for (now, input, expected) in story {
+            let next = worker.step(Timestamp::from_seconds(*now), input.clone());
+            assert_eq!(said(&next), *expected, "at {now}, after {input:?}");
+        }
+    }
+}

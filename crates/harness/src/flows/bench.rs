@@ -1,0 +1,133 @@
+//! What one worker works at: its work tree, its name, its handoff file, and the rows of its attempts.
+//! What all workers share is in the [tools](super::Tools).
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use harness::{
+    Branch, Error, Result,
+    core::{
+        Holder, Run, RunId, Task, Timestamp, WorkerId,
+        check::{Found, Verdict},
+        run::RunLimits,
+    },
+    shell::{Ran, Script},
+    workspace::{Base, Workspace},
+};
+
+use super::{HandoffPlace, Tools, tools::until_cancelled};
+
+/// How long the init script and a cleanup may take.
+const SCRIPT_SECONDS: u64 = 600;
+
+/// What one worker works at.
+#[derive(Clone)]
+pub struct Bench {
+    /// Shared with the other workers of the run.
+    pub tools: Tools,
+    /// The worker; `None` in the run of an objective, which claims nothing.
+    pub worker: Option<WorkerId>,
+    /// The work tree, under version control.
+    pub workspace: Arc<dyn Workspace>,
+    /// Where its agents leave notes for their next context.
+    pub handoff: HandoffPlace,
+}
+
+impl Bench {
+    /// The bench in the main work tree.
+    pub fn in_main_tree(tools: Tools, workspace: Arc<dyn Workspace>) -> Self {
+        let handoff = HandoffPlace { folder: tools.root.clone(), root: tools.root.clone() };
+        Self { tools, worker: None, workspace, handoff }
+    }
+
+    /// The same bench, with a worker at it.
+    #[must_use]
+    pub fn of_worker(mut self, worker: WorkerId) -> Self {
+        self.worker = Some(worker);
+        self
+    }
+
+    /// Runs the init script in the state root; `None` where there is none.
+    pub(super) async fn prepare<A>(&self, branch: &Branch<A>) -> Result<Option<Verdict>> {
+        if !self.tools.has_init_script()? {
+            return Ok(None);
+        }
+        // By its own first line where it can be executed, else by sh.
+        let command = "if [ -x ./harness-init.sh ]; then ./harness-init.sh; \
+                       else sh ./harness-init.sh; fi";
+        let script = self.script(command, &self.tools.root, SCRIPT_SECONDS, None);
+        let ran = self.run(branch, script).await?;
+        Ok(Some(Verdict::of(Found::Yes, ran.exit)))
+    }
+
+    pub(super) async fn clean_up<A>(
+        &self,
+        branch: &Branch<A>,
+        command: &str,
+        task: &Task,
+        holder: &Holder,
+    ) -> Result<Ran> {
+        let directory = self.workspace.top_level();
+        let script = self.script(command, directory, SCRIPT_SECONDS, Some((task, holder)));
+        self.run(branch, script).await
+    }
+
+    fn script(
+        &self,
+        command: &str,
+        directory: &Path,
+        seconds: u64,
+        about: Option<(&Task, &Holder)>,
+    ) -> Script {
+        Script {
+            command: command.to_owned(),
+            directory: directory.to_owned(),
+            timeout: Duration::from_secs(seconds.max(1)),
+            environment: self.tools.variables(about, None),
+        }
+    }
+
+    async fn run<A>(&self, branch: &Branch<A>, script: Script) -> Result<Ran> {
+        let shell = Arc::clone(&self.tools.shell);
+        self.workspace.disturbed();
+        until_cancelled(branch, move |cancel| Ok(shell.run_until(&script, cancel)?)).await
+    }
+
+    /// Asks git something on a thread that may block.
+    pub(super) async fn git<T: Send + 'static>(
+        &self,
+        ask: impl FnOnce(&dyn Workspace) -> T + Send + 'static,
+    ) -> Result<T> {
+        let workspace = Arc::clone(&self.workspace);
+        let asked = tokio::task::spawn_blocking(move || ask(&*workspace)).await;
+        asked.map_err(Error::other)
+    }
+
+    /// What a claim recorded of the tree that it started from; `None` where it recorded nothing.
+    pub(super) fn base(&self, task: &Task) -> Option<Base> {
+        Base::of_claim(task, self.workspace.top_level())
+    }
+
+    /// The row of a new attempt of this worker.
+    pub(super) fn attempt_row(&self, parent: &Run, id: RunId, task: &Task, now: Timestamp) -> Run {
+        let max_iterations = parent.limits.max_iterations;
+        Run {
+            task: Some(task.id.clone()),
+            epoch: task.epoch,
+            agent: parent.agent.clone(),
+            agent_command: parent.agent_command.clone(),
+            workspace: parent.workspace.clone(),
+            completion_promise: parent.completion_promise.clone(),
+            limits: RunLimits { max_iterations, ..Default::default() },
+            parent: Some(parent.id.clone()),
+            ..Run::queued(id, now)
+        }
+    }
+}
+
+/// Names the files of a loop.
+pub(super) fn file_name(run: &Run) -> String {
+    match (&run.task, run.epoch) {
+        (Some(task), Some(epoch)) => format!("{task}.{epoch}"),
+        _ => run.id.to_string(),
+    }
+}
