@@ -2,7 +2,7 @@
 
 use std::{fmt, io, path::Path, sync::Arc};
 
-use harness::{protocol::Refused, store::disk::DiskError};
+use harness::{home::folder::DiskError, protocol::Refused};
 use harness_core::{
     command::Code,
     machine::judge::{Fault, NotDone},

@@ -5,7 +5,7 @@ use std::fmt::{self, Display};
 use clap::builder::styling::{AnsiColor, Style};
 use harness_core::log::{Kind, LogLine};
 
-use crate::render::{Paint, coloured, one_line};
+use crate::paint::{Paint, coloured, one_line};
 
 pub(crate) struct Painted<'a> {
     pub(crate) line: &'a str,

@@ -16,7 +16,7 @@ use harness_core::{Ledger, Refusal, TaskId, format::FormatError};
 use crate::{
     failure::{Failure, Result},
     invocation::Invocation,
-    render::visible,
+    paint::visible,
     root::StateRoot,
 };
 

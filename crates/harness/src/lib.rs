@@ -188,9 +188,6 @@ pub use store::{Commit, Committing};
 pub use project::{Engine, Project};
 #[doc(no_inline)]
 pub use store::{Observer, Observers, Transaction};
-// The files of a root, and how they are opened.
-#[doc(hidden)]
-pub use home::folder;
 // The processes it starts end with it.
 pub use process::guard;
 

@@ -35,7 +35,7 @@ fn ledger() {
     let root = tempfile::tempdir().unwrap();
     let path = root.path().canonicalize().unwrap();
     assert_eq!(run_with("ledger", &[path.to_str().unwrap()]), "task-001 completed\n");
-    let hash = harness::store::lock::root_hash(&path);
+    let hash = harness::home::root_hash(&path);
     std::fs::remove_file(format!("/tmp/harness-{hash}.lock.guard")).unwrap();
 }
 

@@ -146,7 +146,7 @@ impl Drop for Served {
     fn drop(&mut self) {
         self.stop.cancel();
         let ended = self.serving.take().unwrap().join();
-        let hash = harness::store::lock::root_hash(&self.root);
+        let hash = harness::home::root_hash(&self.root);
         _ = std::fs::remove_file(format!("/tmp/harness-{hash}.lock.guard"));
         if !thread::panicking() {
             assert_eq!(ended.unwrap(), Ended::Asked);

@@ -4,10 +4,9 @@
 
 use std::{fs, os::unix::fs::symlink, path::PathBuf, thread, time::Duration};
 
-use harness::store::{
-    Created, FileStore, Locking, Store, StoreError,
-    lock::{Wait, root_hash},
-    look,
+use harness::{
+    home::root_hash,
+    store::{Created, FileStore, Locking, Store, StoreError, lock::Wait, look},
 };
 use harness_core::{
     Command, Reply, TaskId, Timestamp, WorkerId,

@@ -12,12 +12,14 @@ use harness_core::{
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Invocation, rescue, status, why};
+use super::{rescue, status, why};
 use crate::{
     exit::ExitCode,
     failure::Result,
+    invocation::Invocation,
     onward,
-    render::{Cell, Out, Table, coloured, one_line},
+    paint::{coloured, one_line},
+    render::{Cell, Out, Table},
     root::StateRoot,
     task_line::Span,
 };

@@ -3,8 +3,7 @@
 use harness::protocol::SentMessage;
 use harness_core::role::Operation;
 
-use super::Invocation;
-use crate::{exit::ExitCode, failure::Result};
+use crate::{exit::ExitCode, failure::Result, invocation::Invocation};
 
 /// Send a message to the active run, or to one of its agents
 #[derive(Debug, clap::Args)]

@@ -21,12 +21,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use self::runs::RunSeen;
-use super::Invocation;
 use crate::{
     exit::ExitCode,
     failure::{Failure, Kind, Result},
+    invocation::Invocation,
     log_file::{self, LOG},
-    render::{Paint, one_line},
+    paint::{Paint, one_line},
     root::StateRoot,
     task_line::{Outlook, TaskLine, style},
     watch::Watch,
@@ -344,7 +344,7 @@ fn watch(invocation: &mut Invocation, root: &StateRoot, args: &Args) -> Result<E
                 }
             }
             Err(failure) => {
-                _ = writeln!(io::stderr(), "Error: {}", crate::render::visible(&failure.error));
+                _ = writeln!(io::stderr(), "Error: {}", crate::paint::visible(&failure.error));
             }
         }
         invocation.out.finish()?;

@@ -17,12 +17,14 @@ use harness_core::{
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Invocation, task::show::not_found};
+use super::task::show::not_found;
 use crate::{
     config::Overrides,
     exit::ExitCode,
     failure::Result,
-    render::{Cell, Table, coloured, visible},
+    invocation::Invocation,
+    paint::{coloured, visible},
+    render::{Cell, Table},
     root::StateRoot,
     store::{task_id, warn},
     trust,

@@ -7,10 +7,10 @@ use harness::{
 use harness_core::{Receipt, Standing, Task, TaskId, log::LogLine, task::Status};
 use serde_json::json;
 
-use super::{Invocation, rescue, task::show::not_found};
+use super::{rescue, task::show::not_found};
 use crate::{
-    exit::ExitCode, failure::Result, log_file::LogFile, log_line::Painted, onward,
-    render::one_line, root::StateRoot, store::task_id,
+    exit::ExitCode, failure::Result, invocation::Invocation, log_file::LogFile, log_line::Painted,
+    onward, paint::one_line, root::StateRoot, store::task_id,
 };
 
 /// Explain the state of a task

@@ -60,7 +60,7 @@ use crate::home::{Home, Outside, outside};
 ///
 /// // It is on the disk: reading needs neither writer nor lock.
 /// assert!(look(root.path())?.contains(&id));
-/// # let hash = harness::store::lock::root_hash(&root.path().canonicalize()?);
+/// # let hash = harness::home::root_hash(&root.path().canonicalize()?);
 /// # std::fs::remove_file(format!("/tmp/harness-{hash}.lock.guard"))?;
 /// # Ok(())
 /// # }

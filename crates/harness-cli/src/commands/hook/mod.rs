@@ -28,13 +28,13 @@ use harness::{ClientError, workspace::glance};
 use serde_json::{Value, json};
 
 use self::{payload::Payload, project::Project};
-use super::Invocation;
 use crate::{
     client::CommandClient,
     environment::Environment,
     exit::ExitCode,
     failure::{Failure, Result},
-    render::visible,
+    invocation::Invocation,
+    paint::visible,
     root::{LEDGER, StateRoot},
     trust::Trust,
 };

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use harness_core::plan::Plan;
 use serde_json::json;
 
-use super::{Invocation, source};
-use crate::{exit::ExitCode, failure::Result, render::one_line};
+use super::source;
+use crate::{exit::ExitCode, failure::Result, invocation::Invocation, paint::one_line};
 
 /// Check a plan without importing it
 #[derive(Debug, clap::Args)]

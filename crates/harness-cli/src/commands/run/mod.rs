@@ -39,11 +39,11 @@ use self::{
     stop::RunReport,
     view::View,
 };
-use super::Invocation;
 use crate::{
     config::{Config, Overrides},
     exit::ExitCode,
     failure::{Failure, Result},
+    invocation::Invocation,
     root::StateRoot,
     store::warn,
     trust,
@@ -299,7 +299,7 @@ fn tell(
         invocation.out.document(&report.document())?;
     }
     if let Some(words) = report.words() {
-        eprintln!("{}", crate::render::one_line(&words));
+        eprintln!("{}", crate::paint::one_line(&words));
     }
     Ok(report.code())
 }

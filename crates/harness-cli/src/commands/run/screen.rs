@@ -12,7 +12,7 @@ use harness::{
 };
 
 use super::view::View;
-use crate::render::visible;
+use crate::paint::visible;
 
 pub(super) struct Screen {
     view: Arc<View>,

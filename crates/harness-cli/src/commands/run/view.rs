@@ -6,7 +6,7 @@ use std::{io::Write, time::Duration};
 use harness_core::{Ledger, Stats, task::Status};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::render::one_line;
+use crate::paint::one_line;
 
 /// Often enough to show that it lives.
 const TICK: Duration = Duration::from_millis(200);

@@ -13,10 +13,10 @@ use harness_core::{
     run::{Run, RunStatus},
 };
 
-use super::Invocation;
 use crate::{
     exit::ExitCode,
     failure::{Failure, Result},
+    invocation::Invocation,
 };
 
 /// List runs: their results, iterations and cost

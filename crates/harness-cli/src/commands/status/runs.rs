@@ -10,7 +10,7 @@ use harness_core::{
 use serde::Serialize;
 
 use crate::{
-    render::{Paint, one_line},
+    paint::{Paint, one_line},
     root::StateRoot,
     store::warn,
 };

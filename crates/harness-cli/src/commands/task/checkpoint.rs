@@ -2,8 +2,8 @@
 
 use harness::protocol::{ExtendedLease, TaskCheckpoint};
 
-use super::{Invocation, holder::Claimed, renew::tell_lease};
-use crate::{exit::ExitCode, failure::Result};
+use super::{holder::Claimed, renew::tell_lease};
+use crate::{exit::ExitCode, failure::Result, invocation::Invocation};
 
 /// Record progress on a task, and renew the lease
 ///

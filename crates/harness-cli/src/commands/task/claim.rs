@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use harness::protocol::{Answer, Request, TaskClaim};
 
-use super::Invocation;
-use crate::{exit::ExitCode, failure::Result, worker};
+use crate::{exit::ExitCode, failure::Result, invocation::Invocation, worker};
 
 /// As long as it takes.
 const FOR_EVER: Duration = Duration::from_secs(365 * 24 * 3600);

@@ -3,8 +3,8 @@
 use harness::protocol::CompletedTask;
 use harness_core::command::Authority;
 
-use super::{Invocation, holder::Claimed};
-use crate::{exit::ExitCode, failure::Result};
+use super::holder::Claimed;
+use crate::{exit::ExitCode, failure::Result, invocation::Invocation};
 
 /// Check a task, and mark it as completed if the check passes
 ///

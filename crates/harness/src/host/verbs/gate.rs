@@ -24,14 +24,14 @@ use super::{
 use crate::{
     conversation::Session,
     cx::Branch,
-    drive::{Commit, Ports},
+    drive::Ports,
     error,
     flows::gate::Gatehouse,
     hub::Hub,
     process::Redactor,
     protocol::Refused,
     shell::SystemShell,
-    store::refused,
+    store::{Commit, refused},
 };
 
 /// A dozen workers that ask for a task are no reason to try a red gate a dozen times: once for each

@@ -24,7 +24,6 @@ pub(crate) use turnstile::lock_until;
 pub(super) use {directory::judge, holder::Verdict};
 
 use crate::home::Home;
-pub use crate::home::root_hash;
 use crate::store::disk::RealDisk;
 
 /// How long a caller that does not wait gives others to finish what takes them microseconds:
