@@ -55,6 +55,7 @@
 //! | `custom_agent` | an agent that receives messages while it works |
 //! | `real_agents` | Claude Code plans, Codex codes, and a check decides when it is done |
 //! | `ledger` | a task that is added, claimed, checked and completed |
+//! | `run` | `harness run` over a ledger: a row, a budget and a resume, with an agent of your own |
 //! | `claim` | a worker that claims tasks through a [`Client`] |
 //!
 //! # Where to look
@@ -68,7 +69,7 @@
 //! | talk with people | [`Session::wait_for_user`], [`Ask`], [`Hub::send`], [`Hub::reply`], [`Hub::abort`] |
 //! | work on tasks from another program | [`Client`], [`protocol`] |
 //! | own a ledger | [`FileStore`](store::FileStore), [`Writer`](store::Writer), [`core::Command`] |
-//! | run `harness run` or a daemon in your own program | [`Project`], [`Engine`], [`Observer`], [`flows`] |
+//! | run `harness run` or a daemon in your own program | [`Project`], [`Engine`], [`ActiveRun`](project::ActiveRun), [`RunOptions`](project::RunOptions), [`Observer`], [`flows`] |
 //!
 //! # Ports
 //!

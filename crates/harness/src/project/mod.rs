@@ -4,6 +4,7 @@
 mod engine;
 mod flow;
 mod options;
+mod record;
 mod run;
 mod terms;
 
@@ -37,7 +38,8 @@ use crate::{process::leftovers, store::RunStore};
 pub use engine::{Engine, Keeper, Parts, Tenure};
 pub use flow::Pursuit;
 pub use options::{AgentTerms, RunOptions};
-pub use run::{ActiveRun, RUN_LEASE_SECONDS, RunDriver, RunError, RunRecord, RunStart, new_run_id};
+pub use record::{RUN_LEASE_SECONDS, RunDriver, RunError, RunRecord, RunStart, new_run_id};
+pub use run::ActiveRun;
 pub use terms::{KeptTerms, RunWarning};
 
 /// A state root: its files, its store and its clock.
