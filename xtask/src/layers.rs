@@ -33,7 +33,7 @@ const LAYERS: &[&[&str]] = &[
 ];
 const LAYERED: &str = "crates/harness/src";
 
-/// Where a module first uses another.
+/// The place where a module first uses another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Place {
     file: String,
@@ -78,7 +78,7 @@ fn source_of(name: &str) -> Option<String> {
     })
 }
 
-/// What outsiders call a crate.
+/// The name of a crate outside of it.
 fn crate_name(source: &str) -> String {
     let package = source.split("/src").next().unwrap_or(source);
     package.rsplit('/').next().unwrap_or(package).replace('-', "_")

@@ -1,4 +1,4 @@
-//! What a developer of harness runs: `cargo xtask <command>`.
+//! The commands for developers of harness: `cargo xtask <command>`.
 
 mod bench;
 mod docs;

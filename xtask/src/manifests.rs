@@ -1,4 +1,4 @@
-//! What a package needs before it can be published, so that the day of a release has no surprise.
+//! Checks that a package has everything for its publication, so that a release does not fail on it.
 //!
 //! `cargo package` checks the rest, but takes minutes and a network; this takes neither.
 

@@ -16,7 +16,7 @@ const MAIN_LINES: usize = 20;
 /// Crates that ask `Home` where the files of a root are, and the module that knows it.
 const OUTSIDE_HOME: [&str; 2] = ["crates/harness/src/", "crates/harness-cli/src/"];
 const HOME: &str = "crates/harness/src/home/";
-/// How the path of a file of ours would be put together by hand.
+/// The texts by which a path of our files would be built by hand.
 const OUR_PATHS: [&str; 3] = ["join(\".harness", "join(\"harness-", "join(\"harness."];
 
 pub(crate) fn tidy() -> Done {

@@ -17,7 +17,7 @@ use harness::{
     workspace::glance,
 };
 use harness_core::{
-    Holder, Task,
+    Holder, Task, TaskId,
     command::Code,
     protect::Protected,
     role::{Author, Operation, Role},
@@ -33,7 +33,7 @@ use crate::{
     invocation::Invocation,
     paint::visible,
     root::StateRoot,
-    store::warn,
+    store::{not_found, warn},
     trust::{self, Trust},
     would_run::item,
 };
@@ -182,6 +182,27 @@ impl Invocation {
         operation: impl FnOnce(&mut CommandClient<'_>) -> Result<T, ClientError>,
     ) -> Result<T> {
         self.with_options(root, self.client_options(root)?, operation)
+    }
+
+    /// One operation on a task. Where there is no such task, the failure names a similar one.
+    pub(crate) fn with_client_of_task<T>(
+        &self,
+        root: &StateRoot,
+        task: &TaskId,
+        operation: impl FnOnce(&mut CommandClient<'_>) -> Result<T, ClientError>,
+    ) -> Result<T> {
+        let mut unknown = false;
+        let done = self.with_client(root, |client| {
+            operation(client).inspect_err(|why| {
+                unknown = matches!(why, ClientError::Refused(r) if r.code == Code::NotFound);
+            })
+        });
+        done.map_err(|failure| match self.look(root) {
+            Ok(ledger) if unknown && ledger.task(task).is_none() => {
+                not_found(&ledger, task.clone())
+            }
+            Ok(_) | Err(_) => failure,
+        })
     }
 
     /// The same with other options.

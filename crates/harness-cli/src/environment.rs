@@ -43,6 +43,11 @@ impl Environment {
         self.0.get(OsStr::new(name)).map(OsString::as_os_str)
     }
 
+    /// Of all variables that are set and whose names are text.
+    pub(crate) fn names(&self) -> impl Iterator<Item = String> {
+        self.0.keys().filter_map(|name| name.to_str().map(str::to_owned))
+    }
+
     pub(crate) fn path(&self, name: &str) -> Option<&Path> {
         self.get(name).map(Path::new)
     }

@@ -180,6 +180,11 @@ fn width(text: &str) -> usize {
     text.chars().count()
 }
 
+/// `1 task`, `2 tasks`.
+pub(crate) fn tasks(count: usize) -> String {
+    if count == 1 { "1 task".to_owned() } else { format!("{count} tasks") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -28,7 +28,7 @@ pub(crate) struct StateRoot(PathBuf);
 
 impl StateRoot {
     /// The root of a ledger that exists, or of which something is left: what HARNESS_STATE_ROOT pins,
-    /// else the nearest directory from `start` upward that has one.
+    /// else the nearest directory from HARNESS_WORKTREE or `start` upward that has one.
     pub(crate) fn discover(env: &Environment, start: &Path) -> Result<Self> {
         if let Some(pinned) = env.path(PIN) {
             let root = pinned_root(pinned)?;
@@ -36,19 +36,23 @@ impl StateRoot {
             return if is_root(env, &root) { Ok(Self(root)) } else { Err(empty_pin(pinned)) };
         }
         let start = canonical(start)?;
-        let found = start.ancestors().find(|directory| is_root(env, directory));
+        let worktree = named_worktree(env);
+        let from = worktree.iter().chain([&start]);
+        let mut above = from.flat_map(|start| start.ancestors());
+        let found = above.find(|directory| is_root(env, directory));
         found.map(|root| Self(root.to_owned())).ok_or_else(|| {
             Failure::error(format!("no {LEDGER} in {} or above", start.display()))
                 .hint("create one with `harness init`")
         })
     }
 
-    /// Where `init` makes a ledger: the pin, else the top level of the git work tree, else `start`.
+    /// Where `init` makes a ledger: the pin, else the top level of the git work tree around
+    /// HARNESS_WORKTREE or `start`, else that directory.
     pub(crate) fn for_init(env: &Environment, start: &Path) -> Result<Self> {
         if let Some(pinned) = env.path(PIN) {
             return Ok(Self(pinned_root(pinned)?));
         }
-        let start = canonical(start)?;
+        let start = named_worktree(env).map_or_else(|| canonical(start), Ok)?;
         let top = start.ancestors().find(|directory| glance::is_work_tree(directory));
         Ok(Self(top.unwrap_or(&start).to_owned()))
     }
@@ -105,6 +109,11 @@ impl StateRoot {
         Folder::ours(&directory)?;
         Ok(directory)
     }
+}
+
+/// The work tree that a worker was given, if it is there.
+fn named_worktree(env: &Environment) -> Option<PathBuf> {
+    env.path("HARNESS_WORKTREE")?.canonicalize().ok()
 }
 
 fn canonical(path: &Path) -> Result<PathBuf> {

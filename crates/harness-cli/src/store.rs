@@ -11,7 +11,7 @@ use harness::{
         lock::{LockError, Wait},
     },
 };
-use harness_core::{Ledger, Refusal, TaskId, format::FormatError};
+use harness_core::{Ledger, Refusal, Task, TaskId, format::FormatError};
 
 use crate::{
     failure::{Failure, Result},
@@ -81,6 +81,18 @@ impl Invocation {
 pub(crate) fn warn(text: &str) {
     // Nobody is left to be told when this fails.
     _ = writeln!(std::io::stderr(), "WARN: {}", visible(text));
+}
+
+/// With the id that was probably meant.
+pub(crate) fn not_found(ledger: &Ledger, id: TaskId) -> Failure {
+    let distance = |other: &Task| strsim::damerau_levenshtein(other.id.as_str(), id.as_str());
+    let near = ledger.tasks().map(|task| (distance(task), &task.id)).filter(|(d, _)| *d <= 2);
+    let nearest = near.min().map(|(_, id)| format!("`{id}`"));
+    let failure = Failure::from(Refusal::NotFound { task: id.clone() });
+    match nearest {
+        Some(nearest) => failure.hint(format!("did you mean {nearest}?")),
+        None => failure,
+    }
 }
 
 /// A task id as an argument.

@@ -24,7 +24,7 @@ use std::{
 use harness::{
     clock::{Clock, SystemClock},
     home::{FileStamp, Inode, trust_folder},
-    workspace::glance,
+    workspace::{CommitHooks, Filters, GitWorkspace, glance},
 };
 use harness_core::{
     Timestamp,
@@ -54,6 +54,9 @@ pub(crate) struct Grant {
     pub(crate) granted_at: Timestamp,
     #[serde(default)]
     items: Granted,
+    /// The digest of the git hooks that were there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    hooks: Option<String>,
 }
 
 impl Grant {
@@ -71,6 +74,7 @@ impl Grant {
             inode: place.ino(),
             granted_at: SystemClock.now(),
             items: Granted::default(),
+            hooks: None,
         })
     }
 
@@ -172,11 +176,24 @@ impl Trust {
         let unwritable = |why: io::Error| Failure::file("write", &file, &why);
         let _turn = self.turn().map_err(unwritable)?;
         let mut grant = match self.granted(root)? {
-            Some(old) => Grant { items: old.items.clone(), ..grant },
+            Some(old) => Grant { items: old.items.clone(), hooks: old.hooks.clone(), ..grant },
             None => grant,
         };
         grant.items.add(items);
         self.write(&file, &grant).map_err(unwritable)
+    }
+
+    /// Trusts these git hooks from now on, and no others. The place is trusted already.
+    pub(crate) fn grant_hooks(&self, root: &StateRoot, hooks: &CommitHooks) -> Result<()> {
+        self.update(root, |grant| {
+            let digest = Some(hooks.digest.clone());
+            std::mem::replace(&mut grant.hooks, digest.clone()) != digest
+        })
+    }
+
+    /// The digest of the git hooks that are trusted.
+    pub(crate) fn hooks(&self, root: &StateRoot) -> Result<Option<String>> {
+        Ok(self.granted(root)?.and_then(|grant| grant.hooks.clone()))
     }
 
     /// Adds items that the user has just made to a place that is trusted already.
@@ -184,12 +201,17 @@ impl Trust {
         if items.is_empty() || self.granted(root)?.is_none() {
             return Ok(());
         }
+        self.update(root, |grant| grant.items.add(items))
+    }
+
+    /// Changes the record of a place that is trusted. `change` returns whether it changed anything.
+    fn update(&self, root: &StateRoot, change: impl FnOnce(&mut Grant) -> bool) -> Result<()> {
         let file = self.file(root);
         let unwritable = |why: io::Error| Failure::file("write", &file, &why);
         let _turn = self.turn().map_err(unwritable)?;
         let Some(grant) = self.granted(root)? else { return Ok(()) };
         let mut grant = Grant::clone(&grant);
-        if grant.items.add(items) {
+        if change(&mut grant) {
             self.write(&file, &grant).map_err(unwritable)?;
         }
         Ok(())
@@ -220,6 +242,15 @@ impl Trust {
         if let Err(why) = Self::of_user(env).and_then(|trust| trust.grant(root, &made.items)) {
             let root = root.path().display();
             warn(&format!("{root} is not trusted to run its commands: {why}"));
+            return;
+        }
+        // Hooks in the git directory are the user's own: no pull brings them.
+        let found = GitWorkspace::discover(root.path(), root.path(), Filters::Off);
+        let hooks = found.ok().and_then(|git| git.commit_hooks().ok().flatten());
+        if let Some(hooks) = hooks.filter(|hooks| !hooks.in_work_tree)
+            && let Err(why) = Self::of_user(env).and_then(|trust| trust.grant_hooks(root, &hooks))
+        {
+            warn(&format!("the git hooks are not trusted yet: {why}"));
         }
     }
 

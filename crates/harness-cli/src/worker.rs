@@ -15,6 +15,7 @@ use crate::{
     environment::Environment,
     failure::{Failure, Result},
     root::StateRoot,
+    store::warn,
 };
 
 /// The `--worker` of every command that acts as a worker (`#[command(flatten)]`).
@@ -27,6 +28,8 @@ pub(crate) struct Choice {
 
 /// An id is far shorter.
 const BYTES_MAX: u64 = 4096;
+/// Every made id begins with it.
+const PREFIX: &str = "worker-";
 /// Of a made id.
 const BYTES: usize = 6;
 /// What agents set, for all that a session of theirs runs. Every command of theirs is a terminal
@@ -138,24 +141,45 @@ fn kept_in(file: &Path) -> Result<WorkerId> {
 /// The id in a file, made if there is none. Of several processes that make one at the same time,
 /// the first to put its file in place decides and all of them answer the same.
 fn kept(folder: &Folder, name: &str) -> Result<WorkerId> {
-    if let Some(worker) = read(folder, name)? {
-        return Ok(worker);
+    match read(folder, name)? {
+        Kept::Worker(worker) => return Ok(worker),
+        Kept::Damaged => {
+            let file = folder.shown(name);
+            warn(&format!("{file} holds no worker id that harness made; it gets a new one"));
+            folder.put(name, format!("{}\n", new_id()?).as_bytes())?;
+        }
+        Kept::Nothing => {}
     }
     // Durable: else a power cut could leave an empty file under the final name.
     folder.put_first(name, format!("{}\n", new_id()?).as_bytes())?;
-    read(folder, name)?.ok_or_else(|| Failure::error(format!("{} vanished", folder.shown(name))))
+    match read(folder, name)? {
+        Kept::Worker(worker) => Ok(worker),
+        Kept::Damaged | Kept::Nothing => {
+            Err(Failure::error(format!("{} vanished", folder.shown(name))))
+        }
+    }
 }
 
-fn read(folder: &Folder, name: &str) -> Result<Option<WorkerId>> {
+/// What a file for a worker id holds.
+enum Kept {
+    Worker(WorkerId),
+    Damaged,
+    Nothing,
+}
+
+fn read(folder: &Folder, name: &str) -> Result<Kept> {
     // A pipe or a device may never end.
     let bytes = folder.read_small(name, BYTES_MAX).map_err(|why| {
         Failure::config(why.to_string()).hint("name another file for the worker's id")
     })?;
-    let Some(bytes) = bytes else { return Ok(None) };
-    let worker = WorkerId::parse(String::from_utf8_lossy(&bytes).trim_end());
-    worker.map(Some).map_err(|bad| {
-        let file = folder.shown(name);
-        Failure::config(format!("{file}: {bad}")).hint("remove it; a new one is created")
+    let Some(bytes) = bytes else { return Ok(Kept::Nothing) };
+    let text = String::from_utf8_lossy(&bytes);
+    let made = text.trim_end().strip_prefix(PREFIX).is_some_and(|digits| {
+        digits.len() == 2 * BYTES && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
+    });
+    Ok(match WorkerId::parse(text.trim_end()) {
+        Ok(worker) if made => Kept::Worker(worker),
+        Ok(_) | Err(_) => Kept::Damaged,
     })
 }
 
@@ -233,11 +257,15 @@ mod tests {
     }
 
     #[test]
-    fn an_unusable_file_is_named() {
+    fn a_damaged_file_gets_a_new_id_and_an_unusable_one_is_named() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("id");
-        fs::write(&file, "\n").unwrap();
-        assert!(kept_in(&file).unwrap_err().error.contains("/id: "));
+        for damaged in ["\n", "rubbish\n", "worker-12\n", "worker-zzzzzzzzzzzz\n"] {
+            fs::write(&file, damaged).unwrap();
+            let id = kept_in(&file).unwrap();
+            assert_eq!(fs::read_to_string(&file).unwrap(), format!("{id}\n"), "{damaged:?}");
+            assert_eq!(kept_in(&file).unwrap(), id);
+        }
         let device = kept_in(Path::new("/dev/zero")).unwrap_err();
         assert!(device.error.starts_with("/dev/zero is a device"), "{}", device.error);
     }

@@ -350,12 +350,12 @@ mod tests {
     #[test]
     fn what_is_no_handoff_is_one_warning() {
         for (bytes, warning) in [
-            (&b""[..], "is no JSON: EOF while parsing"),
-            (b"{\"phase\": ", "is no JSON: EOF while parsing"),
+            (&b""[..], "is not JSON: EOF while parsing"),
+            (b"{\"phase\": ", "is not JSON: EOF while parsing"),
             (b"[]", "is a list, not an object"),
-            (b"\xff\xfe", "is no JSON: "),
+            (b"\xff\xfe", "is not JSON: "),
             (&[b' '; BYTES_MAX + 1], "has more than 65536 bytes"),
-            ("[".repeat(60_000).as_bytes(), "is no JSON: recursion limit"),
+            ("[".repeat(60_000).as_bytes(), "is not JSON: recursion limit"),
         ] {
             let Read { handoff, warnings } = read(bytes);
             assert_eq!(handoff, None);

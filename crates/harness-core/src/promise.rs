@@ -11,8 +11,10 @@ const CLOSING: &str = "</promise>";
 /// The form in which a promise must appear.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Match {
-    /// Anywhere in the text, as a word of its own.
+    /// Alone on a line, at the very end, or in its tag: where a mention is no promise.
     #[default]
+    Line,
+    /// Anywhere, as a word of its own.
     Token,
     /// Only as `<promise>…</promise>`.
     Tag,
@@ -22,6 +24,7 @@ impl Match {
     /// Returns the name that the configuration uses.
     pub fn as_str(self) -> &'static str {
         match self {
+            Self::Line => "line",
             Self::Token => "token",
             Self::Tag => "tag",
         }
@@ -30,7 +33,7 @@ impl Match {
     /// Returns the text that an agent must write so that `promise` is found.
     pub fn spelled(self, promise: &str) -> String {
         match self {
-            Self::Token => promise.to_owned(),
+            Self::Line | Self::Token => promise.to_owned(),
             Self::Tag => format!("{OPENING}{promise}{CLOSING}"),
         }
     }
@@ -38,7 +41,7 @@ impl Match {
 
 /// The error for a text that is not a form of promise.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not a way to match a promise: use `token` or `tag`")]
+#[error("{0:?} is not a way to match a promise: use `line`, `token` or `tag`")]
 pub struct BadMatch(String);
 
 impl FromStr for Match {
@@ -46,6 +49,7 @@ impl FromStr for Match {
 
     fn from_str(text: &str) -> Result<Self, BadMatch> {
         match text {
+            "line" => Ok(Self::Line),
             "token" => Ok(Self::Token),
             "tag" => Ok(Self::Tag),
             other => Err(BadMatch(other.chars().take(80).collect())),
@@ -61,24 +65,47 @@ pub fn is_kept(text: &str, promise: &str, how: Match) -> bool {
         return false;
     }
     match how {
+        Match::Line => has_line(text, promise) || has_tag(text, promise),
         Match::Token => has_token(text, promise),
         Match::Tag => has_tag(text, promise),
     }
 }
 
+/// Whether `text` holds the promise as a token, but not in a way that keeps it.
+pub fn is_only_mentioned(text: &str, promise: &str, how: Match) -> bool {
+    !promise.trim().is_empty() && has_token(text, promise) && !is_kept(text, promise, how)
+}
+
+/// Alone on a line, or at the end of the text. Punctuation, quotes and marks of emphasis beside it
+/// make no difference.
+fn has_line(text: &str, promise: &str) -> bool {
+    let blank = |text: &str| !text.contains(is_word);
+    tokens(text, promise).any(|start| {
+        let (before, after) = (&text[..start], &text[start + promise.len()..]);
+        let line_before = before.rsplit(['\n', '\r']).next().unwrap_or_default();
+        let line_after = after.split(['\n', '\r']).next().unwrap_or_default();
+        blank(after) || (blank(line_before) && blank(line_after))
+    })
+}
+
 fn has_token(text: &str, promise: &str) -> bool {
+    tokens(text, promise).next().is_some()
+}
+
+/// Where the promise begins as a token, in order.
+fn tokens<'a>(text: &'a str, promise: &'a str) -> impl Iterator<Item = usize> + 'a {
     let mut from = 0;
-    while let Some(found) = text[from..].find(promise) {
-        let start = from + found;
-        let before = text[..start].chars().next_back();
-        let after = text[start + promise.len()..].chars().next();
-        if !before.is_some_and(is_word) && !after.is_some_and(is_word) {
-            return true;
-        }
+    let copies = std::iter::from_fn(move || {
+        let start = from + text[from..].find(promise)?;
         // Copies may overlap, and one that begins inside this copy may be a whole token.
         from = start + text[start..].chars().next().map_or(1, char::len_utf8);
-    }
-    false
+        Some(start)
+    });
+    copies.filter(move |start| {
+        let before = text[..*start].chars().next_back();
+        let after = text[start + promise.len()..].chars().next();
+        !before.is_some_and(is_word) && !after.is_some_and(is_word)
+    })
 }
 
 fn is_word(c: char) -> bool {
@@ -180,6 +207,33 @@ mod tests {
     }
 
     #[test]
+    fn a_mention_is_no_promise() {
+        for (text, kept, mentioned) in [
+            ("TASK_COMPLETE", true, false),
+            ("All of it is done.\n\nTASK_COMPLETE\n", true, false),
+            ("Done. TASK_COMPLETE.", true, false),
+            ("**TASK_COMPLETE**\nThe tests pass.", true, false),
+            ("> `TASK_COMPLETE`!\r\nThe tests pass.", true, false),
+            ("- \"TASK_COMPLETE\"\nas asked", true, false),
+            ("It is <promise>TASK_COMPLETE</promise> by now", true, false),
+            ("not TASK_COMPLETE yet", false, true),
+            ("I will say TASK_COMPLETE when\nall of it is done", false, true),
+            ("TASK_COMPLETE: no, two tests fail\nso there is work left", false, true),
+            ("TASK_COMPLETE\u{301}x TASK_COMPLETE no", false, true),
+            ("TASK_COMPLETED\nnot yet", false, false),
+            ("", false, false),
+        ] {
+            assert_eq!(is_kept(text, PROMISE, Match::Line), kept, "{text:?}");
+            assert_eq!(is_only_mentioned(text, PROMISE, Match::Line), mentioned, "{text:?}");
+            assert!(!is_only_mentioned(text, PROMISE, Match::Token), "{text:?}");
+        }
+        assert!(is_only_mentioned("TASK_COMPLETE", PROMISE, Match::Tag));
+        assert!(is_kept("Ja, fertig!", "Ja, fertig", Match::Line));
+        assert!(is_kept("so:\n...\nend", "...", Match::Line));
+        assert!(!is_only_mentioned("any thing", " ", Match::Line));
+    }
+
+    #[test]
     fn the_stricter_way_takes_only_the_tag() {
         for (text, kept) in [
             ("<promise>TASK_COMPLETE</promise>", true),
@@ -216,7 +270,7 @@ mod tests {
 
     #[test]
     fn the_way_to_look_is_read_from_its_name() {
-        for how in [Match::Token, Match::Tag] {
+        for how in [Match::Line, Match::Token, Match::Tag] {
             assert_eq!(how.as_str().parse(), Ok(how));
             assert!(is_kept(&how.spelled(PROMISE), PROMISE, how));
         }
@@ -246,8 +300,9 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_panics(text in any::<String>(), promise in any::<String>(), prompt in any::<String>()) {
-            for how in [Match::Token, Match::Tag] {
+            for how in [Match::Line, Match::Token, Match::Tag] {
                 is_kept(&text, &promise, how);
+                is_only_mentioned(&text, &promise, how);
             }
             without_echo(&text, &prompt);
         }
@@ -276,7 +331,7 @@ mod tests {
             let prompt = format!("{before}{promise}{after}");
             let echo = prompt.trim_end().replace('\n', line_end) + &end;
             let without = without_echo(&echo, &prompt);
-            for how in [Match::Token, Match::Tag] {
+            for how in [Match::Line, Match::Token, Match::Tag] {
                 prop_assert!(!is_kept(&without, &promise, how), "{without:?}");
             }
         }

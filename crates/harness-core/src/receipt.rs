@@ -40,6 +40,9 @@ pub struct Receipt {
     /// The protected files that the attempt touched.
     #[serde(default)]
     pub protected: Vec<String>,
+    /// The files of the judged tree that the commit does not hold in this form, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub uncommitted: Vec<String>,
     /// Points that a person should look at although the check passed.
     #[serde(
         default,
@@ -57,6 +60,17 @@ pub struct Receipt {
     pub cost_usd: Option<f64>,
     /// The time at which the receipt was written.
     pub time: Timestamp,
+}
+
+impl Receipt {
+    /// What to say where the work tree was judged, and not what its commit holds.
+    pub fn of_no_commit(&self) -> Option<String> {
+        if self.uncommitted.is_empty() {
+            return None;
+        }
+        let files = crate::protect::named(&self.uncommitted);
+        Some(format!("the work tree was judged, and not the commit, which does not hold: {files}"))
+    }
 }
 
 /// One run of a check.

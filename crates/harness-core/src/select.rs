@@ -36,6 +36,8 @@ enum Place {
 struct Bucket {
     phase: Option<usize>,
     role: Option<String>,
+    /// Whether a run can judge the work. Only a run cares.
+    has_check: bool,
 }
 
 /// Priority, position in an imported plan (tasks without one come last), id.
@@ -116,7 +118,16 @@ impl Selection {
     /// Returns the next task for `role`. Without a role, every task is eligible; with one, the
     /// tasks of that role and those without a role are.
     pub fn next(&self, role: Option<&str>) -> Option<&TaskId> {
-        let suits = |b: &Bucket| self.suits(b, role);
+        self.first(|bucket| self.suits(bucket, role))
+    }
+
+    /// The next task for a run, which needs a check: those without one come last.
+    pub fn next_of_run(&self, role: Option<&str>) -> Option<&TaskId> {
+        let with_check = self.first(|bucket| bucket.has_check && self.suits(bucket, role));
+        with_check.or_else(|| self.next(role))
+    }
+
+    fn first(&self, suits: impl Fn(&Bucket) -> bool) -> Option<&TaskId> {
         let ready = self.ready.iter().filter(|(b, _)| suits(b)).filter_map(|(_, k)| k.first());
         if let Some((_, _, id)) = ready.min() {
             return Some(id);
@@ -260,7 +271,11 @@ impl Selection {
         if !dependencies().flatten().all(|d| d.status() == Status::Completed) {
             return Place::Aside;
         }
-        let bucket = Bucket { phase: self.phase_of(open), role: open.role.clone() };
+        let bucket = Bucket {
+            phase: self.phase_of(open),
+            role: open.role.clone(),
+            has_check: open.check().is_some(),
+        };
         let position = open.order.unwrap_or(u64::MAX);
         let rank = open.priority.rank();
         match open.failure() {
@@ -371,6 +386,21 @@ fn passed(phase: &Phase) -> bool {
 
 /// Applies the rule of [`Selection::next`] as one walk over all tasks.
 pub fn naive<'a>(head: &Head, tasks: &'a [Task], role: Option<&str>) -> Option<&'a TaskId> {
+    walk(head, tasks, role, |_| true)
+}
+
+/// Applies the rule of [`Selection::next_of_run`] as walks over all tasks.
+pub fn naive_of_run<'a>(head: &Head, tasks: &'a [Task], role: Option<&str>) -> Option<&'a TaskId> {
+    let with_check = walk(head, tasks, role, |task| task.check().is_some());
+    with_check.or_else(|| naive(head, tasks, role))
+}
+
+fn walk<'a>(
+    head: &Head,
+    tasks: &'a [Task],
+    role: Option<&str>,
+    suits: impl Fn(&Task) -> bool,
+) -> Option<&'a TaskId> {
     let find = |id: &TaskId| tasks.iter().find(|t| t.id == *id);
     let position = |name: &str| head.phases.iter().position(|p| p.name == name);
     let phase_done = |p: usize| {
@@ -380,7 +410,8 @@ pub fn naive<'a>(head: &Head, tasks: &'a [Task], role: Option<&str>) -> Option<&
                 .any(|t| t.unfinished() && t.phase.as_deref().and_then(position) == Some(p))
     };
     let eligible = |t: &&Task| {
-        t.depends_on.iter().all(|d| find(d).is_some_and(|d| d.status() == Status::Completed))
+        suits(t)
+            && t.depends_on.iter().all(|d| find(d).is_some_and(|d| d.status() == Status::Completed))
             && role.is_none_or(|r| t.role.as_deref().is_none_or(|of| of == r))
             && t.phase.as_deref().and_then(position).is_none_or(|p| (0..p).all(phase_done))
     };

@@ -10,7 +10,8 @@ use harness_core::{
     machine::{
         Input, Machine as _, Next,
         judge::{
-            Around, Before, Effect, Ended, Judge, JudgeEnd, JudgedTree, Request, Rules, Standing,
+            Around, Before, ClientWork, Effect, Ended, Judge, JudgeEnd, JudgedTree, Request, Rules,
+            Standing,
         },
     },
     protect::{OnTouch, Protected},
@@ -41,6 +42,7 @@ fn judge(rules: Rules) -> Judge {
         unchecked: Unchecked::Forbidden,
         lease_seconds: 60,
         rules,
+        work: ClientWork::Left,
     };
     Judge::of_client(standing, request)
 }

@@ -129,8 +129,8 @@ fn closed(alerts: Alerts) -> Input<SessionReport> {
 fn begun() -> Vec<(Input<SessionReport>, &'static str)> {
     vec![
         (Input::Begin, "survey"),
-        (surveyed(Survey::default()), "prepare"),
-        (no_script(), "begin session"),
+        (surveyed(Survey::default()), "begin session"),
+        (number(1), "prepare"),
     ]
 }
 
@@ -138,10 +138,11 @@ fn begun() -> Vec<(Input<SessionReport>, &'static str)> {
 fn goes_on_session_after_session_until_nothing_is_left() {
     let mut story = begun();
     story.extend([
-        (number(1), "work as w"),
+        (no_script(), "work as w"),
         (full(), "end session"),
         (number(1), "begin session"),
-        (number(2), "work as w"),
+        (number(2), "prepare"),
+        (no_script(), "work as w"),
         (nothing_left(), "end session"),
         (number(2), "close"),
         (closed(Alerts::default()), "done complete"),
@@ -152,12 +153,27 @@ fn goes_on_session_after_session_until_nothing_is_left() {
 #[test]
 fn once_is_once_and_max_sessions_is_the_end() {
     let mut once = begun();
-    once.extend([(number(1), "work as w"), (full(), "end session"), (number(1), "done once")]);
+    once.extend([(no_script(), "work as w"), (full(), "end session"), (number(1), "done once")]);
     check(session(WhenFull::Stop), &once);
-    let mut used_up = begun();
-    let refused = Input::Refused(Refusal::MaxSessions { max_sessions: 5 });
-    used_up.extend([(refused, "end session"), (number(5), "done max_sessions")]);
-    check(session(WhenFull::Continue), &used_up);
+    let refused = || Input::Refused(Refusal::MaxSessions { max_sessions: 5 });
+    check(
+        session(WhenFull::Continue),
+        &[
+            (Input::Begin, "survey"),
+            (surveyed(Survey::default()), "begin session"),
+            (refused(), "end session"),
+            (number(5), "done max_sessions"),
+        ],
+    );
+    // A session that has ended is not ended again.
+    let mut after_one = begun();
+    after_one.extend([
+        (no_script(), "work as w"),
+        (full(), "end session"),
+        (number(1), "begin session"),
+        (refused(), "done max_sessions"),
+    ]);
+    check(session(WhenFull::Continue), &after_one);
 }
 
 #[test]
@@ -169,7 +185,7 @@ fn what_stops_the_worker_stops_the_session() {
     ] {
         let mut story = begun();
         story.extend([
-            (number(1), "work as w"),
+            (no_script(), "work as w"),
             (worked(WorkerStop::Stopped(stop)), "end session"),
             (number(1), done),
         ]);
@@ -185,10 +201,10 @@ fn a_worker_gets_what_it_needs_of_the_session() {
     let alerts = Alerts { count: 2, last: Some(Timestamp::from_seconds(5)) };
     let survey = Survey { alerts: alerts.clone(), ..Survey::default() };
     let now = Timestamp::from_seconds(0);
-    for input in [Input::Begin, surveyed(survey), no_script()] {
+    for input in [Input::Begin, surveyed(survey), number(1)] {
         _ = session.step(now, input);
     }
-    match session.step(now, number(1)) {
+    match session.step(now, no_script()) {
         Next::Start(SessionEffect::Work(given)) => {
             assert_eq!((given.until, given.max_tasks, given.alerts), (until, 3, alerts));
         }
@@ -217,31 +233,32 @@ fn a_dirty_tree_or_a_live_client_keeps_it_from_starting() {
 }
 
 #[test]
-fn the_init_script_has_two_tries() {
+fn the_init_script_has_two_tries_in_every_session() {
     let failed = || Input::Ended(SessionReport::Prepared(Prepared::Failed));
-    check(
-        session(WhenFull::Continue),
-        &[
-            (Input::Begin, "survey"),
-            (surveyed(Survey::default()), "prepare"),
-            (failed(), "note healthy=false"),
-            (ok(), "prepare"),
-            (Input::Ended(SessionReport::Prepared(Prepared::Passed)), "note healthy=true"),
-            (ok(), "begin session"),
-        ],
-    );
-    check(
-        session(WhenFull::Continue),
-        &[
-            (Input::Begin, "survey"),
-            (surveyed(Survey::default()), "prepare"),
-            (failed(), "note healthy=false"),
-            (ok(), "prepare"),
-            (failed(), "note healthy=false"),
-            (ok(), "end session"),
-            (number(0), "done env_setup: harness-init.sh failed twice"),
-        ],
-    );
+    let passed = || Input::Ended(SessionReport::Prepared(Prepared::Passed));
+    let mut story = begun();
+    story.extend([
+        (failed(), "note healthy=false"),
+        (ok(), "prepare"),
+        (passed(), "note healthy=true"),
+        (ok(), "work as w"),
+        (full(), "end session"),
+        (number(1), "begin session"),
+        (number(2), "prepare"),
+        (passed(), "note healthy=true"),
+        (ok(), "work as w"),
+    ]);
+    check(session(WhenFull::Continue), &story);
+    let mut story = begun();
+    story.extend([
+        (failed(), "note healthy=false"),
+        (ok(), "prepare"),
+        (failed(), "note healthy=false"),
+        (ok(), "note ENV_SETUP harness-init.sh failed twice"),
+        (ok(), "end session"),
+        (number(1), "done env_setup: harness-init.sh failed twice"),
+    ]);
+    check(session(WhenFull::Continue), &story);
 }
 
 fn interrupted(intent: Option<Intent>) -> Survey {
@@ -262,35 +279,67 @@ fn interrupted(intent: Option<Intent>) -> Survey {
     }
 }
 
+const ADOPTED: &str = "adopt task-001: validate, then commit because uncommitted changes found; a \
+                       stash was made after the claim: WIP";
+
+/// A session with one interrupted attempt, up to what becomes of that.
+fn recovering() -> Vec<(Input<SessionReport>, &'static str)> {
+    vec![
+        (Input::Begin, "survey"),
+        (surveyed(interrupted(None)), "begin session"),
+        (number(1), "prepare"),
+        (no_script(), ADOPTED),
+        (claimed(1), "recover task-001: validate, then commit"),
+    ]
+}
+
 #[test]
-fn what_was_left_is_recovered_before_the_session_begins() {
-    check(
-        session(WhenFull::Continue),
-        &[
-            (Input::Begin, "survey"),
-            (surveyed(interrupted(None)), "prepare"),
-            (
-                no_script(),
-                "adopt task-001: validate, then commit because uncommitted changes found; a stash is \
-             younger than the claim: WIP",
-            ),
-            (claimed(1), "recover task-001: validate, then commit"),
-            (completed(), "begin session"),
-        ],
-    );
+fn r18_what_was_left_is_recovered_by_the_session_that_has_begun() {
+    let mut story = recovering();
+    story.push((completed(), "work as w"));
+    check(session(WhenFull::Continue), &story);
     let intent = Intent::Rollback { category: Category::TestFail, message: "red".into() };
     check(
         session(WhenFull::Continue),
         &[
             (Input::Begin, "survey"),
-            (surveyed(interrupted(Some(intent))), "prepare"),
+            (surveyed(interrupted(Some(intent))), "begin session"),
+            (number(1), "prepare"),
             (
                 no_script(),
-                "adopt task-001: roll back because a rollback was intended (TEST_FAIL); a stash is \
-             younger than the claim: WIP",
+                "adopt task-001: roll back because a rollback was intended (TEST_FAIL); a stash was \
+                 made after the claim: WIP",
             ),
         ],
     );
+}
+
+#[test]
+fn what_was_left_is_recovered_even_if_no_session_may_begin() {
+    check(
+        session(WhenFull::Continue),
+        &[
+            (Input::Begin, "survey"),
+            (surveyed(interrupted(None)), "begin session"),
+            (Input::Refused(Refusal::MaxSessions { max_sessions: 5 }), "prepare"),
+            (no_script(), ADOPTED),
+            (claimed(1), "recover task-001: validate, then commit"),
+            (completed(), "end session"),
+            (number(5), "done max_sessions"),
+        ],
+    );
+}
+
+#[test]
+fn r6_a_recovery_that_the_environment_stops_is_in_the_log() {
+    let mut story = recovering();
+    let stop = Stop::with_words(StopReason::EnvSetup, "no make");
+    story.extend([
+        (recovered(AttemptEnd::Left(stop)), "note ENV_SETUP no make"),
+        (ok(), "end session"),
+        (number(1), "done env_setup: no make"),
+    ]);
+    check(session(WhenFull::Continue), &story);
 }
 
 /// The epoch that a claim made by hand gets when it is adopted is the one that its attempt names.
@@ -300,7 +349,7 @@ fn r1_what_is_adopted_is_what_is_attempted() {
     let mut survey = interrupted(None);
     survey.interrupted[0].task.epoch = None;
     let now = Timestamp::from_seconds(0);
-    for input in [Input::Begin, surveyed(survey), no_script()] {
+    for input in [Input::Begin, surveyed(survey), number(1), no_script()] {
         _ = session.step(now, input);
     }
     let mut adopted = task(1);
@@ -325,10 +374,11 @@ fn an_alert_of_the_worker_or_at_the_end_of_a_session_counts() {
         let why = WorkerStop::SessionFull;
         let mut story = begun();
         story.extend([
-            (number(1), "work as w"),
+            (no_script(), "work as w"),
             (Input::Ended(SessionReport::Worked(WorkerEnd { why, alerted })), "end session"),
             (number(1), "begin session"),
-            (number(2), "work as w"),
+            (number(2), "prepare"),
+            (no_script(), "work as w"),
             (nothing_left(), "end session"),
             (number(2), "close"),
             (closed(at_the_end), done),
@@ -339,29 +389,19 @@ fn an_alert_of_the_worker_or_at_the_end_of_a_session_counts() {
 
 #[test]
 fn a_recovery_that_loses_its_claim_is_an_alert() {
-    check(
-        session(WhenFull::Continue),
-        &[
-            (Input::Begin, "survey"),
-            (surveyed(interrupted(None)), "prepare"),
-            (
-                no_script(),
-                "adopt task-001: validate, then commit because uncommitted changes found; a stash \
-                 is younger than the claim: WIP",
-            ),
-            (claimed(1), "recover task-001: validate, then commit"),
-            (
-                recovered(AttemptEnd::Lost),
-                "warn task-001: its claim was lost: what was done is in no commit of this run, \
-                 `harness rescue list` shows what was saved",
-            ),
-            (ok(), "begin session"),
-            (number(1), "work as w"),
-            (nothing_left(), "end session"),
-            (number(1), "close"),
-            (closed(Alerts::default()), "done complete, alerted"),
-        ],
-    );
+    let mut story = recovering();
+    story.extend([
+        (
+            recovered(AttemptEnd::Lost),
+            "warn task-001: its claim was lost: what was done is in no commit of this run, \
+             `harness rescue list` shows what was saved",
+        ),
+        (ok(), "work as w"),
+        (nothing_left(), "end session"),
+        (number(1), "close"),
+        (closed(Alerts::default()), "done complete, alerted"),
+    ]);
+    check(session(WhenFull::Continue), &story);
 }
 
 #[test]
@@ -369,7 +409,10 @@ fn when_its_time_is_up_no_worker_begins() {
     let until = Some(Timestamp::from_seconds(100));
     let mut session = LedgerSession::new(SessionTerms { until, ..terms(WhenFull::Continue) });
     let mut story: Vec<_> = begun().into_iter().map(|(input, next)| (0, input, next)).collect();
-    story.extend([(100, number(1), "end session"), (100, number(1), "done budget: its time")]);
+    story.extend([
+        (100, no_script(), "end session"),
+        (100, number(1), "done budget: the time limit"),
+    ]);
     for (now, input, expected) in story {
         let next = session.step(Timestamp::from_seconds(now), input.clone());
         assert_eq!(said(&next), expected, "at {now}, after {input:?}");
@@ -388,7 +431,7 @@ fn the_row_of_the_run_is_kept_while_something_goes_on() {
             (ok(), "wait"),
             (Input::Tick, "beat"),
             (Input::Refused(Refusal::RunNotFound { run }), "wait"),
-            (surveyed(Survey::default()), "prepare"),
+            (surveyed(Survey::default()), "begin session"),
         ],
     );
 }

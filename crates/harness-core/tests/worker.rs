@@ -5,9 +5,11 @@
 use harness_core::{
     Command, CommitId, Epoch, Refusal, Reply, Stop, Task, TaskId, Timestamp, WorkerId,
     command::{Claimed, Note, Place},
+    ledger::Phase,
     machine::{
         Input, Machine, Next,
         attempt::AttemptEnd,
+        gate::GateEnd,
         session::Alerts,
         worker::{Worker, WorkerEffect, WorkerEnd, WorkerReport, WorkerStop, WorkerTerms},
     },
@@ -19,7 +21,9 @@ fn said(next: &Next<WorkerEffect, WorkerEnd>) -> String {
         Next::Commit(command) => match &**command {
             Command::Upkeep => "upkeep".into(),
             Command::Claim(c) => format!("claim {}", c.only.as_ref().unwrap()),
-            Command::Note(Note::Problem { message, .. }) => format!("note {message}"),
+            Command::Note(Note::Problem { category, message, .. }) => {
+                format!("note {category} {message}")
+            }
             Command::Note(Note::Warning { task: Some(task), message }) => {
                 format!("warn {task}: {message}")
             }
@@ -115,13 +119,33 @@ fn works_task_after_task_until_nothing_is_left() {
     check(terms(), &story);
 }
 
-#[test]
-fn a_session_that_has_had_its_tasks_is_full() {
+/// A worker that has begun as many attempts as the session may have, before it looks again.
+fn up_to_the_last_attempt() -> Vec<(Input<WorkerReport>, &'static str)> {
     let mut story = vec![(Input::Begin, "upkeep")];
     story.extend(up_to_attempt(1));
     story.push((completed(), "upkeep"));
     story.extend(up_to_attempt(2));
-    story.push((completed(), "session full"));
+    story.extend([(completed(), "upkeep"), (ok(), "peek")]);
+    story
+}
+
+#[test]
+fn a_session_that_has_had_its_tasks_is_full() {
+    let mut story = up_to_the_last_attempt();
+    story.push((peeked(Some(task(3))), "session full"));
+    check(terms(), &story);
+}
+
+#[test]
+fn r4_a_session_without_work_left_is_not_full() {
+    let mut story = up_to_the_last_attempt();
+    story.push((peeked(None), "done complete"));
+    check(terms(), &story);
+    let mut story = up_to_the_last_attempt();
+    story.extend([
+        (bare_with_gate(None), "note CONFIG Missing validation.command"),
+        (ok(), "done config: task-001: Missing validation.command"),
+    ]);
     check(terms(), &story);
 }
 
@@ -157,16 +181,38 @@ fn r1_a_lost_claim_ends_loudly() {
     check(terms(), &story);
 }
 
+/// Only a task without a check can be worked on.
+fn bare_with_gate(gate: Option<Phase>) -> Input<WorkerReport> {
+    let next = Some(Box::new(Task::new(TaskId::numbered(1), "one")));
+    let (in_progress, alerts) = (None, Alerts::default());
+    Input::Ended(WorkerReport::Peeked { next, gate, in_progress, alerts })
+}
+
+fn phase() -> Phase {
+    Phase { name: "Plan".into(), gate: None, approve: true, passed_at: None }
+}
+
 #[test]
-fn a_task_without_a_check_is_never_started() {
-    let mut bare = task(1);
-    bare.validation.command = None;
+fn s20_a_gate_comes_before_a_task_without_a_check() {
     check(
         terms(),
         &[
             (Input::Begin, "upkeep"),
             (ok(), "peek"),
-            (peeked(Some(bare)), "note Missing validation.command"),
+            (bare_with_gate(Some(phase())), "gate Plan until None"),
+            (Input::Ended(WorkerReport::Gated(GateEnd::Passed)), "upkeep"),
+        ],
+    );
+}
+
+#[test]
+fn a_task_without_a_check_is_never_started() {
+    check(
+        terms(),
+        &[
+            (Input::Begin, "upkeep"),
+            (ok(), "peek"),
+            (bare_with_gate(None), "note CONFIG Missing validation.command"),
             (ok(), "done config: task-001: Missing validation.command"),
         ],
     );
@@ -176,7 +222,6 @@ fn a_task_without_a_check_is_never_started() {
 fn what_stops_an_attempt_stops_the_worker() {
     for (why, done) in [
         (Stop::interrupted(), "done cancelled"),
-        (Stop::with_words(StopReason::EnvSetup, "x"), "done env_setup: x"),
         (Stop::with_words(StopReason::Limit, "why"), "done limit: why"),
         (Stop::with_words(StopReason::Budget, "why"), "done budget: why"),
     ] {
@@ -185,6 +230,18 @@ fn what_stops_an_attempt_stops_the_worker() {
         story.push((attempted(AttemptEnd::Left(why)), done));
         check(terms(), &story);
     }
+}
+
+#[test]
+fn r6_a_stop_because_of_the_environment_is_in_the_log() {
+    let mut story = vec![(Input::Begin, "upkeep")];
+    story.extend(up_to_attempt(1));
+    let stop = Stop::with_words(StopReason::EnvSetup, "no make");
+    story.extend([
+        (attempted(AttemptEnd::Left(stop)), "note ENV_SETUP no make"),
+        (ok(), "done env_setup: no make"),
+    ]);
+    check(terms(), &story);
 }
 
 #[test]
@@ -206,22 +263,20 @@ fn a_claim_that_lost_a_race_looks_again_and_an_interrupt_lets_nothing_begin() {
 
 #[test]
 fn when_its_time_is_up_nothing_is_begun_and_no_gate_goes_on() {
-    use harness_core::{ledger::Phase, machine::gate};
     let until = Some(Timestamp::from_seconds(100));
-    let phase = Phase { name: "Plan".into(), gate: None, approve: true, passed_at: None };
     let waits = Input::Ended(WorkerReport::Peeked {
         next: None,
-        gate: Some(phase),
+        gate: Some(phase()),
         in_progress: None,
         alerts: Alerts::default(),
     });
-    let gated = Input::Ended(WorkerReport::Gated(gate::GateEnd::Interrupted));
-    let at_once = [(100, Input::Begin, "done budget: its time")];
+    let gated = Input::Ended(WorkerReport::Gated(GateEnd::Interrupted));
+    let at_once = [(100, Input::Begin, "done budget: the time limit")];
     let at_a_gate = [
         (0, Input::Begin, "upkeep"),
         (99, ok(), "peek"),
         (99, waits, "gate Plan until Some(1970-01-01T00:01:40Z)"),
-        (100, gated, "done budget: its time"),
+        (100, gated, "done budget: the time limit"),
     ];
     for story in [&at_once[..], &at_a_gate] {
         let mut worker = Worker::new(WorkerTerms { until, ..terms() });

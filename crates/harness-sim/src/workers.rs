@@ -147,7 +147,10 @@ impl Worker {
             Via::Run => Place { base: ids.commit(), ..Place::default() },
             Via::Client => Place::default(),
         };
-        let next = ledger.selection().next(None).cloned();
+        let next = match via {
+            Via::Run => ledger.selection().next_of_run(None).cloned(),
+            Via::Client => ledger.selection().next(None).cloned(),
+        };
         Command::Claim(Claim {
             worker: self.id.clone(),
             via,
@@ -321,9 +324,11 @@ fn import(ids: &mut Ids, random: &mut Random) -> Command {
         let task = PlanTask {
             description: ids.text("planned"),
             dependencies: dependencies.into_iter().collect(),
-            validation: random
-                .percent(50)
-                .then(|| PlanValidation { command: ids.text("make check"), timeout_seconds: None }),
+            validation: random.percent(50).then(|| PlanValidation {
+                command: ids.text("make check"),
+                timeout_seconds: None,
+                ..PlanValidation::default()
+            }),
             ..PlanTask::default()
         };
         plan.tasks.insert(id.clone(), task);

@@ -19,7 +19,7 @@ use harness::{
     terminal,
 };
 
-/// How often Codex may try to make the check pass.
+/// The limit of Codex's attempts to make the check pass.
 const TRIES: u32 = 3;
 const CHECK_SECONDS: u64 = 600;
 

@@ -5,7 +5,7 @@
 //! cargo run -p harness-supervisor --example run -- REPOSITORY STATE_HOME
 //! ```
 //!
-//! The first call stops when its budget is spent, and the second one resumes it. `harness runs list` in
+//! The first call stops when its budget is spent, after the first of two tasks. The second call resumes it. `harness runs list` in
 //! REPOSITORY shows the row.
 
 use std::{error::Error, fs, path::PathBuf, sync::Arc};
@@ -31,7 +31,7 @@ use harness::{
 /// What one context of the agent uses.
 const CONTEXT_TOKENS: u64 = 10;
 
-/// Writes a file, and reports what that cost.
+/// Writes its instructions into a file, and reports what that cost.
 struct Greeter;
 
 impl Agent for Greeter {
@@ -41,7 +41,8 @@ impl Agent for Greeter {
     async fn execute(&self, prompt: Prompt, execution: &mut Execution) -> harness::Result<End> {
         let usage = Usage { input_tokens: CONTEXT_TOKENS, ..Usage::default() };
         execution.tell(AgentEvent::Usage(usage));
-        fs::write(prompt.work_tree.join("greeting.txt"), "Hello, world!\n")?;
+        let text = prompt.instructions.unwrap_or_default();
+        fs::write(prompt.work_tree.join("greeting.txt"), text)?;
         Ok(End::Finished { final_text: prompt.promise, usage })
     }
 }
@@ -102,16 +103,21 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Makes a ledger with one task where there is none.
+/// Makes a ledger with two tasks where there is none.
 fn found(project: &Project) -> Result<(), Box<dyn Error>> {
     if project.snapshot().is_ok() {
         return Ok(());
     }
     let mut store = project.file_store(Locking::Each(Wait::No))?;
     _ = store.create(project.clock().now())?;
-    let mut add = Add::new("greet the world");
-    add.fields.validation_command = Some("grep -q world greeting.txt".to_owned());
-    let added = store.apply(project.clock().now(), &[Command::Add(add)])?;
+    let greeting = |whom: &str| {
+        let mut add = Add::new(format!("greet the {whom}"));
+        add.fields.instructions = Some(format!("Hello, {whom}!\n"));
+        add.fields.validation_command = Some(format!("grep -q {whom} greeting.txt"));
+        Command::Add(add)
+    };
+    let tasks = [greeting("world"), greeting("moon")];
+    let added = store.apply(project.clock().now(), &tasks)?;
     added.replies.into_iter().try_for_each(|reply| reply.map(drop))?;
     Ok(())
 }

@@ -13,26 +13,27 @@ use crate::{
     hub::Hub,
 };
 
-/// Shows on standard error what happens, a line for each thing that a person wants to see, indented
-/// by where it happens.
+/// Shows the events of a run on standard error, one line for each event that a person wants to see,
+/// indented by its place.
 pub fn terminal() -> impl FnOnce(&Hub) -> Cleanup {
     show_on(io::stderr())
 }
 
-/// As [`terminal`], to any writer. Is flushed after every line; what cannot be written is lost.
+/// Does the same as [`terminal`], to any writer. It is flushed after every line. A line that cannot
+/// be written is lost.
 pub fn show_on(writer: impl Write + Send + 'static) -> impl FnOnce(&Hub) -> Cleanup {
     Channel::new(writer)
         .on("*", |writer, envelope, _| {
             if let Some(line) = line(envelope) {
-                // Nobody is left to be told when this fails.
+                // There is no place to report a failure of this.
                 _ = writeln!(writer, "{line}").and_then(|()| writer.flush());
             }
         })
         .attachment()
 }
 
-/// Appends the lines of [`terminal`], with their times and without the indentation, to a file, which
-/// is made if it is not there. (The log of the ledger, `harness-progress.txt`, is another one.)
+/// Appends the lines of [`terminal`], with their times and without the indentation, to a file. It is
+/// created if needed. (The log of the ledger, `harness-progress.txt`, is another file.)
 ///
 /// ```
 /// use harness::{Cx, Harness, Result, progress_log};
@@ -64,7 +65,7 @@ pub fn progress_log(path: &Path) -> io::Result<impl FnOnce(&Hub) -> Cleanup + us
     Ok(channel.attachment())
 }
 
-/// What there is to show of an event: one line, with nothing in it that could move a cursor.
+/// Returns the line for an event, without characters that could move a cursor.
 fn line(envelope: &Envelope) -> Option<String> {
     let text = match &envelope.event {
         Event::HarnessStart { name } => format!("▶ {name}"),
@@ -99,7 +100,7 @@ fn line(envelope: &Envelope) -> Option<String> {
             format!("✘ aborted{}", reason.as_ref().map(|r| format!(": {r}")).unwrap_or_default())
         }
         Event::Narrative { text, .. } => text.clone(),
-        // The end of what was shown to begin, and what only programs read.
+        // These are ends whose beginnings were shown, and events that only programs read.
         Event::PhaseComplete { .. }
         | Event::AgentComplete { .. }
         | Event::AgentThinking { .. }

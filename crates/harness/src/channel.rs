@@ -1,4 +1,4 @@
-//! A channel: an attachment with a state of its own and handlers by filter.
+//! A channel: an attachment with its own state and handlers by filter.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,7 +11,7 @@ use crate::{
 type Start<T> = Box<dyn FnOnce(&mut T, &Hub) + Send>;
 type Handler<T> = Box<dyn Fn(&mut T, &Envelope, &Hub) + Send + Sync>;
 
-/// An attachment with a state of its own. Built up by its handlers, then attached.
+/// An attachment with its own state. Handlers are added, then it is attached.
 ///
 /// ```
 /// use harness::{Channel, Cx, Harness};
@@ -36,13 +36,13 @@ pub struct Channel<T> {
 }
 
 impl<T: Send + 'static> Channel<T> {
-    /// Its handlers share `state`, one at a time.
+    /// Creates a channel. Its handlers share `state`, one at a time.
     pub fn new(state: T) -> Self {
         Self { state, handlers: Vec::new(), start: None, complete: None }
     }
 
-    /// Is called for the events that `filter` takes. Of one event, in the order in which the
-    /// handlers were given.
+    /// Adds a handler for the events that `filter` accepts. The handlers of one event are called in
+    /// the order of their addition.
     pub fn on(
         mut self,
         filter: impl Into<Filter>,
@@ -52,26 +52,27 @@ impl<T: Send + 'static> Channel<T> {
         self
     }
 
-    /// Is called when the channel is attached, before any event. The last one given counts.
+    /// Sets the function that is called when the channel is attached, before any event. A second
+    /// call replaces it.
     pub fn on_start(mut self, start: impl FnOnce(&mut T, &Hub) + Send + 'static) -> Self {
         self.start = Some(Box::new(start));
         self
     }
 
-    /// Is given the state after the run. The last one given counts.
+    /// Sets the function that receives the state after the run. A second call replaces it.
     pub fn on_complete(mut self, complete: impl FnOnce(T) + Send + 'static) -> Self {
         self.complete = Some(Box::new(complete));
         self
     }
 
-    /// What [`Instance::attach`](crate::Instance::attach) takes.
+    /// Returns the attachment for [`Instance::attach`](crate::Instance::attach).
     pub fn attachment(self) -> impl FnOnce(&Hub) -> Cleanup {
         let Self { mut state, handlers, start, complete } = self;
         move |hub| {
             if let Some(start) = start {
                 start(&mut state, hub);
             }
-            // Taken out at the end, so that the state outlives no subscription.
+            // The state is taken out at the end, so that it outlives no subscription.
             let state = Arc::new(Mutex::new(Some(state)));
             let (shared, speaker) = (Arc::clone(&state), hub.clone());
             let subscription = hub.subscribe("*", move |envelope: &Envelope| {

@@ -1,4 +1,4 @@
-//! Runs a check: in the work tree as it stands, or in a clean checkout of a commit.
+//! Runs a check in the current work tree, or in a clean checkout of a commit.
 
 use std::{
     io,
@@ -17,34 +17,34 @@ use crate::{
     workspace::{Workspace, WorkspaceError},
 };
 
-/// How long the init script may take.
+/// The time limit of the init script.
 const INIT_SECONDS: u64 = 600;
 const INIT: &str = "harness-init.sh";
 
-/// A command that judges, and what it is given.
+/// A command that judges, and its environment.
 #[derive(Debug, Clone)]
 pub struct Check {
     /// A line for `sh -c`.
     pub command: String,
-    /// How long it may take.
+    /// The time limit.
     pub timeout_seconds: u64,
-    /// Added to the inherited environment.
+    /// Variables that are added to the inherited environment.
     pub environment: Vec<(String, String)>,
 }
 
-/// What a [`Check`] said.
+/// The result of a [`Check`].
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Checked {
-    /// What that means.
+    /// The verdict.
     pub verdict: Verdict,
-    /// What was run: the check, or an init script that failed before it.
+    /// The run of the check, or of an init script that failed before it.
     pub ran: Ran,
     clean: bool,
 }
 
 impl Check {
-    /// The check of a task.
+    /// Returns the check of a task.
     pub fn of(task: &Task, environment: Vec<(String, String)>) -> Self {
         Self {
             command: task.check().unwrap_or_default().to_owned(),
@@ -53,7 +53,7 @@ impl Check {
         }
     }
 
-    /// In a folder as it stands.
+    /// Runs the check in a folder.
     pub fn run_in(
         &self,
         shell: &dyn Shell,
@@ -66,8 +66,9 @@ impl Check {
         Ok(Checked { verdict: Verdict::of(found, ran.exit), ran, clean: false })
     }
 
-    /// In a clean checkout of `commit`, after the init script: the checkout's own, else the one of
-    /// the state root. A script that fails means that the environment lacks something.
+    /// Runs the check in a clean checkout of `commit`, after the init script of the checkout or, if
+    /// there is none, of the state root. A script that fails means that the environment lacks
+    /// something.
     pub fn run_clean(
         &self,
         shell: &dyn Shell,
@@ -109,7 +110,7 @@ impl Check {
 }
 
 impl Checked {
-    /// For the receipt.
+    /// Returns the record for the receipt.
     pub fn record(&self, check: &Check) -> CheckRecord {
         CheckRecord {
             command: check.command.clone(),
@@ -128,7 +129,8 @@ impl Checked {
     }
 }
 
-/// By its own first line where it can be executed, else by sh.
+/// Returns the command that runs the script by its own first line if it is executable, and
+/// otherwise with sh.
 fn run_script(path: &Path) -> String {
     let path = PathBuf::from(path);
     let quoted = format!("'{}'", path.display().to_string().replace('\'', r"'\''"));

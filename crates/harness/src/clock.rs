@@ -4,13 +4,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use harness_core::Timestamp;
 
-/// Tells the time. The simulator has one that it can step.
+/// Returns the time. The simulator has a clock that it can step.
 pub trait Clock: Send + Sync {
-    /// To the second.
+    /// Returns the current time in seconds.
     fn now(&self) -> Timestamp;
 
-    /// Whether somebody may set it, so that a lease must not end by it alone. Only the wall clock is
-    /// set by people and time servers.
+    /// Returns whether the clock may be set, so that a lease must not end by it alone. Only the
+    /// wall clock is set by people and time servers.
     fn may_be_set(&self) -> bool {
         false
     }

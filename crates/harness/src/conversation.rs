@@ -1,4 +1,5 @@
-//! Talking with the people behind a run: questions that wait for an answer, messages, the end.
+//! The conversation with the people behind a run: questions that wait for an answer, messages, the
+//! end.
 
 use std::time::Duration;
 
@@ -8,14 +9,14 @@ use crate::{
     hub::{Hub, HubStatus, Question, UserMessage, UserReply, Validate},
 };
 
-/// The conversation of a run, from [`Branch::session`](crate::Branch::session). There is one after
-/// `start_session()`. Clones are handles on the same one.
+/// The conversation of a run, from [`Branch::session`](crate::Branch::session). It exists after
+/// `start_session()`. Clones are handles to the same one.
 #[derive(Debug, Clone)]
 pub struct Session {
     pub(crate) hub: Hub,
 }
 
-/// How a question may be answered. Without [`within`](Ask::within) it waits for as long as it takes.
+/// The accepted answers to a question. Without [`within`](Ask::within) it waits without a limit.
 #[derive(Default)]
 pub struct Ask {
     choices: Vec<String>,
@@ -25,29 +26,30 @@ pub struct Ask {
 }
 
 impl Ask {
-    /// Any text will do.
+    /// Accepts any text.
     pub fn text() -> Self {
         Self::default()
     }
 
-    /// One of these, to the letter.
+    /// Accepts exactly one of these.
     pub fn choices<T: Into<String>>(choices: impl IntoIterator<Item = T>) -> Self {
         Self { choices: choices.into_iter().map(Into::into).collect(), ..Self::default() }
     }
 
-    /// Something else than the choices will do too.
+    /// Accepts other text than the choices too.
     pub fn or_text(mut self) -> Self {
         self.allow_text = Some(true);
         self
     }
 
-    /// Gives up after this long, with [`Error::NoAnswer`].
+    /// Gives up after this time, with [`Error::NoAnswer`].
     pub fn within(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// Takes only answers that pass; who gives another is told why, and the question stays open.
+    /// Accepts only answers that pass `validate`. The author of another answer receives the reason,
+    /// and the question stays open.
     pub fn checked(
         mut self,
         validate: impl Fn(&UserReply) -> Result<(), String> + Send + 'static,
@@ -58,8 +60,7 @@ impl Ask {
 }
 
 impl Session {
-    /// Asks, and waits for the first answer that fits. An abort ends the waiting with
-    /// [`Error::Aborted`].
+    /// Asks, and waits for the first valid answer. An abort ends the wait with [`Error::Aborted`].
     ///
     /// Any receiver of `session:prompt` may answer: here a listener, elsewhere a person.
     ///
@@ -92,7 +93,7 @@ impl Session {
         Ok(self.wait_for_user_named(prompt, ask).await?.1)
     }
 
-    /// The same, with the id that the question had.
+    /// Does the same, and returns the id of the question.
     pub(crate) async fn wait_for_user_named(
         &self,
         prompt: impl Into<String>,
@@ -114,19 +115,19 @@ impl Session {
         }
     }
 
-    /// Whether [`read_messages`](Session::read_messages) would find any.
+    /// Returns whether [`read_messages`](Session::read_messages) would return any.
     pub fn has_messages(&self) -> bool {
         self.hub.has_messages()
     }
 
-    /// All messages that have come since the last call, oldest first; of more than 4096 unread the
-    /// oldest are gone.
+    /// Returns all messages since the last call, oldest first. Of more than 4096 unread messages,
+    /// the oldest are dropped.
     pub fn read_messages(&self) -> Vec<UserMessage> {
         self.hub.read_messages()
     }
 
-    /// Whether somebody ended it; from then on every question fails. A long flow should look now and
-    /// then.
+    /// Returns whether the conversation was ended. From then on every question fails. A long flow
+    /// should check it at intervals.
     pub fn is_aborted(&self) -> bool {
         self.hub.status() == HubStatus::Aborted
     }

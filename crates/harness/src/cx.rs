@@ -1,4 +1,4 @@
-//! What a flow works with: its state, its agents, and the scopes in which it tells what it does.
+//! The context of a flow: its state, its agents, and the scopes of its events.
 
 use std::{ops::Deref, sync::Arc};
 
@@ -15,28 +15,28 @@ use crate::{
     hub::Hub,
 };
 
-/// The context of a flow. `state` is plain `&mut`: who may change it when is the borrow checker's
-/// business, so two branches cannot race on it.
+/// The context of a flow. `state` is a plain `&mut`: the borrow checker decides who may change it,
+/// so two branches cannot race on it.
 ///
 /// `S` is the state and `A` the agents of the definition. Agents, hub, conversation and helpers are
 /// those of [`Branch`], to which a `Cx` derefs.
 pub struct Cx<'a, S, A> {
-    /// The state of the flow; the caller gets it back in
+    /// The state of the flow. The caller gets it back in
     /// [`HarnessResult::state`](crate::HarnessResult::state).
     pub state: &'a mut S,
     branch: Branch<A>,
 }
 
-/// The context without the state: it can be cloned, so that branches run side by side.
+/// The context without the state. It can be cloned, so that branches run in parallel.
 ///
 /// Everything that a [`Cx`] can do without its state is here; a `Cx` derefs to it.
 pub struct Branch<A> {
     agents: Arc<A>,
     hub: Hub,
-    /// Ends what this branch executes.
+    /// Cancels the executions of this branch.
     cancelled: CancellationToken,
     stop: Stop,
-    /// Who has to know what its agents tell.
+    /// The receiver of its agents' events.
     told: Option<Told>,
 }
 
@@ -54,7 +54,7 @@ impl<S, A> Deref for Cx<'_, S, A> {
     }
 }
 
-/// The name of a phase, perhaps with its number: `"Planning"` or `(1, "Planning")`.
+/// The name of a phase, optionally with its number: `"Planning"` or `(1, "Planning")`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PhaseName {
     name: String,
@@ -100,7 +100,8 @@ impl PhaseName {
 fn task_end<T: Serialize>(task_id: String, result: &Result<T>) -> Event {
     match result {
         Ok(value) => {
-            // Nothing to tell of a task that returns nothing, or nothing that can be told.
+            // There is no result for a task that returns nothing, or nothing that can be
+            // serialized.
             let result = serde_json::to_value(value).ok().filter(|v| *v != Value::Null);
             Event::TaskComplete { task_id, result }
         }
@@ -119,8 +120,8 @@ impl<'a, S, A> Cx<'a, S, A> {
         Cx { state: self.state, branch }
     }
 
-    /// A part of the run with a name. Its start and its end are told outside of it. The body gets a
-    /// context of its own, whose events carry the phase.
+    /// Runs a named part of the run. Its start and its end are emitted outside of it. The body gets its
+    /// own context, whose events have the phase.
     ///
     /// ```
     /// use harness::{Cx, Harness, Result};
@@ -158,8 +159,8 @@ impl<'a, S, A> Cx<'a, S, A> {
         result
     }
 
-    /// A unit of work. What it returns is told when it is complete, which is why it has to be
-    /// [`Serialize`]. (This is no task of the ledger: it lives and ends with the flow.)
+    /// Runs a unit of work. Its result is part of the event of its completion, so it must be
+    /// [`Serialize`]. (This is not a task of the ledger: it lives and ends with the flow.)
     ///
     /// ```
     /// use harness::{Cx, Event, Harness, Result};
@@ -190,37 +191,37 @@ impl<'a, S, A> Cx<'a, S, A> {
         result
     }
 
-    /// A context for a branch that runs beside this one, without the state. It keeps the scope that
-    /// it was made in and may be sent to another thread.
+    /// Returns a context for a branch that runs beside this one, without the state. It keeps the
+    /// current scope and may be sent to another thread.
     pub fn fork(&self) -> Branch<A> {
         self.branch.clone()
     }
 }
 
 impl<A> Branch<A> {
-    /// A branch outside of any flow, to [drive](Branch::drive) a single machine.
+    /// Creates a branch outside of any flow, to [drive](Branch::drive) a single machine.
     pub fn alone(agents: A, hub: Hub) -> Self {
         let (agents, cancelled) = (Arc::new(agents), hub.cancelled().clone());
         Self { agents, hub, cancelled, stop: Stop::default(), told: None }
     }
 
-    /// The agents of the definition. Call them with [`execute`](Branch::execute): it gives each call its
-    /// events, its inbox and its way to be stopped.
+    /// Returns the agents of the definition. Call them with [`execute`](Branch::execute), which
+    /// gives each call its events, its inbox and its way to be stopped.
     pub fn agents(&self) -> &A {
         &self.agents
     }
 
-    /// In the scope that this is in.
+    /// Returns the hub in the current scope.
     pub fn hub(&self) -> &Hub {
         &self.hub
     }
 
-    /// Tells an event in the scope that this is in.
+    /// Emits an event in the current scope.
     pub fn emit(&self, event: Event) {
         self.hub.emit(event);
     }
 
-    /// The conversation with people; `None` without
+    /// Returns the conversation with people; `None` without
     /// [`start_session`](crate::Instance::start_session).
     pub fn session(&self) -> Option<Session> {
         self.hub.session_active().then(|| Session { hub: self.hub.clone() })
@@ -229,7 +230,7 @@ impl<A> Branch<A> {
     /// Executes one of the agents: `cx.execute(|team| &team.planner, input)`.
     ///
     /// It emits `agent:start` before and `agent:complete` after; a failure is also an `agent:failed`.
-    /// An error comes back as [`Error::Agent`], with the agent's name.
+    /// An error is returned as [`Error::Agent`], with the agent's name.
     ///
     /// ```
     /// use harness::{Agent, Cx, Execution, Harness, Named, Result, named};
@@ -272,7 +273,7 @@ impl<A> Branch<A> {
         let kind = agent.kind().map(str::to_owned);
         let context = AgentContext { name: name.to_string(), kind };
         let hub = self.hub.scoped(Scope { agent: Some(context), ..Scope::default() });
-        // The inbox is there before anybody hears of the execution.
+        // The inbox exists before the execution is announced.
         let (id, inbox) = self.hub.open_execution(&name);
         let under_way = UnderWay { hub: &self.hub, id };
         let mut execution = Execution {
@@ -285,8 +286,8 @@ impl<A> Branch<A> {
         };
         let agent_name = name.to_string();
         self.hub.emit(Event::AgentStart { agent_name: agent_name.clone(), run_id: id });
-        // Executions that are started together have all started before any of them goes on, even
-        // where a listener has put the first message into the inbox already.
+        // Executions that are started together have all started before any of them continues, even
+        // if a listener has already put the first message into the inbox.
         tokio::task::yield_now().await;
         let result = agent.execute(input, &mut execution).await;
         drop(under_way);
@@ -301,7 +302,7 @@ impl<A> Branch<A> {
         })
     }
 
-    /// As [`Cx::phase`], without state.
+    /// Does the same as [`Cx::phase`], without state.
     pub async fn phase<T>(
         &self,
         name: impl Into<PhaseName>,
@@ -314,7 +315,7 @@ impl<A> Branch<A> {
         result
     }
 
-    /// As [`Cx::task`], without state.
+    /// Does the same as [`Cx::task`], without state.
     pub async fn task<T: Serialize>(
         &self,
         id: impl Into<String>,
@@ -341,7 +342,7 @@ impl<A> Branch<A> {
         }
     }
 
-    /// A branch whose executions can be stopped by themselves and tell what they tell to `told`.
+    /// Returns a branch whose executions can be stopped separately and send their events to `told`.
     pub(crate) fn bound(&self, told: Told) -> Self {
         let mut bound = self.clone();
         bound.cancelled = self.cancelled.child_token();
@@ -350,9 +351,9 @@ impl<A> Branch<A> {
         bound
     }
 
-    /// A branch for a helper of the agent of this one, such as a summarizer: the machine that
-    /// [drives](Branch::drive) it hears what is used there, at this price where no money is told,
-    /// and nothing else.
+    /// Returns a branch for a helper of this branch's agent, such as a summarizer. The machine that
+    /// [drives](Branch::drive) it receives only the usage there, at this price if no cost is
+    /// reported.
     #[must_use]
     pub fn helper(&self, price: Option<Price>) -> Self {
         let mut helper = self.clone();
@@ -360,27 +361,27 @@ impl<A> Branch<A> {
         helper
     }
 
-    /// The way to the machine that [drives](Branch::drive) this branch, for a receiver of its
-    /// agents by another road than their [`Execution`]; `None` where no machine does.
+    /// Returns the connection to the machine that [drives](Branch::drive) this branch, for events
+    /// of its agents that do not come through their [`Execution`]; `None` if no machine does.
     pub fn told(&self) -> Option<Told> {
         self.told.clone()
     }
 
-    /// Asks what runs on this branch to end. The first cause counts.
+    /// Asks everything on this branch to end. The first cause counts.
     pub(crate) fn stop(&self, cause: StoppedBy) {
         _ = self.stop.cause.set(cause);
         self.cancelled.cancel();
     }
 
-    /// Is cancelled when what runs on this branch has to end: the run is over or was dropped, or
-    /// the machine that [drives](Branch::drive) it cancelled. For work that is not an agent's;
-    /// agents have [`Execution::cancelled`].
+    /// Returns a token that is cancelled when everything on this branch must end: the run is over
+    /// or was dropped, or the machine that [drives](Branch::drive) it cancelled. It is for work
+    /// that is not an agent's; agents have [`Execution::cancelled`].
     pub fn cancelled(&self) -> &CancellationToken {
         &self.cancelled
     }
 }
 
-/// Closes the inbox however the execution ends, when its future is dropped too.
+/// Closes the inbox whenever the execution ends, including when its future is dropped.
 struct UnderWay<'a> {
     hub: &'a Hub,
     id: ExecutionId,

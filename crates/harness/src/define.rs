@@ -1,10 +1,10 @@
-//! Defining a harness, making an instance of it, running that.
+//! The definition of a harness, its instances and their runs.
 
 use std::{
     fmt, future::Future, marker::PhantomData, ops::Deref, pin::Pin, sync::Arc, time::Duration,
 };
 
-// The clock of the runtime, so that a test that stops it knows how long a run takes.
+// The clock of the runtime is used, so that a test that pauses it knows the duration of a run.
 use tokio::time::Instant;
 
 use crate::{
@@ -14,12 +14,12 @@ use crate::{
     hub::{Hub, HubStatus},
 };
 
-/// Where a definition starts: [`Harness::define`], then [`Define::agents`], [`Define::state`],
+/// The start of a definition: [`Harness::define`], then [`Define::agents`], [`Define::state`],
 /// [`WithState::run`], [`Definition::create`], [`Instance::run`].
 pub struct Harness;
 
 impl Harness {
-    /// A harness of this name, with nothing in it yet.
+    /// Starts the definition of a harness with this name.
     ///
     /// ```
     /// use harness::{Cx, Harness, Result};
@@ -39,27 +39,28 @@ impl Harness {
     }
 }
 
-/// A definition without state: give it agents (if it needs any), then a state.
+/// A definition without state. It needs agents, if any, and then a state.
 pub struct Define<A> {
     name: String,
     agents: A,
 }
 
 impl<A> Define<A> {
-    /// The agents of the harness: a struct of yours with a [`Named`](crate::Named) for each, so
-    /// that each keeps its own input and output types.
+    /// Sets the agents of the harness: a struct of yours with a [`Named`](crate::Named) for each,
+    /// so that each keeps its own input and output types.
     pub fn agents<B>(self, agents: B) -> Define<B> {
         Define { name: self.name, agents }
     }
 
-    /// How the state is made of the input, once, when an instance is created. The input's type is
-    /// that of the closure's argument; a flow that needs neither says `.state(|(): &()| ())`.
+    /// Sets how the state is made from the input, once, when an instance is created. The type of
+    /// the input is that of the closure's argument; a flow that needs neither uses `.state(|():
+    /// &()| ())`.
     pub fn state<I, S, M: Fn(&I) -> S>(self, make: M) -> WithState<I, A, M> {
         WithState { name: self.name, agents: self.agents, make, input: PhantomData }
     }
 }
 
-/// A definition that lacks only its flow. `M` makes the state of an input `I`.
+/// A definition that lacks only its flow. `M` makes the state from an input `I`.
 pub struct WithState<I, A, M> {
     name: String,
     agents: A,
@@ -68,8 +69,8 @@ pub struct WithState<I, A, M> {
 }
 
 impl<I, A, M> WithState<I, A, M> {
-    /// The flow. It can be run any number of times, each time in an instance of its own. The
-    /// closure has to say the type of its argument: `async |cx: &mut Cx<'_, State, Agents>| …`.
+    /// Sets the flow. It can be run any number of times, each time in its own instance. The closure
+    /// must name the type of its argument: `async |cx: &mut Cx<'_, State, Agents>| …`.
     pub fn run<S, R, F>(self, flow: F) -> Definition<I, A, M, F>
     where
         M: Fn(&I) -> S,
@@ -85,7 +86,7 @@ impl<I, A, M> WithState<I, A, M> {
     }
 }
 
-/// A complete definition: [`create`](Definition::create) makes an instance. Instances share the
+/// A complete definition. [`create`](Definition::create) creates an instance. Instances share the
 /// agents and nothing else.
 pub struct Definition<I, A, M, F> {
     name: Arc<str>,
@@ -96,7 +97,7 @@ pub struct Definition<I, A, M, F> {
 }
 
 impl<I, A, M, F> Definition<I, A, M, F> {
-    /// An instance with a session id of its own.
+    /// Creates an instance with its own session id.
     pub fn create<S>(&self, input: I) -> Instance<S, A, F>
     where
         M: Fn(&I) -> S,
@@ -104,7 +105,8 @@ impl<I, A, M, F> Definition<I, A, M, F> {
         self.create_in(Hub::new(uuid::Uuid::now_v7().to_string()), input)
     }
 
-    /// An instance on a hub that the caller made: with its session id, or its number of events kept.
+    /// Creates an instance on a hub of the caller, with its session id or its number of kept
+    /// events.
     pub fn create_in<S>(&self, hub: Hub, input: I) -> Instance<S, A, F>
     where
         M: Fn(&I) -> S,
@@ -120,7 +122,7 @@ impl<I, A, M, F> Definition<I, A, M, F> {
     }
 }
 
-/// One run to be. It is a hub: everything that a [`Hub`] can do works on it.
+/// A run that has not begun. It is a hub: everything that a [`Hub`] can do works on it.
 ///
 /// ```
 /// use harness::{Cx, Envelope, Harness, Hub, Result, cleanup};
@@ -143,7 +145,7 @@ impl<I, A, M, F> Definition<I, A, M, F> {
 pub struct Instance<S, A, F> {
     name: Arc<str>,
     hub: Hub,
-    /// As made of the input; may be changed until the run.
+    /// The state that was made from the input. It may be changed until the run.
     pub state: S,
     agents: Arc<A>,
     flow: Arc<F>,
@@ -158,12 +160,12 @@ impl<S, A, F> Deref for Instance<S, A, F> {
     }
 }
 
-/// What an attachment does when the run is over. Most are made with [`cleanup`].
+/// The action of an attachment when the run is over. Most are made with [`cleanup`].
 pub type Cleanup = Box<dyn FnOnce() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send>;
 
-/// What an attachment may return: nothing, or a cleanup.
+/// The return value of an attachment: nothing, or a cleanup.
 pub trait IntoCleanup {
-    /// `None` if there is nothing to do.
+    /// Returns `None` if there is nothing to do.
     fn into_cleanup(self) -> Option<Cleanup>;
 }
 
@@ -185,7 +187,7 @@ impl IntoCleanup for Option<Cleanup> {
     }
 }
 
-/// A cleanup of a plain function, which should not block for long.
+/// Makes a cleanup of a plain function, which should not block for long.
 pub fn cleanup(end: impl FnOnce() + Send + 'static) -> Cleanup {
     Box::new(move || {
         end();
@@ -193,47 +195,47 @@ pub fn cleanup(end: impl FnOnce() + Send + 'static) -> Cleanup {
     })
 }
 
-/// What a run gave whose flow returned `Ok`.
+/// The result of a run whose flow returned `Ok`.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct HarnessResult<S, R> {
-    /// What the flow returned.
+    /// The value that the flow returned.
     pub result: R,
-    /// The state as the flow left it.
+    /// The state that the flow left.
     pub state: S,
-    /// The last events of this run, from `harness:start` on: at most 10,000 unless
-    /// [the hub](Hub::keeping) has another bound. What was emitted before the run is not among them.
+    /// The last events of this run, from `harness:start` on: at most 10,000 unless [the
+    /// hub](Hub::keeping) has another limit. Events from before the run are not among them.
     pub events: Vec<Arc<Envelope>>,
-    /// How many events of this run came before those.
+    /// The number of events of this run that came before those.
     pub events_dropped: u64,
-    /// How long the flow took, cleanups not counted.
+    /// The duration of the flow, without cleanups.
     pub duration: Duration,
-    /// [`HubStatus::Complete`], or [`HubStatus::Aborted`] if somebody ended the conversation and the
-    /// flow returned `Ok` all the same.
+    /// [`HubStatus::Complete`], or [`HubStatus::Aborted`] if the conversation was ended and the
+    /// flow returned `Ok` nevertheless.
     pub status: HubStatus,
 }
 
-/// A run whose flow returned an error: that error, and all that a
-/// [`HarnessResult`] has but the result.
+/// A run whose flow returned an error: that error, and everything of a [`HarnessResult`] except the
+/// result.
 #[non_exhaustive]
 pub struct HarnessFailure<S> {
-    /// What the flow returned.
+    /// The error that the flow returned.
     pub error: Box<Error>,
-    /// The state as the flow left it.
+    /// The state that the flow left.
     pub state: S,
-    /// As [`HarnessResult::events`].
+    /// The same as [`HarnessResult::events`].
     pub events: Vec<Arc<Envelope>>,
-    /// As [`HarnessResult::events_dropped`].
+    /// The same as [`HarnessResult::events_dropped`].
     pub events_dropped: u64,
-    /// As [`HarnessResult::duration`].
+    /// The same as [`HarnessResult::duration`].
     pub duration: Duration,
-    /// [`HubStatus::Idle`], or [`HubStatus::Aborted`] if somebody ended the conversation.
+    /// [`HubStatus::Idle`], or [`HubStatus::Aborted`] if the conversation was ended.
     pub status: HubStatus,
 }
 
 impl<S> fmt::Debug for HarnessFailure<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Any state can be in it, also one that has no Debug.
+        // The state may be of any type, including one without Debug.
         f.debug_struct("HarnessFailure")
             .field("error", &self.error)
             .field("status", &self.status)
@@ -261,22 +263,22 @@ impl<S> From<HarnessFailure<S>> for Error {
 }
 
 impl<S, A, F> Instance<S, A, F> {
-    /// Attaches something that listens or speaks. It is called at once with the hub, and what it
-    /// returns is called after `harness:complete`, in order, whatever happened. (After `run` began
+    /// Attaches something that listens or sends. It is called at once with the hub. Its return
+    /// value is called after `harness:complete`, in order, whatever happened. (After `run` began
     /// there is no instance left to attach to.)
     pub fn attach<C: IntoCleanup>(mut self, attachment: impl FnOnce(&Hub) -> C) -> Self {
         self.cleanups.extend(attachment(&self.hub).into_cleanup());
         self
     }
 
-    /// Lets people speak to the run: without it, [`Branch::session`](crate::Branch::session) is
-    /// `None` and what people send is not heard.
+    /// Allows people to send messages to the run. Without it,
+    /// [`Branch::session`](crate::Branch::session) is `None` and messages of people are ignored.
     pub fn start_session(self) -> Self {
         self.hub.start_session();
         self
     }
 
-    /// The hub, for those who want to speak to the run from elsewhere.
+    /// Returns the hub, for sending messages to the run from elsewhere.
     pub fn hub(&self) -> &Hub {
         &self.hub
     }
@@ -286,8 +288,8 @@ impl<S, A, F> Instance<S, A, F> {
     ///
     /// # Errors
     ///
-    /// The error of the flow, with the state as the flow left it. `?` in a function that returns
-    /// [`harness::Result`](crate::Result) keeps the error alone.
+    /// Returns the error of the flow, with the state that the flow left. `?` in a function that returns
+    /// [`harness::Result`](crate::Result) keeps only the error.
     ///
     /// ```
     /// use harness::{Cx, Harness, Result};
@@ -345,7 +347,7 @@ impl<S, A, F> Instance<S, A, F> {
     }
 }
 
-/// A run that is over, or was dropped in its middle, leaves no agent behind.
+/// Stops the agents of a run that is over or was dropped in its middle.
 struct StopAgents(Hub);
 
 impl Drop for StopAgents {

@@ -1,4 +1,4 @@
-//! The only loop in the system: it joins the decisions with what is done about them.
+//! The only loop in the system: it connects the decisions with the actions that follow.
 
 use std::{
     future::Future,
@@ -24,38 +24,37 @@ use crate::{
     store::Commit,
 };
 
-/// What [`Branch::drive`] reaches the world through.
+/// The connections of [`Branch::drive`] to the world.
 #[derive(Clone)]
 pub struct Ports {
-    /// Where decisions become durable, mostly a [`Writer`](crate::store::Writer).
+    /// Makes decisions durable; usually a [`Writer`](crate::store::Writer).
     pub commit: Arc<dyn Commit>,
-    /// What the machine is told as `now`. (Ticks come by the runtime's time, not by this.)
+    /// The source of `now` for the machine. (Ticks come by the runtime's time, not by this.)
     pub clock: Arc<dyn Clock>,
-    /// How often a waiting machine is told that time passes.
+    /// The interval of ticks for a waiting machine.
     pub tick: Duration,
 }
 
-/// Events of the agent that a machine has not been told yet.
+/// The limit of events of the agent that the machine has not received yet.
 const UNTOLD: usize = 4096;
 
-/// The effect under way, if there is one.
+/// The current effect, if there is one.
 enum Flight<'a, T> {
     None,
     UnderWay(Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>),
-    /// It has ended; what its agent told before may still have to be heard.
+    /// The effect has ended. Earlier events of its agent may still have to be delivered.
     Landed(Result<T>),
 }
 
 impl<A: Send + Sync> Branch<A> {
-    /// Drives `machine` to its outcome. `perform` does one effect at a time; the branch that it is
-    /// given stops its agents when the machine cancels, and tells the machine what they tell.
+    /// Drives `machine` to its outcome. `perform` does one effect at a time. Its branch stops its
+    /// agents when the machine cancels, and sends their events to the machine.
     ///
-    /// The machine decides and this does: commit, then act, then report. While an effect is under
-    /// way, the machine hears what happens first: an [interrupt](crate::Hub::interrupt), a tick, something
-    /// that an agent told, the end of the effect, a [message](crate::Hub::send) to the run (only in a
-    /// session). What an agent told comes before the end of its effect.
+    /// The machine decides and this loop acts: commit, then act, then report. While an effect is under
+    /// way, the machine receives what happens first: an [interrupt](crate::Hub::interrupt), a tick, an
+    /// event of an agent, the end of the effect. Events of an agent come before the end of its effect.
     ///
-    /// An error of `perform` or of the store ends the drive at once, without asking the machine: a
+    /// An error of `perform` or of the store ends the drive at once, without asking the machine. A
     /// failure that the machine should decide about belongs into its `Ended`.
     ///
     /// ```
@@ -72,7 +71,7 @@ impl<A: Send + Sync> Branch<A> {
     ///     store::{FileStore, Locking, Observers, Writer, lock::Wait},
     /// };
     ///
-    /// /// Notes what it is about to do, does it, and tells how long that was.
+    /// /// Records what it is about to do, does it, and returns the length.
     /// struct Careful;
     ///
     /// impl Machine for Careful {
@@ -191,8 +190,8 @@ impl Waiting {
         (usage != Usage::default()).then_some(usage)
     }
 
-    /// The first thing that happens. What the agent told comes before its end; a flood of that
-    /// keeps neither the clock nor an interrupt away.
+    /// Returns the first thing that happens. Events of the agent come before its end, but a flood
+    /// of them delays neither the clock nor an interrupt.
     async fn next<T>(&mut self, flight: &mut Flight<'_, T>) -> Result<Input<T>> {
         loop {
             if matches!(flight, Flight::Landed(_)) {

@@ -1,43 +1,43 @@
-//! What can go wrong in a flow.
+//! Errors of a flow.
 
 use std::{fmt, io};
 
-/// What flows and agents return.
+/// The result of flows and agents.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a flow or an agent failed. Anything that fits nowhere else is [`Other`](Error::Other), and a
-/// text becomes one by `?` or `into()`.
+/// The reason why a flow or an agent failed. Any other error is [`Other`](Error::Other), and a text
+/// becomes one by `?` or `into()`.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Somebody ended the conversation.
+    /// The conversation was ended.
     #[error("Session aborted")]
     Aborted,
-    /// Nobody answered in time.
+    /// No answer came in time.
     #[error("nobody answered within {} s", seconds)]
     NoAnswer {
-        /// How long somebody waited, rounded down.
+        /// The time that was waited, rounded down.
         seconds: u64,
     },
-    /// A question was asked although nobody can answer: `start_session()` was not called.
+    /// A question was asked although no person can answer: `start_session()` was not called.
     #[error("there is no session to ask in")]
     NoSession,
     /// An agent returned an error.
     #[error("agent {agent}: {source}")]
     Agent {
-        /// The name that it was given.
+        /// The name of the agent.
         agent: String,
-        /// What it returned.
+        /// The error that it returned.
         source: Box<Error>,
     },
-    /// [`Branch::retry`](crate::Branch::retry) came to its end.
+    /// [`Branch::retry`](crate::Branch::retry) gave up.
     #[error("{what} failed after {tries} tries: {source}")]
     GaveUp {
-        /// As the flow named it.
+        /// The name that the flow gave it.
         what: String,
-        /// How many there were.
+        /// The number of tries.
         tries: u32,
-        /// What the last of them returned.
+        /// The error of the last try.
         source: Box<Error>,
     },
     /// The ledger could not be read or written.
@@ -49,19 +49,19 @@ pub enum Error {
     /// The record of runs could not be read or written.
     #[error(transparent)]
     Runs(#[from] crate::store::RunStoreError),
-    /// Git cannot do what was asked.
+    /// A git operation failed.
     #[error(transparent)]
     Workspace(#[from] crate::workspace::WorkspaceError),
     /// A file or a process failed.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// Anything else that a flow or an agent has to say.
+    /// Any other error of a flow or an agent.
     #[error(transparent)]
     Other(Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl Error {
-    /// Whether somebody ended the conversation, wherever that was noticed.
+    /// Returns whether the conversation was ended, wherever that was noticed.
     pub fn is_abort(&self) -> bool {
         match self {
             Self::Aborted => true,
@@ -77,12 +77,12 @@ impl Error {
         }
     }
 
-    /// An error of one's own.
+    /// Creates an error of another type.
     pub fn other(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self::Other(error.into())
     }
 
-    /// An error in words.
+    /// Creates an error from a text.
     pub fn message(text: impl fmt::Display) -> Self {
         Self::Other(text.to_string().into())
     }

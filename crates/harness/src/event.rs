@@ -1,7 +1,7 @@
-//! What happens in a run, as listeners and other programs see it.
+//! The events of a run, as listeners and other programs see them.
 //!
-//! The names on the wire are fixed: `type` and camel-case fields. A field that has nothing to say
-//! is absent, never null. An event of a type that we do not know passes through unchanged.
+//! The names on the wire are fixed: `type` and camel-case fields. A field without a value is
+//! absent, never null. An event of an unknown type passes through unchanged.
 
 mod context;
 mod fact;
@@ -18,24 +18,25 @@ pub use context::{AgentContext, Context, PhaseContext, Scope, TaskContext};
 pub use fact::LedgerEvent;
 pub use id::{ExecutionId, Moment, PromptId};
 
-/// An event with its identity, time and place: what listeners get and what is written down.
+/// An event with its id, time and place. Listeners receive it, and it is what is written to files.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct Envelope {
-    /// Version 7: sorts by time, to the millisecond.
+    /// The id, a UUID of version 7, which sorts by time to the millisecond.
     pub id: Uuid,
-    /// When it was emitted; within one hub never earlier than the event before.
+    /// The time at which it was emitted. Within one hub it is never earlier than that of the event
+    /// before.
     pub timestamp: Moment,
-    /// Where in the run it happened.
+    /// The place in the run.
     pub context: Arc<Context>,
-    /// What happened.
+    /// The event itself.
     pub event: Event,
 }
 
-/// What happened.
+/// An event of a run.
 ///
-/// The start and the end of a phase, a task or an agent are told outside of the scope that they
-/// open: `task:start` carries the phase's context and no task.
+/// The start and the end of a phase, a task or an agent are emitted outside of the scope that they
+/// open: `task:start` has the context of the phase and no task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all_fields = "camelCase")]
 #[non_exhaustive]
@@ -46,12 +47,12 @@ pub enum Event {
         /// The name that the harness was defined under.
         name: String,
     },
-    /// `harness:complete`: the flow is over, well or not. Cleanups come after it.
+    /// `harness:complete`: the flow ended, with success or not. Cleanups come after it.
     #[serde(rename = "harness:complete")]
     HarnessComplete {
-        /// Whether the flow returned `Ok`.
+        /// `true` if the flow returned `Ok`.
         success: bool,
-        /// From `harness:start` to here, in milliseconds.
+        /// The time since `harness:start`, in milliseconds.
         duration_ms: u64,
     },
     /// `phase:start`
@@ -59,7 +60,7 @@ pub enum Event {
     PhaseStart {
         /// The phase's name.
         name: String,
-        /// Its number, where the flow gave one.
+        /// Its number, if the flow gave one.
         #[serde(skip_serializing_if = "Option::is_none")]
         phase_number: Option<u32>,
     },
@@ -68,7 +69,7 @@ pub enum Event {
     PhaseComplete {
         /// The phase's name.
         name: String,
-        /// Its number, where the flow gave one.
+        /// Its number, if the flow gave one.
         #[serde(skip_serializing_if = "Option::is_none")]
         phase_number: Option<u32>,
     },
@@ -77,208 +78,208 @@ pub enum Event {
     PhaseFailed {
         /// The phase's name.
         name: String,
-        /// The error in words.
+        /// The error as text.
         error: String,
-        /// For programs in languages that have one; never set by this library.
+        /// The stack, for programs in languages that have one. This library never sets it.
         #[serde(skip_serializing_if = "Option::is_none")]
         stack: Option<String>,
     },
     /// `task:start`
     #[serde(rename = "task:start")]
     TaskStart {
-        /// As given to [`Cx::task`](crate::Cx::task).
+        /// The id that was passed to [`Cx::task`](crate::Cx::task).
         task_id: String,
     },
     /// `task:complete`: its body returned `Ok`.
     #[serde(rename = "task:complete")]
     TaskComplete {
-        /// As in `task:start`.
+        /// The same id as in `task:start`.
         task_id: String,
-        /// What the body returned, as JSON. Absent if that is nothing, or is no JSON.
+        /// The result of the body as JSON. It is absent if there is none, or if it is not JSON.
         #[serde(skip_serializing_if = "Option::is_none")]
         result: Option<Value>,
     },
     /// `task:failed`: its body returned an error, which is passed on to the caller.
     #[serde(rename = "task:failed")]
     TaskFailed {
-        /// As in `task:start`.
+        /// The same id as in `task:start`.
         task_id: String,
-        /// The error in words.
+        /// The error as text.
         error: String,
-        /// For programs in languages that have one; never set by this library.
+        /// The stack, for programs in languages that have one. This library never sets it.
         #[serde(skip_serializing_if = "Option::is_none")]
         stack: Option<String>,
     },
-    /// `task:checkpoint`: an attempt reports how far it is.
+    /// `task:checkpoint`: an attempt reports its progress.
     #[serde(rename = "task:checkpoint")]
     TaskCheckpoint {
-        /// As in the ledger.
+        /// The id in the ledger.
         task_id: TaskId,
-        /// The step that is done.
+        /// The finished step.
         step: u32,
-        /// How many there are.
+        /// The number of steps.
         total: u32,
-        /// What the step was.
+        /// A description of the step.
         description: String,
     },
     /// `run:iteration`: the next context of a run begins.
     #[serde(rename = "run:iteration")]
     RunIteration {
-        /// The row of the run: of the whole run, or of the attempt at a task.
+        /// The row of the run: that of the whole run, or of the attempt at a task.
         row_id: RunId,
-        /// The task, where the run is an attempt at one.
+        /// The task, if the run is an attempt at one.
         #[serde(skip_serializing_if = "Option::is_none")]
         task_id: Option<TaskId>,
-        /// Its number; the first context is 0.
+        /// The number of the context; the first is 0.
         iteration: u32,
-        /// The number of the last one that may begin.
+        /// The number of the last context that may begin.
         max_iterations: u32,
     },
-    /// `run:waiting`: a usage limit is waited out.
+    /// `run:waiting`: the run waits for the end of a usage limit.
     #[serde(rename = "run:waiting")]
     RunWaiting {
-        /// As in `run:iteration`.
+        /// The same row as in `run:iteration`.
         row_id: RunId,
-        /// As in `run:iteration`.
+        /// The same task as in `run:iteration`.
         #[serde(skip_serializing_if = "Option::is_none")]
         task_id: Option<TaskId>,
-        /// When the run goes on.
+        /// The time at which the run continues.
         until: Timestamp,
     },
-    /// `agent:start`: an execution begins. Its inbox is open already.
+    /// `agent:start`: an execution begins. Its inbox is already open.
     #[serde(rename = "agent:start")]
     AgentStart {
-        /// As given to [`named`](crate::named).
+        /// The name that was passed to [`named`](crate::named).
         agent_name: String,
-        /// The execution, by which [`Hub::send_to_run`](crate::Hub::send_to_run) finds it.
+        /// The id of the execution, for [`Hub::send_to_run`](crate::Hub::send_to_run).
         run_id: ExecutionId,
     },
     /// `agent:complete`: the execution is over, with a result or an error. There is exactly one for each
     /// execution that was not dropped.
     #[serde(rename = "agent:complete")]
     AgentComplete {
-        /// As in `agent:start`.
+        /// The same name as in `agent:start`.
         agent_name: String,
-        /// Whether the agent returned `Ok`. If not, an `agent:failed` with the error follows.
+        /// Always `true` from this library, because a failure is reported as `agent:failed`.
         success: bool,
-        /// As in `agent:start`.
+        /// The same id as in `agent:start`.
         run_id: ExecutionId,
     },
     /// `agent:failed`: the agent returned an error. Follows the `agent:complete` of the same execution.
     #[serde(rename = "agent:failed")]
     AgentFailed {
-        /// As in `agent:start`.
+        /// The same name as in `agent:start`.
         agent_name: String,
-        /// As in `agent:start`.
+        /// The same id as in `agent:start`.
         run_id: ExecutionId,
-        /// The error in words.
+        /// The error as text.
         error: String,
     },
-    /// `agent:text`: a piece of what the agent says, not necessarily a whole line.
+    /// `agent:text`: a piece of the agent's text, not necessarily a whole line.
     #[serde(rename = "agent:text")]
     AgentText {
         /// The text.
         content: String,
-        /// The execution that says it.
+        /// The execution that wrote it.
         #[serde(skip_serializing_if = "Option::is_none")]
         run_id: Option<ExecutionId>,
     },
-    /// `agent:thinking`: what it says to itself.
+    /// `agent:thinking`: a piece of the agent's reasoning.
     #[serde(rename = "agent:thinking")]
     AgentThinking {
         /// The text.
         content: String,
-        /// The execution that thinks it.
+        /// The execution that wrote it.
         #[serde(skip_serializing_if = "Option::is_none")]
         run_id: Option<ExecutionId>,
     },
-    /// `agent:tool:start`: the agent begins to use a tool.
+    /// `agent:tool:start`: a tool call started.
     #[serde(rename = "agent:tool:start")]
     AgentToolStart {
         /// The agent's own name for the tool.
         tool_name: String,
-        /// What the tool is given.
+        /// The arguments of the call.
         #[serde(skip_serializing_if = "Option::is_none")]
         input: Option<Value>,
         /// The execution that uses it.
         #[serde(skip_serializing_if = "Option::is_none")]
         run_id: Option<ExecutionId>,
     },
-    /// `agent:tool:complete`: the tool answered, well or not.
+    /// `agent:tool:complete`: a tool call returned, with success or not.
     #[serde(rename = "agent:tool:complete")]
     AgentToolComplete {
-        /// As in `agent:tool:start`.
+        /// The same name as in `agent:tool:start`.
         tool_name: String,
-        /// What the tool answered.
+        /// The result of the call.
         #[serde(skip_serializing_if = "Option::is_none")]
         result: Option<Value>,
-        /// Absent where all went well.
+        /// `true` for a failure; absent otherwise.
         #[serde(skip_serializing_if = "Option::is_none")]
         is_error: Option<bool>,
         /// The execution that used it.
         #[serde(skip_serializing_if = "Option::is_none")]
         run_id: Option<ExecutionId>,
     },
-    /// `agent:usage`: what was spent since the last of these, or how full the context is.
+    /// `agent:usage`: the usage since the last report, or the fill level of the context.
     #[serde(rename = "agent:usage")]
     AgentUsage {
-        /// The execution that spent it.
+        /// The execution that used it.
         run_id: ExecutionId,
-        /// More by this many, not a total; cached input counts.
+        /// The additional input tokens, including cached ones. It is not a total.
         input_tokens: u64,
-        /// More by this many, not a total.
+        /// The additional output tokens. It is not a total.
         output_tokens: u64,
-        /// More by this many dollars, where the agent says so.
+        /// The additional cost in US dollars, if the agent reports it.
         #[serde(skip_serializing_if = "Option::is_none")]
         cost_usd: Option<f64>,
-        /// How much of the context window is used now.
+        /// The number of tokens in the context now.
         #[serde(skip_serializing_if = "Option::is_none")]
         context_tokens: Option<u64>,
-        /// How large the context window is.
+        /// The size of the context window.
         #[serde(skip_serializing_if = "Option::is_none")]
         context_window: Option<u64>,
     },
     /// `session:prompt`: the run asks and waits for [`Hub::reply`](crate::Hub::reply).
     #[serde(rename = "session:prompt")]
     SessionPrompt {
-        /// What a reply has to name.
+        /// The id that a reply must name.
         prompt_id: PromptId,
         /// The question.
         prompt: String,
-        /// The answers on offer; absent where any text will do.
+        /// The offered answers; absent if any text is accepted.
         #[serde(skip_serializing_if = "Option::is_none")]
         choices: Option<Vec<String>>,
-        /// Whether something else than the choices will do too.
+        /// `true` if other text than the choices is accepted too.
         #[serde(skip_serializing_if = "Option::is_none")]
         allow_text: Option<bool>,
     },
-    /// `session:reply`: the answer that was accepted. Others are not told.
+    /// `session:reply`: the answer that was accepted. Other answers are not reported.
     #[serde(rename = "session:reply")]
     SessionReply {
         /// The question that it answers.
         prompt_id: PromptId,
-        /// The answer; that of a choice is the choice.
+        /// The answer. For a choice, it is the choice.
         content: String,
-        /// The choice that was taken, if it was named as one.
+        /// The choice, if it was named as one.
         #[serde(skip_serializing_if = "Option::is_none")]
         choice: Option<String>,
     },
-    /// `session:abort`: somebody ended the conversation; told once.
+    /// `session:abort`: the conversation was ended. It is emitted once.
     #[serde(rename = "session:abort")]
     SessionAbort {
-        /// In the words of the reporter.
+        /// The reason, as given with the abort.
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// `session:message`: somebody said something to the run, to an agent or to an execution.
+    /// `session:message`: a person sent a message to the run, to an agent or to an execution.
     #[serde(rename = "session:message")]
     SessionMessage {
-        /// What was said.
+        /// The text.
         content: String,
-        /// The agent that it was said to.
+        /// The agent that it is for.
         #[serde(skip_serializing_if = "Option::is_none")]
         agent_name: Option<String>,
-        /// The execution that it was said to, as the sender spelled it.
+        /// The execution that it is for, as the sender spelled it.
         #[serde(skip_serializing_if = "Option::is_none")]
         run_id: Option<String>,
     },
@@ -287,31 +288,31 @@ pub enum Event {
     Narrative {
         /// The sentence.
         text: String,
-        /// A keyword for consumers that show only some of them.
+        /// A word for programs that show only some of them.
         #[serde(skip_serializing_if = "Option::is_none")]
         importance: Option<String>,
     },
-    /// `ledger:*`: something became true in the ledger that has no event of its own above.
+    /// `ledger:*`: a fact of the ledger that has no event of its own above.
     #[serde(untagged, skip_deserializing)]
     Ledger(LedgerEvent),
-    /// Anything else that somebody emits, made with [`Event::custom`].
+    /// Any other event, created with [`Event::custom`].
     #[serde(untagged)]
     Custom(CustomEvent),
 }
 
-/// An event of somebody else's making.
+/// An event that another program defines.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CustomEvent {
     /// Its `type` on the wire.
     #[serde(rename = "type")]
     pub kind: String,
-    /// What stands beside the type.
+    /// The fields beside the type.
     #[serde(flatten)]
     pub fields: Map<String, Value>,
 }
 
 impl Event {
-    /// An event of one's own: `Event::custom("deploy:done", json!({ "url": … }))`. Fields that are
+    /// Creates a custom event: `Event::custom("deploy:done", json!({ "url": … }))`. Fields that are
     /// not an object are kept under `data`.
     pub fn custom(kind: impl Into<String>, fields: Value) -> Self {
         let fields = match fields {
@@ -322,7 +323,7 @@ impl Event {
         Self::Custom(CustomEvent { kind: kind.into(), fields })
     }
 
-    /// The `type` on the wire, by which filters choose.
+    /// Returns the `type` on the wire, which filters match.
     pub fn kind(&self) -> &str {
         match self {
             Self::HarnessStart { .. } => "harness:start",

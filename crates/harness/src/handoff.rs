@@ -7,17 +7,17 @@ use serde_json::Value;
 
 use crate::home::folder::Folder;
 
-/// What became of it.
+/// The result of writing a handoff.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
-    /// What the next context will be told.
+    /// The handoff that the next context will receive.
     pub handoff: Handoff,
-    /// What was not valid, and is left out.
+    /// The invalid parts, which are left out.
     pub warnings: Vec<String>,
 }
 
-/// Replaces the handoff in `root` by what is valid of `given`, durable. What is not an object, or
-/// says nothing, is refused in words, and the file stays as it is.
+/// Replaces the handoff in `root` durably by the valid part of `given`. A value that is not an
+/// object, or is empty, is refused with a message, and the file stays unchanged.
 pub fn write(root: &Path, given: &Value) -> io::Result<Result<Written, String>> {
     let read = handoff::read(given.to_string().as_bytes());
     let handoff = match read.handoff {

@@ -1,8 +1,8 @@
-//! A queue with a bound: putting something in never waits, and the oldest items go first.
+//! A bounded queue: adding an item never waits, and the oldest items are dropped first.
 
 use std::collections::VecDeque;
 
-/// Keeps the last items up to a number of them, and counts those that it lost.
+/// Keeps the last items up to a limit, and counts those that it dropped.
 #[derive(Debug)]
 pub(crate) struct BoundedQueue<T> {
     items: VecDeque<T>,
@@ -11,12 +11,12 @@ pub(crate) struct BoundedQueue<T> {
 }
 
 impl<T> BoundedQueue<T> {
-    /// One that holds `most` items. It takes no memory before they come.
+    /// Creates a queue of at most `most` items. It allocates nothing in advance.
     pub(crate) fn new(most: usize) -> Self {
         Self { items: VecDeque::new(), most, lost: 0 }
     }
 
-    /// Puts an item at the end and returns the one that is lost by it.
+    /// Adds an item at the end and returns the one that is dropped for it.
     pub(crate) fn push(&mut self, item: T) -> Option<T> {
         self.items.push_back(item);
         if self.items.len() <= self.most {
@@ -31,17 +31,18 @@ impl<T> BoundedQueue<T> {
         self.items.pop_front()
     }
 
-    /// Takes all items, the oldest first. The count of lost ones stays.
+    /// Takes all items, the oldest first. The count of dropped ones stays.
     pub(crate) fn take(&mut self) -> VecDeque<T> {
         std::mem::take(&mut self.items)
     }
 
-    /// How many were lost, those aside that [`take_lost`](Self::take_lost) has returned.
+    /// Returns the number of dropped items, except those that [`take_lost`](Self::take_lost) has
+    /// returned.
     pub(crate) fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// How many were lost since this was last asked.
+    /// Returns the number of dropped items since the last call.
     pub(crate) fn take_lost(&mut self) -> u64 {
         std::mem::take(&mut self.lost)
     }
@@ -54,12 +55,12 @@ impl<T> BoundedQueue<T> {
         self.items.len()
     }
 
-    /// The oldest first.
+    /// Iterates from the oldest item.
     pub(crate) fn iter(&self) -> std::collections::vec_deque::Iter<'_, T> {
         self.items.iter()
     }
 
-    /// The oldest first.
+    /// Iterates from the oldest item.
     pub(crate) fn iter_mut(&mut self) -> std::collections::vec_deque::IterMut<'_, T> {
         self.items.iter_mut()
     }

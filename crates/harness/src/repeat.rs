@@ -1,5 +1,5 @@
-//! Two things that most flows need: trying again, and doing several things at once. Both are told
-//! on the hub, and both stop where they are when they are dropped.
+//! Two functions that most flows need: retries, and parallel work. Both emit events on the hub, and
+//! both stop when they are dropped.
 
 use std::{
     hash::{BuildHasher, RandomState},
@@ -15,19 +15,20 @@ use crate::{
     event::Event,
 };
 
-/// How often and how soon to try again.
+/// The number and the delays of retries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// The first one included; 0 counts as 1.
+    /// The number of tries, including the first; 0 counts as 1.
     pub tries: u32,
-    /// The pause after the first try; it doubles after each further one.
+    /// The pause after the first try. It doubles after each further one.
     pub first_delay: Duration,
-    /// Where the doubling ends. Each pause is then cut by chance to between half of it and all.
+    /// The limit of the doubling. Each pause is then randomly reduced to between half of it and all
+    /// of it.
     pub longest_delay: Duration,
 }
 
 impl Default for RetryPolicy {
-    /// Three tries, a second after the first, then twice as long each time up to five seconds.
+    /// Three tries: one second after the first, then twice as long each time, up to five seconds.
     fn default() -> Self {
         Self {
             tries: 3,
@@ -38,20 +39,20 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// The pause after this try (from 1), before jitter.
+    /// Returns the pause after this try (from 1), before jitter.
     fn delay(&self, after_try: u32) -> Duration {
         let doublings = after_try.saturating_sub(1).min(31);
         self.first_delay.saturating_mul(1 << doublings).min(self.longest_delay)
     }
 }
 
-/// A good number for [`Branch::parallel`] where nothing speaks for another.
+/// A good default for [`Branch::parallel`].
 pub const PARALLEL: usize = 5;
 
 impl<A> Branch<A> {
-    /// Tries `what` until it succeeds or the policy gives up, with [`Error::GaveUp`]. `attempt` is
-    /// told which try it is, from 1. Every error is tried again but for [`Error::Aborted`]. Told as
-    /// `retry:start`, `retry:attempt`, `retry:backoff`, `retry:success` and `retry:failure`.
+    /// Tries `what` until it succeeds or the policy gives up, with [`Error::GaveUp`]. `attempt`
+    /// receives the number of the try, from 1. Every error except [`Error::Aborted`] is tried again.
+    /// It emits `retry:start`, `retry:attempt`, `retry:backoff`, `retry:success` and `retry:failure`.
     ///
     /// ```
     /// use std::time::Duration;
@@ -92,7 +93,7 @@ impl<A> Branch<A> {
                 }
                 Err(error) => error,
             };
-            // After an abort there is nobody left for whom to try.
+            // After an abort nothing waits for a result.
             if number >= policy.tries || error.is_abort() {
                 let fields =
                     json!({ "name": what, "attempts": number, "error": error.to_string() });
@@ -116,14 +117,13 @@ impl<A> Branch<A> {
         }
     }
 
-    /// Does `work` for every item, at most `limit` at once (0 counts as 1), and gives the results in
-    /// the order of the items. One that fails does not stop the others. Told as `parallel:start`,
+    /// Does `work` for every item, at most `limit` at once (0 counts as 1), and returns the results in
+    /// the order of the items. A failure does not stop the others. It emits `parallel:start`,
     /// `parallel:item:start`, `parallel:item:complete` or `parallel:item:failed`, and
     /// `parallel:complete`.
     ///
-    /// Everything runs in the task that calls this: it is for work that waits, not for work that
-    /// computes. What `work` returns cannot borrow `cx.state`; [`fork`](crate::Cx::fork) a branch
-    /// for it.
+    /// Everything runs in the calling task, so it is for work that waits, not for work that computes.
+    /// The future of `work` cannot borrow `cx.state`; [`fork`](crate::Cx::fork) a branch for it.
     ///
     /// ```
     /// use harness::{Cx, Harness, PARALLEL, Result};
@@ -154,12 +154,13 @@ impl<A> Branch<A> {
         let items: Vec<I> = items.into_iter().collect();
         let (total, limit) = (items.len(), limit.max(1));
         self.tell("parallel:start", json!({ "total": total, "limit": limit }));
-        // Made one by one and not in a closure: the compiler can see that these can be sent.
+        // These are created one by one and not in a closure, so that the compiler can see that they
+        // can be sent.
         let mut each = Vec::with_capacity(total);
         for (index, item) in items.into_iter().enumerate() {
             each.push(self.one_of_several(index, work(item)));
         }
-        // As they end, so that a slow one keeps no place but its own; then in order again.
+        // Collect in completion order so that a slow item blocks nothing, then restore input order.
         let ended = stream::iter(each).buffer_unordered(limit);
         let mut results: Vec<(usize, Result<T>)> = ended.collect().await;
         results.sort_unstable_by_key(|(index, _)| *index);
@@ -193,7 +194,8 @@ impl<A> Branch<A> {
     }
 }
 
-/// Between half of it and all of it, so that many who failed together do not come back together.
+/// Returns a time between half of the delay and all of it, so that callers that failed together do
+/// not retry together.
 fn jittered(delay: Duration) -> Duration {
     let random = RandomState::new().hash_one(0_u8) % 1000;
     delay / 2 + (delay / 2).mul_f64(random as f64 / 1000.0)

@@ -1,7 +1,7 @@
 //! The trajectory, `.harness/trajectory.jsonl`: every fact as a JSON object, one per line.
 //!
-//! The store appends to it after a change is durable and its lock given back
-//! ([`FileStore`](crate::store::FileStore)); here it is read, from the end.
+//! The store appends to it after a change is durable and its lock is released
+//! ([`FileStore`](crate::store::FileStore)). This module reads it from the end.
 
 use std::{io, path::Path};
 
@@ -9,10 +9,10 @@ use serde_json::Value;
 
 use crate::store::disk::{Disk as _, File, RealDisk};
 
-/// How far back it is read.
+/// The number of bytes at the end that are read.
 const TAIL_BYTES: u64 = 1024 * 1024;
 
-/// The last entries, oldest first. Lines that are broken, as a crash may leave one, are left out.
+/// Returns the last entries, oldest first. Broken lines, which a crash may leave, are skipped.
 pub fn last(root: &Path, count: usize) -> io::Result<Vec<Value>> {
     let bytes = RealDisk::open(root)?.tail(File::Trajectory, TAIL_BYTES)?;
     let lines = bytes.rsplit(|byte| *byte == b'\n');

@@ -49,9 +49,9 @@ fn run_stops_at_its_budget_and_is_resumed() {
     let state_home = repository.beside("state");
     let arguments = [repository.root.to_str().unwrap(), state_home.to_str().unwrap()];
     assert_eq!(run_with("run", &arguments), "budget: stopped, 10 tokens\n");
-    let resumed = "complete: succeeded, 20 tokens\nHello, world!\n";
+    let resumed = "complete: succeeded, 20 tokens\nHello, moon!\n";
     assert_eq!(run_with("run", &arguments), resumed);
-    assert_eq!(repository.git(["show", "HEAD:greeting.txt"]), "Hello, world!");
+    assert_eq!(repository.git(["show", "HEAD:greeting.txt"]), "Hello, moon!");
     let runs = harness::store::RunStore::look(&repository.root).unwrap().unwrap();
     let run = Runs::runs(&runs).unwrap().into_iter().find(|run| run.parent.is_none()).unwrap();
     let events = repository.root.join(".harness/runs").join(format!("{}.jsonl", run.id));

@@ -1,4 +1,5 @@
-//! Compiles the built-in flows as an outsider would: a private use does not compile.
+//! Compiles the built-in flows as another crate would, so that the use of a private item does not
+//! compile.
 
 #[allow(dead_code, unreachable_pub, reason = "compiled, not run")]
 #[path = "../src/flows/mod.rs"]

@@ -24,6 +24,7 @@ use harness_core::{
         Release, Remove, Renew, Retry, Unchecked,
     },
     decide,
+    machine::judge::ClientWork,
     task::{Status, Via},
 };
 use harness_sim::random::Random;
@@ -150,7 +151,7 @@ fn request(command: &Command) -> Value {
         }
         Command::Renew(of) => Request::TaskRenew(of.holder),
         Command::Complete(Complete { holder, authority, .. }) => {
-            Request::TaskComplete(TaskComplete { holder, authority })
+            Request::TaskComplete(TaskComplete { holder, authority, work: ClientWork::Left })
         }
         Command::Fail(Fail { holder, category, message, .. }) => {
             Request::TaskFail(TaskFail { holder, category, message })

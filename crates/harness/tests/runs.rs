@@ -1,4 +1,4 @@
-//! The record of runs as a file: what it promises, what it refuses, and what looking leaves alone.
+//! The record of runs as a file: its guarantees, its refusals, and reads that change nothing.
 
 #![cfg(feature = "sqlite")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -24,7 +24,7 @@ fn database(root: &Path) -> PathBuf {
     root.join(DATABASE)
 }
 
-/// The files below `.harness`, but for the one that keeps git away, and their bytes.
+/// Returns the files below `.harness` with their bytes, except `.gitignore`.
 fn files(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let Ok(folder) = fs::read_dir(root.join(".harness")) else { return BTreeMap::new() };
     let paths = folder.map(|entry| entry.unwrap().path());
@@ -36,7 +36,7 @@ fn of(run: &RunId, step: RunStep) -> harness_core::command::OfRun {
     harness_core::command::OfRun { run: run.clone(), by: None, step }
 }
 
-/// What a setting of the file, not of a connection, is.
+/// Returns a setting of the file, not of a connection.
 fn setting(root: &Path, name: &str) -> String {
     let connection = Connection::open(database(root)).unwrap();
     connection
@@ -57,7 +57,7 @@ fn a_new_one_is_durable_and_its_owners_only() {
     store.open_run(&run(1)).unwrap();
     assert_eq!(setting(root.path(), "journal_mode"), "wal");
     assert_eq!(setting(root.path(), "user_version"), "2");
-    // The database, and what SQLite puts beside it.
+    // These are the database and the files that SQLite puts beside it.
     for name in ["harness.db", "harness.db-wal", "harness.db-shm"] {
         let mode = fs::metadata(root.path().join(".harness").join(name)).unwrap().permissions();
         assert_eq!(mode.mode() & 0o777, 0o600, "{name}");
@@ -91,7 +91,7 @@ fn what_was_answered_is_there_after_a_crash() {
     let store = RunStore::open(root.path()).unwrap();
     store.open_run(&run(1)).unwrap();
     store.apply(at(5), &of(&id(1), RunStep::Spend(spent(7, None)))).unwrap().unwrap();
-    // As a killed process leaves it: not closed, the rows in the `-wal`.
+    // A killed process leaves it open, with the rows in the `-wal`.
     let crashed = tempfile::tempdir().unwrap();
     fs::create_dir(crashed.path().join(".harness")).unwrap();
     for name in ["harness.db", "harness.db-wal"] {
@@ -111,7 +111,7 @@ fn looking_makes_nothing_and_sees_what_comes_later() {
     let root = root();
     assert!(RunStore::look(root.path()).unwrap().is_none());
     assert_eq!(files(root.path()), BTreeMap::new());
-    // Made, and nothing put in: somebody died between the two.
+    // The file was created, and the process died before anything was stored.
     fs::create_dir(root.path().join(".harness")).unwrap();
     fs::write(database(root.path()), "").unwrap();
     assert!(RunStore::look(root.path()).unwrap().is_none());
@@ -127,7 +127,7 @@ fn looking_makes_nothing_and_sees_what_comes_later() {
     assert!(matches!(looked.open_run(&run(2)), Err(RunStoreError::Failed { .. })));
     assert!(files(root.path()) == before, "something was written");
 
-    // A writer comes, works and goes: what was read without locks is read again.
+    // A writer comes, works and leaves. Data that was read without locks is read again.
     let writer = RunStore::open(root.path()).unwrap();
     writer.open_run(&run(2)).unwrap();
     assert_eq!(looked.runs().unwrap(), [run(2), run(1)]);
@@ -150,7 +150,7 @@ fn a_path_with_signs_that_a_uri_reads_is_only_a_path() {
     assert_eq!(RunStore::look(&root).unwrap().unwrap().runs().unwrap(), [run(1)]);
 }
 
-/// Both ways to open it fail with this, and leave all as it is.
+/// Checks that both ways to open it fail with this error, and change nothing.
 fn refused(root: &Path, expected: &str) {
     let before = files(root);
     for error in [RunStore::open(root).unwrap_err(), RunStore::look(root).unwrap_err()] {
@@ -181,7 +181,7 @@ fn what_is_none_of_ours_is_left_alone() {
     let newer = Connection::open(&path).unwrap();
     newer.pragma_update(None, "user_version", 42).unwrap();
     drop(newer);
-    refused(root.path(), "has version 42, and this harness knows version 2");
+    refused(root.path(), "has version 42, but this harness knows version 2");
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn one_that_stays_locked_is_told() {
     let error = store.open_run(&run(2)).unwrap_err();
     assert!(matches!(error, RunStoreError::Locked { .. }), "{error}");
     assert!(error.to_string().contains("locked by another program"), "{error}");
-    // Reading waits for no writer.
+    // Reading does not wait for a writer.
     assert_eq!(store.runs().unwrap(), [run(1)]);
     assert_eq!(RunStore::look(root.path()).unwrap().unwrap().runs().unwrap(), [run(1)]);
     person.execute_batch("ROLLBACK").unwrap();
@@ -237,7 +237,7 @@ fn a_value_that_is_none_is_named() {
 const ROOT: &str = "HARNESS_TEST_RUNS_ROOT";
 const SPENDS: u64 = 40;
 
-/// Not a test by itself: the other process of the next one.
+/// The other process of the next test, not a test by itself.
 #[test]
 fn spend_as_a_child() {
     let Some(root) = std::env::var_os(ROOT) else { return };

@@ -12,7 +12,7 @@ use harness::shell::{Cancel, Exit, Ran, Script, Shell as _, SystemShell};
 use sha2::{Digest as _, Sha256};
 
 const LONG: Duration = Duration::from_secs(120);
-/// Long enough for a shell to have begun on a busy machine.
+/// Long enough for a shell to start on a busy machine.
 const SHORT: Duration = Duration::from_secs(2);
 
 fn shell() -> SystemShell {
@@ -32,7 +32,7 @@ fn run(command: &str) -> Ran {
     shell().run(&script(command, LONG)).unwrap()
 }
 
-/// Whether the process whose number is in the file is gone, or only waits for its parent.
+/// Returns whether the process with the id in the file is gone, or only waits for its parent.
 fn is_gone(pid_file: &Path) -> bool {
     let pid = fs::read_to_string(pid_file).unwrap();
     let pid = rustix::process::Pid::from_raw(pid.trim().parse().unwrap()).unwrap();
@@ -101,7 +101,7 @@ fn a_time_out_asks_first_who_is_stopped_too() {
         let command = format!("trap 'echo asked; exit 0' TERM; echo ready; {busy}");
         let ran = SystemShell { grace: LONG, secrets: None }.run(&script(&command, SHORT)).unwrap();
         assert_eq!(ran.exit, Exit::TimedOut);
-        // Some shells say that their `sleep` was terminated.
+        // Some shells print that their `sleep` was terminated.
         assert!(ran.tail.starts_with(b"ready\n") && ran.tail.ends_with(b"asked\n"), "{ran:?}");
         assert!(ran.duration < LONG);
     }
@@ -132,7 +132,7 @@ fn who_is_left_in_the_background_neither_hangs_us_nor_stays() {
     assert_eq!((ran.exit, ran.tail.as_slice()), (Exit::Code(0), &b"done\n"[..]));
     assert!(ran.duration < LONG);
     assert!(is_gone(&pid));
-    // One that ignores TERM and floods the pipe is killed after the grace.
+    // A process that ignores TERM and floods the pipe is killed after the grace.
     let command = format!("trap '' TERM; yes & echo $! > {}; exit 4", pid.display());
     let ran = run(&command);
     assert_eq!(ran.exit, Exit::Code(4));
@@ -187,7 +187,7 @@ fn a_cancelled_script_is_ended() {
     let asked = cancel.clone();
     let fifo = ready.clone();
     let canceller = std::thread::spawn(move || {
-        // Comes back when the script has opened the other end.
+        // This returns when the script has opened the other end.
         fs::read(fifo).unwrap();
         asked.cancel();
     });
@@ -196,7 +196,7 @@ fn a_cancelled_script_is_ended() {
     canceller.join().unwrap();
     assert_eq!(ran.exit, Exit::Cancelled);
     assert!(cancel.is_cancelled());
-    // Asked before it began: it ends as well.
+    // A request before the start ends it as well.
     let ran = shell().run_until(&script("sleep 600", LONG), &cancel).unwrap();
     assert_eq!(ran.exit, Exit::Cancelled);
 }

@@ -1,4 +1,4 @@
-//! What only real git has: unusual states and kinds of repositories.
+//! Cases that only real git has: unusual states and kinds of repositories.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod claimed;
@@ -335,7 +335,7 @@ fn a_change_too_fast_for_stat_data_is_seen() {
     repository.stage("a.txt");
     let written = fs::metadata(&file).unwrap().modified().unwrap();
     repository.write("a.txt", "2");
-    // Same size and time as the index knows, and no older than the index.
+    // The file has the size and time of the index entry, and is no older than the index.
     for path in [&file, &repository.root.join(".git/index")] {
         fs::File::options().append(true).open(path).unwrap().set_modified(written).unwrap();
     }

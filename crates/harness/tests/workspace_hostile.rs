@@ -67,7 +67,7 @@ fn content_filters_of_the_agent_do_not_run() {
         let (trap, mark) = (repository.beside("trap"), repository.beside("sprung"));
         script(&trap, &format!("echo ran >> '{}'; cat", mark.display()));
         let base = claim(&repository);
-        // Configured in the attempt, so preflight could not see it.
+        // It is configured in the attempt, so preflight could not see it.
         for side in ["clean", "smudge"] {
             let key = format!("filter.{driver}.{side}");
             repository.git(["config", &key, trap.to_str().unwrap()]);

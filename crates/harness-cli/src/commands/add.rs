@@ -8,7 +8,7 @@ use harness_core::{
 };
 use serde_json::json;
 
-use super::fields::{Dependency, Fields};
+use super::fields::{Dependency, Fields, seconds};
 use crate::{
     config::{self, Origin, Overrides},
     exit::ExitCode,
@@ -61,6 +61,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let check = fields.validation_command.clone().filter(|_| is_usual);
     let id = add(invocation, args.title, args.id, fields)?;
     Trust::grant_own(invocation, &root, &made);
+    name_unknown_phase(invocation, &root, &id);
     if let Some(check) = check {
         _ = writeln!(io::stderr(), "it gets the check of harness.toml: {}", visible(&check));
     }
@@ -70,6 +71,21 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         invocation.out.line(&id)?;
     }
     Ok(ExitCode::Done)
+}
+
+/// A phase that the ledger does not have orders nothing.
+pub(crate) fn name_unknown_phase(invocation: &Invocation, root: &StateRoot, task: &TaskId) {
+    let Ok(ledger) = invocation.look(root) else { return };
+    let phases = &ledger.head().phases;
+    let Some(name) = ledger.task(task).and_then(|task| task.phase.as_ref()) else { return };
+    if phases.iter().all(|phase| phase.name != *name) {
+        let names: Vec<&str> = phases.iter().map(|phase| phase.name.as_str()).collect();
+        let known = match names.is_empty() {
+            true => "the ledger has no phases".to_owned(),
+            false => format!("the phases are {}", names.join(", ")),
+        };
+        warn(&format!("{task}: there is no phase {name:?}, so it orders nothing; {known}"));
+    }
 }
 
 pub(crate) fn add(
@@ -121,6 +137,9 @@ fn ask_for(fields: &mut Fields, usual: Option<&str>) -> Result<()> {
     let given = |text: String| (!text.trim().is_empty()).then(|| text.trim().to_owned());
     let otherwise = usual.unwrap_or("none yet");
     fields.validate = given(ask(&format!("Command that proves it is done (empty: {otherwise}):"))?);
+    if let Some(time) = given(ask("Time limit of that command, such as 90s or 5m (empty: 5m):")?) {
+        fields.timeout = Some(seconds(&time).map_err(Failure::usage)?);
+    }
     fields.priority = given(ask("Priority P0, P1 or P2 (empty: P1):")?);
     if let Some(ids) = given(ask("Depends on (ids, empty: nothing):")?) {
         let ids = ids.split([',', ' ']).filter(|id| !id.is_empty());

@@ -129,13 +129,15 @@ fn entire(command: clap::Command) -> clap::Command {
 
 /// What was typed. Help and version are errors too, as clap has it.
 pub(crate) fn parse() -> Result<Cli, clap::Error> {
-    let line = match first_word(std::env::args_os().skip(1)) {
+    let words = spelled_out(std::env::args_os());
+    let typed = || words.iter().skip(1).cloned();
+    let line = match first_word(typed()) {
         Some(word) => word.to_str().and_then(narrow),
         // Nothing of a command is asked for.
-        None if is_version() => Some(entire(clap::Command::new(NAME))),
+        None if is_version(typed()) => Some(entire(clap::Command::new(NAME))),
         None => None,
     };
-    let matches = line.unwrap_or_else(command).try_get_matches()?;
+    let matches = line.unwrap_or_else(command).try_get_matches_from(words)?;
     Cli::from_arg_matches(&matches)
 }
 
@@ -144,8 +146,21 @@ pub(crate) fn is_hook() -> bool {
     first_word(std::env::args_os().skip(1)).is_some_and(|word| word == "hook")
 }
 
-fn is_version() -> bool {
-    let mut words = std::env::args_os().skip(1);
+/// `help COMMAND` means `COMMAND --help`, and `version` means `--version`.
+fn spelled_out(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut words: Vec<OsString> = words.collect();
+    match words.get(1).and_then(|word| word.to_str()) {
+        Some("help") => {
+            words.remove(1);
+            words.push("--help".into());
+        }
+        Some("version") if words.len() == 2 => words[1] = "--version".into(),
+        _ => {}
+    }
+    words
+}
+
+fn is_version(mut words: impl Iterator<Item = OsString>) -> bool {
     let first = words.next().is_some_and(|word| word == "--version" || word == "-V");
     first && words.next().is_none()
 }
@@ -178,7 +193,7 @@ fn help_template(command: &clap::Command) -> String {
     }
     // `{after-help}` brings its own blank line.
     template += &format!("\n{heading}Options:{heading:#}\n{{options}}\n");
-    template + "\n`harness COMMAND --help` has details and examples.{after-help}"
+    template + "\n`harness help COMMAND` has details and examples.{after-help}"
 }
 
 #[cfg(test)]
@@ -219,6 +234,20 @@ mod tests {
         ] {
             let words = line.split(' ').map(OsString::from);
             assert_eq!(first_word(words), word.map(OsString::from), "{line}");
+        }
+    }
+
+    #[test]
+    fn help_and_version_are_commands_too() {
+        for (line, meant) in [
+            ("harness help", "harness --help"),
+            ("harness help run", "harness run --help"),
+            ("harness help task claim", "harness task claim --help"),
+            ("harness version", "harness --version"),
+            ("harness add help", "harness add help"),
+        ] {
+            let words = |line: &str| line.split(' ').map(OsString::from).collect::<Vec<_>>();
+            assert_eq!(spelled_out(words(line).into_iter()), words(meant), "{line}");
         }
     }
 

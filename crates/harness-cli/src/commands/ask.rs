@@ -28,7 +28,9 @@ pub(crate) struct Args {
 }
 
 fn duration(text: &str) -> std::result::Result<Duration, String> {
-    Duration::parse(text).ok_or_else(|| "expected a duration such as 90s, 30m or 1h30m".to_owned())
+    Duration::parse(text).ok_or_else(|| {
+        "expected a duration such as 90s, 30m or 1h30m, or a number of seconds".to_owned()
+    })
 }
 
 pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {

@@ -5,6 +5,7 @@ use std::{fs, io::Read, path::Path};
 use harness_core::{TaskId, command::Edit};
 
 use crate::{
+    config::Duration,
     failure::{Failure, Result},
     store::task_id,
 };
@@ -20,12 +21,18 @@ pub(crate) struct Fields {
     /// The command that proves the task is done, run by `sh -c`
     #[arg(long, value_name = "COMMAND")]
     pub(crate) validate: Option<String>,
-    /// Time limit of that command
-    #[arg(long, value_name = "SECONDS")]
-    timeout: Option<u64>,
-    /// Time limit of one attempt
-    #[arg(long, value_name = "SECONDS")]
+    /// Time limit of that command, such as 90s or 5m
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    pub(crate) timeout: Option<u64>,
+    /// Time limit of one attempt, such as 30m or 2h
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
     attempt_timeout: Option<u64>,
+    /// Judge a clean checkout of the commit (true) or the work tree (false)
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+    clean: Option<bool>,
+    /// Also run the check before the first attempt
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+    baseline: Option<bool>,
     /// Number of attempts before the task has failed for good
     #[arg(long, value_name = "N")]
     max_attempts: Option<u32>,
@@ -54,6 +61,12 @@ fn dependency(text: &str) -> Result<Dependency, String> {
     }
 }
 
+/// A duration as an argument: `90s`, `30m`, `8h`, or a number of seconds.
+pub(crate) fn seconds(text: &str) -> Result<u64, String> {
+    let wrong = || "expected a duration such as 90s, 30m or 8h, or a number of seconds".to_owned();
+    Duration::parse(text).map(|duration| duration.0.as_secs()).ok_or_else(wrong)
+}
+
 impl Fields {
     pub(crate) fn any(&self) -> bool {
         let texts = [
@@ -68,6 +81,8 @@ impl Fields {
             || self.depends_on.is_some()
             || self.timeout.is_some()
             || self.attempt_timeout.is_some()
+            || self.clean.is_some()
+            || self.baseline.is_some()
             || self.max_attempts.is_some()
     }
 
@@ -80,6 +95,8 @@ impl Fields {
             depends_on,
             validation_command: self.validate,
             validation_timeout_seconds: self.timeout,
+            validation_clean: self.clean,
+            validation_baseline: self.baseline,
             attempt_timeout_seconds: self.attempt_timeout,
             max_attempts: self.max_attempts,
             cleanup: self.cleanup,

@@ -154,7 +154,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
             (true, _) => Ignore::Nothing,
             (_, true) => Ignore::Shared,
             _ if !in_git(root.path()) => Ignore::Nothing,
-            _ => match ask("Let git ignore these files (in .git/info/exclude)?", Answer::Yes)? {
+            _ => match ask(IGNORE_QUESTION, Answer::Yes)? {
                 Answer::Yes => Ignore::Private,
                 Answer::No => Ignore::Nothing,
             },
@@ -162,7 +162,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         with_script = match (absent(&script), args.with_init_script) {
             (false, _) => Answer::No,
             (true, true) => Answer::Yes,
-            (true, false) => ask("Write a harness-init.sh to fill in?", Answer::No)?,
+            (true, false) => ask(SCRIPT_QUESTION, Answer::No)?,
         };
     }
     let tree = invocation.worktree(&root);
@@ -266,6 +266,14 @@ pub(crate) fn made(env: &Environment, root: &StateRoot) {
 }
 
 /// What a ledger begins with.
+const IGNORE_QUESTION: &str = "\
+harness keeps its state in harness-tasks.json, harness-progress.txt and .harness/.
+Let git ignore these files (in .git/info/exclude)?";
+
+const SCRIPT_QUESTION: &str = "\
+A script harness-init.sh would run at the start of every session, to install what checks need.
+Write one to fill in?";
+
 const MADE: [&str; 3] = [Home::LEDGER, Home::LOG, Home::MARKER];
 
 fn made_words(existed: &[&str]) -> String {

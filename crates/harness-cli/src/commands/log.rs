@@ -14,7 +14,8 @@ use crate::{
     invocation::Invocation,
     log_file::{LOG, LogFile},
     log_line::Painted,
-    store::task_id,
+    root::StateRoot,
+    store::{not_found, task_id, warn},
     watch::Watch,
 };
 
@@ -27,7 +28,7 @@ use crate::{
 Examples:
   harness log -n 20
   harness log -f --errors
-  harness log --task task-003 --session 2
+  harness log task-003 --session 2
   harness log --json | jq -r 'select(.type == \"Completed\") | .task_id'")]
 pub(crate) struct Args {
     /// Follow the log until interrupted
@@ -37,7 +38,10 @@ pub(crate) struct Args {
     #[arg(long)]
     errors: bool,
     /// Only lines about this task
-    #[arg(long, value_name = "ID", value_parser = task_id)]
+    #[arg(value_name = "ID", value_parser = task_id)]
+    id: Option<TaskId>,
+    /// The same
+    #[arg(long, value_name = "ID", value_parser = task_id, conflicts_with = "id")]
     task: Option<TaskId>,
     /// Only lines of this session
     #[arg(long, value_name = "N")]
@@ -66,8 +70,12 @@ impl Args {
     }
 }
 
-pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
+pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCode> {
     let root = invocation.root()?;
+    args.task = args.task.or(args.id.take());
+    if let Some(task) = &args.task {
+        name_unknown(invocation, &root, task);
+    }
     let mut watch = args.follow.then(|| Watch::on(root.path(), &[LOG]));
     let mut log = LogFile::open(root.path())?;
     match args.lines {
@@ -95,6 +103,17 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         print(invocation, &args, &line)?;
     }
     Ok(ExitCode::Done)
+}
+
+/// Lines about a task that was removed are still shown, so this is no error.
+fn name_unknown(invocation: &Invocation, root: &StateRoot, task: &TaskId) {
+    if let Ok(ledger) = invocation.look(root)
+        && ledger.task(task).is_none()
+    {
+        let unknown = not_found(&ledger, task.clone());
+        let hints: String = unknown.hints.iter().map(|hint| format!("; {hint}")).collect();
+        warn(&format!("{}{hints}", unknown.error));
+    }
 }
 
 /// Prints the last `lines` lines that are there and wanted. No more than those are kept.

@@ -27,6 +27,9 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         invocation.out.document(&json!({ "questions": open }))?;
         return Ok(ExitCode::Done);
     }
+    if open.is_empty() {
+        eprintln!("no question waits for an answer");
+    }
     for QuestionView { prompt_id, question, choices, .. } in open {
         let choices = match choices.is_empty() {
             true => String::new(),

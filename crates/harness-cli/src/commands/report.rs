@@ -221,6 +221,7 @@ fn landed(task: &Task, receipt: Option<&Receipt>, next: String) -> Landed {
             if receipt.baseline == Some(Baseline::Green) {
                 flags.push("its check passed before any work".to_owned());
             }
+            flags.extend(receipt.of_no_commit());
             if !receipt.protected.is_empty() {
                 flags.push(harness_core::protect::touched(&receipt.protected));
             }

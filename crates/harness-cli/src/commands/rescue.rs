@@ -1,6 +1,6 @@
 //! `harness rescue …`
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use harness::workspace::{Filters, GitWorkspace, Rescue, Workspace, WorkspaceError};
 use harness_core::TaskId;
@@ -26,7 +26,9 @@ use crate::{
 Examples:
   harness rescue list
   harness rescue show task-002
-  harness rescue restore task-002/1")]
+  harness rescue restore task-002/1
+  harness rescue restore task-002 --branch salvage
+  harness rescue restore task-002 --to /tmp/salvage")]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,
@@ -49,10 +51,17 @@ enum Command {
     },
     /// Write the files of a rescue into the work tree
     ///
-    /// Refused if that would overwrite a changed file.
+    /// Where later commits changed a file as well, the two are merged. Refused if that would
+    /// overwrite a change of yours, or if the same lines were changed: then --branch or --to help.
     Restore {
         /// TASK or TASK/ATTEMPT [default: the latest]
         name: Option<String>,
+        /// Only make a branch of this name that holds it; the work tree stays as it is
+        #[arg(long, value_name = "NAME")]
+        branch: Option<String>,
+        /// Write the files into this directory, which is empty or not there, and not into the work tree
+        #[arg(long, value_name = "DIR", conflicts_with = "branch")]
+        to: Option<PathBuf>,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -75,15 +84,29 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
             out.line(visible(shown.trim_end()))?;
             Ok(ExitCode::Done)
         }
-        Command::Restore { name, json } => {
+        Command::Restore { name, branch, to, json } => {
             let rescue = find(&workspace, name.as_deref())?;
             let task = short(&rescue).rsplit_once('/').map(|(task, _)| task);
             invocation.permit_rescue(&root, task)?;
-            let files = workspace.restore(&rescue)?;
+            let files = match (&branch, &to) {
+                (Some(branch), _) => {
+                    workspace.branch_of_rescue(&rescue, branch)?;
+                    Vec::new()
+                }
+                (None, Some(directory)) => workspace.copy_rescue(&rescue, directory)?,
+                (None, None) => workspace.restore(&rescue)?,
+            };
             if json {
-                let answer = json!({ "rescue": rescue.reference, "files": files });
+                let mut answer = json!({ "rescue": rescue.reference, "files": files });
+                if let Some(branch) = branch {
+                    answer["branch"] = branch.into();
+                }
                 invocation.out.document(&answer)?;
                 return Ok(ExitCode::Done);
+            }
+            if let Some(branch) = branch {
+                let name = visible(&branch);
+                invocation.out.line(format_args!("{name} holds {}", short(&rescue)))?;
             }
             for file in &files {
                 invocation.out.line(visible(file))?;
@@ -109,6 +132,12 @@ fn list(
         let rows: Vec<_> = rescues.iter().map(row).collect();
         invocation.out.document(&json!({ "rescues": rows }))?;
         return Ok(ExitCode::Done);
+    }
+    if rescues.is_empty() {
+        match &task {
+            Some(task) => eprintln!("nothing was rescued of {task}"),
+            None => eprintln!("nothing was rescued yet"),
+        }
     }
     let mut table = Table::default();
     for rescue in &rescues {
@@ -174,8 +203,13 @@ impl From<WorkspaceError> for Failure {
                 Self::config(text).hint(undo).hint(keep)
             }
             WorkspaceError::WouldOverwrite { .. } => {
-                Self::error(text).hint("commit or move them first")
+                Self::error(text)
+                    .hint("they have changes that are in no commit: commit or move them first")
+                    .hint("`harness rescue restore --branch NAME` leaves them alone, and so does --to DIR")
             }
+            WorkspaceError::Conflicts { .. } => Self::error(text)
+                .hint("`harness rescue restore --branch NAME` makes a branch to merge by hand")
+                .hint("`harness rescue restore --to DIR` writes its files somewhere else"),
             WorkspaceError::Io(why) => Self::from(why),
             WorkspaceError::NoSuchCommit { .. }
             | WorkspaceError::WrongWorktree { .. }

@@ -21,7 +21,7 @@ use crate::{
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  harness research finalize --task task-001")]
+  harness research finalize task-001")]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,
@@ -41,12 +41,11 @@ enum Command {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  harness research finalize --task task-001
-  harness research finalize --task survey --json | jq '.stayed[].file'")]
+  harness research finalize task-001
+  harness research finalize survey --json | jq '.stayed[].file'")]
 struct Finalize {
-    /// The id of the folder below tasks/; the ledger need not have a task of this id
-    #[arg(long, value_name = "ID", value_parser = task_id)]
-    task: TaskId,
+    #[command(flatten)]
+    owner: Owner,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -58,8 +57,27 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     }
 }
 
+/// The folder that the sources go to.
+#[derive(Debug, clap::Args)]
+#[group(required = true, multiple = false)]
+struct Owner {
+    /// The id of the folder below tasks/; the ledger need not have a task of this id
+    #[arg(value_name = "ID", value_parser = task_id)]
+    id: Option<TaskId>,
+    /// The same
+    #[arg(long, value_name = "ID", value_parser = task_id)]
+    task: Option<TaskId>,
+}
+
+impl Owner {
+    fn task(&self) -> Result<&TaskId> {
+        let named = self.id.as_ref().or(self.task.as_ref());
+        named.ok_or_else(|| Failure::usage("no task named"))
+    }
+}
+
 fn finalize(invocation: &mut Invocation, args: &Finalize) -> Result<ExitCode> {
-    let done = take(invocation, &args.task)?;
+    let done = take(invocation, args.owner.task()?)?;
     for stayed in &done.stayed {
         warn(&format!("{} was not used: it {}", stayed.file, stayed.why));
     }

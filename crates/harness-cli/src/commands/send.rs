@@ -3,9 +3,16 @@
 use harness::protocol::SentMessage;
 use harness_core::role::Operation;
 
-use crate::{exit::ExitCode, failure::Result, invocation::Invocation};
+use crate::{
+    exit::ExitCode,
+    failure::{Failure, Result},
+    invocation::Invocation,
+};
 
 /// Send a message to the active run, or to one of its agents
+///
+/// Prints how many agents received it. If none did, the exit code is 1: an agent may have ended, or
+/// it may be one that does not read messages while it works.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -27,6 +34,19 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     invocation.permit(&root, Operation::Send)?;
     let Args { text, agent, run_id } = args;
     let message = SentMessage { content: text, agent, run_id };
-    invocation.with_client(&root, |client| client.send(message))?;
-    Ok(ExitCode::Done)
+    match invocation.with_client(&root, |client| client.send(message))? {
+        Some(0) => Err(Failure::error("no agent received it")
+            .hint("no agent of that name is at work, or it does not read messages while it works")
+            .hint("`harness send` without --agent speaks to every agent of the run")),
+        Some(1) => {
+            invocation.out.line("received by 1 agent")?;
+            Ok(ExitCode::Done)
+        }
+        Some(count) => {
+            invocation.out.line(format_args!("received by {count} agents"))?;
+            Ok(ExitCode::Done)
+        }
+        // An older host does not tell.
+        None => Ok(ExitCode::Done),
+    }
 }

@@ -1,5 +1,6 @@
 //! `harness trust`
 
+use harness::workspace::CommitHooks;
 use harness_core::role::Operation;
 use serde_json::json;
 
@@ -22,7 +23,9 @@ use crate::{
 /// prompts, …) and asks; without a terminal it needs --yes. Trust is recorded per directory, for
 /// exactly what was shown, in your home and not in the repository. If a later pull brings something
 /// new, you are asked about that alone. Ledgers that you create yourself (`harness init`), tasks
-/// that you add, and files that git does not track are trusted from the start.
+/// that you add, and files that git does not track are trusted from the start. The commit hooks of
+/// the repository are recorded too: with `[git] hooks = true` a run uses them while they are the
+/// recorded ones.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -58,6 +61,11 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     }
     let would_run = WouldRun::in_root(&root)?;
     let introduction = format!("{} would run", root.path().display());
+    // Where there is no git, there are no hooks.
+    let hooks = invocation.workspace(&root).ok().and_then(|git| git.commit_hooks().ok().flatten());
+    if let Some(hooks) = hooks.as_ref().filter(|_| !args.json) {
+        show_hooks(hooks);
+    }
     match (args.yes, Audience::of_this_process()) {
         (true, _) if args.json => {}
         (true, _) => trust::show(&introduction, &would_run)?,
@@ -72,8 +80,18 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         }
     }
     trust.grant(&root, &would_run.items)?;
-    let answer = json!({ "trusted": true, "would_run": would_run.document() });
+    let mut answer = json!({ "trusted": true, "would_run": would_run.document() });
+    if let Some(hooks) = &hooks {
+        trust.grant_hooks(&root, hooks)?;
+        answer["hooks"] = json!({ "folder": hooks.folder, "names": hooks.names });
+    }
     tell(invocation, &args, &root, "trusted", answer)
+}
+
+/// Hooks are trusted whether they are in use or not, so that switching them on needs no second question.
+fn show_hooks(hooks: &CommitHooks) {
+    let (names, folder) = (hooks.names.join(", "), hooks.folder.display().to_string());
+    eprintln!("git hooks, used with `[git] hooks = true`: {names} in {}", visible(&folder));
 }
 
 fn tell(

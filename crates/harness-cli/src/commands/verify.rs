@@ -17,7 +17,6 @@ use harness_core::{
 use serde::Serialize;
 use serde_json::json;
 
-use super::task::show::not_found;
 use crate::{
     config::Overrides,
     exit::ExitCode,
@@ -26,7 +25,7 @@ use crate::{
     paint::{coloured, visible},
     render::{Cell, Table},
     root::StateRoot,
-    store::{task_id, warn},
+    store::{not_found, task_id, warn},
     trust,
 };
 
@@ -176,15 +175,16 @@ fn verify(
         Err(other) => return Err(other.into()),
     };
     answer.duration_ms = Some(checked.record(&check).duration_ms);
+    let aside = receipt.of_no_commit().map(|what| format!("; {what}")).unwrap_or_default();
     Ok(match checked.verdict {
         Verdict::Passed => {
             let changed = task.check() != Some(record.command.as_str());
             let note = if changed { " (the task has another check now)" } else { "" };
-            let why = format!("{}{note}", visible(&record.command));
+            let why = format!("{}{note}{aside}", visible(&record.command));
             Verified { holds: true, ..answer.because("passed", &why) }
         }
         Verdict::Red { why } => {
-            let why = format!("{} ({why})", visible(&record.command));
+            let why = format!("{} ({why}{aside})", visible(&record.command));
             answer.because("red", &why)
         }
         Verdict::TimedOut => answer.because("timeout", &took_too_long(record.timeout_seconds)),

@@ -7,10 +7,17 @@ use harness::{
 use harness_core::{Receipt, Standing, Task, TaskId, log::LogLine, task::Status};
 use serde_json::json;
 
-use super::{rescue, task::show::not_found};
+use super::rescue;
 use crate::{
-    exit::ExitCode, failure::Result, invocation::Invocation, log_file::LogFile, log_line::Painted,
-    onward, paint::one_line, root::StateRoot, store::task_id,
+    exit::ExitCode,
+    failure::Result,
+    invocation::Invocation,
+    log_file::LogFile,
+    log_line::Painted,
+    onward,
+    paint::one_line,
+    root::StateRoot,
+    store::{not_found, task_id},
 };
 
 /// Explain the state of a task
@@ -124,6 +131,9 @@ pub(crate) fn rests_on(receipt: Option<&Receipt>) -> String {
     let mut told = format!("`{}` passed in {place}", check.command);
     if let Some(commit) = &receipt.commit {
         told += &format!(" at {}", commit.short());
+    }
+    if let Some(what) = receipt.of_no_commit() {
+        told += &format!("; {what}");
     }
     told
 }

@@ -19,7 +19,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
-    let worker = args.worker.id(&invocation.env, || invocation.root())?;
+    let worker = args.worker.id(&invocation.env, || invocation.root_or_new())?;
     invocation.out.line(worker)?;
     Ok(ExitCode::Done)
 }

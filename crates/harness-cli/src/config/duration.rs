@@ -13,8 +13,11 @@ pub(crate) struct Duration(pub(crate) time::Duration);
 const UNITS: [(char, u64); 4] = [('d', 86_400), ('h', 3_600), ('m', 60), ('s', 1)];
 
 impl Duration {
-    /// None if it is not one. A bare number is not: nobody agrees on its unit.
+    /// None if it is not one. A bare number means seconds.
     pub(crate) fn parse(text: &str) -> Option<Self> {
+        if let Ok(seconds) = text.parse::<u64>() {
+            return (seconds > 0).then(|| Self(time::Duration::from_secs(seconds)));
+        }
         let (mut rest, mut seconds) = (text, 0_u64);
         while !rest.is_empty() {
             let end = rest.find(|c: char| !c.is_ascii_digit())?;

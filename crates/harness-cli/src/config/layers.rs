@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
+    sync::Once,
 };
 
 use serde::Deserialize;
@@ -14,6 +15,7 @@ use harness::home::{Home, user_config};
 use crate::{
     environment::Environment,
     failure::{Failure, Result},
+    store::warn,
 };
 
 /// What holds, and where each key that is not built in came from.
@@ -64,8 +66,50 @@ pub(crate) fn load(env: &Environment, root: Option<&Path>, flags: Overrides) -> 
         layers.found(found, &path, |file, line| Origin::Project { file, line });
     }
     layers.variables(env)?;
+    warn_of_unknown(env);
     layers.flags(flags)?;
     layers.finish()
+}
+
+/// Variables that look like keys of a table and name none, said once in the life of this process.
+fn warn_of_unknown(env: &Environment) {
+    static SAID: Once = Once::new();
+    let unknown = unknown_variables(env);
+    if !unknown.is_empty() {
+        SAID.call_once(|| unknown.iter().for_each(|text| warn(text)));
+    }
+}
+
+fn unknown_variables(env: &Environment) -> Vec<String> {
+    let tree = key::tree();
+    let tables = tree.as_object().into_iter().flatten().filter(|(_, value)| value.is_object());
+    let known: Vec<String> =
+        key::leaves(&tree).iter().filter_map(|(key, _)| key::variable(key)).collect();
+    // `HARNESS_LIMIT_` is what people type for `HARNESS_LIMITS_`.
+    let prefixes: Vec<String> = tables
+        .filter(|(name, _)| *name != "agents")
+        .map(|(name, _)| format!("HARNESS_{}", name.trim_end_matches('s').to_ascii_uppercase()))
+        .collect();
+    let is_meant = |name: &str| {
+        prefixes.iter().any(|prefix| {
+            let rest = name.strip_prefix(prefix.as_str());
+            rest.is_some_and(|rest| rest.trim_start_matches('S').starts_with('_'))
+        })
+    };
+    // Names of the program itself that begin alike.
+    const OTHERS: [&str; 1] = [harness_core::variables::TASK];
+    let names = env.names().filter(|name| is_meant(name) && !known.contains(name));
+    let mut unknown: Vec<String> = names.filter(|name| !OTHERS.contains(&name.as_str())).collect();
+    unknown.sort();
+    let nearest = |name: &str| {
+        let scored = known.iter().map(|known| (strsim::jaro_winkler(known, name), known));
+        scored.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, known)| known.clone())
+    };
+    let word = |name: String| match nearest(&name) {
+        Some(meant) => format!("{name} names no setting; did you mean {meant}?"),
+        None => format!("{name} names no setting"),
+    };
+    unknown.into_iter().map(word).collect()
 }
 
 #[derive(Default)]
@@ -192,6 +236,20 @@ mod tests {
         assert_eq!(layer("telemetry.port"), "variable");
         assert_eq!(layer("limits.max_tokens"), "flag");
         assert!(!origins.contains_key("limits.max_iterations"));
+    }
+
+    #[test]
+    fn a_variable_that_names_no_key_is_named_with_the_one_that_was_meant() {
+        let env = Environment::of(&[
+            ("HARNESS_LIMIT_MAX_COST", "5"),
+            ("HARNESS_LIMITS_MAX_COST", "5"),
+            ("HARNESS_LIMITS_MAX_TIME", "5"),
+            ("HARNESS_TASK_ID", "t"),
+            ("HARNESS_OTHER", "x"),
+        ]);
+        let said = unknown_variables(&env);
+        assert_eq!(said.len(), 2, "{said:?}");
+        assert!(said[0].ends_with("did you mean HARNESS_LIMITS_MAX_COST?"), "{said:?}");
     }
 
     #[test]

@@ -17,7 +17,8 @@ pub(crate) struct Config {
     pub(crate) agent: Option<String>,
     /// Refuse to complete a task that has no check
     pub(crate) require_validation: bool,
-    /// Where the completion promise counts: as a whole token, or only inside its tag
+    /// Where the completion promise counts: alone on a line or at the very end (`line`), anywhere in
+    /// the final text (`token`), or only inside `<promise>` tags (`tag`)
     pub(crate) promise_match: PromiseMatch,
     /// Iterations without progress after which a run stops; 0 turns it off
     pub(crate) stall_limit: u32,
@@ -50,7 +51,7 @@ impl Default for Config {
         Self {
             agent: None,
             require_validation: false,
-            promise_match: PromiseMatch::Token,
+            promise_match: PromiseMatch::Line,
             stall_limit: 3,
             stall_seconds: 900,
             context_threshold: 0.75,
@@ -73,6 +74,7 @@ impl Default for Config {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum PromiseMatch {
+    Line,
     Token,
     Tag,
 }
@@ -136,11 +138,16 @@ pub(crate) struct Git {
     /// Add `(harness TASK.EPOCH)` to the committer's name in commits that agents and checks make, so
     /// that a rollback can tell them from yours
     pub(crate) mark: bool,
+    /// Run the repository's commit hooks, as they were when you trusted this directory. The commit is
+    /// then made first, and the check judges it
+    pub(crate) hooks: bool,
+    /// Sign commits with the key that git is configured to use
+    pub(crate) sign: bool,
 }
 
 impl Default for Git {
     fn default() -> Self {
-        Self { mark: true }
+        Self { mark: true, hooks: false, sign: false }
     }
 }
 

@@ -22,7 +22,7 @@ fn every_value_is_shown_with_where_it_came_from() {
     assert_snapshot!(env.run(["config"]).success().output(), @r#"
     agent                     "mine"             [HOME]/.config/harness/config.toml:1
     require_validation        false              built in
-    promise_match             "token"            built in
+    promise_match             "line"             built in
     stall_limit               0                  [ROOT]/harness.toml:1
     stall_seconds             900                built in
     context_threshold         0.75               built in
@@ -75,7 +75,7 @@ fn mistakes_are_exit_5_with_file_line_and_key() {
     assert_snapshot!(env.run(["config"]).code(5).errors(), @r#"Error: [ROOT]/harness.toml:2: `limits.max_duration`: invalid type: integer `90`, expected a duration such as "90s", "30m", "8h" or "2d""#);
     env.write("harness.toml", "agent = 'cluade'\n");
     assert_snapshot!(env.run(["config"]).code(5).errors(), @r#"
-    Error: [ROOT]/harness.toml:1: `agent`: there is no agent "cluade"
+    Error: [ROOT]/harness.toml:1: `agent`: unknown agent "cluade"
     Hint: built-in agents: claude, codex, gemini, opencode, qwen, copilot, command, shell
     "#);
     env.write("harness.toml", "");

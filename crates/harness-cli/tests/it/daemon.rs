@@ -108,7 +108,7 @@ fn a_plan_is_handed_over_and_worked_through_its_daemon() {
     env.run(["task", "complete", "--id", "a", "--worker", "x"])
         .code(1)
         .stderr_contains("Error: Task a is not claimed by x")
-        .stderr_contains("Hint: `harness task show a` says who holds it");
+        .stderr_contains("Hint: `harness task show a` shows the worker that holds it");
     env.run(["task", "claim", "--role", "coder"]).success().stdout(r#"{"task":null}"#);
     env.run(["task", "claim", "--role", "tester"]).success();
     env.run(["task", "fail", "--id", "b", "no"])
@@ -140,10 +140,11 @@ fn only_the_commands_of_workers_start_a_daemon() {
         &["task", "remove", "task-002"],
         &["plan", "export"],
         &["worker-id"],
+        &["shutdown"],
     ] {
         env.run(args).success();
     }
-    for args in [&["daemon", "status"][..], &["daemon", "stop"], &["shutdown"], &["questions"]] {
+    for args in [&["daemon", "status"][..], &["daemon", "stop"], &["questions"]] {
         env.run(args).code(1);
     }
     assert!(!env.kill_host(), "none of these starts one");
@@ -481,11 +482,11 @@ fn an_old_daemon_and_a_new_client_say_so() {
         }
     });
     let env = env.variable("HARNESS_SOCKET", &socket);
-    env.run(["ping"]).success().stdout("ok").stderr_contains("is version 0.0.1 with protocol 0");
-    env.run(["daemon", "status"]).success().stdout("7").stderr_contains("is version 0.0.1");
+    env.run(["ping"]).success().stdout("ok").stderr_contains("has version 0.0.1 and protocol 0");
+    env.run(["daemon", "status"]).success().stdout("7").stderr_contains("has version 0.0.1");
     env.run(["task", "claim"])
         .code(1)
-        .stderr_contains("is version 0.0.1 with protocol 0, this one is")
-        .stderr_contains("end it with `harness shutdown`");
+        .stderr_contains("has version 0.0.1 and protocol 0, this one has")
+        .stderr_contains("stop it with `harness shutdown`");
     old.join().unwrap();
 }

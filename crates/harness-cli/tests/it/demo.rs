@@ -18,7 +18,7 @@ fn the_demo_ends_well_and_leaves_nothing_behind() {
         &[
             "ERROR [name] [TEST_FAIL] The check failed (exit code 1)",
             "That was kill -9",
-            "Processes of it that are left: 0",
+            "Processes left over: 0",
             "RECOVERY [docs] action=\"validate, then commit\"",
             "ERROR [announce] [DEPENDENCY] Blocked by failed translate",
             "7 tasks: 5 completed, 0 in progress, 0 pending, 2 failed",

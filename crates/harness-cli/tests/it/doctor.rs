@@ -212,7 +212,7 @@ fn a_configured_agent_is_judged_as_it_would_be_started() {
     ran.stdout_contains("ok    agent          fast: 2.0.1, signed in (ANTHROPIC_API_KEY)");
     env.write("harness.toml", format!("{fast}yolo = true\n"));
     if rustix::process::geteuid().is_root() {
-        let words = "fail  agent          fast: it does not bypass permissions";
+        let words = "fail  agent          fast: Claude Code refuses to bypass permissions";
         env.run(["doctor"]).code(1).stdout_contains(words);
     }
 }

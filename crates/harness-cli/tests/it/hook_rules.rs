@@ -216,7 +216,7 @@ fn a_summary_keeps_the_objective_of_a_run() {
     env.run(["run", &objective, "--agent", "shell", "--completion-promise", "ALL_DONE"]).success();
     let kept = env.read("kept");
     assert!(kept.contains(&format!("Objective: {objective}\n")), "{kept}");
-    assert!(kept.contains("Promise: say ALL_DONE only when all of it is done.\n"), "{kept}");
+    assert!(kept.contains("Promise: print ALL_DONE only when all of it is done.\n"), "{kept}");
     assert_eq!(env.read("stop"), "");
 }
 

@@ -151,7 +151,7 @@ fn a_second_terminal_changes_the_ledger_while_a_run_works() {
     env.run(["task", "complete", "--id", "task-001", "--worker", "x"])
         .code(1)
         .stderr_contains("Error: Task task-001 is not claimed by x")
-        .stderr_contains("Hint: `harness task show task-001` says who holds it");
+        .stderr_contains("Hint: `harness task show task-001` shows the worker that holds it");
     let state = env.run(["get-state"]).success().json();
     assert_eq!(state["tasks"]["task-001"]["status"], "running");
     assert_eq!(run.go_on(), Some(0));
@@ -240,7 +240,7 @@ fn a_question_of_an_agent_is_answered_from_another_terminal() {
     let id = open[0]["prompt_id"].as_str().unwrap();
     assert!(id.starts_with("prompt-0-"), "{id}");
     env.run(["questions"]).success().stdout(&format!("{id}: Which one? [a, b]"));
-    env.run(["reply", id, "c"]).code(1).stderr_contains("it is none of a, b");
+    env.run(["reply", id, "c"]).code(1).stderr_contains("choose one of: a, b");
     env.run(["reply", "prompt-7", "b"]).code(1).stderr_contains("Question prompt-7 not found");
     env.run(["reply", id, "b"]).success();
     env.run(["send", "well done"]).success();

@@ -178,10 +178,10 @@ fn a_page_that_was_edited_is_left_alone() {
     let page = env.read(".claude/commands/harness.md").replace("Do not stop early", "Rest well");
     env.write(".claude/commands/harness.md", &page);
     let ran = env.run(["install", "claude"]).success().stdout("already installed");
-    ran.stderr_contains("commands/harness.md is not as harness wrote it");
+    ran.stderr_contains("commands/harness.md was edited and stays");
     for said in ["uninstalled", "nothing is installed"] {
         let ran = env.run(["uninstall", "claude"]).success().stdout_contains(said);
-        ran.stderr_contains("commands/harness.md is not as harness wrote it, and stays; remove it");
+        ran.stderr_contains("commands/harness.md was edited and stays; remove it");
     }
     assert_eq!(names(env.root()), [".claude", ".claude/commands", ".claude/commands/harness.md"]);
     assert_eq!(env.read(".claude/commands/harness.md"), page);
@@ -316,7 +316,7 @@ fn links_are_written_through() {
     assert!(link.is_symlink());
     assert_eq!(fs::read_to_string(&dotfiles).unwrap(), "{}");
     fs::remove_file(&dotfiles).unwrap();
-    env.run(["install", "claude"]).code(5).stderr_contains("is a link to nothing");
+    env.run(["install", "claude"]).code(5).stderr_contains("is a broken link");
 }
 
 #[test]

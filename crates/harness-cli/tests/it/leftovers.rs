@@ -83,5 +83,5 @@ fn a_run_ends_it_while_it_works() {
     let mut run = Going::start(&env, &["run", "write it", "--agent-command", &command]);
     assert_eq!(hear(&up), "up");
     Left::of(&env, record).end_by_kill();
-    run.until("WARN: ended what a killed run left: pid=");
+    run.until("WARN: ended a process that a killed run left: pid=");
 }

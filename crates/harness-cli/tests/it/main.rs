@@ -4,7 +4,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "clippy only knows #[test] functions")]
 
 mod agents;
+mod asking;
 mod boundary;
+mod commit_hooks;
 mod config;
 mod crowd;
 mod daemon;
@@ -36,11 +38,16 @@ mod report;
 mod research;
 mod run;
 mod runs;
+mod salvage;
 mod sandbox;
+mod seeds;
+mod sessions;
+mod spelling;
 mod status;
 mod task_read;
 mod tasks;
 mod together;
 mod trust;
+mod uncommitted;
 mod verify;
 mod worker;

@@ -131,7 +131,9 @@ fn a_check_that_cannot_be_run_is_not_used() {
     let env = env.variable("PATH", &bin);
     env.run(["init", "--yes"])
         .success()
-        .stdout_contains("found `pnpm test` (package.json), which is not used: it could not be run")
+        .stdout_contains(
+            "found `pnpm test` (package.json), but it is not used: it could not be run",
+        )
         .stdout_contains("--validate 'the command that proves it'");
     assert!(env.read("harness.toml").contains("\n# command = \"pnpm test\"\n"));
 }
@@ -156,9 +158,7 @@ fn an_init_script_that_came_with_the_repository_is_not_run_by_the_trial() {
     let env = npm_project("true");
     env.write("harness-init.sh", "touch $HOME/ran\n");
     commit(&env);
-    env.run(["init", "--yes"])
-        .success()
-        .stdout_contains("because what the repository brings is not trusted");
+    env.run(["init", "--yes"]).success().stdout_contains("because the repository is not trusted");
     assert!(!env.exists(env.home().join("ran")));
 }
 
@@ -207,7 +207,7 @@ fn tasks_that_are_added_without_a_check_get_that_of_the_project() {
     env.run(["add", "one"])
         .success()
         .stdout("task-001")
-        .stderr("its check is that of harness.toml: npm test");
+        .stderr("it gets the check of harness.toml: npm test");
     assert_eq!(env.task(0)["validation"]["command"], "npm test");
     env.run(["add", "two", "--validate", "true"]).success().stderr("");
     assert_eq!(env.task(1)["validation"]["command"], "true");
@@ -220,7 +220,7 @@ fn tasks_that_are_added_without_a_check_get_that_of_the_project() {
     // A pull that changes it is not.
     env.write("harness.toml", "[validation]\ncommand = 'touch pwned'\n");
     commit(&env);
-    env.run(["add", "five"]).success().stderr_contains("is not trusted and was not taken");
+    env.run(["add", "five"]).success().stderr_contains("is not trusted and was not used");
     assert!(env.task(4)["validation"]["command"].is_null(), "{}", env.task(4));
     env.run(["trust", "--yes"]).success();
     env.run(["add", "six"]).success();

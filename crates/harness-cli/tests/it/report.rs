@@ -76,10 +76,10 @@ fn why_says_from_the_facts_where_a_task_stands() {
         ),
         (
             "task-004",
-            "It is next in line, but has no validation.command",
+            "It is next in line. It has no validation.command",
             "harness task edit task-004 --validate COMMAND",
         ),
-        ("task-005", "It does not run yet: waits for task-004.", "harness why task-004"),
+        ("task-005", "It is not running yet: waits for task-004.", "harness why task-004"),
     ] {
         let told = env.run(["why", id, "--json"]).success().json();
         assert!(told["reason"].as_str().unwrap().starts_with(reason), "{told}");

@@ -110,11 +110,11 @@ fn what_is_no_answer_stays_and_is_named() {
     symlink("../elsewhere.json", env.root().join("search_results/link.json")).unwrap();
     fs::create_dir(env.root().join("search_results/folder.json")).unwrap();
     assert_snapshot!(finalize(&env).success().errors(), @"
-    WARN: search_results/bad.json stays: it is no JSON: EOF while parsing a list at line 1 column 13
-    WARN: search_results/bytes.json stays: it is not UTF-8
-    WARN: search_results/empty.json stays: it holds no source
-    WARN: search_results/folder.json stays: it is a directory; harness needs a file there
-    WARN: search_results/link.json stays: it is a symbolic link; harness never follows one
+    WARN: search_results/bad.json was not used: it is not JSON: EOF while parsing a list at line 1 column 13
+    WARN: search_results/bytes.json was not used: it is not UTF-8
+    WARN: search_results/empty.json was not used: it has no source
+    WARN: search_results/folder.json was not used: it is a directory; harness needs a file there
+    WARN: search_results/link.json was not used: it is a symbolic link; harness never follows one
     ");
     for name in ["bad", "bytes", "empty", "folder", "link"] {
         assert!(env.exists(format!("search_results/{name}.json")), "{name}");
@@ -151,7 +151,7 @@ fn the_answer_as_a_document() {
             }],
             "stayed": [{
                 "file": "search_results/bad.json",
-                "why": "is no JSON: EOF while parsing an object at line 1 column 1",
+                "why": "is not JSON: EOF while parsing an object at line 1 column 1",
             }],
         })
     );

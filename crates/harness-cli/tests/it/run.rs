@@ -11,17 +11,22 @@ use serde_json::Value;
 
 use crate::environment::TestEnvironment;
 
-fn world() -> TestEnvironment {
+pub(crate) fn world() -> TestEnvironment {
     TestEnvironment::of_worker()
 }
 
-fn add(env: &TestEnvironment, instructions: &str, validate: &str, more: &[&str]) -> String {
+pub(crate) fn add(
+    env: &TestEnvironment,
+    instructions: &str,
+    validate: &str,
+    more: &[&str],
+) -> String {
     let args = ["add", "a task", "--instructions", instructions, "--validate", validate];
     env.run([&args[..], more].concat()).success().raw().to_owned()
 }
 
 /// The log without times and sessions.
-fn log(env: &TestEnvironment) -> Vec<String> {
+pub(crate) fn log(env: &TestEnvironment) -> Vec<String> {
     let log = env.read("harness-progress.txt");
     log.lines().map(|line| line.splitn(3, "] ").nth(2).unwrap_or(line).to_owned()).collect()
 }
@@ -102,7 +107,7 @@ fn a_cleanup_runs_after_the_rollback_and_an_init_script_before_everything() {
     env.run(["add", "told nothing", "--validate", "true"]).success();
     env.run(["run", "--agent", "shell"])
         .code(5)
-        .stderr_contains("WARN: no instructions, which shell runs: task-002");
+        .stderr_contains("WARN: no instructions for the shell agent to run: task-002");
     assert!(env.exists(".harness-active"), "work is left");
     env.run(["task", "remove", "task-002"]).success();
     env.write("harness-init.sh", "exit 1\n").git(["commit", "--quiet", "-am", "broken"]);
@@ -117,7 +122,7 @@ fn an_agent_that_nobody_named_is_the_first_that_is_installed() {
     let env = crate::doctor::environment().variable("HARNESS_WORKER_ID", "w");
     env.run(["init"]).success();
     add(&env, "write the file", "test -f made", &[]);
-    let none = env.run(["run"]).code(5).stderr_contains("no agent is chosen");
+    let none = env.run(["run"]).code(5).stderr_contains("no agent was chosen");
     none.stderr_contains("--agent claude").stderr_contains("--agent shell");
     let result = r#"{"type":"result","subtype":"success","is_error":false,"terminal_reason":"completed","result":"TASK_COMPLETE"}"#;
     crate::doctor::program(&env, "claude", &format!("read -r prompt; : > made; echo '{result}'"));
@@ -129,12 +134,12 @@ fn an_agent_that_nobody_named_is_the_first_that_is_installed() {
 #[test]
 fn what_keeps_a_session_from_starting_is_said_and_nothing_is_touched() {
     let env = world();
-    env.run(["run", "--agent", "nobody"]).code(5).stderr_contains("there is no agent \"nobody\"");
+    env.run(["run", "--agent", "nobody"]).code(5).stderr_contains("unknown agent \"nobody\"");
     add(&env, "true", "true", &[]);
     env.write("a", "x").git(["add", "a"]);
     env.run(["run", "--agent", "shell"])
         .code(5)
-        .stderr_contains("the work tree has changes of yours: a")
+        .stderr_contains("the work tree has uncommitted changes: a")
         .stderr_contains("commit or stash them first");
     env.git(["rm", "--quiet", "--cached", "a"]);
     env.run(["task", "claim", "--worker", "bob"]).success();
@@ -145,6 +150,7 @@ fn what_keeps_a_session_from_starting_is_said_and_nothing_is_touched() {
         .code(5)
         .stderr_contains("WARN: no validation.command, so they cannot be finished: task-002")
         .stderr_contains("task-002: Missing validation.command");
+    assert_eq!(env.task(0)["status"], "completed", "the rest is worked on first");
     assert_eq!(env.task(1)["status"], "pending");
     let without_git = TestEnvironment::new();
     without_git.run(["init"]).success();
@@ -178,10 +184,10 @@ fn sessions_are_counted_and_bounded() {
     let ended = env.run(once).code(3).json();
     assert_eq!((&ended["stop_reason"], &ended["sessions"]), (&"once".into(), &1.into()));
     let on = ["run", "--agent", "shell", "--max-tasks-per-session", "1", "--json"];
-    // Two more tasks, one each, and a last session that finds nothing.
-    assert_eq!(env.run(on).success().json()["sessions"], 4);
+    // Two more tasks, one each, and no session that would find nothing.
+    assert_eq!(env.run(on).success().json()["sessions"], 3);
     let full =
-        env.read("harness-tasks.json").replace("\"max_sessions\": 50", "\"max_sessions\": 4");
+        env.read("harness-tasks.json").replace("\"max_sessions\": 50", "\"max_sessions\": 3");
     env.write("harness-tasks.json", full);
     assert_eq!(env.run(on).code(3).json()["stop_reason"], "max_sessions");
 }
@@ -408,7 +414,7 @@ fn changes_of_the_user_are_set_aside_and_put_back_where_they_fit() {
     add(&env, "grep -q before a && echo agent > b", "grep -q agent b", &[]);
     env.run(["run", "--agent", "shell"]).code(5).stderr_contains("--allow-dirty");
     let ran = env.run(["run", "--agent", "shell", "--allow-dirty"]).success();
-    assert!(ran.errors().contains("your changes are set aside as refs/harness/rescue/user/"));
+    assert!(ran.errors().contains("your changes are kept in refs/harness/rescue/user/"));
     assert_eq!(
         (env.read("a"), env.read("b"), env.read("new.txt")),
         ("mine\n".into(), "agent\n".into(), "new\n".into())

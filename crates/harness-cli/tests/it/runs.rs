@@ -303,7 +303,7 @@ fn a_file_that_is_no_record_is_named_with_the_way_out() {
     let newer = Connection::open(&path).unwrap();
     newer.pragma_update(None, "user_version", 99).unwrap();
     drop(newer);
-    refused(5, "has version 99, and this harness knows version 2");
+    refused(5, "has version 99, but this harness knows version 2");
     fs::rename(&path, env.home().join("elsewhere.db")).unwrap();
 
     symlink(env.home().join("elsewhere.db"), &path).unwrap();

@@ -68,7 +68,9 @@ fn a_worker_works_beside_a_daemon_that_it_can_not_reach() {
     env.run(step).success();
     sandboxed(&env, ["task", "complete", "--id", "task-001"]).success();
     env.run(["get-state"]).success().stdout_contains("completed");
-    sandboxed(&env, ["ask", "Which?"]).code(1).stderr_contains("the sandbox of this command");
+    sandboxed(&env, ["ask", "Which?"])
+        .code(1)
+        .stderr_contains("the sandbox does not let this command");
     env.run(["shutdown"]).success();
 }
 
@@ -82,7 +84,7 @@ fn the_agent_of_a_run_is_told_of_its_tools() {
         let words = format!("call the tool `{tool}` of the MCP server `harness` instead");
         sandboxed(&env, args)
             .code(1)
-            .stderr_contains("does not let it reach")
+            .stderr_contains("does not let this command connect")
             .stderr_contains(&words);
     };
     told(&["task", "checkpoint", "--step", "1", "--total", "1", "done"], "task_checkpoint");

@@ -62,7 +62,7 @@ mod codex_acp {
         secret: ("OPENAI_API_KEY", KEY),
         price: (1.25e-6, 10e-6),
         // It knows no other rejection than one that ends the turn: the next context is told.
-        denied: "it gave up, as it was not allowed",
+        denied: "it gave up because it was not allowed to",
     };
 
     const HARNESS: &str = "agent = 'codex-acp'

@@ -97,7 +97,7 @@ fn was_kept_going(world: &World, typed: &str) {
     asked(0, typed);
     asked(1, "the ledger has work left, so do not stop yet");
     asked(3, "HARNESS: in progress: [task-001] Write one");
-    asked(5, "[Self-Reflect] All tasks are done. Look back once more, 1/1");
+    asked(5, "[Self-Reflect] All tasks are done. Review the work once more, 1/1");
     let ledger: Value = serde_json::from_str(&world.env.read("harness-tasks.json")).unwrap();
     assert_eq!(ledger["tasks"][0]["status"], "completed");
     for marker in [".harness-active", ".harness-reflect", ".harness-stop-counter"] {

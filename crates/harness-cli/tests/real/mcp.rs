@@ -59,7 +59,7 @@ fn a_checkpoint_of_claude_is_in_the_log() {
 #[ignore = "needs the real agents: cargo xtask test --real-agents"]
 fn a_checkpoint_of_codex_is_in_the_log() {
     // Its model has to search for the tools of a server, and is told what it would find.
-    a_checkpoint_is_in_the_log(codex::set_up, "- harness: The harness keeps a ledger of tasks");
+    a_checkpoint_is_in_the_log(codex::set_up, "- harness: harness keeps a ledger of tasks");
 }
 
 /// Its sandbox lets its shell reach nobody; the server of the tools is outside of it.
@@ -74,7 +74,7 @@ fn codex_is_told_of_its_tools_where_its_shell_can_not_report() {
     world.env.run(["run"]).success();
     assert_eq!(world.env.task(0)["checkpoints"].as_array().unwrap().len(), 1);
     let told = &world.model.served().bodies[1];
-    assert!(told.contains("call your tool `task_checkpoint`"), "{told}");
+    assert!(told.contains("call the tool `task_checkpoint`"), "{told}");
 }
 
 #[test]

@@ -154,7 +154,7 @@ pub(crate) fn a_limit_stops_a_run_that_does_not_wait(agent: &Real) {
 pub(crate) fn who_is_not_let_in_burns_no_iteration(agent: &Real) {
     let no = || Step::status(401, "invalid api key");
     let world = agent.world(Script::new([no(), no(), done()]));
-    world.env.run(["run", "Do it"]).code(1).stderr_contains("not let in");
+    world.env.run(["run", "Do it"]).code(1).stderr_contains("not signed in");
     assert_ended(&world, "env_setup", 0);
     world.env.run(["run", "--resume"]).success();
     assert_ended(&world, "complete", 0);

@@ -78,7 +78,7 @@ impl Claim {
             return self.again(ledger, mine, now);
         }
         let upkeep = upkeep::upkeep(ledger, now);
-        let next = ledger.selection().next(self.role.as_deref());
+        let next = self.next(ledger);
         if upkeep.is_empty() {
             return self.take(ledger, next, now);
         }
@@ -89,11 +89,19 @@ impl Claim {
         let mut kept_up = ledger.clone();
         kept_up.put_in(&upkeep);
         let prepared = self.only.is_some() && self.only.as_ref() == next;
-        let next = if prepared { next } else { kept_up.selection().next(self.role.as_deref()) };
+        let next = if prepared { next } else { self.next(&kept_up) };
         let mut change = self.take(&kept_up, next, now)?;
         change.rows.splice(0..0, upkeep.rows);
         change.facts.splice(0..0, upkeep.facts);
         Ok(change)
+    }
+
+    fn next<'l>(&self, ledger: &'l Ledger) -> Option<&'l TaskId> {
+        let role = self.role.as_deref();
+        match self.via {
+            Via::Client => ledger.selection().next(role),
+            Via::Run => ledger.selection().next_of_run(role),
+        }
     }
 
     /// Returns the task that a client already holds. Its lease starts again now, even if it had run

@@ -8,7 +8,7 @@ use crate::{
     Category, TaskId, Timestamp,
     fact::Fact,
     graph,
-    ledger::Ledger,
+    ledger::{ConcurrencyMode, Ledger},
     task::{ErrorEntry, Status, Task, Via},
 };
 
@@ -19,7 +19,14 @@ pub(super) fn upkeep(ledger: &Ledger, now: Timestamp) -> Change {
     // A session must recover the claim of a session, because it can read the work tree. The same
     // holds for a task with an intent, which is finished and never decided again.
     let expired = ledger.selection().expired(now).filter_map(|id| ledger.task(id));
-    let expired = expired.filter(|t| t.claimed_via() == Via::Client && t.intent().is_none());
+    // Without sessions nobody else would: among several workers, a claim that names no road is a
+    // worker's.
+    let concurrent = ledger.head().session_config.concurrency_mode == ConcurrencyMode::Concurrent;
+    let of_worker = |task: &&Task| {
+        let unnamed = task.claim().is_some_and(|claim| claim.via.is_none());
+        task.claimed_via() == Via::Client || (concurrent && unnamed)
+    };
+    let expired = expired.filter(|t| of_worker(t) && t.intent().is_none());
     for task in expired.filter(|t| !ledger.is_alive(t.claimed_by())) {
         let entry = ErrorEntry::lease_expired(task.claimed_by());
         draft.facts.push(failed(&task.id, Category::SessionTimeout, entry.message.clone()));

@@ -339,7 +339,7 @@ impl Attempt {
                 self.commit(State::Releasing(why), command)
             }
             (State::Rescuing, Ended::Rescued) => Next::Done(AttemptEnd::Lost),
-            (state, ended) => unreachable!("{ended:?} can not be the end of {state:?}"),
+            (state, ended) => unreachable!("{ended:?} cannot be the end of {state:?}"),
         }
     }
 

@@ -26,7 +26,7 @@ impl Halt {
     pub(super) fn stop(&self) -> Option<Stop> {
         match (self.interrupted, self.out_of_time) {
             (true, _) => Some(Stop::interrupted()),
-            (false, true) => Some(Stop::with_words(StopReason::Budget, "its time")),
+            (false, true) => Some(Stop::with_words(StopReason::Budget, "the time limit")),
             (false, false) => None,
         }
     }

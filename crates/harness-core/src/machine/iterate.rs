@@ -18,7 +18,7 @@ mod terms;
 
 pub use limits::Purse;
 pub use past::{Cause, Past};
-pub use terms::{Brief, Effect, Ended, Rules, Turn};
+pub use terms::{Brief, Effect, Ended, Nudge, Rules, Turn};
 
 use super::{Input, Machine, Next};
 use crate::{
@@ -82,6 +82,8 @@ pub struct Iterate {
     cause: Cause,
     last_text: Option<String>,
     blanks: u32,
+    /// Why the context was asked to go on, if it was.
+    nudged: Option<Nudge>,
     used_tool: bool,
     /// `true` if the current execution continues a kept context and has produced nothing yet.
     takes_up: bool,
@@ -128,6 +130,7 @@ impl Iterate {
             cause,
             last_text,
             blanks: 0,
+            nudged: None,
             used_tool: false,
             takes_up: false,
             promised: false,
@@ -223,6 +226,7 @@ impl Iterate {
             number: self.number,
             cause: self.cause.clone(),
             kept: self.context.clone(),
+            nudge: self.nudged.unwrap_or_default(),
             agent,
             until: [self.purse.deadline, self.rules.until].into_iter().flatten().min(),
             last_text: self.last_text.clone(),
@@ -339,7 +343,7 @@ impl Iterate {
             }
             (State::Sleeping(until), Ended::Woke { kicked }) => self.woke(until, kicked),
             (State::Resting, Ended::Woke { .. }) => self.start(State::Looking, Effect::Look),
-            (state, ended) => unreachable!("{ended:?} can not be the end of {state:?}"),
+            (state, ended) => unreachable!("{ended:?} cannot be the end of {state:?}"),
         }
     }
 

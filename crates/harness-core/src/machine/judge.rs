@@ -19,7 +19,7 @@ mod finding;
 mod settings;
 mod tree;
 
-pub use client::{Request, Standing};
+pub use client::{ClientWork, Request, Standing};
 pub use effect::{Effect, Ended};
 pub use finding::{Fault, Finding, NotDone};
 pub use settings::Setting;
@@ -46,6 +46,8 @@ pub struct Rules {
     pub clean: bool,
     /// `true` to run the check before the first attempt too. A task may override it.
     pub baseline: bool,
+    /// `true` to commit before the check, so that what the repository's hooks make of the work is judged.
+    pub commit_first: bool,
     /// The files that the work must not touch.
     pub protected: Protected,
 }
@@ -57,6 +59,7 @@ impl Rules {
         Self {
             clean: task.validation.clean.unwrap_or(self.clean),
             baseline: task.validation.baseline.unwrap_or(self.baseline),
+            commit_first: self.commit_first,
             protected: self.protected,
         }
     }
@@ -118,6 +121,7 @@ pub struct Judge {
     lease_seconds: u64,
     rules: Rules,
     keeper: Keeper,
+    work: ClientWork,
     /// `true` if the holder has the claim, so that there is a lease to renew.
     held: bool,
     /// The epoch of the claim in the receipt.
@@ -138,6 +142,8 @@ pub struct Judge {
     /// `true` if the commit comes before the check.
     keep_first: bool,
     commit: Option<CommitId>,
+    /// The commit was made for a client.
+    committed_by_us: bool,
     baseline: Option<Baseline>,
     /// The protected files among those that differ from the claim, once they were listed.
     touched: Option<Vec<String>>,
@@ -173,6 +179,7 @@ impl Judge {
             unchecked: Unchecked::Forbidden,
             lease_seconds,
             keeper: Keeper::Harness,
+            work: ClientWork::Left,
             held: true,
             epoch: task.epoch.unwrap_or_default(),
             foregone: false,
@@ -182,8 +189,9 @@ impl Judge {
             interrupts: 0,
             lost: None,
             prepared: false,
-            keep_first: rules.clean,
+            keep_first: rules.clean || rules.commit_first,
             commit: None,
+            committed_by_us: false,
             baseline: None,
             touched: None,
             check: None,
@@ -254,12 +262,26 @@ impl Judge {
                 let effect = Effect::Keep { tree: None };
                 self.start(State::Keeping { then: AfterKeep::Check }, effect)
             }
+            Keeper::Worker if self.must_commit_first() => {
+                let then = match self.task.check() {
+                    Some(_) => AfterKeep::Check,
+                    None => AfterKeep::Record,
+                };
+                self.start(State::Keeping { then }, Effect::Keep { tree: None })
+            }
             Keeper::Worker if self.task.check().is_none() => self.without_check(),
             Keeper::Worker if self.rules.clean && self.commit.is_none() => {
                 Self::found(Finding::NoCommit)
             }
             Keeper::Harness | Keeper::Worker => self.check(),
         }
+    }
+
+    /// There is no check, or it judges a commit.
+    fn must_commit_first(&self) -> bool {
+        let counts = self.task.check().is_some() || self.unchecked == Unchecked::Allowed;
+        let first = self.rules.clean || self.task.check().is_none();
+        self.work == ClientWork::Committed && counts && first && !self.committed_by_us
     }
 
     /// Records the worker's report if that is allowed. Otherwise the ledger refuses the completion.
@@ -293,6 +315,7 @@ impl Judge {
             check: self.check.clone(),
             baseline: self.baseline,
             protected: self.touched.clone().unwrap_or_default(),
+            uncommitted: Vec::new(),
             flags: self.flags.clone(),
             agent: None,
             iterations: None,

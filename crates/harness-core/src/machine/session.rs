@@ -1,7 +1,7 @@
-//! A session over the ledger: what its workers share. It looks around, prepares, recovers what an
-//! earlier session left, takes a number, and then lets its [worker](super::worker) work until nothing is
-//! left or something stops it. One run goes through several sessions where each may have only so many
-//! tasks.
+//! A session over the ledger: what its workers share. It looks around, takes a number, prepares,
+//! recovers what an earlier session left, and then lets its [worker](super::worker) work until nothing
+//! is left or something stops it. One run goes through several sessions where each may have only so
+//! many tasks; each of them takes a number and prepares.
 
 mod survey;
 
@@ -12,7 +12,7 @@ use super::{
     attempt::{self, AttemptEnd},
     halt::Halt,
     recovery::{self, Action},
-    worker::{WorkerEnd, WorkerStop, WorkerTerms, lost_claim},
+    worker::{WorkerEnd, WorkerStop, WorkerTerms, environment_problem, lost_claim},
 };
 use crate::{
     Command, Epoch, Holder, Refusal, Reply, Task, TaskId, Timestamp, WorkerId,
@@ -117,6 +117,8 @@ enum State {
     /// The loss of a claim is on its way into the log.
     Losing,
     Beginning,
+    /// Why the session stops is on its way into the log.
+    Complaining(Stop),
     Working,
     Ending(Following),
     Closing,
@@ -128,11 +130,22 @@ enum Following {
     NextSession,
 }
 
+/// What follows when everything is recovered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum AfterRecovery {
+    Work,
+    /// There is no number for a session.
+    Stop(Stop),
+}
+
 /// The machine of a session, or of one after the other with [`WhenFull::Continue`].
 pub struct LedgerSession {
     terms: SessionTerms,
     state: State,
     interrupted: Vec<Interrupted>,
+    after_recovery: AfterRecovery,
+    /// A session of this run has begun.
+    numbered: bool,
     halt: Halt,
     /// A heartbeat is on its way, beside the effect.
     beating: bool,
@@ -152,6 +165,8 @@ impl LedgerSession {
             terms,
             state: State::Begun,
             interrupted: Vec::new(),
+            after_recovery: AfterRecovery::Work,
+            numbered: false,
             halt,
             beating: false,
             alerts: Alerts::default(),
@@ -180,7 +195,34 @@ impl LedgerSession {
         }
         self.interrupted = survey.interrupted;
         self.alerts = survey.alerts;
-        self.start(State::Preparing { again: false }, SessionEffect::Prepare)
+        self.begin()
+    }
+
+    /// The number comes first, so that everything in the log of a session carries it.
+    fn begin(&mut self) -> Step {
+        let (pid, max_sessions) = (self.terms.pid, self.terms.max_sessions);
+        self.commit(State::Beginning, Command::BeginSession(BeginSession { pid, max_sessions }))
+    }
+
+    /// What an interrupted attempt left is recovered all the same. Without that nothing more happens.
+    fn used_up(&mut self) -> Step {
+        let stop = Stop::because(StopReason::MaxSessions);
+        if !self.interrupted.is_empty() {
+            self.after_recovery = AfterRecovery::Stop(stop);
+            return self.prepare();
+        }
+        match self.numbered {
+            // The session before this one has ended already.
+            true => Next::Done(stop),
+            false => self.stop(stop),
+        }
+    }
+
+    fn prepare(&mut self) -> Step {
+        match self.halt.stop() {
+            Some(stop) => self.stop(stop),
+            None => self.start(State::Preparing { again: false }, SessionEffect::Prepare),
+        }
     }
 
     fn prepared(&mut self, again: bool, prepared: Prepared) -> Step {
@@ -192,12 +234,17 @@ impl LedgerSession {
         self.commit(State::Prepared { passed, again }, Command::Note(Note::HealthCheck { passed }))
     }
 
-    /// One interrupted attempt after the other; then the session proper begins.
+    /// One interrupted attempt after the other; then the worker begins.
     fn recover_next(&mut self) -> Step {
         if let Some(stop) = self.halt.stop() {
             return self.stop(stop);
         }
-        let Some(found) = self.interrupted.pop() else { return self.begin() };
+        let Some(found) = self.interrupted.pop() else {
+            return match self.after_recovery.clone() {
+                AfterRecovery::Work => self.work(),
+                AfterRecovery::Stop(stop) => self.stop(stop),
+            };
+        };
         let action = recovery::action(found.evidence);
         let (name, mut reason) = match found.task.intent() {
             Some(Intent::Rollback { category, .. }) => {
@@ -233,19 +280,19 @@ impl LedgerSession {
                 self.alerted = true;
                 self.commit(State::Losing, lost_claim(task))
             }
-            AttemptEnd::Left(stop) => self.stop(stop),
+            AttemptEnd::Left(stop) => self.complain(stop, Some(task)),
         }
     }
 
-    fn begin(&mut self) -> Step {
-        let (pid, max_sessions) = (self.terms.pid, self.terms.max_sessions);
-        self.commit(State::Beginning, Command::BeginSession(BeginSession { pid, max_sessions }))
+    /// Stops, with a line in the log where the environment is the reason.
+    fn complain(&mut self, stop: Stop, task: Option<TaskId>) -> Step {
+        match environment_problem(&stop, task) {
+            Some(note) => self.commit(State::Complaining(stop), note),
+            None => self.stop(stop),
+        }
     }
 
     fn work(&mut self) -> Step {
-        if let Some(stop) = self.halt.stop() {
-            return self.stop(stop);
-        }
         let terms = WorkerTerms {
             worker: self.terms.worker.clone(),
             lease_seconds: self.terms.lease_seconds,
@@ -298,13 +345,18 @@ impl LedgerSession {
                 self.start(State::Preparing { again: true }, SessionEffect::Prepare)
             }
             (State::Prepared { passed: false, again: true }, _) => {
-                self.stop(Stop::with_words(StopReason::EnvSetup, "harness-init.sh failed twice"))
+                let words = "harness-init.sh failed twice";
+                self.complain(Stop::with_words(StopReason::EnvSetup, words), None)
             }
+            (State::Complaining(stop), _) => self.stop(stop),
             // As adopted: a claim that was made by hand has its epoch only now.
             (State::Adopting(action), Reply::Claimed(adopted)) => {
                 self.recover(adopted.task, adopted.epoch, action)
             }
-            (State::Beginning, _) => self.work(),
+            (State::Beginning, _) => {
+                self.numbered = true;
+                self.prepare()
+            }
             (State::Ending(Following::NextSession), _) => self.begin(),
             (State::Ending(Following::Stop(stop)), _) if stop.reason == StopReason::Complete => {
                 self.start(State::Closing, SessionEffect::Close)
@@ -316,9 +368,7 @@ impl LedgerSession {
 
     fn refused(&mut self, refusal: Refusal) -> Step {
         match (&self.state, refusal) {
-            (State::Beginning, Refusal::MaxSessions { .. }) => {
-                self.stop(Stop::because(StopReason::MaxSessions))
-            }
+            (State::Beginning, Refusal::MaxSessions { .. }) => self.used_up(),
             // Somebody else ended the attempt meanwhile.
             (State::Adopting(_), _) => self.recover_next(),
             (State::Ending(_), refusal) => Next::Done(Stop::config(refusal.to_string())),

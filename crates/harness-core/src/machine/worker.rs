@@ -66,7 +66,7 @@ pub enum WorkerEffect {
 pub enum WorkerReport {
     /// What there is to do.
     Peeked {
-        /// `None`: nothing can be worked on.
+        /// The next task of the run, those without a check last; `None`: nothing can be worked on.
         next: Option<Box<Task>>,
         /// The phase that waits for its gate.
         gate: Option<Phase>,
@@ -153,14 +153,10 @@ impl Worker {
 
     /// Between two tasks everything that can stop a worker is looked at.
     fn next_task(&mut self) -> Step {
-        if let Some(stop) = self.halt.stop() {
-            return self.stop(stop);
+        match self.halt.stop() {
+            Some(stop) => self.stop(stop),
+            None => self.commit(State::KeepingUp, Command::Upkeep),
         }
-        let most = self.terms.max_tasks;
-        if most > 0 && self.attempts >= most {
-            return self.end(WorkerStop::SessionFull);
-        }
-        self.commit(State::KeepingUp, Command::Upkeep)
     }
 
     fn peeked(
@@ -172,19 +168,29 @@ impl Worker {
         if let Some(stop) = self.halt.stop() {
             return self.stop(stop);
         }
-        let task = match (next, gate) {
-            (Some(task), _) => task,
-            (None, Some(phase)) => {
+        match (next, gate) {
+            (Some(task), _) if task.check().is_some() => self.choose(task),
+            // The gate may open more work, and a task without a check comes last.
+            (_, Some(phase)) => {
                 let state = State::Gating(phase.name.clone());
-                return self.start(state, WorkerEffect::Gate { phase, until: self.terms.until });
+                self.start(state, WorkerEffect::Gate { phase, until: self.terms.until })
             }
-            (None, None) => return self.nothing_left(in_progress),
-        };
-        if task.check().is_none() {
-            let message = "Missing validation.command".to_owned();
-            let stop = Stop::config(format!("{}: {message}", task.id));
-            let note = Note::Problem { task: Some(task.id), category: Category::Config, message };
-            return self.commit(State::Complaining(stop), Command::Note(note));
+            (Some(task), None) => {
+                let message = "Missing validation.command".to_owned();
+                let stop = Stop::config(format!("{}: {message}", task.id));
+                let category = Category::Config;
+                let note = Note::Problem { task: Some(task.id), category, message };
+                self.commit(State::Complaining(stop), Command::Note(note))
+            }
+            (None, None) => self.nothing_left(in_progress),
+        }
+    }
+
+    /// Only a session with work left can be full: the last task needs no session after it.
+    fn choose(&mut self, task: Box<Task>) -> Step {
+        let most = self.terms.max_tasks;
+        if most > 0 && self.attempts >= most {
+            return self.end(WorkerStop::SessionFull);
         }
         let id = task.id.clone();
         self.start(State::Basing(task), WorkerEffect::Base { task: id })
@@ -243,7 +249,10 @@ impl Worker {
                 self.alerted = true;
                 self.commit(State::Losing, lost_claim(task))
             }
-            AttemptEnd::Left(stop) => self.stop(stop),
+            AttemptEnd::Left(stop) => match environment_problem(&stop, Some(task)) {
+                Some(note) => self.commit(State::Complaining(stop), note),
+                None => self.stop(stop),
+            },
         }
     }
 
@@ -301,6 +310,16 @@ impl Machine for Worker {
             Input::Tick | Input::Told(_) => Next::Wait,
         }
     }
+}
+
+/// The line of the log for a stop because of the environment. Other stops have a line already, or need
+/// none.
+pub(super) fn environment_problem(stop: &Stop, task: Option<TaskId>) -> Option<Command> {
+    if stop.reason != StopReason::EnvSetup {
+        return None;
+    }
+    let message = stop.words().unwrap_or("the environment is not ready").to_owned();
+    Some(Command::Note(Note::Problem { task, category: Category::EnvSetup, message }))
 }
 
 /// A line of the log for an attempt whose claim somebody else took.

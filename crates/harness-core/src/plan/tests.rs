@@ -99,7 +99,11 @@ fn every_field_is_read() {
         instructions: some("i"),
         role: some("r"),
         priority: some("P0"),
-        validation: Some(PlanValidation { command: "true".into(), timeout_seconds: Some(2) }),
+        validation: Some(PlanValidation {
+            command: "true".into(),
+            timeout_seconds: Some(2),
+            ..PlanValidation::default()
+        }),
         cleanup: some("c"),
         phase: some("Build"),
         max_attempts: Some(2),
@@ -125,29 +129,32 @@ fn seconds_are_rounded_up() {
 #[test]
 fn wrong_fields_are_refused_by_name() {
     let cases = [
-        (r#","dependencies":"task-2""#, "dependencies: a list of task ids is wanted"),
-        (r#","dependencies":null"#, "dependencies: a list of task ids is wanted"),
-        (r#","dependencies":[1]"#, "dependencies: a list of task ids is wanted"),
+        (r#","dependencies":"task-2""#, "dependencies: expected a list of task ids"),
+        (r#","dependencies":null"#, "dependencies: expected a list of task ids"),
+        (r#","dependencies":[1]"#, "dependencies: expected a list of task ids"),
         (r#","dependencies":["a b"]"#, "dependencies: \"a b\" is not a valid task id"),
         (r#","timeout_seconds":0"#, "timeout_seconds: 0 is out of range: at least 1"),
         (r#","timeout_seconds":0.5"#, "timeout_seconds: 0.5 is out of range: at least 1"),
         (r#","timeout_seconds":-3"#, "timeout_seconds: -3 is out of range: at least 1"),
         (r#","timeout_seconds":1e300"#, "timeout_seconds: 1e+300 is out of range"),
-        (r#","timeout_seconds":"600""#, "timeout_seconds: a number of seconds is wanted"),
-        (r#","timeout_seconds":true"#, "timeout_seconds: a number of seconds is wanted"),
-        (r#","timeout_seconds":null"#, "timeout_seconds: a number of seconds is wanted"),
-        (r#","instructions":["a"]"#, "instructions: a string is wanted, this is a list"),
-        (r#","role":1"#, "role: a string is wanted, this is a number"),
-        (r#","priority":"P3""#, "priority: \"P3\" is none of P0, P1, P2"),
-        (r#","priority":0"#, "priority: a string is wanted"),
-        (r#","validation":"true""#, "validation: an object is wanted"),
+        (r#","timeout_seconds":"600""#, "timeout_seconds: expected a number of seconds"),
+        (r#","timeout_seconds":true"#, "timeout_seconds: expected a number of seconds"),
+        (r#","timeout_seconds":null"#, "timeout_seconds: expected a number of seconds"),
+        (r#","instructions":["a"]"#, "instructions: expected a string, found a list"),
+        (r#","role":1"#, "role: expected a string, found a number"),
+        (r#","priority":"P3""#, "priority: \"P3\" is not one of P0, P1, P2"),
+        (r#","priority":0"#, "priority: expected a string"),
+        (r#","validation":"true""#, "validation: expected an object"),
         (r#","validation":{}"#, "validation.command: required, but missing"),
-        (r#","validation":{"command":1}"#, "validation.command: a string is wanted"),
-        (r#","on_failure":[]"#, "on_failure: an object is wanted"),
-        (r#","on_failure":{"cleanup":{}}"#, "on_failure.cleanup: a string is wanted"),
-        (r#","max_attempts":0"#, "max_attempts: 0 is no count from 1"),
-        (r#","max_attempts":1.5"#, "max_attempts: 1.5 is no count from 1"),
-        (r#","max_attempts":4294967296"#, "max_attempts: 4294967296 is no count from 1"),
+        (r#","validation":{"command":1}"#, "validation.command: expected a string"),
+        (r#","on_failure":[]"#, "on_failure: expected an object"),
+        (r#","on_failure":{"cleanup":{}}"#, "on_failure.cleanup: expected a string"),
+        (r#","max_attempts":0"#, "max_attempts: 0 is not a whole number from 1 to 4294967295"),
+        (r#","max_attempts":1.5"#, "max_attempts: 1.5 is not a whole number from 1 to 4294967295"),
+        (
+            r#","max_attempts":4294967296"#,
+            "max_attempts: 4294967296 is not a whole number from 1 to 4294967295",
+        ),
         (r#","role":"a","role":"b""#, "role: given twice"),
     ];
     for (fields, wanted) in cases {
@@ -161,9 +168,9 @@ fn wrong_plans_are_refused() {
     let cases = [
         ("{}", "goal: required, but missing"),
         (r#"{"goal":"g"}"#, "tasks: required, but missing"),
-        (r#"{"goal":1,"tasks":{}}"#, "goal: a string is wanted, this is a number"),
-        (r#"{"goal":"g","tasks":[]}"#, "tasks: an object is wanted, this is a list"),
-        (r#"{"goal":"g","tasks":{"a":"b"}}"#, "tasks.a: an object is wanted, this is a string"),
+        (r#"{"goal":1,"tasks":{}}"#, "goal: expected a string, found a number"),
+        (r#"{"goal":"g","tasks":[]}"#, "tasks: expected an object, found a list"),
+        (r#"{"goal":"g","tasks":{"a":"b"}}"#, "tasks.a: expected an object, found a string"),
         (r#"{"goal":"g","tasks":{"a":{}}}"#, "tasks.a.description: required, but missing"),
         (
             r#"{"goal":"g","tasks":{"a":{"description":""},"a":{"description":""}}}"#,
@@ -314,7 +321,11 @@ fn any_task() -> impl Strategy<Value = PlanTask> {
     let text = || proptest::option::of(any_text());
     let seconds = || proptest::option::of(1..=u64::MAX);
     let validation = proptest::option::of((any_text(), seconds())).prop_map(|v| {
-        v.map(|(command, timeout_seconds)| PlanValidation { command, timeout_seconds })
+        v.map(|(command, timeout_seconds)| PlanValidation {
+            command,
+            timeout_seconds,
+            ..PlanValidation::default()
+        })
     });
     let priority = proptest::option::of("P[0-2]");
     let counts = (seconds(), proptest::option::of(1..=u32::MAX));

@@ -240,6 +240,22 @@ fn the_order_of_choosing() {
     }
 }
 
+#[test]
+fn s20_a_run_takes_a_task_without_a_check_last_and_a_client_in_its_turn() {
+    let check = r#""validation":{"command":"true"}"#;
+    let mut ledger = ledger(&format!(
+        r#"{{"tasks":[{{"id":"bare","priority":"P0"}},{{"id":"a",{check}}},
+            {{"id":"again","status":"failed","attempts":1,{check}}}]}}"#
+    ));
+    assert_eq!(ledger.selection().next(None).map(TaskId::as_str), Some("bare"));
+    for expected in ["a", "again", "bare"] {
+        let next = ledger.selection().next_of_run(None).cloned();
+        assert_eq!(next.as_ref().map(TaskId::as_str), Some(expected));
+        let claim = Claim { only: next, ..session(expected) };
+        _ = apply(&mut ledger, time(NOW), &Command::Claim(claim)).unwrap();
+    }
+}
+
 /// The selection must not walk the ledger: the change names one row, whatever the size.
 #[test]
 fn a_claim_among_a_hundred_thousand_touches_one_row() {

@@ -98,7 +98,7 @@ fn a_completion_needs_its_proof_and_keeps_its_holder() {
     at_now(
         &claimed(CHECKED),
         Command::Complete(complete("a", "w")),
-        &["refused: Task a has a check; it counts as completed only when that passed"],
+        &["refused: Task a has a check; it counts as completed only when the check passed"],
     );
     let forbidden = Complete { unchecked: Unchecked::Forbidden, ..complete("a", "w") };
     at_now(
@@ -176,7 +176,7 @@ fn force_takes_the_claim_but_not_the_check() {
     at_now(
         &claimed(CHECKED),
         force(Proof::Word),
-        &["refused: Task a has a check; it counts as completed only when that passed"],
+        &["refused: Task a has a check; it counts as completed only when the check passed"],
     );
     for intent in [UNDOING, LANDING] {
         at_now(

@@ -90,7 +90,7 @@ fn one_that_ended_is_judged_again_with_the_limits_as_they_are_now() {
     .tell(Input::Begin, "stop budget");
     // The promise may have been kept just before the crash, or it may be another one now.
     Loop::new(with(ended("DONE"), |_| {})).tell(Input::Begin, "stop complete");
-    Loop::new(with(ended("not yet"), |b| b.run.completion_promise = "not".into()))
+    Loop::new(with(ended("not yet"), |b| b.run.completion_promise = "yet".into()))
         .tell(Input::Begin, "stop complete");
     Loop::new(with(ended("DONE"), |b| b.run.verify = Some("make check".into())))
         .tell(Input::Begin, "verify make check")

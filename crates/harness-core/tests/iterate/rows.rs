@@ -37,6 +37,40 @@ fn only_a_whole_token_in_a_proper_end_is_a_promise() {
 }
 
 #[test]
+fn a_mention_is_answered_once_in_the_same_context() {
+    let session = || Input::Told(AgentEvent::Session("s".into()));
+    let mention = "I will say DONE when it is finished";
+    Loop::at_work(brief())
+        .tell(session(), "session s")
+        .tell(ok(), "wait")
+        .tell(worked(finished(mention)), "work 0 first in s after 0 for a mention")
+        .ends(finished("All of it.\nDONE"), "finished")
+        .tell(ok(), "stop complete");
+    // The second mention ends the iteration, and the next one may be asked again.
+    Loop::at_work(brief())
+        .tell(session(), "session s")
+        .tell(ok(), "wait")
+        .tell(worked(finished(mention)), "work 0 first in s after 0 for a mention")
+        .ends(finished(mention), "finished")
+        .goes_on(1, "only mentioned")
+        .tell(session(), "session s")
+        .tell(ok(), "wait")
+        .tell(worked(finished(mention)), "work 1 only mentioned in s after 0 for a mention");
+    // Without a context to go on in there is nothing to answer.
+    Loop::at_work(brief()).ends(finished(mention), "finished").goes_on(1, "only mentioned");
+    // The older rule takes it.
+    let token = brief_with(|b| b.rules.promise_match = Match::Token);
+    Loop::at_work(token).ends(finished(mention), "finished").tell(ok(), "stop complete");
+    // A promise by another road needs no words.
+    Loop::at_work(brief())
+        .tell(session(), "session s")
+        .tell(ok(), "wait")
+        .tell(Input::Told(AgentEvent::Promised), "wait")
+        .ends(finished(mention), "finished")
+        .tell(ok(), "stop complete");
+}
+
+#[test]
 fn a_promise_by_another_road_counts_as_well() {
     Loop::at_work(brief())
         .tell(Input::Told(AgentEvent::Promised), "wait")

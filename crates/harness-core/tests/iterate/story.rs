@@ -7,7 +7,7 @@ use harness_core::{
     command::{Note, OfRun, RunStep},
     machine::{
         Input, Machine, Next, gate,
-        iterate::{Brief, Cause, Effect, Ended, Iterate, Purse, Rules, Turn},
+        iterate::{Brief, Cause, Effect, Ended, Iterate, Nudge, Purse, Rules, Turn},
     },
     promise::Match,
     run::{Ending, Owner, RunLimits, RunStatus},
@@ -44,7 +44,7 @@ pub(crate) fn brief() -> Brief {
         by: Some(owner()),
         purse: Purse::default(),
         rules: Rules {
-            promise_match: Match::Token,
+            promise_match: Match::Line,
             stall_limit: 3,
             waits: true,
             restarts: true,
@@ -146,6 +146,7 @@ fn cause(cause: &Cause) -> String {
     match cause {
         Cause::First => "first".into(),
         Cause::NoPromise => "no promise".into(),
+        Cause::OnlyMentioned => "only mentioned".into(),
         Cause::VerifyFailed(output) => format!("verify: {output}"),
         Cause::Failed(why) => format!("failed: {why}"),
         Cause::OutOfContext => "out of context".into(),
@@ -158,6 +159,9 @@ fn turn(turn: &Turn) -> String {
     let mut said = format!("work {} {}", turn.number, cause(&turn.cause));
     if let Some(kept) = &turn.kept {
         said += &format!(" in {} after {}", kept.session, kept.used.tokens());
+        if turn.nudge == Nudge::Mention {
+            said += " for a mention";
+        }
     }
     if turn.agent > 0 {
         said += &format!(" agent {}", turn.agent);

@@ -110,6 +110,9 @@ fn selection_is_right(ledger: &Ledger, now: Timestamp) {
     for role in ROLES {
         assert_eq!(kept.next(role), select::naive(ledger.head(), &tasks, role), "{role:?}");
         assert_eq!(kept.next(role), built.next(role), "{role:?}");
+        let of_run = select::naive_of_run(ledger.head(), &tasks, role);
+        assert_eq!(kept.next_of_run(role), of_run, "{role:?}");
+        assert_eq!(kept.next_of_run(role), built.next_of_run(role), "{role:?}");
     }
     assert_eq!(kept.blocked(), built.blocked());
     assert_eq!(kept.dangling(), built.dangling());

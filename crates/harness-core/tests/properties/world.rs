@@ -209,7 +209,7 @@ impl Op {
             0..5 => Command::Claim(Claim { role, ..client(by) }),
             5..8 => Command::Claim(Claim { role, lease_seconds: 100, ..session(by) }),
             8 => {
-                let next = ledger.selection().next(role.as_deref()).cloned();
+                let next = ledger.selection().next_of_run(role.as_deref()).cloned();
                 Command::Claim(Claim { role, only: next, ..session(by) })
             }
             9..12 => Command::Checkpoint(AddCheckpoint {

@@ -107,8 +107,13 @@ pub(super) fn says(state: &mut State, limit: Option<Duration>) -> Says {
         }
         Way::Talks => finished("I am not done yet."),
         Way::AlmostPromises => {
-            let texts = ["It is TASK_COMPLETED, done", "NOT_TASK_COMPLETE", "task_complete: done"];
-            finished(texts[state.random.below(3)])
+            let texts = [
+                "It is TASK_COMPLETED, done",
+                "NOT_TASK_COMPLETE",
+                "task_complete: done",
+                "I will say TASK_COMPLETE later",
+            ];
+            finished(texts[state.random.below(4)])
         }
         Way::Blank => finished(["", " \n\t "][state.random.below(2)]),
         Way::Crashed => failed(FailureKind::Crashed),

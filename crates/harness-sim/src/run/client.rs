@@ -21,7 +21,7 @@ use harness_core::{
     Command, CommitId, Flag, Holder, Refusal, Reply, Task, TaskId, TreeId, WorkerId,
     command::{Authority, Claim, Place, Release, Unchecked},
     format,
-    machine::judge::{NotDone, Request, Rules, Standing},
+    machine::judge::{ClientWork, NotDone, Request, Rules, Standing},
     task::{Status, Via},
 };
 
@@ -237,6 +237,7 @@ impl Client<'_> {
             unchecked: Unchecked::Forbidden,
             lease_seconds: LEASE_SECONDS,
             rules: Rules::default(),
+            work: ClientWork::Left,
         };
         runtime(self.stage).map_err(harness::Error::from)?.block_on(async {
             let _following = clock.follow();

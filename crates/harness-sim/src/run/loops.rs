@@ -192,8 +192,15 @@ fn an_end_is_an_end(state: &State, ending: Ending, rows: &Rows) -> Verdict {
     }
 }
 
-fn is_token(text: &str, promise: &str) -> bool {
-    text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == promise)
+/// The rule of `promise_match = "line"`, for a promise of one word.
+fn is_promise(text: &str, promise: &str) -> bool {
+    let words = |text: &str| -> Vec<String> {
+        let words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
+        words.filter(|word| !word.is_empty()).map(str::to_owned).collect()
+    };
+    words(text).last().is_some_and(|last| last == promise)
+        || text.lines().any(|line| words(line) == [promise])
+        || text.contains(&format!("<promise>{promise}</promise>"))
 }
 
 /// The last context gave the promise. For an objective, its check and all gates passed too.
@@ -204,7 +211,7 @@ fn complete_means_promised(state: &State, rows: &Rows) -> Verdict {
     // Use the text of the agent, not the stored one.
     let kept = match &account.last_end {
         Some(End::Finished { final_text, .. }) => {
-            account.promised || is_token(final_text, "TASK_COMPLETE")
+            account.promised || is_promise(final_text, "TASK_COMPLETE")
         }
         _ => false,
     };

@@ -61,7 +61,9 @@ impl World {
     }
 
     fn session_claims(&mut self) -> Result<Option<Attempt>, Violation> {
-        let Some(task) = self.current.selection().next(None).cloned() else { return Ok(None) };
+        let Some(task) = self.current.selection().next_of_run(None).cloned() else {
+            return Ok(None);
+        };
         let base = self.git.base(&task, Sight::Anew).map_err(|e| broken(e.to_string()))?;
         let claim = Claim {
             worker: self.session_id().clone(),

@@ -44,7 +44,7 @@ pub fn boxed<A: Agent>(agent: A) -> BoxAgent<A::Input, A::Output> {
     BoxAgent { agent: Arc::new(agent) }
 }
 
-/// What [`Agent`] is, with a future on the heap.
+/// The methods of [`Agent`], with a future on the heap.
 trait AnyAgent<I, O>: Send + Sync + 'static {
     fn kind(&self) -> Option<&str>;
 

@@ -1,4 +1,4 @@
-//! Whichever coding agent the user chose.
+//! The coding agent that the user chose.
 
 use harness_core::agent::End;
 
@@ -7,19 +7,19 @@ use super::{
 };
 use crate::error::Result;
 
-/// The agents that come with the library, as one.
+/// The agents of the library as one type.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum CodingAgent {
-    /// A task's instructions are a script.
+    /// The instructions of a task are a script.
     Shell(ShellAgent),
-    /// Any program that takes a prompt.
+    /// A program that accepts a prompt.
     Command(CommandAgent),
     /// Claude Code.
     Claude(ClaudeAgent),
     /// OpenAI's Codex.
     Codex(CodexAgent),
-    /// Any program that speaks the Agent Client Protocol.
+    /// A program that speaks the Agent Client Protocol.
     Acp(AcpAgent),
 }
 

@@ -1,4 +1,4 @@
-//! `command`: any program that takes a prompt and says something.
+//! `command`: any program that accepts a prompt and prints a text.
 
 mod events;
 
@@ -16,32 +16,32 @@ use crate::{
 };
 use events::{Events, Reason};
 
-/// Stands for the file that holds the prompt.
+/// The placeholder for the file that contains the prompt.
 const PROMPT_FILE: &str = "{prompt_file}";
 
-/// The program and its arguments; the prompt comes on standard input, or in a file where a word asks
-/// for it.
+/// A program and its arguments. The prompt comes on standard input, or in a file if a word contains
+/// the placeholder.
 #[derive(Debug, Clone)]
 pub struct CommandAgent {
     words: Vec<String>,
     allowed: Allowed,
 }
 
-/// Why a command makes no agent.
+/// The reason why a command cannot be an agent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadCommand {
     /// It names no program.
     #[error("the command of an agent is empty")]
     Empty,
-    /// The whole command.
+    /// A quote does not end. The text is the whole command.
     #[error("the command of an agent has a quote that does not end: {0}")]
     Unbalanced(String),
 }
 
 impl CommandAgent {
-    /// Words are split as POSIX does; there is no shell. `allowed` says what it sees of the
-    /// environment.
+    /// Creates an agent. Words are split as POSIX does; there is no shell. `allowed` selects the
+    /// variables that it receives.
     pub fn new(command: &str, allowed: Allowed) -> std::result::Result<CommandAgent, BadCommand> {
         Ok(CommandAgent { words: split(command)?, allowed })
     }
@@ -67,7 +67,7 @@ impl CommandAgent {
             records: Some(prompt.records()),
         }
     }
-    /// Further words, each as it is.
+    /// Adds words without splitting them.
     #[must_use]
     pub fn args(mut self, args: impl IntoIterator<Item = String>) -> CommandAgent {
         self.words.extend(args);
@@ -94,7 +94,7 @@ impl Agent for CommandAgent {
         if let Some(by) = ran.finished.stopped_by {
             return Ok(End::Stopped { by });
         }
-        // What it says of its own end goes before its exit code, which says less.
+        // Its own report takes precedence over its exit code, which says less.
         if let Some(reason) = events.reason() {
             return Ok(reason.end());
         }
@@ -103,11 +103,12 @@ impl Agent for CommandAgent {
             (Some(_), Some(until)) if failed => End::Limited { until },
             (Some(end), _) => could_not_run(ran.finished.exit, end),
             (None, _) => {
-                // An agent that prints its prompt has not promised what the prompt asks for.
+                // An agent that prints its prompt has not given the promise that the prompt
+                // contains.
                 let said = ran.final_text();
                 let final_text = without_echo(&said, &prompt.text).into_owned();
                 match events.last_limit() {
-                    // Some think that to be stopped by a limit is a success.
+                    // Some agents report success when a limit stops them.
                     Some(until) if !is_kept(&final_text, &prompt.promise, Match::Token) => {
                         End::Limited { until }
                     }
@@ -118,7 +119,7 @@ impl Agent for CommandAgent {
     }
 }
 
-/// The words of a command: at least one, the program.
+/// Returns the words of a command, of which at least one is the program.
 pub(super) fn split(command: &str) -> std::result::Result<Vec<String>, BadCommand> {
     let words = shlex::split(command).ok_or_else(|| BadCommand::Unbalanced(command.to_owned()))?;
     if words.first().is_none_or(String::is_empty) {
@@ -127,15 +128,15 @@ pub(super) fn split(command: &str) -> std::result::Result<Vec<String>, BadComman
     Ok(words)
 }
 
-/// By what shells and launchers mean with these: no iteration is burnt on a program that is not
-/// there.
+/// Interprets the exit codes of shells and launchers, so that a missing program does not use up an
+/// iteration.
 fn could_not_run(exit: JobExit, end: End) -> End {
     let (kind, what) = match exit {
         JobExit::Code(127) => (FailureKind::NotFound, "the program was not found"),
         JobExit::Code(126) => (FailureKind::Config, "the program cannot be run"),
         _ => return end,
     };
-    // Which one is in what it wrote, behind its exit code.
+    // Its output names the program, after the exit code.
     let End::Failed { detail, .. } = end else { return end };
     End::Failed { kind, detail: format!("{what}: {detail}") }
 }

@@ -1,5 +1,5 @@
-//! The attempts that are under way in this process: where somebody who speaks for an agent, such as
-//! the agent itself by way of the socket, finds the one that it works on.
+//! The attempts in this process. A program that acts for an agent, such as the agent itself through
+//! the socket, finds its attempt here.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -15,10 +15,10 @@ use super::{
     pace::{CHECKPOINTS_PER_SECOND, Pace},
 };
 
-/// Upper bound for the complaints that are remembered.
+/// The limit of complaints that are remembered.
 const COMPLAINTS_MAX: usize = 10_000;
 
-/// Clones are the same desk.
+/// The register of attempts. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct Desk {
     seats: Arc<Mutex<Seats>>,
@@ -27,8 +27,7 @@ pub struct Desk {
     bell: Arc<Bell>,
 }
 
-/// Who waits for a usage limit hears it. Under a lock, so that each waiter that is counted is woken and nobody
-/// else is.
+/// Ends waits for usage limits. It is under a lock, so that exactly the counted waiters are woken.
 #[derive(Debug)]
 struct Bell(Mutex<watch::Sender<()>>);
 
@@ -47,7 +46,7 @@ impl Bell {
 #[derive(Debug, Default)]
 struct Seats {
     taken: Vec<Seat>,
-    /// So far.
+    /// The number of seats so far.
     count: u64,
 }
 
@@ -76,9 +75,9 @@ impl Desk {
         self.seats.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Somebody begins to work for `holder`; what is said for it reaches its machine by `told`. An
-    /// attempt sits down for its whole time, and each of its agents before it: what an agent says
-    /// goes to the last who sat down.
+    /// Registers work for `holder`. Events for it reach its machine by `told`. An attempt registers
+    /// for its whole time, and each of its agents after it. An event of an agent goes to the last
+    /// registration.
     pub fn sit(&self, holder: Holder, told: Told) -> AtWork {
         let mut seats = self.seats();
         seats.count += 1;
@@ -87,15 +86,15 @@ impl Desk {
         AtWork { desk: self.clone(), number }
     }
 
-    /// Whether this is the first time that `complaint` is heard. After very many all count as heard:
-    /// nobody fills the log by trying.
+    /// Returns whether `complaint` is new. After very many, all count as known, so that nothing can
+    /// fill the log with them.
     pub(crate) fn is_new(&self, complaint: String) -> bool {
         let mut heard = self.complaints.lock().unwrap_or_else(PoisonError::into_inner);
         heard.len() < COMPLAINTS_MAX && heard.insert(complaint)
     }
 
-    /// How long a checkpoint of `task` has to wait, so that no more of them are stored in a second
-    /// than a task may have. `None`: it is counted, and may be stored now.
+    /// Returns how long a checkpoint of `task` must wait, so that the limit per second is kept.
+    /// `None` means that it is counted and may be stored now.
     pub(crate) fn checkpoint_waits(&self, task: &TaskId) -> Option<Duration> {
         let now = Instant::now();
         let mut paces = self.paces.lock().unwrap_or_else(PoisonError::into_inner);
@@ -103,22 +102,24 @@ impl Desk {
         paces.entry(task.clone()).or_insert(Pace::new(CHECKPOINTS_PER_SECOND)).wait(now)
     }
 
-    /// Whether an attempt of this process works on it now.
+    /// Returns whether an attempt of this process works on the task now.
     pub fn works_on(&self, task: &TaskId) -> bool {
         self.seats().taken.iter().any(|seat| seat.holder.task == *task)
     }
 
-    /// The agent says that it is done: the check follows its end. Whether it is there.
+    /// Reports for the agent that the work is done. The check follows after its end. Returns
+    /// whether the agent is there.
     pub fn promise(&self, holder: &Holder) -> bool {
         self.tell(holder, &AgentEvent::Promised)
     }
 
-    /// The agent says that it cannot do it: its attempt ends with a rollback. Whether it is there.
+    /// Reports for the agent that it cannot do the task. Its attempt ends with a rollback. Returns
+    /// whether the agent is there.
     pub fn give_up(&self, holder: &Holder, category: Category, message: String) -> bool {
         self.tell(holder, &AgentEvent::GaveUp { category, message })
     }
 
-    /// Ends every wait for a usage limit; how many there were.
+    /// Ends every wait for a usage limit, and returns their number.
     pub fn kick(&self) -> usize {
         let rope = self.bell.rope();
         let waiting = rope.receiver_count();
@@ -126,10 +127,10 @@ impl Desk {
         waiting
     }
 
-    /// Is ready when somebody has enough of waiting.
+    /// Completes when a person ends the wait.
     pub async fn kicked(&self) {
         let mut heard = self.bell.rope().subscribe();
-        // The bell lives as long as the desk does.
+        // The bell lives as long as the desk.
         _ = heard.changed().await;
     }
 

@@ -1,7 +1,7 @@
-//! The agent port: something that turns an input into an output and takes its time.
+//! The agent port: something that turns an input into an output and takes time.
 //!
-//! An agent has its own input and output types, checked where it is used. What it tells while it
-//! works it tells through its [`Execution`].
+//! An agent has its own input and output types, which are checked where it is used. It reports
+//! events through its [`Execution`].
 
 mod acp;
 mod box_agent;
@@ -60,25 +60,25 @@ pub use tool_server::ToolServer;
 /// }
 /// ```
 pub trait Agent: Send + Sync + 'static {
-    /// What one execution needs.
+    /// The input of one execution.
     type Input: Send;
-    /// What comes of it.
+    /// The output of one execution.
     type Output: Send;
 
-    /// What sort of agent this is, for `context.agent.type`.
+    /// Returns the kind of agent, for `context.agent.type`.
     fn kind(&self) -> Option<&str> {
         None
     }
 
-    /// Whether it is given the tools of a [`ToolServer`]: it is told of them then.
+    /// Returns whether it has the tools of a [`ToolServer`]. Its prompt mentions them then.
     fn has_tools(&self) -> bool {
         false
     }
 
-    /// Does it, once. Flows call [`Branch::execute`](crate::Branch::execute), which makes the
-    /// `execution`. Executions of one agent may run side by side. Whatever is started outside of
-    /// this future has to end when the execution is [cancelled](Execution::cancelled); the future
-    /// itself may be dropped at any await.
+    /// Executes the agent once. Flows call [`Branch::execute`](crate::Branch::execute), which
+    /// creates the `execution`. Executions of one agent may run in parallel. Everything that is
+    /// started outside of this future must end when the execution is
+    /// [cancelled](Execution::cancelled). The future itself may be dropped at any await.
     fn execute(
         &self,
         input: Self::Input,
@@ -120,34 +120,36 @@ impl std::fmt::Debug for Execution {
 }
 
 impl Execution {
-    /// `runId` in its events.
+    /// Returns the `runId` of its events.
     pub fn id(&self) -> ExecutionId {
         self.id
     }
 
-    /// Events told here carry the agent's name.
+    /// Returns the hub. Events emitted here have the agent's name.
     pub fn hub(&self) -> &Hub {
         &self.hub
     }
 
-    /// What people say to this execution.
+    /// Returns the messages of people to this execution.
     pub fn inbox(&mut self) -> &mut Inbox {
         &mut self.inbox
     }
 
-    /// Is cancelled when this execution has to end, at the latest when the run is dropped: whatever
-    /// the agent started has to end then.
+    /// Returns a token that is cancelled when this execution must end, at the latest when the run
+    /// is dropped. Everything that the agent started must end then.
     pub fn cancelled(&self) -> &CancellationToken {
         &self.cancelled
     }
 
-    /// Who or what ended it, once it is cancelled. [`StoppedBy::User`] where nobody gave a cause.
+    /// Returns the reason of the stop, once it is cancelled; [`StoppedBy::User`] if there is no
+    /// other.
     pub fn stopped_by(&self) -> StoppedBy {
         self.stop.cause.get().copied().unwrap_or(StoppedBy::User)
     }
 
-    /// Tells what a coding agent did: on the hub, and to the machine that drives this execution, if
-    /// one does. Limits, sessions and checkpoints are told to the machine alone. Never waits.
+    /// Reports an action of a coding agent: on the hub, and to the machine that drives this
+    /// execution, if one does. Limits, sessions and checkpoints go to the machine alone. It never
+    /// waits.
     pub fn tell(&self, event: AgentEvent) {
         if let Some(told) = &self.told {
             told.tell(&event);
@@ -179,7 +181,7 @@ impl Execution {
                 context_tokens: Some(used_tokens),
                 context_window: Some(window_tokens),
             },
-            // Decisions need these; people see what follows from them.
+            // Decisions need these events. People see their consequences.
             AgentEvent::Limit { .. }
             | AgentEvent::Helped(_)
             | AgentEvent::Session(_)
@@ -191,7 +193,7 @@ impl Execution {
     }
 }
 
-/// An agent under the name that events call it by. Clones are the same agent.
+/// An agent with the name that events use. Clones are the same agent.
 pub struct Named<A> {
     pub(crate) name: Arc<str>,
     pub(crate) agent: Arc<A>,
@@ -203,7 +205,7 @@ pub fn named<A: Agent>(name: &str, agent: A) -> Named<A> {
 }
 
 impl<A: Agent> Named<A> {
-    /// Whether it is given the harness's tools.
+    /// Returns whether it has harness's tools.
     pub fn has_tools(&self) -> bool {
         self.agent.has_tools()
     }

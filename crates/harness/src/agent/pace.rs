@@ -1,12 +1,12 @@
-//! How fast something may go: so much in a second.
+//! A limit of events per second.
 
 use std::time::{Duration, Instant};
 
-/// Checkpoints of one attempt that are stored in a second.
+/// The number of checkpoints of one attempt that are stored per second.
 pub(crate) const CHECKPOINTS_PER_SECOND: u32 = 10;
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Counts what happens in a second, beginning with the first thing that does.
+/// Counts the events of a second, which begins with the first of them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pace {
     most: u32,
@@ -19,7 +19,7 @@ impl Pace {
         Self { most, from: None, count: 0 }
     }
 
-    /// Nothing if it may happen now, and is counted; else how long until it may.
+    /// Returns `None` if it may happen now, and counts it. Otherwise returns the time until it may.
     pub(crate) fn wait(&mut self, now: Instant) -> Option<Duration> {
         let since = self.from.map(|from| now.saturating_duration_since(from));
         match since.filter(|since| *since < SECOND) {
@@ -30,7 +30,7 @@ impl Pace {
         None
     }
 
-    /// Whether the last thing is so long ago that it no longer matters.
+    /// Returns whether the last event is so long ago that it no longer matters.
     pub(crate) fn is_over(&self, now: Instant) -> bool {
         self.from.is_none_or(|from| now.saturating_duration_since(from) >= SECOND)
     }

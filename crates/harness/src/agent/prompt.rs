@@ -1,4 +1,4 @@
-//! What a coding agent is given for one execution.
+//! The input of a coding agent for one execution.
 
 use std::{ffi::OsString, fs::File, io, io::Write as _, path::PathBuf};
 
@@ -23,35 +23,35 @@ use crate::{
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Prompt {
-    /// All that a model is told.
+    /// The whole text for the model.
     pub text: String,
-    /// The task's instructions (in an objective run: the objective), for agents that are no models.
+    /// The task's instructions (for an objective: the objective), for agents that are not models.
     pub instructions: Option<String>,
-    /// What keeps the promise when it stands in the final text.
+    /// The text that must be in the final text as the promise.
     pub promise: String,
-    /// Where the agent runs.
+    /// The directory in which the agent runs.
     pub work_tree: PathBuf,
-    /// The caller's environment with the `HARNESS_*` of this execution. An adapter takes of it what
-    /// its agent may see, and hides the secrets in all of it.
+    /// The caller's environment with the `HARNESS_*` variables of this execution. An adapter passes
+    /// on only what its agent may see, and hides the secrets of all of it.
     pub environment: Vec<(OsString, OsString)>,
-    /// Of this execution alone.
+    /// The limits of this execution alone.
     pub limits: Limits,
-    /// What this execution may cost, where that is limited.
+    /// The cost that this execution may cause, if it is limited.
     pub cost_left_usd: Option<f64>,
-    /// What an earlier execution of the same agent left: this one goes on in it, if the agent told of
-    /// a [session](harness_core::agent::AgentEvent::Session).
+    /// The context of an earlier execution of the same agent. This one continues in it, if the
+    /// agent reported a [session](harness_core::agent::AgentEvent::Session).
     pub kept: Option<KeptContext>,
-    /// The same for all executions of a run: `HARNESS_RUN_ID`.
+    /// The id of the run, `HARNESS_RUN_ID`, the same for all its executions.
     pub run_id: String,
-    /// Names the files of this execution: no other of the same `.harness` has it.
+    /// The name for the files of this execution, which no other of the same `.harness` has.
     pub name: String,
-    /// `.harness` of the state root, for transcripts, prompts and the records of processes.
+    /// The `.harness` of the state root, for transcripts, prompts and the records of processes.
     pub folder: PathBuf,
 }
 
 impl Prompt {
-    /// A prompt for a fresh context, in the current directory, with an empty environment, without
-    /// limits on time and cost, and with names that no other execution has.
+    /// Creates a prompt for a fresh context, in the current directory, with an empty environment,
+    /// without limits on time and cost, and with names that no other execution has.
     pub fn new(text: impl Into<String>) -> Prompt {
         let work_tree = PathBuf::from(".");
         let name = uuid::Uuid::now_v7().to_string();
@@ -70,8 +70,8 @@ impl Prompt {
         }
     }
 
-    /// The work tree that the agent runs in. The files of the execution go to `.harness` in it,
-    /// unless [`folder`](Self::folder) was called.
+    /// Sets the work tree that the agent runs in. The files of the execution go to `.harness` in
+    /// it, unless [`folder`](Self::folder) was called.
     #[must_use]
     pub fn in_tree(mut self, work_tree: impl Into<PathBuf>) -> Prompt {
         let moves = self.folder == Home::of(&self.work_tree).folder();
@@ -82,22 +82,23 @@ impl Prompt {
         self
     }
 
-    /// The instructions of the task, for agents that are no models. `shell` runs them as a script.
+    /// Sets the instructions of the task, for agents that are not models. `shell` runs them as a
+    /// script.
     #[must_use]
     pub fn instructions(mut self, instructions: impl Into<Option<String>>) -> Prompt {
         self.instructions = instructions.into();
         self
     }
 
-    /// The text that an agent ends with when it considers its work done.
+    /// Sets the text that an agent ends with when it considers its work done.
     #[must_use]
     pub fn promise(mut self, promise: impl Into<String>) -> Prompt {
         self.promise = promise.into();
         self
     }
 
-    /// The variables that an adapter chooses from, mostly [`std::env::vars_os`]. The agent sees
-    /// nothing else of your environment.
+    /// Sets the variables that an adapter chooses from, usually [`std::env::vars_os`]. The agent
+    /// sees nothing else of your environment.
     #[must_use]
     pub fn environment(
         mut self,
@@ -107,14 +108,14 @@ impl Prompt {
         self
     }
 
-    /// Limits on time and silence.
+    /// Sets limits on time and silence.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Prompt {
         self.limits = limits;
         self
     }
 
-    /// The cost that this execution may cause, in US dollars. `None` is no limit.
+    /// Sets the cost that this execution may cause, in US dollars. `None` means no limit.
     #[must_use]
     pub fn cost_left_usd(mut self, cost: impl Into<Option<f64>>) -> Prompt {
         self.cost_left_usd = cost.into();
@@ -128,21 +129,21 @@ impl Prompt {
         self
     }
 
-    /// The run that this execution is part of.
+    /// Sets the run that this execution is part of.
     #[must_use]
     pub fn run_id(mut self, run_id: impl Into<String>) -> Prompt {
         self.run_id = run_id.into();
         self
     }
 
-    /// The name of the execution's files. No other execution with the same folder may have it.
+    /// Sets the name of the execution's files. No other execution with the same folder may have it.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Prompt {
         self.name = name.into();
         self
     }
 
-    /// The folder of transcripts, prompts and records of processes.
+    /// Sets the folder of transcripts, prompts and records of processes.
     #[must_use]
     pub fn folder(mut self, folder: impl Into<PathBuf>) -> Prompt {
         self.folder = folder.into();
@@ -157,7 +158,7 @@ impl Prompt {
         self.folder.join("processes")
     }
 
-    /// A file that only its owner reads, and that goes with the execution.
+    /// Creates a file that only its owner can read, and that is removed with the execution.
     pub(super) fn file(&self, ending: &str, content: &str) -> io::Result<TempPath> {
         let folder = self.folder.join("prompts");
         let name = format!("{}.{ending}", self.name);
@@ -166,7 +167,7 @@ impl Prompt {
         TempPath::try_from_path(path)
     }
 
-    /// Such a file once more, to read what others write into it.
+    /// Opens such a file again, to read what others write into it.
     pub(super) fn open(&self, ending: &str) -> io::Result<File> {
         let name = format!("{}.{ending}", self.name);
         let opened = Folder::ours(&self.folder.join("prompts"))?.open_to_read(&name)?;

@@ -1,7 +1,7 @@
-//! What the words mean with which an agent says that it could not go on.
+//! Interprets the message with which an agent reports that it could not continue.
 //!
-//! Only for what a program says of its own failure, never for what it or a tool said while it
-//! worked: an agent may read a file that holds these words.
+//! It is only for the report of a program about its own failure, never for its text or a tool's
+//! output, because an agent may read a file with the same words.
 
 use harness_core::{
     Timestamp,
@@ -9,7 +9,7 @@ use harness_core::{
 };
 use jiff::{Zoned, civil, tz::TimeZone};
 
-/// What is shown of a reason.
+/// The limit of a reason that is shown.
 const DETAIL_CHARACTERS_MAX: usize = 2000;
 
 const CONTEXT: &[&str] = &[
@@ -71,7 +71,7 @@ const NETWORK: &[&str] = &[
     "temporarily unavailable",
 ];
 
-/// The end that a failure amounts to. `now` is what "in 20 seconds" counts from.
+/// Returns the end for a failure. "In 20 seconds" counts from `now`.
 pub(super) fn end(message: &str, now: Timestamp) -> End {
     let words = message.to_lowercase();
     let says = |known: &[&str]| known.iter().any(|one| words.contains(one));
@@ -80,7 +80,7 @@ pub(super) fn end(message: &str, now: Timestamp) -> End {
         kind: FailureKind::Auth,
         detail: format!("the agent is not signed in: {}", detail(message)),
     };
-    // A full context comes as a bad request, so it goes before the number.
+    // A full context comes as a bad request, so it is checked before the number.
     if says(CONTEXT) {
         return End::OutOfContext;
     }
@@ -106,16 +106,17 @@ pub(super) fn end(message: &str, now: Timestamp) -> End {
     }
 }
 
-/// As much of a message as people read.
+/// Returns the part of a message that people read.
 pub(super) fn detail(message: &str) -> String {
     message.trim().chars().take(DETAIL_CHARACTERS_MAX).collect()
 }
 
-/// The words that a number of HTTP stands behind; it may also be the first word.
+/// The words after which an HTTP status may stand. It may also be the first word.
 const NUMBERED: [&str; 8] =
     ["status", "code", "http", "error", "statuscode", "message", "details", ""];
 
-/// A number of HTTP: `status 401`, `status: 429`, `"code":503`, `error 500`, `401 no such key`.
+/// Returns an HTTP status: `status 401`, `status: 429`, `"code":503`, `error 500`, `401 no such
+/// key`.
 fn status(words: &str) -> Option<u16> {
     let mut before = "";
     for word in words.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()) {
@@ -129,7 +130,7 @@ fn status(words: &str) -> Option<u16> {
     None
 }
 
-/// When a limit ends, where the message says so.
+/// Returns the end of a limit, if the message contains it.
 fn until(message: &str, now: Timestamp) -> Option<Timestamp> {
     let words = message.to_lowercase();
     let after = |mark: &str| words.find(mark).and_then(|at| words.get(at + mark.len()..));
@@ -141,7 +142,7 @@ fn until(message: &str, now: Timestamp) -> Option<Timestamp> {
     clock_time(after("try again at ")?, now)
 }
 
-/// `20s`, `1.5 seconds`, `2 days 3 hours 5 minutes`.
+/// Parses `20s`, `1.5 seconds`, `2 days 3 hours 5 minutes`.
 fn duration_seconds(words: &str) -> Option<u64> {
     let mut rest = words;
     let mut sum: Option<f64> = None;
@@ -165,12 +166,13 @@ fn duration_seconds(words: &str) -> Option<u64> {
         sum = Some(sum.unwrap_or(0.0) + number * unit);
         rest = behind;
     }
-    // A year is longer than any limit. Rounded up: a second early is too early.
+    // No limit lasts longer than a year. The value is rounded up, because a second early is too
+    // early.
     sum.map(|seconds| seconds.ceil().clamp(0.0, 31_536_000.0) as u64)
 }
 
-/// `3:05 pm` today, or tomorrow if that is over; `jan 15th, 2027 8:00 am`. In the zone of this
-/// machine, as the agent that wrote it runs on it.
+/// Parses `3:05 pm` today, or tomorrow if that has passed; `jan 15th, 2027 8:00 am`. The time zone
+/// is that of this machine, because the agent that wrote it runs on it.
 fn clock_time(words: &str, now: Timestamp) -> Option<Timestamp> {
     let zone = TimeZone::system();
     let now = jiff::Timestamp::from_second(now.seconds()).ok()?.to_zoned(zone.clone());
@@ -228,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_told_apart() {
+    fn failures_are_distinguished() {
         for (message, expected) in [
             ("unexpected status 401 Unauthorized: Incorrect key, url: http://x", "Auth"),
             ("Your access token could not be refreshed. Please log out and sign in again.", "Auth"),

@@ -1,5 +1,5 @@
-//! The way from an execution of an agent to the machine that decides about it, and back: what it is
-//! told on the way there, why it has to stop on the way back.
+//! The connection between an execution of an agent and the machine that decides about it: events in
+//! one direction, the reason for a stop in the other.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -9,19 +9,18 @@ use harness_core::{
 };
 use tokio::sync::mpsc;
 
-/// Where an execution tells what decisions need to know, from
-/// [`Branch::told`](crate::Branch::told). What one
-/// machine receives, the one around it receives as well.
+/// Sends the events of an execution that decisions need, from
+/// [`Branch::told`](crate::Branch::told). The enclosing machine receives them as well.
 #[derive(Debug, Clone)]
 pub struct Told {
     events: mpsc::Sender<AgentEvent>,
-    /// What was used and did not fit in: money is never lost, it is only told later.
+    /// Usage that did not fit into the channel. It is never lost, but only reported later.
     pub(crate) overflow: Arc<Mutex<Usage>>,
     around: Option<Arc<Told>>,
     of: TellsOf,
 }
 
-/// Whose words they are.
+/// The sender of the events.
 #[derive(Debug, Clone, Copy)]
 enum TellsOf {
     TheAgent,
@@ -34,14 +33,14 @@ impl Told {
         Self { events, overflow: Arc::default(), around, of: TellsOf::TheAgent }
     }
 
-    /// For somebody who works for the agent: the machine hears what that one uses and nothing else.
-    /// Its session, its tools and its limits would be taken for the agent's.
+    /// Returns a relay for a helper of the agent. The machine receives only its usage, because its
+    /// session, its tools and its limits would be taken for the agent's.
     pub(crate) fn of_helper(self, price: Option<Price>) -> Self {
         Self { of: TellsOf::Helper(price), ..self }
     }
 
-    /// Never waits: decisions do not hold up an agent. What is only for the eye is not
-    /// told here at all.
+    /// Sends an event. It never waits, because decisions must not delay an agent. Events that are
+    /// only for display are not sent.
     pub fn tell(&self, event: &AgentEvent) {
         match (self.of, event) {
             (TellsOf::TheAgent, event) => self.pass_on(event),
@@ -72,7 +71,7 @@ impl Told {
     }
 }
 
-/// Why an effect was asked to stop.
+/// The reason why an effect was asked to stop.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Stop {
     pub(crate) cause: Arc<OnceLock<StoppedBy>>,

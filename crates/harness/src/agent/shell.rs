@@ -1,5 +1,5 @@
-//! `shell`: a task's instructions are a script. No model, no key; the exit code and the validation
-//! decide.
+//! `shell`: the instructions of a task are a script. It needs no model and no key; the exit code
+//! and the validation decide.
 
 use harness_core::agent::{End, FailureKind, Usage};
 
@@ -12,8 +12,8 @@ use crate::{
     process::{Limits, Spec, Stdin},
 };
 
-/// Runs the instructions with `sh -eu` in the work tree. It inherits the whole environment, as it
-/// would in the user's terminal.
+/// Runs the instructions with `sh -eu` in the work tree. It inherits the whole environment, as in
+/// the user's terminal.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ShellAgent;
 
@@ -32,8 +32,8 @@ impl Agent for ShellAgent {
                 "the shell agent runs a task's instructions, but this task has none".to_owned();
             return Ok(End::Failed { kind: FailureKind::Config, detail });
         }
-        // A file, since one argument may not be longer than 128 KiB, and standard input is the
-        // script's own.
+        // The script is in a file, because one argument may not be longer than 128 KiB and standard
+        // input belongs to the script.
         let file = prompt.file("sh", script)?;
         let mut environment = prompt.environment.clone();
         environment.push(("HARNESS_PROMPT_FILE".into(), file.as_os_str().to_owned()));
@@ -43,7 +43,7 @@ impl Agent for ShellAgent {
             directory: prompt.work_tree.clone(),
             environment,
             stdin: Stdin::Null,
-            // A build may be silent as long as it likes.
+            // A build may be silent for any time.
             limits: Limits { stall: None, ..prompt.limits.clone() },
             label: prompt.run_id.clone(),
             records: Some(prompt.records()),

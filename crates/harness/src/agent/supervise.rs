@@ -1,4 +1,4 @@
-//! What all adapters that run one process for one prompt have in common.
+//! The common part of all adapters that run one process for one prompt.
 
 mod converse;
 
@@ -17,22 +17,22 @@ use crate::{
 
 pub(super) use converse::{Asked, Dialogue, Standing, Voice, converse};
 
-/// What is kept of standard output: the final text is its end.
+/// The size of standard output that is kept. The final text is its end.
 pub(super) const FINAL_BYTES: usize = 1024 * 1024;
-/// What is kept of standard error, to say why it failed.
+/// The size of standard error that is kept, to explain a failure.
 const REASON_BYTES: usize = 2 * 1024;
 
-/// How the process ended and the end of what it wrote.
+/// The end of the process, and the end of its output.
 pub(super) struct Ran {
     pub(super) finished: Finished,
-    /// It had said all and stayed: its exit is our doing and says nothing.
+    /// `true` if it had finished and stayed, so that we ended it and its exit has no meaning.
     was_seen_off: bool,
     stdout: Tail,
     stderr: Tail,
     pub(super) redactor: Redactor,
 }
 
-/// Runs `spec` to its end, or until the execution is cancelled. `Err` is how it ended before it ran.
+/// Runs `spec` to its end, or until the execution is cancelled. `Err` is an end before it ran.
 pub(super) async fn supervise(
     spec: Spec,
     prompt: &Prompt,
@@ -52,6 +52,7 @@ pub(super) async fn supervise(
     }
     let (mut stdout, mut stderr) = (Tail::new(FINAL_BYTES), Tail::new(REASON_BYTES));
     let mut is_asked = false;
+    execution.inbox.is_never_read();
     loop {
         let event = tokio::select! {
             event = job.next() => event,
@@ -74,7 +75,7 @@ pub(super) async fn supervise(
                 transcript.write(&chunk)?;
                 keep(chunk, &mut stdout, &mut stderr);
             }
-            // There is nobody to ask in a program that reads nothing but its prompt.
+            // A program that reads only its prompt cannot be asked.
             Some(JobEvent::Stalled { silent }) => {
                 tracing::warn!(
                     seconds = silent.as_secs(),
@@ -92,21 +93,21 @@ pub(super) async fn supervise(
     Ok(Ok(Ran { finished, was_seen_off: false, stdout, stderr, redactor }))
 }
 
-/// Nothing that people say is lost without a word: it stays among the events of the run.
+/// Warns that a message was not delivered. It stays among the events of the run.
 fn say_unheard() {
     tracing::warn!("a message did not reach the agent, which takes no messages while it works");
 }
 
-/// Something that an adapter does now and then beside the process.
+/// Work of an adapter at intervals beside the process.
 pub(super) trait Wake: Send {
-    /// Can be given up at any time.
+    /// Waits for the next time. It can be cancelled at any time.
     fn wait(&mut self) -> impl Future<Output = ()> + Send;
     fn woken(&mut self, execution: &Execution, redactor: &Redactor) -> Result<()>;
-    /// Nothing of the process is left.
+    /// Called when nothing of the process is left.
     fn ended(&mut self, execution: &Execution, redactor: &Redactor) -> Result<()>;
 }
 
-/// Nothing.
+/// An adapter without such work.
 pub(super) struct Asleep;
 
 impl Wake for Asleep {
@@ -124,7 +125,7 @@ impl Wake for Asleep {
 }
 
 impl Ran {
-    /// The end, if it did not end properly.
+    /// Returns the end, if it was not a regular one.
     pub(super) fn improper(&self) -> Option<End> {
         if let Some(by) = self.finished.stopped_by {
             return Some(End::Stopped { by });
@@ -144,7 +145,7 @@ impl Ran {
         Some(End::Failed { kind: FailureKind::Crashed, detail })
     }
 
-    /// The end of what it said.
+    /// Returns the end of its output.
     pub(super) fn final_text(&self) -> String {
         self.stdout.text(&self.redactor)
     }
@@ -168,7 +169,7 @@ fn keep(chunk: Chunk, stdout: &mut Tail, stderr: &mut Tail) {
     }
 }
 
-/// The last so many bytes.
+/// Keeps the last `most` bytes.
 struct Tail {
     bytes: VecDeque<u8>,
     most: usize,

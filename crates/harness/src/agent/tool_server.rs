@@ -1,7 +1,7 @@
-//! The program that gives an agent the harness's own tools, by the Model Context Protocol.
+//! The program that gives an agent harness's own tools, by the Model Context Protocol.
 //!
-//! The binary names itself (`harness mcp`); a program that embeds the library may have none, and
-//! then its agents use the command line or nothing.
+//! The binary names itself (`harness mcp`). A program that embeds the library may have none, and
+//! its agents then use the command line or nothing.
 
 use std::{
     collections::BTreeMap,
@@ -13,13 +13,13 @@ use serde_json::{Value, json};
 
 use crate::process::is_secret;
 
-/// What agents know it by: to Claude Code a tool is `mcp__harness__task_checkpoint`.
+/// The name of the server for agents. For Claude Code a tool is `mcp__harness__task_checkpoint`.
 const NAME: &str = "harness";
-/// A person may take a day to answer; an agent's own limit on a tool would give up on them.
+/// A person may take a day to answer. An agent's own limit on a tool would end the wait earlier.
 const TOOL_SECONDS: u64 = 24 * 3600;
 
-/// How it is started. Agents start it themselves, each its own, and end it by closing its standard
-/// input.
+/// The command that starts the server. Each agent starts its own, and ends it by closing its
+/// standard input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolServer {
     program: PathBuf,
@@ -27,7 +27,8 @@ pub struct ToolServer {
 }
 
 impl ToolServer {
-    /// `program` is absolute: the agent looks for it in its own directory otherwise.
+    /// Creates the value. `program` must be absolute, because the agent would look for it in its
+    /// own directory.
     pub fn new<T: Into<String>>(
         program: impl Into<PathBuf>,
         args: impl IntoIterator<Item = T>,
@@ -35,7 +36,7 @@ impl ToolServer {
         ToolServer { program: program.into(), args: args.into_iter().map(Into::into).collect() }
     }
 
-    /// What Claude Code takes with `--mcp-config`.
+    /// Returns the value of `--mcp-config` for Claude Code.
     pub(super) fn for_claude(&self, environment: &[(OsString, OsString)]) -> String {
         let server = json!({
             "type": "stdio",
@@ -46,8 +47,8 @@ impl ToolServer {
         json!({ "mcpServers": { NAME: server } }).to_string()
     }
 
-    /// Arguments of Codex. It gives servers a few variables of its own choice and those that are
-    /// named here, and asks before it uses a tool unless it is told not to.
+    /// Returns arguments for Codex. It gives servers a few variables of its own choice and those
+    /// that are named here. It asks before it uses a tool unless it is configured not to.
     pub(super) fn for_codex(&self, environment: &[(OsString, OsString)]) -> Vec<OsString> {
         let args: Vec<_> = self.args.iter().map(|arg| toml_text(arg)).collect();
         let env: Vec<_> = variables(environment)
@@ -65,7 +66,7 @@ impl ToolServer {
         told.into_iter().flat_map(|setting| ["-c".into(), setting.into()]).collect()
     }
 
-    /// An entry of `mcpServers` in ACP.
+    /// Returns an entry of `mcpServers` in ACP.
     pub(super) fn for_acp(&self, environment: &[(OsString, OsString)]) -> Value {
         let env: Vec<Value> = variables(environment)
             .iter()
@@ -75,8 +76,8 @@ impl ToolServer {
     }
 }
 
-/// What the server needs to know which ledger, task and worker it is about, and to find the host and
-/// the user's settings. It stands on command lines, so that no secret may be among it.
+/// Returns the variables that the server needs to find its ledger, task and worker, the host, and
+/// the user's settings. They stand on command lines, so no secret may be among them.
 fn variables(environment: &[(OsString, OsString)]) -> BTreeMap<&str, &str> {
     let needed = |name: &str| {
         name.starts_with("HARNESS_") || name.starts_with("XDG_") || ["HOME", "PATH"].contains(&name)
@@ -90,7 +91,7 @@ fn shown(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// A basic string of TOML, which knows the escapes of JSON but for `\/`, which is never written.
+/// Returns a basic string of TOML. It has the escapes of JSON except `\/`, which is never written.
 fn toml_text(text: &str) -> String {
     Value::from(text).to_string().replace('\u{7f}', "\\u007f")
 }
@@ -117,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn each_agent_is_told_in_its_own_words() {
+    fn each_agent_gets_its_own_form() {
         insta::assert_snapshot!(server().for_claude(&environment()), @r#"{"mcpServers":{"harness":{"type":"stdio","command":"/opt/harness","args":["mcp"],"env":{"HARNESS_STATE_ROOT":"/a \"b\"","HARNESS_TASK_ID":"task-1","HOME":"/h"}}}}"#);
         let words = server().for_codex(&environment());
         let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();

@@ -1,4 +1,4 @@
-//! A completion without a host: this process has the check run, and records what came of it.
+//! A completion without a host: this process runs the check and records the result.
 
 use std::{
     future::Future,
@@ -11,7 +11,7 @@ use std::{
 
 use harness_core::{
     Command, Holder, Ledger, Reply, Task, TaskId,
-    command::{Authority, Claimed, Note},
+    command::{Claimed, Note},
     machine::judge::{NotDone, Request, Standing},
 };
 use tokio::net::unix::pipe;
@@ -29,23 +29,20 @@ use crate::{
     host::{ClaimRules, Settings},
     hub::Hub,
     process::Redactor,
-    protocol::{Answer, CompletedTask},
+    protocol::{Answer, CompletedTask, TaskComplete},
     shell::{Cancel, SystemShell},
     store::{Commit, Committing, FileStore, Store as _, StoreError},
     workspace::{Bring, Filters},
 };
 
 impl<C: Caller> Client<C> {
-    pub(super) fn complete_by_files(
-        &self,
-        holder: Holder,
-        authority: Authority,
-    ) -> Result<Answer, ClientError> {
+    pub(super) fn complete_by_files(&self, complete: TaskComplete) -> Result<Answer, ClientError> {
+        let TaskComplete { holder, authority, work } = complete;
         let root = self.root.clone();
         let files = Arc::new(InFiles::new(self.store()?));
         let Settings { rules, unchecked, bring } = self.settings(&files, &holder)?;
         let lease_seconds = self.options.lease_seconds;
-        let request = Request { holder, authority, unchecked, lease_seconds, rules };
+        let request = Request { holder, authority, unchecked, lease_seconds, rules, work };
         let worktree = self.worktree();
         let clerk =
             FileClerk { files: &files, yard: self.yard(&worktree), caller: &self.caller, bring };
@@ -72,7 +69,7 @@ impl<C: Caller> Client<C> {
         Ok(Answer::Completed(CompletedTask { task_id: completed?, requested: false }))
     }
 
-    /// The rules of the claim, else those of now.
+    /// Returns the rules of the claim, or the current ones.
     fn settings(&self, files: &InFiles, holder: &Holder) -> Result<Settings, ClientError> {
         let epoch = files.look(|ledger| {
             let task = ledger.task(&holder.task).filter(|task| holder.holds(task));
@@ -85,8 +82,8 @@ impl<C: Caller> Client<C> {
         }
     }
 
-    /// A claim was made in the files: it keeps the rules and git's settings of now. One that was asked
-    /// for again keeps those that it was made with. A configuration that cannot be read is reported when
+    /// Keeps the current rules and git's settings for a claim that was made in the files. A
+    /// repeated claim keeps the earlier ones. A configuration that cannot be read is reported when
     /// the task is completed.
     pub(super) fn keep_rules(&self, claimed: &Claimed) {
         let task = &claimed.task;
@@ -108,7 +105,7 @@ impl<C: Caller> Client<C> {
 }
 
 impl<C: Caller> Client<C> {
-    /// Has the log say where other files are protected than at the last claim.
+    /// Logs if other files are protected than at the last claim.
     fn compare_protected(&self, claims: &ClaimRules, settings: &Settings) {
         let noted = match claims.compare(&settings.rules.protected) {
             Ok(None) => return,
@@ -138,11 +135,11 @@ impl<C: Caller> Client<C> {
     }
 }
 
-/// Where clients work.
+/// The place in which clients work.
 struct Yard<'a> {
     root: &'a Path,
     worktree: &'a Path,
-    /// Where git's settings at claims are recorded.
+    /// The place where git's settings at claims are recorded.
     records: Option<&'a Path>,
 }
 
@@ -155,7 +152,7 @@ impl Yard<'_> {
     }
 }
 
-/// The end of a pipe that hangs up when a stop is asked for.
+/// Returns the end of a pipe that hangs up when a stop is requested.
 fn readable(stop: &Cancel) -> std::io::Result<pipe::Receiver> {
     let end = stop.as_fd().try_clone_to_owned()?;
     rustix::io::ioctl_fionbio(&end, true)?;
@@ -172,7 +169,7 @@ struct FileClerk<'a, C> {
     files: &'a InFiles,
     yard: Yard<'a>,
     caller: &'a C,
-    /// What clean checkouts are given beside the commit.
+    /// The files that clean checkouts get beside the commit.
     bring: Bring,
 }
 
@@ -209,7 +206,8 @@ impl<C: Caller> Clerk for FileClerk<'_, C> {
     }
 }
 
-/// Looks and decides, so that the ledger is parsed once. One transaction under the lock for each command.
+/// Reads and decides with one store, so that the ledger is parsed once. Each command is one
+/// transaction under the lock.
 struct InFiles {
     store: Mutex<FileStore>,
     warnings: Mutex<Vec<String>>,
@@ -238,7 +236,7 @@ impl InFiles {
                 let none = || Arc::new(StoreError::Io(std::io::Error::other("no answer")));
                 applied.replies.pop().ok_or_else(none)
             }
-            // Whether the claim was lost is reported when the completion is recorded.
+            // The recording of the completion shows whether the claim was lost.
             Err(why) if renews => {
                 self.warnings().push(format!("the lease was not renewed: {why}"));
                 Ok(Ok(Reply::Noted))

@@ -1,4 +1,4 @@
-//! A connection to the host of a root. Blocking, no runtime: one line out, one line in.
+//! A connection to the host of a root. It blocks and needs no runtime: one line out, one line in.
 
 use std::{
     io::{self, BufRead as _, BufReader, Write as _},
@@ -21,7 +21,7 @@ use crate::{
     shell::Cancel,
 };
 
-/// How long an answer may take that waits for nobody.
+/// The time limit of an answer that waits for nothing.
 pub const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
 /// A connection to a host.
@@ -33,16 +33,16 @@ pub struct Connection {
 /// Whether the host of a root can be reached.
 #[derive(Debug)]
 pub enum Reach {
-    /// It listens.
+    /// The host listens.
     Host(Connection),
     /// No process of this user listens.
     Nobody,
-    /// A sandbox forbids this process to connect. A process that it starts may not either.
+    /// A sandbox forbids this process to connect. Processes that it starts may not connect either.
     Forbidden,
 }
 
 impl Reach {
-    /// Looks in all places.
+    /// Searches all places.
     pub fn of(root: &Path, places: &Places) -> Self {
         let mut found = Self::Nobody;
         for path in socket::candidates(root, places) {
@@ -56,8 +56,8 @@ impl Reach {
     }
 }
 
-/// In a container, a listener outside has no number, which rustix takes for an error; then the
-/// owner of the socket counts.
+/// Returns whether the listener belongs to this user. In a container, a listener outside has no
+/// process id, which rustix treats as an error. The owner of the socket counts then.
 #[cfg(target_os = "linux")]
 fn is_ours(stream: &UnixStream, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;
@@ -68,8 +68,9 @@ fn is_ours(stream: &UnixStream, path: &Path) -> bool {
     }
 }
 
-/// Whether a rule about processes forbids it, and not the permissions of the file. The first is told
-/// by EPERM, which connecting knows no other reason for, or by EACCES on a file that is ours to use.
+/// Returns whether a rule about processes forbids it, and not the permissions of the file. The
+/// former shows as EPERM, for which connecting has no other reason, or as EACCES on a file that we
+/// may use.
 fn is_forbidden(path: &Path, why: &io::Error) -> bool {
     match Errno::from_io_error(why) {
         Some(Errno::PERM) => true,
@@ -79,7 +80,7 @@ fn is_forbidden(path: &Path, why: &io::Error) -> bool {
 }
 
 impl Connection {
-    /// Connects to the listener on `path`, if that is a process of this user.
+    /// Connects to the listener on `path`, if it is a process of this user.
     pub fn connect(path: &Path) -> io::Result<Self> {
         let stream = UnixStream::connect(path)?;
         #[cfg(target_os = "linux")]
@@ -92,7 +93,7 @@ impl Connection {
         Ok(Self { stream: BufReader::new(stream) })
     }
 
-    /// To the host of `root`, if there is one.
+    /// Connects to the host of `root`, if there is one.
     pub fn find(root: &Path, places: &Places) -> Option<Self> {
         match Reach::of(root, places) {
             Reach::Host(connection) => Some(connection),
@@ -100,7 +101,7 @@ impl Connection {
         }
     }
 
-    /// Whether another request can be sent: the host closes connections that are not used.
+    /// Returns whether another request can be sent. The host closes unused connections.
     pub(super) fn is_open(&self) -> bool {
         let mut polled = [PollFd::new(self.stream.get_ref(), PollFlags::IN)];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -112,7 +113,7 @@ impl Connection {
         self.send(request)
     }
 
-    /// The next line of a stream; `None` at its end. Waits for as long as the host is there.
+    /// Returns the next line of a stream; `None` at its end. It waits as long as the host is there.
     pub(super) fn next_line(
         &mut self,
         stop: Option<&Cancel>,
@@ -128,7 +129,7 @@ impl Connection {
         }
     }
 
-    /// Sends one request and waits for its answer: the `data` of it. `None` waits for ever.
+    /// Sends one request and returns the `data` of its answer. `None` waits without a limit.
     pub fn ask(&mut self, request: &Value, within: Option<Duration>) -> Result<Value, ClientError> {
         self.send(request)?;
         let mut answer = Vec::new();
@@ -136,8 +137,8 @@ impl Connection {
         read(&answer)
     }
 
-    /// The same for what may take any time: waits for as long as the host holds the connection, and
-    /// calls `tell` once, after the time in `patience`.
+    /// Does the same for a request that may take any time. It waits as long as the host holds the
+    /// connection, and calls `tell` once after `patience`.
     pub fn ask_patiently(
         &mut self,
         request: &Value,
@@ -156,18 +157,18 @@ impl Connection {
         read(&answer)
     }
 
-    /// The same until a stop is asked for. Who drops the client then has the host give up what only
-    /// waits.
+    /// Does the same until a stop is requested. If the client is dropped then, the host cancels
+    /// requests that only wait.
     pub fn ask_until(&mut self, request: &Value, stop: &Cancel) -> Result<Value, ClientError> {
         self.send(request)?;
         self.wait(stop)?;
         let mut answer = Vec::new();
-        // It comes in one piece.
+        // The answer comes in one piece.
         self.receive(&mut answer, Some(ANSWER_WITHIN))?;
         read(&answer)
     }
 
-    /// Until something comes.
+    /// Waits until something arrives.
     fn wait(&self, stop: &Cancel) -> Result<(), ClientError> {
         loop {
             let mut polled = [
@@ -198,7 +199,7 @@ impl Connection {
         stream.write_all(line.as_bytes()).map_err(broken)
     }
 
-    /// Adds to what has come of the line; what came before an error is kept.
+    /// Appends to the received part of the line. The part before an error is kept.
     fn receive(
         &mut self,
         answer: &mut Vec<u8>,
@@ -233,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sandbox_is_told_from_a_file_of_somebody_else() {
+    fn a_sandbox_is_distinguished_from_a_file_of_another_user() {
         let ours = tempfile::NamedTempFile::new().unwrap();
         let gone = Path::new("/gone/harness.sock");
         let is = |path: &Path, why: Errno| is_forbidden(path, &why.into());

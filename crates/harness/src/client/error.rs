@@ -1,4 +1,4 @@
-//! Why a client has no answer.
+//! The reasons why a client has no answer.
 
 use std::{io, path::PathBuf};
 
@@ -11,7 +11,7 @@ use crate::{
     store::{RunStoreError, StoreError},
 };
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
@@ -21,16 +21,16 @@ pub enum ClientError {
     /// This process judged the work, and it does not count as done.
     #[error("{}", .0.message)]
     NotDone(NotDone),
-    /// The host ended without an answer: whether it did what was asked is not known.
+    /// The host ended without an answer. It is not known whether the request was carried out.
     #[error("the daemon or run ended without an answer")]
     Gone,
     /// The host holds the connection and sends nothing.
     #[error("the daemon or run does not answer")]
     Silent,
-    /// The caller asked for a stop: whether it was done is not known.
+    /// The caller requested a stop. It is not known whether the request was carried out.
     #[error("cancelled before there was an answer")]
     Cancelled,
-    /// The request would not be read.
+    /// The request is too long.
     #[error("the request has {length} bytes, more than {LINE_BYTES_MAX}")]
     TooLong {
         /// Its length.
@@ -39,16 +39,16 @@ pub enum ClientError {
     /// The answer has a form that this version does not know.
     #[error("the daemon or run gave an answer that this harness does not understand")]
     Strange,
-    /// No host answers, and only one could do this.
+    /// No host answers, and only a host could do this.
     #[error("no harness is running in {}", root.display())]
     Nobody {
         /// The state root.
         root: PathBuf,
     },
-    /// A sandbox lets this process connect to nobody, and the files are not its to change.
+    /// A sandbox forbids this process to connect, and it may not change the files.
     #[error("the sandbox does not let this command connect to harness")]
     Forbidden {
-        /// What was asked for.
+        /// The requested verb.
         verb: Verb,
     },
     /// A daemon could not be started.

@@ -1,4 +1,4 @@
-//! The events of a host, as they come.
+//! The events of a host as a stream.
 
 use serde_json::Value;
 use uuid::Uuid;
@@ -9,20 +9,20 @@ use crate::{protocol::Refused, shell::Cancel};
 /// One line of a stream of events.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Notice {
-    /// Something happened.
+    /// An event.
     Event {
-        /// Its identity: what a later subscription names to go on after it.
+        /// Its id, which a later subscription names to continue after it.
         id: Option<Uuid>,
-        /// `task:start`, `run:end` and so on.
+        /// The type: `task:start`, `run:end` and so on.
         kind: String,
         /// The event with all its fields.
         event: Value,
-        /// The session, phase and task in which it happened.
+        /// The session, phase and task of the event.
         context: Value,
     },
-    /// Events are missing here; how many, where that is known.
+    /// Events are missing here.
     Lagged {
-        /// How many.
+        /// Their number, if it is known.
         missed: Option<u64>,
     },
 }

@@ -1,4 +1,4 @@
-//! What a client does where no host can be asked: one transaction on the files, under their lock.
+//! The operations of a client without a host: one transaction on the files, under their lock.
 
 use std::{
     path::PathBuf,
@@ -30,10 +30,10 @@ use crate::{
     workspace::glance,
 };
 
-/// How often the files are looked at while a claim waits: their changes send no word.
+/// The interval of looks at the files while a claim waits, because their changes send no notice.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// The command that a plan becomes.
+/// Returns the command for a plan.
 pub(super) fn import(text: &PlanText, by: Option<Author>) -> Result<Import, Refused> {
     let bad = |why: String| Refused::new(Code::BadPlan, why);
     let plan = Plan::read(&text.content).map_err(|why| bad(why.to_string()))?;
@@ -55,7 +55,7 @@ impl<C: Caller> Client<C> {
                 return Ok(Answer::Status(StatusView { events, ..status }));
             }
             Request::TaskClaim(claim) => return self.claim_by_files(&claim),
-            Request::TaskComplete(of) => return self.complete_by_files(of.holder, of.authority),
+            Request::TaskComplete(of) => return self.complete_by_files(of),
             Request::PlanImport(text) => return self.import_by_files(&text),
             Request::PlanReset => return self.reset_by_files(),
             Request::Ack => return self.acknowledge_by_files(),
@@ -112,7 +112,7 @@ impl<C: Caller> Client<C> {
         Ok(FileStore::open_with(&self.root, locking, self.options.state_home.as_deref())?)
     }
 
-    /// Makes one command true. Returns also where tasks are kept that it threw away.
+    /// Applies one command. Returns also the path of an archive of tasks that it discarded.
     pub(super) fn apply(&self, command: Command) -> Result<(Reply, Option<PathBuf>), ClientError> {
         let command = redacted(command, self.secrets())?;
         let mut applied = self.store()?.apply(SystemClock.now(), std::slice::from_ref(&command))?;
@@ -134,7 +134,7 @@ impl<C: Caller> Client<C> {
                 role: request.role.clone(),
                 only: None,
                 lease_seconds: self.options.lease_seconds,
-                // A client does its own git work: of the repository only HEAD is looked at.
+                // A client does its own git work, so only HEAD of the repository is read.
                 place: Place { base: glance::head(&self.root), ..Place::default() },
             };
             match self.apply(Command::Claim(claim))?.0 {
@@ -154,7 +154,7 @@ impl<C: Caller> Client<C> {
         }
     }
 
-    /// Lets time pass, or ends when a stop is asked for.
+    /// Pauses, or ends when a stop is requested.
     fn pause(&self, time: Duration) -> Result<(), ClientError> {
         let Some(stop) = &self.options.stop else {
             thread::sleep(time);
@@ -169,7 +169,7 @@ impl<C: Caller> Client<C> {
     fn import_by_files(&self, text: &PlanText) -> Result<Answer, ClientError> {
         let import = import(text, self.caller.author())?;
         let command = || Command::Import(import.clone());
-        // A ledger that was only lost is restored; the plan then meets the tasks that it has.
+        // A ledger that was only lost is restored. The plan is then applied to its tasks.
         let applied = match self.apply(command()) {
             Err(ClientError::Store(StoreError::NoLedger { .. })) => {
                 self.create_for(&import.plan)?;
@@ -185,13 +185,14 @@ impl<C: Caller> Client<C> {
         }
     }
 
-    /// A plan that is refused must leave nothing behind.
+    /// Creates a ledger for the plan, after checking it, because a refused plan must leave nothing
+    /// behind.
     fn create_for(&self, plan: &Plan) -> Result<(), ClientError> {
         let checked = plan.check_graph(|_| false);
         checked.map_err(|why| Refused::new(Code::BadPlan, why.to_string()))?;
         match self.store()?.create(SystemClock.now())? {
             Created::New => self.caller.made(),
-            // Another process was faster, and its ledger is not ours to trust.
+            // Another process was faster, and we must not trust its ledger.
             Created::Existed => {}
         }
         Ok(())
@@ -212,7 +213,7 @@ impl<C: Caller> Client<C> {
         Ok(Answer::Nothing {})
     }
 
-    /// Forgets the waits of runs whose process is gone; returns how many there were.
+    /// Removes the waits of runs whose process is gone, and returns their number.
     #[cfg(feature = "sqlite")]
     fn forget_waits(&self) -> Result<u64, ClientError> {
         use crate::store::{RunStore, Runs as _, is_gone};
@@ -242,7 +243,7 @@ impl<C: Caller> Client<C> {
         Ok(woken)
     }
 
-    /// The waits are in the database of runs, which this build cannot read.
+    /// Fails, because the waits are in the database of runs, which this build cannot read.
     #[cfg(not(feature = "sqlite"))]
     fn forget_waits(&self) -> Result<u64, ClientError> {
         let database = crate::home::Home::of(&self.root).database();

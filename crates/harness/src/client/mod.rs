@@ -1,9 +1,9 @@
-//! The tasks of a root, for other programs: by the host that answers, which is started if need be, else
-//! by the files.
+//! The tasks of a root, for other programs: through the host that answers, which is started if
+//! needed, or through the files.
 //!
-//! A [`Client`] has one connection and sends one request per operation. It blocks, and needs no runtime
-//! while a host answers. What it cannot know by itself (secrets, configuration, trust, how to start a
-//! daemon) is handed in by [`ClientOptions`] and [`Caller`]; it reads no variable.
+//! A [`Client`] has one connection and sends one request per operation. It blocks, and needs no
+//! runtime while a host answers. [`ClientOptions`] and [`Caller`] provide what it cannot know by
+//! itself (secrets, configuration, trust, how to start a daemon). It reads no variable.
 
 mod completion;
 mod connection;
@@ -44,7 +44,7 @@ use crate::{
     workspace::glance,
 };
 
-/// After this long without an answer the program may tell a person what is being waited for.
+/// The time without an answer after which the program may show a person what it waits for.
 const SILENCE: Duration = Duration::from_secs(1);
 
 /// A client of one state root.
@@ -76,31 +76,31 @@ pub struct Client<C = PlainCaller> {
 }
 
 impl Client {
-    /// For the root in the folder `root`: by the host that answers there, else by the files. No daemon is
-    /// started; [`ClientOptions::launch`] does that.
+    /// Creates a client for the root in the folder `root`: through the host that answers there, or
+    /// through the files. No daemon is started; [`ClientOptions::launch`] does that.
     pub fn connect(root: &Path) -> Result<Self, ClientError> {
         Self::with(root, ClientOptions::default())
     }
 
-    /// The same with other options.
+    /// Does the same with other options.
     pub fn with(root: &Path, options: ClientOptions) -> Result<Self, ClientError> {
         Self::of(root, options, PlainCaller)
     }
 }
 
 impl<C: Caller> Client<C> {
-    /// The same for a program that knows more.
+    /// Does the same for a program that knows more.
     pub fn of(root: &Path, options: ClientOptions, caller: C) -> Result<Self, ClientError> {
         let root = root.canonicalize()?;
         Ok(Self { root, options, caller, connection: None, secrets: OnceCell::new() })
     }
 
-    /// The state root.
+    /// Returns the state root.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Sends `request` to the host, or performs it on the files where none can be asked.
+    /// Sends `request` to the host, or performs it on the files if none can be asked.
     pub fn ask(&mut self, request: Request) -> Result<Answer, ClientError> {
         match self.ask_host(&request)? {
             Some(answer) => Ok(answer),
@@ -108,13 +108,13 @@ impl<C: Caller> Client<C> {
         }
     }
 
-    /// Sends `request` to the host. `None` where none can be asked: nothing was done then.
+    /// Sends `request` to the host. Returns `None` if none can be asked; nothing was done then.
     pub fn ask_host(&mut self, request: &Request) -> Result<Option<Answer>, ClientError> {
         if self.options.hosts == Hosts::Ignored {
             return Ok(None);
         }
         if cfg!(not(target_os = "linux")) {
-            // There, hosts cannot find out what a process is.
+            // On this system, hosts cannot determine the role of a process.
             self.caller.permit(request.operation()?, request.holder())?;
         }
         let request = &*self.without_secrets(request)?;
@@ -155,13 +155,13 @@ impl<C: Caller> Client<C> {
         Ok(spawn::start(&launch.program, &arguments, &self.root, places, launch.within)?)
     }
 
-    /// Where checks run, unless a claim says otherwise.
+    /// Returns the directory in which checks run, unless a claim sets another.
     fn worktree(&self) -> PathBuf {
         let found = self.options.worktree.clone().or_else(|| glance::top_level(&self.root));
         found.unwrap_or_else(|| self.root.clone())
     }
 
-    /// One request on a connection, which is kept if it was answered.
+    /// Sends one request on a connection, which is kept if it was answered.
     fn converse(
         &mut self,
         mut connection: Connection,
@@ -186,8 +186,8 @@ impl<C: Caller> Client<C> {
         Answer::read(request.verb(), data).ok_or(ClientError::Strange)
     }
 
-    /// Command lines are not changed by [`hide`]: one that holds a secret is refused here, because the
-    /// host knows only its own secrets.
+    /// Refuses command lines with a secret. [`hide`] does not change command lines, and the host
+    /// knows only its own secrets.
     fn without_secrets<'a>(&self, request: &'a Request) -> Result<Cow<'a, Request>, ClientError> {
         let command = match request {
             Request::TaskAdd(add) => Command::Add(add.clone()),
@@ -206,7 +206,8 @@ impl<C: Caller> Client<C> {
         }))
     }
 
-    /// What is sent holds no secret of this process: the host knows only its own.
+    /// Returns the line to send, without secrets of this process, because the host knows only its
+    /// own.
     fn line(&self, request: &Request) -> Value {
         let mut line = Value::Object(Call::line(request, &self.root, self.options.speaks_as));
         if request.verb() != Verb::Ping {
@@ -219,8 +220,8 @@ impl<C: Caller> Client<C> {
         self.secrets.get_or_init(|| self.caller.secrets())
     }
 
-    /// In a sandbox the files are left, but not to the agent of a run, and not for what only a host can
-    /// do. Looking is allowed to all.
+    /// Decides whether the files may be used in a sandbox. The agent of a run may not, and neither
+    /// may operations that only a host can do. Reading is allowed to all.
     fn without_sockets(&self, verb: Verb) -> Result<Option<Answer>, ClientError> {
         let is_forbidden = match verb {
             Verb::Ping | Verb::GetState | Verb::Status | Verb::May => false,
@@ -231,7 +232,8 @@ impl<C: Caller> Client<C> {
     }
 }
 
-/// Whether a request can be sent elsewhere: it was not done, or a second time changes nothing.
+/// Returns whether a request can be sent elsewhere: it was not carried out, or a second time
+/// changes nothing.
 fn may_be_repeated(request: &Request, why: &ClientError) -> bool {
     match why {
         ClientError::Refused(refused) => refused.code == Code::AnotherRoot,

@@ -3,6 +3,7 @@
 use harness_core::{
     Holder, TaskId,
     command::{Add, Authority, Edit},
+    machine::judge::ClientWork,
 };
 use uuid::Uuid;
 
@@ -13,7 +14,8 @@ use crate::protocol::{
     StatusView, Subscribe, TaskCheckpoint, TaskClaim, TaskComplete, TaskFail, TaskReason,
 };
 
-/// The answer has the form that belongs to the request, or it is one of another version.
+/// Checks that the answer has the form that belongs to the request. Otherwise it comes from another
+/// version.
 macro_rules! expect {
     ($answer:expr, $pattern:pat => $value:expr) => {
         match $answer? {
@@ -24,23 +26,23 @@ macro_rules! expect {
 }
 
 impl<C: Caller> Client<C> {
-    /// The host that answers; one is started if the options say how.
+    /// Returns the host that answers. One is started if the options provide it.
     pub fn ping(&mut self) -> Result<Pong, ClientError> {
         expect!(self.ask(Request::Ping), Answer::Pong(pong) => pong)
     }
 
-    /// The goal and all tasks; `None` where there is no ledger.
+    /// Returns the goal and all tasks; `None` if there is no ledger.
     pub fn get_state(&mut self) -> Result<Option<StateView>, ClientError> {
         expect!(self.ask(Request::GetState), Answer::State(state) => state)
     }
 
-    /// The tasks with counts, and the last `event_count` events.
+    /// Returns the tasks with counts, and the last `event_count` events.
     pub fn status(&mut self, event_count: u64) -> Result<StatusView, ClientError> {
         let request = Request::Status { event_count: Some(event_count) };
         expect!(self.ask(request), Answer::Status(status) => status)
     }
 
-    /// Makes a plan the tasks of the ledger, which is made where there is none.
+    /// Imports a plan into the ledger, which is created if there is none.
     pub fn import_plan(&mut self, plan: PlanText) -> Result<ImportedPlan, ClientError> {
         expect!(self.ask(Request::PlanImport(plan)), Answer::Imported(imported) => imported)
     }
@@ -50,7 +52,7 @@ impl<C: Caller> Client<C> {
         expect!(self.ask(Request::PlanReset), Answer::Reset(reset) => reset)
     }
 
-    /// Takes the next task; `None` where none is ready. A worker that holds a task is given that one.
+    /// Claims the next task; `None` if none is ready. A worker that holds a task gets the same one.
     pub fn claim(&mut self, claim: TaskClaim) -> Result<Option<ClaimedTask>, ClientError> {
         let answer = self.ask(Request::TaskClaim(claim));
         expect!(answer, Answer::Claimed(claimed) => claimed.map(|claimed| *claimed))
@@ -66,27 +68,32 @@ impl<C: Caller> Client<C> {
         expect!(self.ask(Request::TaskRenew(holder)), Answer::Lease(lease) => lease)
     }
 
-    /// Has the check of a claimed task run. The task is completed only if it passes.
+    /// Runs the check of a claimed task. The task is completed only if it passes.
     pub fn complete(&mut self, holder: Holder) -> Result<CompletedTask, ClientError> {
         self.complete_as(holder, Authority::Holder)
     }
 
-    /// The same, perhaps for a task that another worker or nobody has claimed.
+    /// Does the same, possibly for a task that another worker or nobody has claimed.
     pub fn complete_as(
         &mut self,
         holder: Holder,
         authority: Authority,
     ) -> Result<CompletedTask, ClientError> {
-        let request = Request::TaskComplete(TaskComplete { holder, authority });
+        self.complete_task(TaskComplete { holder, authority, work: ClientWork::Left })
+    }
+
+    /// The same with everything that can be asked for.
+    pub fn complete_task(&mut self, request: TaskComplete) -> Result<CompletedTask, ClientError> {
+        let request = Request::TaskComplete(request);
         expect!(self.ask(request), Answer::Completed(completed) => completed)
     }
 
-    /// Gives an attempt up.
+    /// Gives up an attempt.
     pub fn fail(&mut self, fail: TaskFail) -> Result<FailedTask, ClientError> {
         expect!(self.ask(Request::TaskFail(fail)), Answer::Failed(failed) => failed)
     }
 
-    /// Adds a task of which only the title is known.
+    /// Adds a task with only a title.
     pub fn add_task(&mut self, title: &str) -> Result<TaskId, ClientError> {
         let fields = Edit::nothing(TaskId::numbered(0));
         self.add(Add { id: None, title: title.to_owned(), fields })
@@ -112,7 +119,7 @@ impl<C: Caller> Client<C> {
         self.change(Request::TaskRetry(task))
     }
 
-    /// Takes a claim back.
+    /// Releases a claim.
     pub fn release(&mut self, task: TaskReason) -> Result<TaskId, ClientError> {
         self.change(Request::TaskRelease(task))
     }
@@ -126,7 +133,7 @@ impl<C: Caller> Client<C> {
         expect!(self.ask(Request::Ask(inquiry)), Answer::Answered(answer) => answer)
     }
 
-    /// The questions that wait for an answer.
+    /// Returns the questions that wait for an answer.
     pub fn questions(&mut self) -> Result<Vec<QuestionView>, ClientError> {
         expect!(self.ask(Request::Questions), Answer::Questions(questions) => questions)
     }
@@ -136,9 +143,9 @@ impl<C: Caller> Client<C> {
         expect!(self.ask(Request::Reply(reply)), Answer::Replied { .. } => ())
     }
 
-    /// Sends a message to a run.
-    pub fn send(&mut self, message: SentMessage) -> Result<(), ClientError> {
-        expect!(self.ask(Request::Send(message)), Answer::Nothing {} => ())
+    /// Sends a message to a run. Returns how many agents can read it; an older host does not tell.
+    pub fn send(&mut self, message: SentMessage) -> Result<Option<u64>, ClientError> {
+        expect!(self.ask(Request::Send(message)), Answer::Sent { received } => received)
     }
 
     /// Acknowledges the alerts of the ledger.
@@ -146,7 +153,7 @@ impl<C: Caller> Client<C> {
         expect!(self.ask(Request::Ack), Answer::Nothing {} => ())
     }
 
-    /// Ends waits for usage limits; returns how many there were.
+    /// Ends waits for usage limits, and returns their number.
     pub fn kick(&mut self) -> Result<u64, ClientError> {
         expect!(self.ask(Request::Kick), Answer::Woken { woken } => woken)
     }
@@ -156,13 +163,13 @@ impl<C: Caller> Client<C> {
         expect!(self.ask(Request::Abort { reason }), Answer::Nothing {} => ())
     }
 
-    /// Ends a daemon; returns before it is gone.
+    /// Ends a daemon. It returns before the daemon is gone.
     pub fn shutdown(&mut self) -> Result<(), ClientError> {
         expect!(self.ask(Request::Shutdown), Answer::Shutdown { .. } => ())
     }
 
-    /// Events of the given types (all, where none is given), on a connection of their own. After `since`,
-    /// the last event that was seen.
+    /// Subscribes to events of the given types (all types if none is given), on its own connection.
+    /// `since` is the last event that was seen.
     pub fn subscribe(
         &self,
         kinds: &[&str],

@@ -1,4 +1,4 @@
-//! What a client gets from the program that it is part of.
+//! The options of a client from the program that it is part of.
 
 use std::{
     ffi::OsString,
@@ -24,41 +24,41 @@ use crate::{
     workspace::Bring,
 };
 
-/// How long the lock of the files is waited for.
+/// The default wait for the lock of the files.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
-/// How long a daemon may take until it answers.
+/// The default time limit for a daemon to answer.
 const START_WITHIN: Duration = Duration::from_secs(5);
-/// A daemon that a client started ends after this long without a request.
+/// The default time without a request after which a daemon that a client started ends.
 const IDLE: Duration = Duration::from_secs(1800);
 
-/// How a client finds a host, and how it works without one.
+/// The options for finding a host, and for working without one.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ClientOptions {
     /// Whether hosts are asked at all.
     pub hosts: Hosts,
-    /// Where a host listens.
+    /// The places where a host listens.
     pub places: Places,
-    /// How to start a daemon for a request that [needs one](Request::starts_host); without it, none is
-    /// started.
+    /// The way to start a daemon for a request that [needs one](Request::starts_host). Without it,
+    /// none is started.
     pub launch: Option<Launch>,
-    /// The role that the client speaks in, if that is less than the one of its process.
+    /// The role of the client, if it is less than that of its process.
     pub speaks_as: Option<Role>,
-    /// Ends a wait for an answer.
+    /// A request to end a wait for an answer.
     pub stop: Option<Cancel>,
-    /// How long the lock of the files is waited for.
+    /// The wait for the lock of the files.
     pub lock_wait: Wait,
-    /// How long a claim of a session lasts.
+    /// The lease of a session's claim.
     pub lease_seconds: u64,
-    /// Where checks run; by default the work tree that the root is in.
+    /// The directory in which checks run. The default is the work tree around the root.
     pub worktree: Option<PathBuf>,
-    /// The user's state directory, where a store keeps what belongs beside no ledger.
+    /// The user's state directory, where a store keeps files that do not belong beside a ledger.
     pub state_home: Option<PathBuf>,
-    /// Where the rules of claims are kept.
+    /// The place of the rules of claims.
     pub claims: Option<ClaimRules>,
-    /// Where git's settings at claims are recorded.
+    /// The place where git's settings at claims are recorded.
     pub records: Option<PathBuf>,
-    /// Whether this process may change the files where no host can be reached.
+    /// Whether this process may change the files if no host can be reached.
     pub files: FileAccess,
 }
 
@@ -84,41 +84,42 @@ impl Default for ClientOptions {
 /// Whether hosts are asked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Hosts {
-    /// The host that answers, and the files where none does.
+    /// The host is asked, and the files are used if none answers.
     #[default]
     Asked,
-    /// The files alone.
+    /// Only the files are used.
     Ignored,
 }
 
-/// Whether the files may be changed where a sandbox forbids to connect.
+/// Whether the files may be changed if a sandbox forbids to connect.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum FileAccess {
-    /// They may.
+    /// They may be changed.
     #[default]
     Allowed,
-    /// This process belongs to a run, which has the files for itself.
+    /// They may not: this process belongs to a run, which holds the files exclusively.
     OfARun,
 }
 
-/// How to start a daemon: a harness program.
+/// The way to start a daemon: a harness program.
 #[derive(Debug, Clone)]
 pub struct Launch {
     /// The program.
     pub program: PathBuf,
-    /// How long it may take until it answers.
+    /// The time limit until it answers.
     pub within: Duration,
-    /// After how long without a request it ends; `None`: it stays until it is stopped.
+    /// The time without a request after which it ends; `None` if it stays until it is stopped.
     pub idle: Option<Duration>,
 }
 
 impl Launch {
-    /// `program` is the `harness` command. The daemon ends after half an hour without a request.
+    /// Creates the value for the `harness` command `program`. The daemon ends after half an hour
+    /// without a request.
     pub fn of(program: impl Into<PathBuf>) -> Self {
         Self { program: program.into(), within: START_WITHIN, idle: Some(IDLE) }
     }
 
-    /// The command line that `harness daemon` takes from clients.
+    /// Returns the command line of `harness daemon` for clients.
     pub(super) fn arguments(&self, root: &Path, socket: &Path, worktree: &Path) -> Vec<OsString> {
         let mut arguments: Vec<OsString> = vec!["daemon".into(), "--detached".into()];
         if let Some(idle) = self.idle {
@@ -130,58 +131,59 @@ impl Launch {
     }
 }
 
-/// What only the program around a client knows. It is asked when it matters, and not before: a client
-/// whose host answers needs the secrets and nothing else.
+/// Provides what only the program around a client knows. It is asked only when needed: a client
+/// whose host answers needs only the secrets.
 pub trait Caller: Sync {
-    /// What is taken out of every text before it is sent or stored.
+    /// Returns the secrets that are removed from every text before it is sent or stored.
     fn secrets(&self) -> Redactor {
         Redactor::default()
     }
 
-    /// An answer takes its time.
+    /// Called when an answer takes time.
     fn waiting(&self, _: &Request) {}
 
-    /// Something that people should know although the request goes on.
+    /// Receives a warning for people although the request continues.
     fn warn(&self, _: &str) {}
 
-    /// Whether the role of this process allows it to do this to the files. Hosts decide by themselves.
+    /// Checks whether the role of this process allows it to do this to the files. Hosts decide by
+    /// themselves.
     fn permit(&self, _: Operation, _: Option<&Holder>) -> Result<(), Refused> {
         Ok(())
     }
 
-    /// Who changes the files, for the log.
+    /// Returns the author of changes to the files, for the log.
     fn author(&self) -> Option<Author> {
         None
     }
 
-    /// A ledger was made where there was none.
+    /// Called when a ledger was created.
     fn made(&self) {}
 
-    /// How strictly work is judged by this process.
+    /// Returns the strictness of judging by this process.
     fn settings(&self) -> Result<Settings, Refused> {
         let protected = Protected::new(&[], OnTouch::Flag).map_err(|why| why.to_string())?;
-        let rules = Rules { clean: false, baseline: false, protected };
+        let rules = Rules { protected, ..Rules::default() };
         Ok(Settings { rules, unchecked: Unchecked::Allowed, bring: Bring::default() })
     }
 
-    /// Whether the check of this task may be run by this process, which is about to do so. A ledger may
-    /// have come from somebody else: unless the program decides otherwise, nothing of it is run.
+    /// Checks whether this process may run the check of this task. A ledger may come from another
+    /// user, so nothing of it is run unless the program decides otherwise.
     fn may_check(&self, _: &Task) -> Result<(), Refused> {
         Err(Refused::new(Code::Config, "this program runs no checks of a ledger"))
     }
 
-    /// Whether the programs that the repository names as content filters may be run.
+    /// Returns whether the programs that the repository names as content filters may run.
     fn trusts_filters(&self) -> Result<bool, Refused> {
         Ok(false)
     }
 
-    /// A request to stop a check that this process runs.
+    /// Returns a request to stop a check that this process runs.
     fn interrupt(&self) -> io::Result<Cancel> {
         Cancel::new()
     }
 }
 
-/// A program that knows nothing in particular.
+/// A caller with the defaults.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PlainCaller;
 

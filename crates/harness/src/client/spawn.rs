@@ -25,18 +25,18 @@ use crate::{
     protocol::{Call, Refused, Request},
 };
 
-/// How much of its last words is told.
+/// The limit of its last output in an error.
 const LAST_WORDS: u64 = 4096;
-/// A larger log is begun anew.
+/// A larger log is started again.
 const LOG_BYTES_MAX: u64 = 1024 * 1024;
-/// Between two looks for a daemon that somebody else has just started.
+/// The interval of looks for a daemon that another process has just started.
 const LOOK: Duration = Duration::from_millis(10);
-/// How often a daemon that others start again is asked to make way.
+/// The limit of requests to make way to a daemon that others start again.
 const YIELDS: usize = 5;
-/// How long it may take to say whether it does.
+/// The time limit for its answer.
 const YIELDS_WITHIN: Duration = Duration::from_secs(3);
 
-/// Variables of the starting process: they describe what *that one* works on.
+/// Variables that describe the work of the starting process, and do not apply to the daemon.
 const NOT_INHERITED: [&str; 9] = [
     variables::TASK,
     variables::EPOCH,
@@ -49,11 +49,11 @@ const NOT_INHERITED: [&str; 9] = [
     JOB_VARIABLE,
 ];
 
-/// Why there is no daemon.
+/// The reason why there is no daemon.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// It ended before it listened; its last words.
+    /// It ended before it listened. The text is its last output.
     #[error("Daemon crashed on startup: {0}")]
     Crashed(String),
     /// It neither listens nor ends.
@@ -64,8 +64,9 @@ pub enum StartError {
     Io(#[from] io::Error),
 }
 
-/// Starts `program` with `arguments` as the daemon of `root`, its output in `.harness/daemon.log`, and
-/// waits until somebody answers: that one, or another that was faster. `.harness` exists.
+/// Starts `program` with `arguments` as the daemon of `root`, with its output in
+/// `.harness/daemon.log`. It waits until a host answers: that one, or another that was faster.
+/// `.harness` must exist.
 pub(super) fn start(
     program: &Path,
     arguments: &[&OsStr],
@@ -89,7 +90,7 @@ pub(super) fn start(
         }
         match ready {
             Some(true) => return Err(StartError::Crashed("nothing is listening".to_owned())),
-            // Another one may be there, and is about to listen.
+            // Another daemon may exist that is about to listen.
             Some(false) if child.try_wait()?.is_some() && !says_another(&mut log, from) => {
                 return Err(StartError::Crashed(last_words(&mut log, from)));
             }
@@ -111,7 +112,7 @@ fn open_log(root: &Path) -> io::Result<File> {
     Ok(log)
 }
 
-/// Whether it said that it listens; `None` if it said nothing by then.
+/// Returns whether it reported that it listens; `None` if it reported nothing by then.
 fn is_ready(said: &mut ChildStdout, deadline: Instant) -> io::Result<Option<bool>> {
     let mut line = Vec::new();
     loop {
@@ -150,17 +151,18 @@ fn says_another(log: &mut File, from: u64) -> bool {
     last_words(log, from).contains(&running)
 }
 
-/// What became of a daemon that was asked to make way.
+/// The result of asking a daemon to make way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
-    /// None is there any more, or what is there is no daemon: another run, which is met at the lock.
+    /// There is no daemon any more, or the host is not a daemon but another run, which holds the
+    /// lock.
     Free,
-    /// Somebody is there and does not answer; it may be stopped. Nobody waits for it.
+    /// A process is there that does not answer. It may be stopped, and nothing waits for it.
     Silent,
 }
 
-/// Before a run binds the socket: a daemon that is there makes way, unless somebody works on a task
-/// that it gave out. `within` is what one that has answered may take to end.
+/// Asks a daemon to make way before a run binds the socket. It does, unless a worker holds a task
+/// that it gave out. `within` is the time that a daemon which has answered may take to end.
 pub fn make_way(root: &Path, places: &Places, within: Duration) -> Result<Way, Refused> {
     let request = Value::Object(Call::line(&Request::Yield, root, None));
     for _ in 0..YIELDS {

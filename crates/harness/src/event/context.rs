@@ -1,12 +1,12 @@
-//! Where in a run an event happens.
+//! The place of an event in a run.
 
 use serde::{Deserialize, Serialize};
 
-/// Where in a run something happened.
+/// The place in a run where something happened.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Context {
-    /// The same in all events of a hub.
+    /// The id of the session, the same in all events of a hub.
     pub session_id: String,
     /// The innermost phase around it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -14,7 +14,7 @@ pub struct Context {
     /// The innermost task around it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskContext>,
-    /// The agent that tells it; set only on what is emitted inside an execution.
+    /// The agent that emits it. It is set only on events inside of an execution.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentContext>,
 }
@@ -22,9 +22,9 @@ pub struct Context {
 /// A phase, as events inside of it name it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PhaseContext {
-    /// As given to [`Cx::phase`](crate::Cx::phase).
+    /// The name that was passed to [`Cx::phase`](crate::Cx::phase).
     pub name: String,
-    /// Where the flow gave one.
+    /// The number, if the flow gave one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub number: Option<u32>,
 }
@@ -32,22 +32,22 @@ pub struct PhaseContext {
 /// A task, as events inside of it name it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskContext {
-    /// As given to [`Cx::task`](crate::Cx::task).
+    /// The id that was passed to [`Cx::task`](crate::Cx::task).
     pub id: String,
 }
 
 /// An agent, as the events of its executions name it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentContext {
-    /// As given to [`named`](crate::named).
+    /// The name that was passed to [`named`](crate::named).
     pub name: String,
-    /// `type` on the wire: see [`Agent::kind`](crate::Agent::kind).
+    /// The kind, `type` on the wire; see [`Agent::kind`](crate::Agent::kind).
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
 }
 
-/// What a scope sets. `None` is inherited from the scope around it, so a scope can replace a phase
-/// but not leave one.
+/// The values that a scope sets. `None` is inherited from the scope around it, so a scope can
+/// replace a phase but not leave one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Scope {
     /// See [`Context::phase`].
@@ -59,18 +59,18 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// In a phase without a number.
+    /// A scope in a phase without a number.
     pub fn phase(name: impl Into<String>) -> Self {
         let phase = PhaseContext { name: name.into(), number: None };
         Self { phase: Some(phase), ..Self::default() }
     }
 
-    /// In a task.
+    /// A scope in a task.
     pub fn task(id: impl Into<String>) -> Self {
         Self { task: Some(TaskContext { id: id.into() }), ..Self::default() }
     }
 
-    /// In an agent without a kind.
+    /// A scope in an agent without a kind.
     pub fn agent(name: impl Into<String>) -> Self {
         Self { agent: Some(AgentContext { name: name.into(), kind: None }), ..Self::default() }
     }

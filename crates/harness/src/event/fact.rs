@@ -19,12 +19,12 @@ pub struct LedgerEvent {
 }
 
 impl LedgerEvent {
-    /// What became true.
+    /// Returns the fact.
     pub fn fact(&self) -> &Fact {
         &self.fact
     }
 
-    /// The `type` on the wire.
+    /// Returns the `type` on the wire.
     pub fn kind(&self) -> &str {
         &self.kind
     }
@@ -45,8 +45,8 @@ impl Serialize for LedgerEvent {
 }
 
 impl From<&Fact> for Event {
-    /// A claim is `task:start`, a completion `task:complete`, a failure `task:failed` and a checkpoint
-    /// `task:checkpoint`. Every other fact is an event `ledger:*`.
+    /// Converts a fact. A claim is `task:start`, a completion `task:complete`, a failure
+    /// `task:failed` and a checkpoint `task:checkpoint`. Every other fact is an event `ledger:*`.
     fn from(fact: &Fact) -> Self {
         match fact {
             Fact::Claimed { task, .. } => Self::TaskStart { task_id: task.to_string() },
@@ -116,7 +116,7 @@ mod tests {
             let written = serde_json::to_value(&event).unwrap();
             assert_eq!(written, wire);
             assert_eq!(written["type"], event.kind());
-            // Another program reads what it does not know as an event of somebody else.
+            // Another program reads an unknown event as a custom one.
             assert_eq!(serde_json::from_value::<Event>(written).unwrap().kind(), event.kind());
         }
     }

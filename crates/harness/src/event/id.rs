@@ -4,11 +4,11 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize, Serializer};
 
-/// One call of an agent: `run-0`, `run-1`, … in the order in which they were started.
+/// The id of one call of an agent: `run-0`, `run-1`, … in the order of their starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ExecutionId(pub u64);
 
-/// One question: `prompt-0`, `prompt-1`, …
+/// The id of one question: `prompt-0`, `prompt-1`, …
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PromptId(pub u64);
 
@@ -21,11 +21,11 @@ macro_rules! counted_id {
         }
 
         impl $name {
-            /// From its one spelling, as [`Display`](fmt::Display) writes it.
+            /// Parses the form of [`Display`](fmt::Display), which is the only spelling.
             pub fn parse(text: &str) -> Option<Self> {
                 let digits = text.strip_prefix(concat!($prefix, "-"))?;
                 let id = Self(digits.parse().ok()?);
-                // One name each: `run-007` is nobody's.
+                // Each id has one spelling, so `run-007` is invalid.
                 (id.to_string() == text).then_some(id)
             }
         }
@@ -53,7 +53,7 @@ counted_id!(PromptId, "prompt");
 pub struct Moment(pub i64);
 
 impl Moment {
-    /// By the wall clock; 1970 if that stands before it.
+    /// Returns the time of the wall clock, or 1970 if the clock is before it.
     pub fn now() -> Self {
         let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         Self(since_1970.map_or(0, |d| i64::try_from(d.as_millis()).unwrap_or(i64::MAX)))

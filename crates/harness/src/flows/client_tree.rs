@@ -172,6 +172,32 @@ impl Site for ClientTree {
         }))
     }
 
+    fn uncommitted(&self, commit: &CommitId, tree: &TreeId) -> Result<Vec<String>, WorkspaceError> {
+        self.git()?.between(commit, tree)
+    }
+
+    /// On the branch that is checked out, whichever the claim was made on.
+    fn commit(
+        &self,
+        task: &Task,
+        tree: Option<&TreeId>,
+        message: &str,
+    ) -> Result<CommitId, WorkspaceError> {
+        let git = self.git()?;
+        let base = Base {
+            commit: self.head().ok_or(WorkspaceError::NoCommits)?,
+            branch: git.branch(),
+            untracked: None,
+            worktree: git.top_level().to_owned(),
+            epoch: task.epoch,
+            claimed_at: task.claimed_at(),
+        };
+        match tree {
+            Some(tree) => git.commit_tree(&base, tree, message),
+            None => git.commit(&base, message),
+        }
+    }
+
     fn tree_of(&self, commit: &CommitId) -> Result<Option<TreeId>, WorkspaceError> {
         let mut last = locked(&self.repositories.last);
         if let Some((_, tree)) = last.as_ref().filter(|(of, _)| of == commit) {

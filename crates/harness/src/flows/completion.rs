@@ -12,13 +12,14 @@ use harness::{
     Branch, Error, Hub, Ports, Result,
     check::Check,
     core::{
-        Receipt, Refusal, Task, TaskId, flag, lease,
+        Receipt, Refusal, Task, TaskId, TreeId, flag, lease,
         machine::judge::{Effect, Ended, Judge, JudgeEnd, NotDone, Request, Standing},
         protect::Protected,
         variables::Variables,
     },
     process::Redactor,
     shell::Shell,
+    workspace::WorkspaceError,
 };
 
 use super::{
@@ -169,14 +170,29 @@ impl<C: Clerk> Doing<'_, C> {
                 Ok(standing) => Ok(Ended::Looked(Box::new(standing))),
                 Err(_) => Err(Error::message("the completed task could not be read again")),
             },
-            Effect::Prepare | Effect::Keep { .. } | Effect::PutBack { .. } => {
-                Err(Error::message("a client prepares and commits by itself"))
+            Effect::Keep { tree } => self.keep(tree).await,
+            Effect::Prepare | Effect::PutBack { .. } => {
+                Err(Error::message("a client prepares by itself, and nothing is put back"))
             }
         }
     }
 }
 
 impl<C: Clerk> Doing<'_, C> {
+    /// Commits the work of a client that asked for it.
+    async fn keep(&self, tree: Option<TreeId>) -> Result<Ended> {
+        let (site, task) = (Arc::clone(&self.court.site), self.task.clone());
+        let kept = tokio::task::spawn_blocking(move || {
+            let message = format!("{}: {}", task.id, task.title);
+            site.commit(&task, tree.as_ref(), &message)
+        });
+        Ok(match kept.await.map_err(Error::other)? {
+            Ok(commit) => Ended::Kept { commit, hidden: Vec::new(), settings: Vec::new() },
+            Err(WorkspaceError::HeadMoved { .. }) => Ended::Moved,
+            Err(why) => Ended::Blocked { why: why.to_string() },
+        })
+    }
+
     /// With the flags that were raised while the work was judged.
     async fn record(&self, mut receipt: Receipt) -> Result<Ended> {
         let standing = self.clerk.standing(&self.task.id).await.ok();

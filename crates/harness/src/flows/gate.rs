@@ -118,7 +118,7 @@ impl Gatehouse {
         let Some(session) = &self.session else { return Ok(Ended::Unanswered) };
         (self.asking)();
         let question = format!("May the work go on after phase {phase}?");
-        let ask = Ask::choices([YES, "reject"]).or_text();
+        let ask = Ask::choices([YES, "reject"]);
         let out_of_time = async {
             match self.until {
                 Some(_) => tokio::time::sleep(Duration::from_secs(self.seconds_left())).await,

@@ -268,6 +268,8 @@ impl Court {
         self.blocking(move |court| {
             if let Some(commit) = receipt.commit.as_ref().filter(|_| receipt.tree.is_none()) {
                 receipt.tree = court.site.tree_of(commit)?;
+            } else if let (Some(commit), Some(tree)) = (&receipt.commit, &receipt.tree) {
+                receipt.uncommitted = court.site.uncommitted(commit, tree)?;
             }
             (court.record)(&receipt)?;
             Ok(Ended::Recorded)
@@ -404,7 +406,9 @@ impl Judge {
         match kept {
             Ok(commit) => Ok(Ended::Kept { commit, hidden, settings }),
             Err(WorkspaceError::HeadMoved { .. }) => Ok(Ended::Moved),
-            Err(why @ WorkspaceError::Locked { .. }) => Ok(Ended::Blocked { why: why.to_string() }),
+            Err(why @ (WorkspaceError::Locked { .. } | WorkspaceError::NotSigned { .. })) => {
+                Ok(Ended::Blocked { why: why.to_string() })
+            }
             Err(why) if is_about_the_work(&why) => Ok(Ended::NotKept { why: why.to_string() }),
             Err(other) => Err(other.into()),
         }
@@ -450,7 +454,12 @@ impl Judge {
 
 /// The commits or files that are there cannot be the work of this attempt.
 fn is_about_the_work(why: &WorkspaceError) -> bool {
-    matches!(why, WorkspaceError::NotDescendant { .. } | WorkspaceError::Unsafe { .. })
+    matches!(
+        why,
+        WorkspaceError::NotDescendant { .. }
+            | WorkspaceError::Unsafe { .. }
+            | WorkspaceError::HookRefused { .. }
+    )
 }
 
 fn no_base() -> Ended {

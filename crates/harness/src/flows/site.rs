@@ -26,6 +26,28 @@ pub trait Site: Send + Sync {
     fn judged_from(&self, task: &Task) -> Result<Option<Base>, WorkspaceError> {
         self.base(task)
     }
+    /// The files in which a judged tree differs from a commit, sorted.
+    fn uncommitted(
+        &self,
+        _commit: &CommitId,
+        _tree: &TreeId,
+    ) -> Result<Vec<String>, WorkspaceError> {
+        Ok(Vec::new())
+    }
+    /// Commits what a client left: this tree, or the files as they are.
+    fn commit(
+        &self,
+        task: &Task,
+        tree: Option<&TreeId>,
+        message: &str,
+    ) -> Result<CommitId, WorkspaceError> {
+        let git = self.workspace()?;
+        let base = self.judged_from(task)?.ok_or(WorkspaceError::NoCommits)?;
+        match tree {
+            Some(tree) => git.commit_tree(&base, tree, message),
+            None => git.commit(&base, message),
+        }
+    }
     /// The tree of a commit, where there is one.
     fn tree_of(&self, commit: &CommitId) -> Result<Option<TreeId>, WorkspaceError>;
 }

@@ -45,7 +45,7 @@ where
     let prompts = &doing.bench.tools.loops.prompts;
     // What it was told at first it still knows.
     if turn.kept.is_some() {
-        return Ok(prompts.nudge(&about));
+        return Ok(prompts.nudge(&about, turn.nudge));
     }
     let written = match (&turn.cause, &brief) {
         (Cause::First, None) => prompts.objective(&about),
@@ -118,6 +118,7 @@ where
     }
     let (why, verify_failure) = match cause.clone() {
         Cause::First | Cause::NoPromise => (Why::NoPromise, None),
+        Cause::OnlyMentioned => (Why::OnlyMentioned, None),
         Cause::NextPhase(_) => (Why::NextPhase, None),
         Cause::VerifyFailed(output) => (Why::VerifyFailed, Some(output)),
         Cause::Failed(detail) => (Why::Failed(detail), None),

@@ -58,7 +58,7 @@ where
 
 fn peek(bench: &Bench) -> Result<WorkerReport> {
     let ledger = (bench.tools.ledger)()?;
-    let next = ledger.selection().next(None).and_then(|id| ledger.task(id));
+    let next = ledger.selection().next_of_run(None).and_then(|id| ledger.task(id));
     let gate = ledger.selection().due_gate().cloned();
     let mut in_progress = ledger.tasks().filter(|task| task.status() == Status::InProgress);
     let in_progress = in_progress.next().map(|task| task.id.clone());

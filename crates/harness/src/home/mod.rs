@@ -1,4 +1,4 @@
-//! The files of a state root: which there are, where they are, and how they are opened.
+//! The files of a state root: their names, their places, and the ways to open them.
 
 pub mod folder;
 pub(crate) mod outside;

@@ -1,8 +1,9 @@
-//! Where the journal of a state root is, and the key that seals its ledger: outside of the root,
-//! where an agent that cleans its work tree does not come across them.
+//! The places of the journal of a state root, and of the key that seals its ledger. They are
+//! outside of the root, where an agent that cleans its work tree does not find them.
 //!
-//! The journal is in the git directory of the work tree around the root, found by looking at files
-//! and never by asking git. Without one it is in the user's state directory, where the key always is.
+//! The journal is in the git directory of the work tree around the root, which is found by looking
+//! at files and never by asking git. Without one, it is in the user's state directory, where the
+//! key always is.
 
 use std::{
     fs,
@@ -28,40 +29,40 @@ const ROOTS: &str = "roots";
 const KEY: &str = "key";
 const TRUST: &str = "trust";
 const CONFIG: &str = "config.toml";
-/// No `.git` file that git writes is as long.
+/// A limit above the size of any `.git` file that git writes.
 const POINTER_BYTES_MAX: u64 = 16 * 1024;
 
-/// A folder of ours that is not in the state root it belongs to.
+/// A folder of ours outside of the state root that it belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outside {
-    /// What ours lie in; somebody else made it.
+    /// The folder that contains ours. It was not created by us.
     anchor: PathBuf,
     anchored: Anchored,
     names: Vec<String>,
 }
 
-/// Whether the folder that ours lie in is made when it is missing.
+/// Whether the containing folder is created when it is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Anchored {
-    /// The user's state directory.
+    /// It is created: the user's state directory.
     Made,
-    /// A git directory: without it there is no repository.
+    /// It is not created: a git directory, without which there is no repository.
     Found,
 }
 
 impl Outside {
-    /// Of the journal of `root`, which is canonical.
+    /// Returns the folder of the journal of `root`, which must be canonical.
     pub fn of_journal(root: &Path, state_home: Option<&Path>) -> Option<Self> {
         in_git(root).or_else(|| {
             let mut outside = Self::of_root(root, state_home?);
-            // Of this very directory: one that was removed takes its journal along, as far as the
-            // next one of that name is concerned.
+            // The name identifies this very directory. If it is removed, a new directory of the
+            // same name does not get its journal.
             outside.names.push(directory_name(root)?);
             Some(outside)
         })
     }
 
-    /// What the user's state directory has of `root`.
+    /// Returns the folder of `root` in the user's state directory.
     pub fn of_root(root: &Path, state_home: &Path) -> Self {
         Self {
             anchor: state_home.to_owned(),
@@ -70,7 +71,7 @@ impl Outside {
         }
     }
 
-    /// Whether a journal is there.
+    /// Returns whether there is a journal.
     pub fn has_journal(&self) -> bool {
         self.path().join(Self::JOURNAL).symlink_metadata().is_ok_and(|found| found.is_file())
     }
@@ -78,27 +79,27 @@ impl Outside {
     /// The name of the journal in it.
     pub const JOURNAL: &'static str = "journal";
 
-    /// The folder of what was recorded of git's settings at a claim.
+    /// Returns the folder for git's settings at a claim.
     pub fn settings(&self) -> PathBuf {
         self.path().join("settings")
     }
 
-    /// The folder of how the work of each claim is judged.
+    /// Returns the folder for the rules of judging of each claim.
     pub fn claims(&self) -> PathBuf {
         self.path().join("claims")
     }
 
-    /// The folder of the terms of each run.
+    /// Returns the folder for the terms of each run.
     pub fn terms(&self) -> PathBuf {
         self.path().join("terms")
     }
 
-    /// Its path, whether it is there or not.
+    /// Returns its path, whether it exists or not.
     pub fn path(&self) -> PathBuf {
         self.names.iter().fold(self.anchor.clone(), |path, name| path.join(name))
     }
 
-    /// `None` if it is not there.
+    /// Opens it; `None` if it does not exist.
     pub(crate) fn open(&self) -> io::Result<Option<Folder>> {
         let mut folder = match Folder::open_private(&self.anchor) {
             Ok(folder) => folder,
@@ -112,7 +113,7 @@ impl Outside {
         Ok(Some(folder))
     }
 
-    /// Makes what is missing, for this user alone.
+    /// Creates the missing folders, for this user alone.
     pub(crate) fn make(&self) -> io::Result<Folder> {
         if self.anchored == Anchored::Made {
             let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.anchor);
@@ -122,7 +123,7 @@ impl Outside {
         self.names.iter().try_fold(anchor, |folder, name| folder.make(name))
     }
 
-    /// Removes the folder with all that is in it; `false` if it is not there.
+    /// Removes the folder with its contents; `false` if it does not exist.
     pub fn remove(&self) -> io::Result<bool> {
         match fs::remove_dir_all(self.path()) {
             Ok(()) => Ok(true),
@@ -132,17 +133,18 @@ impl Outside {
     }
 }
 
-/// The folder of what this user agreed to run, in the user's state directory.
+/// Returns the folder in the user's state directory for what this user agreed to run.
 pub fn trust_folder(state_home: &Path) -> PathBuf {
     state_home.join(OURS).join(TRUST)
 }
 
-/// The configuration of this user, in the user's configuration directory.
+/// Returns the configuration of this user, in the user's configuration directory.
 pub fn user_config(config_home: &Path) -> PathBuf {
     config_home.join(OURS).join(CONFIG)
 }
 
-/// Tells a directory from a later one of the same path, which often gets the same inode.
+/// Returns a name that distinguishes a directory from a later one of the same path, which often
+/// gets the same inode.
 fn directory_name(root: &Path) -> Option<String> {
     let found = root.symlink_metadata().ok()?;
     let since = found.created().ok().and_then(|made| made.duration_since(UNIX_EPOCH).ok());
@@ -150,7 +152,7 @@ fn directory_name(root: &Path) -> Option<String> {
     Some(format!("{:x}-{:x}-{made:x}", found.dev(), found.ino()))
 }
 
-/// The folder in the git directory of the work tree around `root`.
+/// Returns the folder in the git directory of the work tree around `root`.
 fn in_git(root: &Path) -> Option<Outside> {
     let (top, git) = git_directory(root)?;
     let below = root.strip_prefix(top).ok()?;
@@ -158,8 +160,8 @@ fn in_git(root: &Path) -> Option<Outside> {
     Some(Outside { anchor: git, anchored: Anchored::Found, names })
 }
 
-/// The top of the work tree that `directory` lies in, and its own git directory, which must be this
-/// user's. `directory` is canonical.
+/// Returns the top of the work tree around `directory`, and its own git directory, which must
+/// belong to this user. `directory` must be canonical.
 pub fn git_directory(directory: &Path) -> Option<(&Path, PathBuf)> {
     directory.ancestors().find_map(|top| {
         let git = top.join(".git");
@@ -171,7 +173,7 @@ pub fn git_directory(directory: &Path) -> Option<(&Path, PathBuf)> {
     })
 }
 
-/// A linked work tree and a submodule have a file that says where their git directory is.
+/// Reads the file of a linked work tree or a submodule that names its git directory.
 fn pointed_to(top: &Path, file: &Path, found: &fs::Metadata) -> Option<PathBuf> {
     if !found.is_file() || found.len() > POINTER_BYTES_MAX {
         return None;
@@ -181,7 +183,7 @@ fn pointed_to(top: &Path, file: &Path, found: &fs::Metadata) -> Option<PathBuf> 
     Some(top.join(Path::new(std::ffi::OsStr::from_bytes(path))))
 }
 
-/// The key of `root`, made the first time.
+/// Returns the key of `root`. It is created the first time.
 pub(crate) fn key(root: &Path, state_home: &Path) -> io::Result<Key> {
     let folder = Outside::of_root(root, state_home).make()?;
     if let Some(key) = read_key(&folder)? {
@@ -190,12 +192,12 @@ pub(crate) fn key(root: &Path, state_home: &Path) -> io::Result<Key> {
     let mut bytes = [0; 32];
     fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     let made = Key::new(bytes);
-    // Of two processes that do this, both use the first one's.
+    // If two processes do this, both use the key of the first.
     folder.put_first(KEY, made.to_text().as_bytes())?;
     if let Some(first) = read_key(&folder)? {
         return Ok(first);
     }
-    // One that is damaged seals nothing any more.
+    // A damaged key cannot seal anything and is replaced.
     folder.replace(KEY, made.to_text().as_bytes())?;
     Ok(made)
 }

@@ -1,4 +1,4 @@
-//! The files of a state root: one row for each, with its name and where it is.
+//! The files of a state root, with one row for each name and place.
 
 use std::{
     os::unix::ffi::OsStrExt as _,
@@ -8,9 +8,9 @@ use std::{
 use harness_core::{format, handoff};
 use sha2::{Digest as _, Sha256};
 
-/// Where the files of a state root are. It opens and makes nothing.
+/// The paths of the files of a state root. It opens and creates nothing.
 ///
-/// Every file has a constant, its path from the root as messages show it, and a method, its path.
+/// Every file has a constant, its path from the root for messages, and a method, its full path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Home<'a> {
     root: &'a Path,
@@ -42,31 +42,31 @@ files! {
     MARKER, marker: ".harness-active";
     /// The marker by which a hook asks an agent to look back.
     REFLECT, reflect: ".harness-reflect";
-    /// How often a hook kept an agent from stopping.
+    /// The counter of a hook that kept an agent from stopping.
     STOP_COUNTER, stop_counter: ".harness-stop-counter";
-    /// The script that prepares a session. It is the user's.
+    /// The script that prepares a session. It belongs to the user.
     INIT_SCRIPT, init_script: "harness-init.sh";
-    /// The configuration of the project. It is the user's.
+    /// The configuration of the project. It belongs to the user.
     CONFIG, config: "harness.toml";
-    /// The folder of what agents hand on.
+    /// The folder for the notes of agents.
     STATE, state: "state";
-    /// What an agent leaves for its next context.
+    /// The notes of an agent for its next context.
     HANDOFF, handoff: handoff::PATH;
-    /// The folder that is ours.
+    /// The folder of harness.
     FOLDER, folder: ".harness";
     /// Keeps the folder out of git.
     GITIGNORE, gitignore: ".harness/.gitignore";
     /// The file whose OS lock is the second lock of the root.
     LOCK, lock: ".harness/lock";
-    /// Every fact as a JSON object.
+    /// The trajectory: every fact as a JSON object.
     TRAJECTORY, trajectory: ".harness/trajectory.jsonl";
     /// The record of runs.
     DATABASE, database: ".harness/harness.db";
     /// The folder of receipts.
     RECEIPTS, receipts: ".harness/receipts";
-    /// The folder of what each run reported.
+    /// The folder of the reports of runs.
     RUNS, runs: ".harness/runs";
-    /// The folder of what agents wrote.
+    /// The folder of the output of agents.
     TRANSCRIPTS, transcripts: ".harness/transcripts";
     /// The folder of the output of failed checks.
     FAILURES, failures: ".harness/failures";
@@ -76,7 +76,7 @@ files! {
     PROCESSES, processes: ".harness/processes";
     /// The folder of the project's own templates of prompts.
     PROMPTS, prompts: ".harness/prompts";
-    /// The folder of the workers that are at work.
+    /// The folder of the workers at work.
     WORKERS, workers: ".harness/workers";
     /// The folder of the hooks.
     HOOKS, hooks: ".harness/hooks";
@@ -86,15 +86,15 @@ files! {
     DAEMON_LOG, daemon_log: ".harness/daemon.log";
     /// The file whose OS lock makes a host the only one of the root.
     DAEMON_LOCK, daemon_lock: ".harness/daemon.lock";
-    /// The socket where another user has taken its usual place.
+    /// The socket, if another user occupies its usual place.
     DAEMON_SOCKET, daemon_socket: ".harness/daemon.sock";
     /// The file that names the socket of the host.
     SOCKET_NAME, socket_name: ".harness/socket";
 }
 
 impl<'a> Home<'a> {
-    /// What is ours in a state root besides [`FOLDER`](Self::FOLDER): never committed, never cleaned,
-    /// never reset.
+    /// The files of harness in a state root besides [`FOLDER`](Self::FOLDER): never committed,
+    /// never cleaned, never reset.
     pub const OWN_FILES: [&'static str; 8] = [
         Self::LEDGER,
         Self::BACKUP,
@@ -106,33 +106,35 @@ impl<'a> Home<'a> {
         Self::HANDOFF,
     ];
 
-    /// The files of `root`.
+    /// Returns the paths of `root`.
     #[must_use]
     pub fn of(root: &'a Path) -> Self {
         Self { root }
     }
 
-    /// The first lock of the root, a directory that scripts can make too. The root is canonical.
+    /// Returns the first lock of the root, a directory that scripts can create too. The root must
+    /// be canonical.
     #[must_use]
     pub fn lock_directory(&self) -> PathBuf {
         format!("/tmp/harness-{}.lock", root_hash(self.root)).into()
     }
 
-    /// The file whose OS lock puts those who wait for [`lock_directory`](Self::lock_directory) in a
-    /// line.
+    /// Returns the file whose OS lock puts processes that wait for
+    /// [`lock_directory`](Self::lock_directory) in a line.
     #[must_use]
     pub fn lock_guard(&self) -> PathBuf {
         format!("/tmp/harness-{}.lock.guard", root_hash(self.root)).into()
     }
 
-    /// The name of the socket in the folder of all sockets of this user. The root is canonical.
+    /// Returns the name of the socket in the folder of all sockets of this user. The root must be
+    /// canonical.
     #[must_use]
     pub fn socket_file(&self) -> String {
         format!("harness-{}.sock", root_hash(self.root))
     }
 }
 
-/// The last component of one of the constants of [`Home`].
+/// Returns the last component of one of the constants of [`Home`].
 #[must_use]
 pub const fn file_name(path: &'static str) -> &'static str {
     let bytes = path.as_bytes();
@@ -143,13 +145,14 @@ pub const fn file_name(path: &'static str) -> &'static str {
     path.split_at(at).1
 }
 
-/// The folder of all sockets of this user where `XDG_RUNTIME_DIR` names none.
+/// Returns the folder of all sockets of this user, if `XDG_RUNTIME_DIR` names none.
 #[must_use]
 pub fn socket_folder() -> PathBuf {
     PathBuf::from(format!("/tmp/harness-{}", rustix::process::getuid().as_raw()))
 }
 
-/// The 16 hexadecimal digits that stand for a state root in `/tmp`. `root` is canonical.
+/// Returns the 16 hexadecimal digits that stand for a state root in `/tmp`. `root` must be
+/// canonical.
 #[must_use]
 pub fn root_hash(root: &Path) -> String {
     let digest = Sha256::digest(root.as_os_str().as_bytes());
@@ -162,7 +165,7 @@ mod tests {
 
     #[test]
     fn the_hash_is_that_of_the_published_protocol() {
-        // printf '%s' /home/me/project | sha256sum | cut -c1-16
+        // Expected value: printf '%s' /home/me/project | sha256sum | cut -c1-16
         assert_eq!(root_hash(Path::new("/home/me/project")), "225df3094012a213");
     }
 

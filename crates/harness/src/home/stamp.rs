@@ -1,4 +1,4 @@
-//! Whether a file is still the one that it was, told without reading it.
+//! Detects whether a file changed without reading it.
 
 use std::{
     fs,
@@ -10,24 +10,25 @@ use std::{
 
 use rustix::fs::Stat;
 
-/// A file or a directory, whatever its name is. The system gives the number out again once nothing
-/// keeps the file: it is compared only while a descriptor, a name or a record does.
+/// The identity of a file or a directory, whatever its name. The system reuses the number once
+/// nothing keeps the file. So it is compared only while a descriptor, a name or a record keeps it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Inode {
     /// The file system.
     pub device: u64,
-    /// The file in it.
+    /// The number of the file in it.
     pub number: u64,
 }
 
 impl Inode {
-    /// The inode that `found` describes.
+    /// Returns the inode of `found`.
     #[must_use]
     pub fn of(found: &Metadata) -> Self {
         Self { device: found.dev(), number: found.ino() }
     }
 
-    /// What is at `path`, not followed; `None` if nothing is, or if it cannot be looked at.
+    /// Returns the inode at `path` without following links; `None` if there is none, or if it
+    /// cannot be read.
     #[must_use]
     pub fn at(path: &Path) -> Option<Self> {
         fs::symlink_metadata(path).ok().as_ref().map(Self::of)
@@ -39,29 +40,29 @@ impl Inode {
     }
 }
 
-/// How coarse the clock of a file system may be.
+/// The coarsest clock of a file system that is expected.
 const GRAIN: Duration = Duration::from_millis(20);
 
-/// Tells one version of a file from another without reading it.
+/// Distinguishes versions of a file without reading it.
 ///
 /// An edit in place that keeps the size can hide within one tick of the file system's clock (some
-/// milliseconds); a caller that must be sure reads the file.
+/// milliseconds). A caller that must be sure reads the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FileStamp {
     /// The file system.
     pub device: u64,
-    /// The file in it, whatever its name is.
+    /// The number of the file in it, whatever its name.
     pub inode: u64,
-    /// In bytes.
+    /// The size in bytes.
     pub size: u64,
-    /// When its content was last written, in nanoseconds since 1970.
+    /// The last write of its content, in nanoseconds since 1970.
     pub modified_ns: i128,
-    /// When it or its attributes last changed, in nanoseconds since 1970.
+    /// The last change of its content or attributes, in nanoseconds since 1970.
     pub changed_ns: i128,
 }
 
 impl FileStamp {
-    /// The stamp of the file that `found` describes.
+    /// Returns the stamp of `found`.
     #[must_use]
     pub fn of(found: &Metadata) -> Self {
         Self {
@@ -73,8 +74,8 @@ impl FileStamp {
         }
     }
 
-    /// The stamp of what is at `path`, not followed; `None` if nothing is, or if it cannot be looked
-    /// at.
+    /// Returns the stamp of the object at `path` without following links; `None` if there is none,
+    /// or if it cannot be read.
     #[must_use]
     pub fn at(path: &Path) -> Option<Self> {
         fs::symlink_metadata(path).ok().as_ref().map(Self::of)
@@ -91,16 +92,16 @@ impl FileStamp {
         }
     }
 
-    /// The file was changed so shortly before `now` that the next change may leave the stamp as it
-    /// is.
+    /// Returns whether the file was changed so shortly before `now` that the next change may leave
+    /// the stamp unchanged.
     pub(crate) fn is_young(&self, now: SystemTime) -> bool {
         let old = now.checked_sub(GRAIN).unwrap_or(UNIX_EPOCH);
         let old = old.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         self.changed_ns >= i128::try_from(old).unwrap_or(i128::MAX)
     }
 
-    /// The same without the time of the attributes: a second name or another mode makes no
-    /// difference to it.
+    /// Returns the stamp without the time of the attributes, so that a second name or another mode
+    /// makes no difference.
     #[must_use]
     pub fn of_content(self) -> Self {
         Self { changed_ns: 0, ..self }

@@ -1,5 +1,5 @@
-//! The rules that hold for a claim: those of the configuration when the claim was made. The worker can
-//! edit the configuration meanwhile, and a daemon may end and start again.
+//! The rules of a claim: those of the configuration when the claim was made. The worker can edit
+//! the configuration meanwhile, and a daemon may end and start again.
 
 use std::{
     collections::BTreeMap,
@@ -45,14 +45,15 @@ struct Kept {
 }
 
 impl ClaimRules {
-    /// Below the user's state directory, one folder for each state root.
+    /// Opens the folder, which is below the user's state directory, one for each state root.
     pub fn in_folder(folder: &Path) -> Self {
         Self { folder: folder.to_owned() }
     }
 
-    /// Keeps the rules of a claim that was just made, in the place of those of the task's last claim.
+    /// Stores the rules of a claim that was just made, in place of those of the task's last claim.
     pub fn keep(&self, task: &TaskId, epoch: Epoch, settings: &Settings) -> io::Result<()> {
-        let Rules { clean, baseline, protected } = &settings.rules;
+        // A client commits by itself.
+        let Rules { clean, baseline, commit_first: _, protected } = &settings.rules;
         let kept = Kept {
             epoch,
             clean: *clean,
@@ -72,7 +73,7 @@ impl ClaimRules {
         Ok(())
     }
 
-    /// `None` where none were kept for this claim.
+    /// Returns the rules of this claim; `None` if none were stored.
     pub fn of(&self, task: &TaskId, epoch: Epoch) -> Option<Settings> {
         let kept: Kept = serde_json::from_slice(&fs::read(self.file(task)).ok()?).ok()?;
         if kept.epoch != epoch {
@@ -85,13 +86,14 @@ impl ClaimRules {
         }
         let unchecked =
             if kept.require_validation { Unchecked::Forbidden } else { Unchecked::Allowed };
-        let rules = Rules { clean: kept.clean, baseline: kept.baseline, protected };
+        let rules =
+            Rules { clean: kept.clean, baseline: kept.baseline, commit_first: false, protected };
         let bring = Bring { link: kept.link, copy: kept.copy };
         Some(Settings { rules, unchecked, bring })
     }
 
-    /// Says so, in a line for the log, where other files are protected than at the last claim of the
-    /// root. What is protected now is what the next one is compared with.
+    /// Returns a line for the log if other files are protected than at the last claim of the root.
+    /// The current list is stored for the next comparison.
     pub fn compare(&self, protected: &Protected) -> io::Result<Option<String>> {
         let file = self.folder.with_file_name("protected.json");
         let now = protected.words();
@@ -130,7 +132,7 @@ mod tests {
         let rules = ClaimRules::in_folder(&folder.path().join("claims"));
         let protected = Protected::new(&["tests/".to_owned()], OnTouch::Refuse).unwrap();
         let settings = Settings {
-            rules: Rules { clean: true, baseline: false, protected },
+            rules: Rules { clean: true, protected, ..Rules::default() },
             unchecked: Unchecked::Forbidden,
             bring: Bring { link: vec!["vendor".into()], copy: vec![".env".into()] },
         };

@@ -1,4 +1,4 @@
-//! Who is connected: so many at a time, and who only waits makes room for who comes.
+//! The connections to a host. Their number is limited, and an idle one makes room for a new one.
 
 use std::{
     collections::BTreeMap,
@@ -7,10 +7,10 @@ use std::{
 
 use tokio_util::sync::CancellationToken;
 
-/// Connections at a time.
+/// The limit of connections at the same time.
 const CONNECTIONS_MAX: usize = 512;
 
-/// Clones are the same.
+/// The register of connections. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Crowd(Arc<Mutex<Inside>>);
 
@@ -18,11 +18,11 @@ pub(super) struct Crowd(Arc<Mutex<Inside>>);
 struct Inside {
     count: usize,
     next: u64,
-    /// Those who ask for nothing at the moment, the longest first.
+    /// The idle connections, the longest idle first.
     waiting: BTreeMap<u64, CancellationToken>,
 }
 
-/// Of one connection, until it is dropped.
+/// The place of one connection, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Place {
     crowd: Crowd,
@@ -35,7 +35,7 @@ impl Crowd {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// `None`: all who are inside are being answered.
+    /// Returns `None` if all connections are being answered.
     pub(super) fn enter(&self) -> Option<Place> {
         let mut inside = self.inside();
         if inside.count >= CONNECTIONS_MAX {
@@ -49,7 +49,7 @@ impl Crowd {
 }
 
 impl Place {
-    /// It asks for nothing from now on.
+    /// Marks the connection as idle.
     pub(super) fn wait(&self) {
         let mut inside = self.crowd.inside();
         let number = inside.next;
@@ -59,14 +59,14 @@ impl Place {
         *self.since() = Some(number);
     }
 
-    /// It is answered from now on.
+    /// Marks the connection as being answered.
     pub(super) fn work(&self) {
         if let Some(number) = self.since().take() {
             self.crowd.inside().waiting.remove(&number);
         }
     }
 
-    /// Is ready when somebody else needs it.
+    /// Completes when another connection needs the place.
     pub(super) async fn taken(&self) {
         self.taken.cancelled().await;
     }

@@ -1,4 +1,4 @@
-//! The host that stands alone: it takes plans in, gives tasks out and checks what comes back.
+//! The daemon, a host without a run: it imports plans, gives out tasks and checks the results.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -34,22 +34,23 @@ use crate::{
     workspace::{Bring, Filters},
 };
 
-/// How often it looks whether it can still be found: a host without a socket is of no use.
+/// The interval of checks whether it can still be found, because a host without a socket is of no
+/// use.
 const LOOK: Duration = Duration::from_secs(10);
 
-/// How a completion is judged.
+/// The rules for judging a completion.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// What holds where a task does not say otherwise.
+    /// The rules that apply unless a task sets others.
     pub rules: Rules,
-    /// Whether a task without a check can be completed on its worker's word.
+    /// Whether a task without a check can be completed.
     pub unchecked: harness_core::command::Unchecked,
-    /// What clean checkouts are given beside the commit.
+    /// The files that clean checkouts get beside the commit.
     pub bring: Bring,
 }
 
 impl Settings {
-    /// What harness's own settings held is only known for a claim.
+    /// Drops the content of harness's own settings, which is known only for a claim.
     #[must_use]
     pub fn of_no_claim(mut self) -> Self {
         self.rules.protected = self.rules.protected.of_no_claim();
@@ -60,49 +61,50 @@ impl Settings {
 /// Refuses a command that may not run here.
 pub type MayRun = dyn Fn(Kind, &str) -> Result<(), Refused> + Send + Sync;
 
-/// What the caller knows about the machine and its user; asked anew each time.
+/// The caller's knowledge about the machine and its user. It is asked again each time.
 pub struct Surroundings {
     /// The configuration.
     pub settings: Box<dyn Fn() -> Result<Settings, Refused> + Send + Sync>,
-    /// Whether this command of the ledger may run here.
+    /// Returns whether this command of the ledger may run here.
     pub may_run: Box<MayRun>,
-    /// Whether the content filters of git may run here.
+    /// Returns whether the content filters of git may run here.
     pub filters: Box<dyn Fn() -> Filters + Send + Sync>,
-    /// Where the rules of claims are kept; `None`: in memory only.
+    /// The place of the rules of claims; `None` for memory only.
     pub claims: Option<ClaimRules>,
-    /// A ledger was made where there was none.
+    /// Called when a ledger was created.
     pub made: Box<dyn Fn() + Send + Sync>,
-    /// Something to tell.
+    /// Receives a warning.
     pub warn: Box<dyn Fn(&str) + Send + Sync>,
-    /// The user's state directory, where a store keeps what belongs beside no ledger.
+    /// The user's state directory, where a store keeps files that do not belong beside a ledger.
     pub state_home: Option<PathBuf>,
-    /// Where git's settings at claims are recorded; `None`: nowhere.
+    /// The place where git's settings at claims are recorded; `None` for nowhere.
     pub records: Option<PathBuf>,
 }
 
-/// What a daemon has beyond the rest of a [`Host`].
+/// The parts of a daemon beyond the rest of a [`Host`].
 pub struct Daemon {
     pub(super) worktree: PathBuf,
     pub(super) surroundings: Surroundings,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) lock_wait: Wait,
-    /// It wants to end: what waits for something is answered.
+    /// Cancelled when it wants to end, so that waiting requests are answered.
     pub(super) leaving: CancellationToken,
-    /// Nobody is given a task any more.
+    /// `true` if no more tasks are given out.
     closing: AtomicBool,
     changed: watch::Sender<()>,
     repositories: Arc<Repositories>,
     /// The rules of the claims that this daemon made.
     claimed: Mutex<HashMap<TaskId, (Epoch, Settings)>>,
     checking: Mutex<HashMap<TaskId, Arc<tokio::sync::Mutex<()>>>>,
-    /// What it gave out.
+    /// The claims that it gave out.
     vigil: Vigil,
-    /// The gate that was last tried: one at a time.
+    /// The gate that was last tried. Only one is tried at a time.
     pub(super) gate: tokio::sync::Mutex<Option<super::verbs::Tried>>,
 }
 
 impl Daemon {
-    /// Checks run in `worktree`; a ledger is made, where there is none, under the lock of its root.
+    /// Creates a daemon. Checks run in `worktree`. If there is no ledger, one is created under the
+    /// lock of its root.
     pub fn new(
         worktree: PathBuf,
         surroundings: Surroundings,
@@ -130,7 +132,7 @@ impl Daemon {
         self.changed.subscribe()
     }
 
-    /// A worker has `task` until `expires_at`, whatever the clock will say.
+    /// Records that a worker holds `task` until `expires_at`, whatever the clock will be.
     pub(super) fn gave(
         &self,
         root: &Path,
@@ -144,7 +146,7 @@ impl Daemon {
         }
     }
 
-    /// The tasks that somebody has from it.
+    /// Returns the tasks that workers hold from it.
     pub(super) fn given(&self) -> BTreeSet<TaskId> {
         self.vigil.tasks()
     }
@@ -161,7 +163,8 @@ impl Daemon {
         self.closing.store(false, Ordering::Relaxed);
     }
 
-    /// One completion of a task at a time: two checks in one tree could not be told apart.
+    /// Waits for the turn to complete a task, because two checks in one tree could not be
+    /// distinguished.
     pub(super) async fn turn(&self, task: &TaskId) -> OwnedMutexGuard<()> {
         let mine = {
             let mut all = self.checking.lock().unwrap_or_else(PoisonError::into_inner);
@@ -171,8 +174,8 @@ impl Daemon {
         mine.lock_owned().await
     }
 
-    /// Where a client works: in the work tree of the daemon, or in the one that its claim names.
-    /// Blocking.
+    /// Returns the tree of a client: the work tree of the daemon, or the one of its claim. It
+    /// blocks.
     pub(super) fn tree(
         &self,
         root: &Path,
@@ -183,7 +186,7 @@ impl Daemon {
         ClientTree::new(&self.worktree, claimed, root, filters, repositories)
     }
 
-    /// A claim was made: git's settings are recorded for it before anybody works. Blocking.
+    /// Records git's settings for a new claim before the worker starts. It blocks.
     pub(super) fn record_settings(&self, root: &Path, task: &Task) {
         let recorded = match self.tree(root, None, Filters::Off) {
             Ok(tree) => tree.record_settings(task).map_err(|why| why.to_string()),
@@ -195,12 +198,12 @@ impl Daemon {
         }
     }
 
-    /// A claim was made: it keeps the rules of now. A configuration that cannot be read is reported
-    /// when the task is completed. Gives back what the log should say of them.
+    /// Stores the current rules for a new claim. A configuration that cannot be read is reported
+    /// when the task is completed. Returns a message for the log.
     pub(super) fn claimed(&self, task: &TaskId, epoch: Epoch) -> Option<String> {
         let settings = (self.surroundings.settings)().ok()?;
         let protected = &settings.rules.protected;
-        // What cannot be compared is not known to have changed.
+        // Without a comparison, nothing is known to have changed.
         let kept = self.surroundings.claims.as_ref();
         let changed = kept.and_then(|kept| kept.compare(protected).ok().flatten());
         if let Some(kept) = &self.surroundings.claims
@@ -214,7 +217,8 @@ impl Daemon {
         changed
     }
 
-    /// The rules by which the work of this holder is judged: those of its claim, else those of now.
+    /// Returns the rules for judging the work of this holder: those of its claim, or the current
+    /// ones.
     pub(super) fn rules_for(
         &self,
         holder: &Holder,
@@ -234,7 +238,7 @@ impl Daemon {
 }
 
 impl Observer for Daemon {
-    /// Those who wait for a task look again.
+    /// Wakes requests that wait for a task.
     fn committed(&self, transaction: &Transaction<'_>) {
         self.vigil.heard(transaction.facts);
         let of_holders = |fact: &Fact| {
@@ -246,19 +250,19 @@ impl Observer for Daemon {
     }
 }
 
-/// Why a daemon ended.
+/// The reason why a daemon ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// By a signal, `shutdown` or `yield`.
+    /// It was asked by a signal, `shutdown` or `yield`.
     Asked,
-    /// Nobody wanted anything for that long.
+    /// It had no request for that long.
     Idle,
-    /// Its socket or its root was taken away.
+    /// Its socket or its root was removed.
     Lost,
 }
 
-/// Serves until somebody asks it to end, it has had nobody connected for as long as `idle`, or
-/// nobody can find it any more. What was asked is answered then. Inside a tokio runtime.
+/// Serves until it is asked to end, it has had no connection for as long as `idle`, or it cannot be
+/// found any more. Pending requests are answered then. It runs inside a tokio runtime.
 pub async fn serve_alone(
     bound: Bound,
     host: Host,

@@ -12,21 +12,21 @@ use super::{
 };
 use crate::{home::Home, process::leftovers, project::Engine, store::Writer, workspace::Workspace};
 
-/// The longest time between two looks at what agents left behind.
+/// The longest interval of sweeps for processes that agents left behind.
 const SWEEP_SECONDS_MAX: u64 = 100;
 
-/// How an engine serves.
+/// The settings of serving.
 #[derive(Debug, Clone, Copy)]
 pub struct Service {
-    /// How long a claim of a session lasts without a sign of life.
+    /// The lease of a session's claim without a sign of life.
     pub lease_seconds: u64,
     /// `[tasks] agents_may_add`.
     pub adding: Adding,
 }
 
 impl Engine<Writer> {
-    /// Serves the root while a run works in it, until [`Server::end`]. Inside a tokio runtime, which
-    /// also ends what agents leave behind when nobody waits for it any more.
+    /// Serves the root while a run works in it, until [`Server::end`]. It runs inside a tokio
+    /// runtime, which also ends processes that agents left behind.
     pub fn serve_beside(
         &self,
         bound: Bound,
@@ -40,9 +40,9 @@ impl Engine<Writer> {
         Ok(server)
     }
 
-    /// Serves the root as a daemon, which is one of its observers: until `asked` is ready, somebody asks
-    /// it to end, nobody was connected for as long as `idle`, or it cannot be found any more. Inside a
-    /// tokio runtime.
+    /// Serves the root as a daemon, which is one of its observers. It ends when `asked` is ready,
+    /// when it is asked to end, when there was no connection for as long as `idle`, or when it
+    /// cannot be found any more. It runs inside a tokio runtime.
     pub async fn serve(
         &self,
         bound: Bound,

@@ -1,5 +1,5 @@
-//! Lines of a connection, with bounds on their length, on how long they take, and on what all
-//! connections together keep of lines that have not ended.
+//! Lines of a connection. Their length, their duration, and the memory of incomplete lines of all
+//! connections are bounded.
 
 use std::{
     io,
@@ -17,29 +17,29 @@ use tokio::{
 
 use crate::protocol::LINE_BYTES_MAX;
 
-/// How long somebody who is connected may say nothing.
+/// The time that a connection may be idle.
 const IDLE: Duration = Duration::from_secs(600);
-/// How long a line may take from its first byte to its end.
+/// The time limit of a line from its first byte to its end.
 const LINE_WITHIN: Duration = Duration::from_secs(30);
-/// Every connection may keep this much of a line; what is beyond it counts for all together.
+/// The part of a line that every connection may keep. Anything beyond it counts for all together.
 const FREE_BYTES: usize = 64 * 1024;
-/// What lines that have not ended may keep beyond that, all together.
+/// The limit of incomplete lines beyond that, for all together.
 const HALF_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Frame {
     Line(Vec<u8>),
-    /// It was dropped up to its newline.
+    /// The line was too long, and dropped up to its newline.
     TooLong,
-    /// It was dropped up to its newline: others have begun too much already.
+    /// The line was dropped up to its newline, because others have begun too much already.
     Crowded,
-    /// It did not end in time.
+    /// The line did not end in time.
     Late,
     /// Nothing more comes.
     End,
 }
 
-/// What lines that have not ended keep. Clones are the same.
+/// The memory of incomplete lines. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Halves(Arc<AtomicUsize>);
 
@@ -54,11 +54,11 @@ impl Halves {
     }
 }
 
-/// A caller that stops waiting for the next one loses nothing.
+/// Reads lines. If a caller stops waiting for the next one, nothing is lost.
 pub(super) struct Frames<R> {
     reader: R,
     line: Vec<u8>,
-    /// Why the line that has begun is not kept.
+    /// The reason why the current line is dropped.
     dropping: Option<Frame>,
     halves: Halves,
     reserved: usize,
@@ -126,7 +126,7 @@ impl<R: AsyncBufRead + Unpin> Frames<R> {
         }
     }
 
-    /// What a line reserved stays so while it is answered.
+    /// Releases the reserved memory of a line after it was answered.
     fn release(&mut self) {
         self.halves.free(std::mem::take(&mut self.reserved));
     }
@@ -177,7 +177,7 @@ mod tests {
         let mut kept = Vec::new();
         for _ in 0..HALF_BYTES_MAX / (LINE_BYTES_MAX - FREE_BYTES) {
             let (write, mut frames) = begin(LINE_BYTES_MAX).await;
-            // It has no end yet.
+            // The line is incomplete.
             let next = tokio::task::unconstrained(frames.next());
             assert!(futures_util::FutureExt::now_or_never(next).is_none());
             kept.push((write, frames));

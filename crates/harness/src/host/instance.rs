@@ -1,5 +1,5 @@
-//! One host per root, and one per socket: two OS locks that last as long as the host. The kernel
-//! frees them when it dies, however it dies.
+//! Ensures one host per root and one per socket, by two OS locks that last as long as the host. The
+//! kernel frees them when it dies, for whatever reason.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -15,7 +15,7 @@ use crate::{
     store::lock::lock_until,
 };
 
-/// How often a file may be taken away between its opening and its locking.
+/// The limit of tries if a file is removed between its opening and its locking.
 const TRIES: usize = 100;
 
 /// The right to be the host, until it is dropped.
@@ -27,7 +27,7 @@ pub(super) struct Instance {
     root: File,
 }
 
-/// In the root: its content is the pid of its holder.
+/// Returns the lock file in the root. Its content is the pid of its holder.
 fn of_root(root: &Path) -> PathBuf {
     Home::of(root).daemon_lock()
 }
@@ -39,7 +39,7 @@ fn beside(socket: &Path) -> PathBuf {
 }
 
 impl Instance {
-    /// At once or not at all.
+    /// Takes both locks at once or not at all.
     pub(super) fn take(root: &Path, socket: &Path) -> Result<Self, SocketError> {
         let home = of_root(root);
         let root = take(&home)?;
@@ -47,17 +47,18 @@ impl Instance {
         Ok(Self { socket: take(&beside)?, beside, home, root })
     }
 
-    /// Whether the root is still there and still ours: somebody may have removed it, or `.harness`.
+    /// Returns whether the root is still there and still ours. It, or `.harness`, may have been
+    /// removed.
     pub(super) fn holds(&self) -> bool {
         is_at(&self.root, &self.home)
     }
 }
 
 impl Instance {
-    /// Lets the next host have the socket. That of the root is held until the end.
+    /// Releases the socket for the next host. The lock of the root is held until the end.
     pub(super) fn leave(&self) {
-        // Still locked: a process that waits for this file sees that it is gone and makes a new one. The one
-        // there may be that of the next host already.
+        // The file is still locked. A process that waits for it notices the removal and creates a
+        // new one. The existing one may already belong to the next host.
         if is_at(&self.socket, &self.beside) {
             _ = fs::remove_file(&self.beside);
         }
@@ -73,7 +74,7 @@ impl Drop for Instance {
 fn place(path: &Path) -> io::Result<(Folder, &str)> {
     let parts = path.parent().zip(path.file_name().and_then(OsStr::to_str));
     let (folder, name) = parts.ok_or_else(|| io::Error::other("it is not the path of a file"))?;
-    // That of the socket is the user's, and was looked at.
+    // The folder of the socket belongs to the user, and was checked.
     let is_ours = folder.file_name().is_some_and(|folder| folder == Home::FOLDER);
     let folder = if is_ours { Folder::ours(folder)? } else { Folder::open_private(folder)? };
     Ok((folder, name))
@@ -94,7 +95,7 @@ fn take(path: &Path) -> Result<File, SocketError> {
         }
         let written = |e| io_error("write", path, e);
         if Folder::has_second_name(&file).map_err(written)? {
-            // A process that waits for this one sees that it is gone, as we do.
+            // A process that waits for this file notices that it is gone, as we do.
             let (folder, name) = place(path).map_err(written)?;
             folder.put(name, b"").map_err(written)?;
         } else if is_at(&file, path) {
@@ -121,7 +122,7 @@ fn pid(file: &File) -> Option<u32> {
     text.trim().parse().ok()
 }
 
-/// Waits until `root` has no host; `false` when it still has one then.
+/// Waits until `root` has no host. Returns `false` if it still has one then.
 pub fn wait_until_gone(root: &Path, within: Duration) -> io::Result<bool> {
     let file = match open(&of_root(root)) {
         Ok(file) => file,

@@ -1,9 +1,9 @@
-//! Who serves a state root to other processes, and how they talk.
+//! Serves a state root to other processes.
 //!
-//! The process that holds the [`Writer`](crate::store::Writer) of a root [binds](socket::bind) its socket and
-//! [serves](server::serve) it: one JSON object per line, answered by one line. Other processes use a
-//! [`Client`](crate::Client). Everything that is asked for becomes a command of the core; nothing is decided
-//! here.
+//! The process that holds the [`Writer`](crate::store::Writer) of a root [binds](socket::bind) its
+//! socket and [serves](server::serve) it: one JSON object per line, answered by one line. Other
+//! processes use a [`Client`](crate::Client). Every request becomes a command of the core; nothing
+//! is decided here.
 
 mod claim_rules;
 mod crowd;
@@ -25,5 +25,5 @@ pub use engine::Service;
 pub use instance::wait_until_gone;
 pub use server::{Duty, Host, Server, serve};
 
-/// What a daemon writes to standard output when it listens.
+/// The line that a daemon writes to standard output when it listens.
 pub const READY: &str = "ready";

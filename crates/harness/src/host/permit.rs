@@ -1,5 +1,5 @@
-//! Whether the peer may do what it asks for. The table is the core's; here is found out what it depends on, and
-//! what was refused is recorded.
+//! Decides whether the peer may do what it asks for. Core has the table. This module determines the
+//! circumstances, and records refusals.
 
 use harness_core::{
     Command, Flag, Refusal, TaskId, Timestamp,
@@ -15,8 +15,8 @@ use crate::{
     protocol::{Call, Refused, Request},
 };
 
-/// Refuses what the role of `peer` does not allow, with a warning in the log and a flag on the attempt. A
-/// request that cannot be read is refused for its operation all the same.
+/// Refuses what the role of `peer` does not allow, with a warning in the log and a flag on the
+/// attempt. A request that cannot be read is also refused by its operation.
 pub(super) async fn permit(
     host: &Host,
     peer: &Peer,
@@ -43,7 +43,7 @@ pub(super) async fn permit(
 async fn circumstances(host: &Host, peer: &Peer, request: &Request) -> Circumstances {
     let mut given = Circumstances { adding: host.adding, ..Circumstances::default() };
     match request {
-        // The question is about the operation alone: the worst case counts.
+        // The question is about the operation alone, so the worst case counts.
         Request::May { .. } => {
             given = Circumstances { whose: Whose::Other, merge: Merge::Awaited, ..given };
         }
@@ -80,14 +80,15 @@ fn now(host: &Host) -> Timestamp {
 }
 
 async fn merge(host: &Host, content: &str) -> Merge {
-    // A plan that cannot be read is refused for that.
+    // A plan that cannot be read is refused for that reason.
     let Ok(plan) = Plan::read(content) else { return Merge::OnlyAdds };
     let import = Import { plan, mode: ImportMode::Merge, by: None };
     let awaited = host.writer.look_async(move |ledger| import.is_awaited(ledger)).await;
     if awaited.unwrap_or(false) { Merge::Awaited } else { Merge::OnlyAdds }
 }
 
-/// One warning per attempt and operation. That it cannot be written does not make it allowed.
+/// Records one warning per attempt and operation. If it cannot be written, the operation is still
+/// refused.
 async fn record(host: &Host, peer: &Peer, operation: Operation, refusal: &Refusal) {
     let task = match &peer.attempt {
         Some(attempt) => Some(attempt.task.clone()),
@@ -106,7 +107,7 @@ async fn record(host: &Host, peer: &Peer, operation: Operation, refusal: &Refusa
     }
 }
 
-/// What a worker works on.
+/// Returns the task that a worker holds.
 async fn held(host: &Host, peer: &Peer) -> Option<TaskId> {
     let worker = peer.worker.clone()?;
     let held =

@@ -1,5 +1,5 @@
-//! What questions are called outside of this process: `prompt-0-1f3a9c02`. The last part is random for
-//! each process, so that nobody answers a question that they have not seen.
+//! The names of questions outside of this process: `prompt-0-1f3a9c02`. The last part is random for
+//! each process, so that only a process that has seen a question can answer it.
 
 use std::sync::OnceLock;
 
@@ -8,26 +8,26 @@ use sha2::{Digest as _, Sha256};
 
 use crate::event::PromptId;
 
-/// Made once per process.
+/// Returns the random key, which is created once per process.
 fn key() -> &'static [u8; 16] {
     static KEY: OnceLock<[u8; 16]> = OnceLock::new();
     KEY.get_or_init(|| uuid::Uuid::now_v7().into_bytes())
 }
 
-/// The name of a question on the socket and in commands.
+/// Returns the name of a question on the socket and in commands.
 pub fn name(id: PromptId) -> String {
     let digest = Sha256::new().chain_update(key()).chain_update(id.0.to_le_bytes()).finalize();
     let [a, b, c, d] = [digest[0], digest[1], digest[2], digest[3]];
     format!("{id}-{a:02x}{b:02x}{c:02x}{d:02x}")
 }
 
-/// The question of this name; `None` if there cannot be one.
+/// Returns the question of this name; `None` if it is invalid.
 pub fn parse(text: &str) -> Option<PromptId> {
     let (id, _) = text.rsplit_once('-')?;
     PromptId::parse(id).filter(|id| name(*id) == text)
 }
 
-/// In an event as it goes out.
+/// Replaces the id in an outgoing event.
 pub(super) fn rename(envelope: &mut Value) {
     let event = &mut envelope["event"];
     if !matches!(event["type"].as_str(), Some("session:prompt" | "session:reply")) {

@@ -1,4 +1,4 @@
-//! Errors of the store, of git and of flows, as clients see them.
+//! Errors of the store, of git and of flows, in the form for clients.
 
 use std::path::Path;
 
@@ -15,13 +15,13 @@ use crate::{
     workspace::WorkspaceError,
 };
 
-/// The request names another root than the one that is served here.
+/// Returns the refusal of a request for another root than the served one.
 pub(super) fn another_root(root: &Path) -> Refused {
     let message = format!("This socket serves another root: {}", root.display());
     Refused::new(Code::AnotherRoot, message)
 }
 
-/// A run has the ledger for itself.
+/// Returns the refusal of a request while a run holds the ledger exclusively.
 pub(super) fn busy() -> Refused {
     let pid = std::process::id();
     Refused::new(Code::Busy, format!("Another harness session is active (pid={pid})"))

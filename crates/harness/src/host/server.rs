@@ -1,6 +1,6 @@
 //! Serves the socket: one task per connection, one handler per verb.
 //!
-//! Nothing that a client sends, and no client that dies, ends the host or holds up another client.
+//! No request and no client that dies ends the host or delays another client.
 
 use std::{
     io,
@@ -39,46 +39,46 @@ use crate::{
     workspace::Workspace,
 };
 
-/// How long those who are being answered have when the host ends: a check that has to be stopped is
-/// killed after five seconds.
+/// The time for pending requests when the host ends. A check that must be stopped is killed after
+/// five seconds.
 const FAREWELL: Duration = Duration::from_secs(7);
-/// How long somebody who has just connected has to ask, when the host ends.
+/// The time that a new connection has for its request when the host ends.
 const LAST_WORD: Duration = Duration::from_millis(50);
-/// How often a client that waits is looked after.
+/// The interval of checks whether a waiting client is still there.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// What the handlers work with.
+/// The state that the handlers work with.
 pub struct Host {
     /// The state root.
     pub root: PathBuf,
-    /// The one that owns its store.
+    /// The writer, which owns its store.
     pub writer: Arc<Writer>,
-    /// Where the run tells what happens; its session is started.
+    /// The hub of the run. Its session is started.
     pub hub: Hub,
-    /// Git, where the tree of a checkpoint is wanted.
+    /// Git, if checkpoints record the tree.
     pub workspace: Option<Arc<dyn Workspace>>,
     /// The attempts of this process.
     pub desk: Desk,
-    /// How long a claim of a session lasts without a word.
+    /// The lease of a session's claim without a sign of life.
     pub lease_seconds: u64,
-    /// What it is there for.
+    /// The purpose of the host.
     pub duty: Duty,
-    /// What is taken out of every text that a client sends.
+    /// The secrets that are removed from every text of a client.
     pub secrets: Redactor,
     /// `[tasks] agents_may_add`.
     pub adding: Adding,
 }
 
-/// What a host is there for.
+/// The purpose of a host.
 #[derive(Clone)]
 pub enum Duty {
-    /// To work on the ledger, which it has for itself.
+    /// It works on the ledger, which it holds exclusively.
     Run,
-    /// To give tasks to others.
+    /// It gives tasks to workers.
     Daemon(Arc<Daemon>),
 }
 
-/// A host that is served, until [`end`](Server::end).
+/// A host that serves until [`end`](Server::end).
 pub struct Server {
     stop: CancellationToken,
     accepting: JoinHandle<()>,
@@ -87,7 +87,7 @@ pub struct Server {
     stranded: CancellationToken,
 }
 
-/// Serves `host` on `bound`. Inside a tokio runtime.
+/// Serves `host` on `bound`. It runs inside a tokio runtime.
 pub fn serve(bound: Bound, host: Host) -> io::Result<Server> {
     let listener = bound.listener()?;
     let stop = CancellationToken::new();
@@ -105,7 +105,7 @@ pub fn serve(bound: Bound, host: Host) -> io::Result<Server> {
 }
 
 impl Server {
-    /// How many clients are connected; changes with each that comes or goes.
+    /// Returns the number of connected clients. It changes when a client connects or leaves.
     pub(super) fn connections(&self) -> watch::Receiver<usize> {
         self.connections.clone()
     }
@@ -114,14 +114,14 @@ impl Server {
         self.bound.can_be_found()
     }
 
-    /// Is ready when somebody asked a daemon that could not be found any more.
+    /// Completes when a request came to a daemon that could not be found any more.
     pub(super) async fn stranded(&self) {
         self.stranded.cancelled().await;
     }
 
-    /// Answers what was asked, takes nothing new, and unlinks the socket.
+    /// Answers pending requests, accepts no new ones, and unlinks the socket.
     pub async fn end(self) {
-        // From here on nobody finds it; who has connected is answered.
+        // From here on it cannot be found. Connected clients are still answered.
         self.bound.unlink();
         self.stop.cancel();
         if let Err(why) = self.accepting.await {
@@ -130,7 +130,7 @@ impl Server {
     }
 }
 
-/// What all connections have in common.
+/// The state that all connections share.
 #[derive(Clone)]
 struct Shared {
     host: Arc<Host>,
@@ -146,10 +146,11 @@ async fn accept(listener: UnixListener, shared: Shared, count: watch::Sender<usi
         count.send_replace(connections.len());
         let accepted = tokio::select! {
             biased;
-            // A client that has connected is accepted, even when the host ends: nobody new finds it then.
+            // A client that has connected is accepted, even when the host ends. New ones cannot
+            // find it then.
             accepted = listener.accept() => accepted,
             () = shared.stop.cancelled() => break,
-            // Forgets those that ended.
+            // Remove connections that ended.
             Some(_) = connections.join_next() => continue,
         };
         match accepted {
@@ -157,7 +158,7 @@ async fn accept(listener: UnixListener, shared: Shared, count: watch::Sender<usi
                 connections.spawn(talk(stream, shared.clone(), crowd.enter()));
             }
             Ok(_) => tracing::warn!("a process of another user connected"),
-            // Out of descriptors, mostly: those that are open go on.
+            // Usually there are no descriptors left. Open connections continue.
             Err(why) => {
                 tracing::warn!(%why, "a client could not be accepted");
                 tokio::time::sleep(Duration::from_millis(100)).await;
@@ -172,10 +173,10 @@ fn is_ours(stream: &UnixStream) -> bool {
     stream.peer_cred().is_ok_and(|peer| peer.uid() == rustix::process::getuid().as_raw())
 }
 
-/// An error is that of a client that is gone.
+/// Serves one connection. An error means that the client is gone.
 async fn talk(stream: UnixStream, shared: Shared, place: Option<Place>) {
     let pid = stream.peer_cred().ok().and_then(|peer| peer.pid());
-    // What cannot be told has no number, and so no process.
+    // An unknown peer has no process id.
     let pid = pid.and_then(|pid| u32::try_from(pid).ok()).unwrap_or(0);
     let (read, write) = stream.into_split();
     let Shared { host, bound, stranded, stop, halves } = shared;
@@ -194,7 +195,7 @@ pub(super) struct Client {
     stop: CancellationToken,
     /// The process that connected.
     pid: u32,
-    /// Who that is, once it was looked at: what a process is does not change.
+    /// The peer, once it was determined. Its role does not change.
     peer: OnceLock<Peer>,
     bound: Arc<Bound>,
     stranded: CancellationToken,
@@ -211,10 +212,10 @@ impl Client {
             place.wait();
             let frame = tokio::select! {
                 biased;
-                // What has come is answered, also when the host ends.
+                // A received request is answered, even when the host ends.
                 frame = frames.next() => frame?,
                 () = self.last_word() => return Ok(()),
-                // Somebody else needs the place.
+                // Another connection needs the place.
                 () = place.taken() => return Ok(()),
             };
             place.work();
@@ -258,8 +259,8 @@ impl Client {
             return Err(another_root(&host.root));
         }
         if matches!(host.duty, Duty::Daemon(_)) && !self.bound.can_be_found() {
-            // Its root is gone, and another may be in its place: the next daemon is free to start
-            // before this one has ended.
+            // Its root is gone, and another may be in its place. The next daemon may start before
+            // this one has ended.
             self.bound.leave();
             self.stranded.cancel();
             return Err(another_root(&host.root));
@@ -277,7 +278,7 @@ impl Client {
         }
     }
 
-    /// Who asks. One that speaks for somebody with a lesser role says so with `as`.
+    /// Returns the peer. A client that acts in a lesser role declares it with `as`.
     fn peer(&self, host: &Host, call: &Call) -> Result<Peer, Refused> {
         let peer = self.peer.get_or_init(|| Peer::of(self.pid, &host.root)).clone();
         Ok(match call.speaks_as()? {
@@ -306,8 +307,8 @@ impl Client {
         self.answer(Err(message.into())).await
     }
 
-    /// Is ready when nobody is at the other end any more. A client that only has nothing more to
-    /// say is still there.
+    /// Completes when the other end is gone. A client that only has nothing more to send is still
+    /// there.
     pub(super) async fn gone(&self) {
         use rustix::event::{PollFd, PollFlags, Timespec, poll};
         loop {

@@ -1,4 +1,4 @@
-//! Where the socket of a state root is, and who may bind it.
+//! The place of the socket of a state root, and the right to bind it.
 
 use std::{
     fs, io,
@@ -23,22 +23,22 @@ use crate::{
 
 const NAMED: &str = home::file_name(Home::SOCKET_NAME);
 
-/// What a socket address holds, without its last byte.
+/// The limit of a socket address, without its last byte.
 pub const PATH_BYTES_MAX: usize = 107;
 
-/// What the caller's environment says about the place.
+/// The places from the caller's environment.
 #[derive(Debug, Clone, Default)]
 pub struct Places {
-    /// `HARNESS_SOCKET`.
+    /// The value of `HARNESS_SOCKET`.
     pub socket: Option<PathBuf>,
-    /// `XDG_RUNTIME_DIR`.
+    /// The value of `XDG_RUNTIME_DIR`.
     pub runtime_dir: Option<PathBuf>,
 }
 
-/// Why nobody can listen there.
+/// The reason why the socket cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
-    /// The kernel has no room for it.
+    /// The path is too long for the kernel.
     #[error("the socket path has {length} bytes, more than {PATH_BYTES_MAX}: {}", path.display())]
     TooLong {
         /// The path.
@@ -46,13 +46,13 @@ pub enum SocketError {
         /// Its length.
         length: usize,
     },
-    /// Not removed: it may be somebody's file.
+    /// Another object is at the path. It is not removed, because it may be a file of the user.
     #[error("{} is not a socket", path.display())]
     NotASocket {
-        /// Where it stands.
+        /// The path.
         path: PathBuf,
     },
-    /// Somebody answers there who is no harness.
+    /// A program that is not harness answers there.
     #[error("another program listens on {}", path.display())]
     Taken {
         /// The socket.
@@ -61,15 +61,15 @@ pub enum SocketError {
     /// There is a host of this root, or on this socket.
     #[error("Another daemon is already running")]
     Running {
-        /// If it said who it is.
+        /// Its process id, if it is known.
         pid: Option<u32>,
     },
-    /// Others could take the socket away from its directory.
+    /// Other users could remove the socket from its directory.
     #[error("the socket's directory {} {problem}", path.display())]
     Directory {
         /// The directory.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         problem: &'static str,
     },
     /// The file system failed.
@@ -77,9 +77,9 @@ pub enum SocketError {
     Io {
         /// A verb, for the message.
         doing: &'static str,
-        /// What it was done to.
+        /// The path of the operation.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
 }
@@ -92,7 +92,8 @@ fn runtime_dir(places: &Places) -> Option<&Path> {
     places.runtime_dir.as_deref().filter(|d| d.is_absolute() && d.is_dir())
 }
 
-/// Where the host of `root` listens, whether there is one or not. `root` is canonical.
+/// Returns the path on which the host of `root` listens, whether there is one or not. `root` must
+/// be canonical.
 pub fn path(root: &Path, places: &Places) -> io::Result<PathBuf> {
     if let Some(chosen) = &places.socket {
         return std::path::absolute(chosen);
@@ -110,17 +111,17 @@ fn is_absent(why: &SocketError) -> bool {
     matches!(why, SocketError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
 }
 
-/// Whether nobody can listen there because a sandbox shows this process the directory as read-only.
-/// Every other reason is an error that listening reports.
+/// Returns whether listening is impossible because a sandbox shows the directory as read-only. Any
+/// other reason is an error that listening reports.
 pub fn is_read_only(root: &Path, places: &Places) -> bool {
     let path = path(root, places).ok();
-    // Where it is not there yet, it would have to be made.
+    // A missing directory would have to be created.
     let above = path.iter().flat_map(|path| path.ancestors().skip(1));
     let directory = above.into_iter().find(|directory| directory.exists());
     directory.is_some_and(|directory| access(directory, Access::WRITE_OK) == Err(Errno::ROFS))
 }
 
-/// Where a client looks, in order.
+/// Returns the paths that a client tries, in order.
 pub fn candidates(root: &Path, places: &Places) -> Vec<PathBuf> {
     if places.socket.is_some() {
         return path(root, places).into_iter().collect();
@@ -132,8 +133,8 @@ pub fn candidates(root: &Path, places: &Places) -> Vec<PathBuf> {
     all
 }
 
-/// The path in `.harness/socket`. Its file may have come with a repository: no link is followed, and
-/// the client that connects checks who answers.
+/// Returns the path in `.harness/socket`. That file may have come with a repository, so no link is
+/// followed, and the connecting client checks the listener.
 fn named(root: &Path) -> Option<PathBuf> {
     let folder = Folder::find(&Home::of(root).folder()).ok()??;
     let text = String::from_utf8(folder.read_small(NAMED, 4096).ok()??).ok()?;
@@ -141,19 +142,19 @@ fn named(root: &Path) -> Option<PathBuf> {
     path.is_absolute().then(|| path.to_owned())
 }
 
-/// A socket that is ours; unlinked when this is dropped.
+/// A socket that is ours. It is unlinked when this is dropped.
 #[derive(Debug)]
 pub struct Bound {
     listener: UnixListener,
     path: PathBuf,
     root: PathBuf,
     inode: Inode,
-    // Dropped last: the next host finds no socket of ours.
+    // This is dropped last, so that the next host finds no socket of ours.
     instance: Instance,
 }
 
-/// Binds the socket of `root`, which is canonical, as its only host. A socket that nothing is listening on
-/// any more is replaced.
+/// Binds the socket of `root`, which must be canonical, as its only host. A socket without a
+/// listener is replaced.
 pub fn bind(root: &Path, places: &Places) -> Result<Bound, SocketError> {
     let path = path(root, places).map_err(|e| io_error("find", root, e))?;
     let length = path.as_os_str().len();
@@ -168,7 +169,7 @@ pub fn bind(root: &Path, places: &Places) -> Result<Bound, SocketError> {
     let instance = Instance::take(root, &path)?;
     make_room(&path)?;
     let listener = UnixListener::bind(&path).map_err(|e| io_error("listen on", &path, e))?;
-    // Who connects before this is asked for its uid all the same.
+    // A client that connects before this is checked by its uid as well.
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600))
         .map_err(|e| io_error("protect", &path, e))?;
     let made = fs::symlink_metadata(&path).map_err(|e| io_error("look at", &path, e))?;
@@ -178,7 +179,7 @@ pub fn bind(root: &Path, places: &Places) -> Result<Bound, SocketError> {
     Ok(bound)
 }
 
-/// What is no socket is not ours to remove.
+/// Refuses any other object, which we must not remove.
 fn refuse_others(path: &Path) -> Result<(), SocketError> {
     match fs::symlink_metadata(path) {
         Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -190,7 +191,7 @@ fn refuse_others(path: &Path) -> Result<(), SocketError> {
     }
 }
 
-/// Removes a socket that nobody answers on; everything else stays and is an error.
+/// Removes a socket without a listener. Everything else stays and is an error.
 fn make_room(path: &Path) -> Result<(), SocketError> {
     refuse_others(path)?;
     match UnixStream::connect(path) {
@@ -203,8 +204,9 @@ fn make_room(path: &Path) -> Result<(), SocketError> {
     }
 }
 
-/// The folder of a socket, also of one that the user named. In `/tmp` anybody may have put something in its place;
-/// elsewhere it is the user's choice, as long as nobody else can take the socket away.
+/// Creates the folder of a socket, including one that the user named. In `/tmp` any user may have
+/// put something in its place. Elsewhere it is the user's choice, as long as no other user can
+/// remove the socket.
 fn make_folder(directory: &Path) -> Result<(), SocketError> {
     let is_fallback = directory == socket_folder();
     match fs::DirBuilder::new().recursive(!is_fallback).mode(0o700).create(directory) {
@@ -216,7 +218,7 @@ fn make_folder(directory: &Path) -> Result<(), SocketError> {
     if is_fallback { check_private(directory) } else { check_chosen(directory) }
 }
 
-/// Ours, no link, and closed to others.
+/// Checks that the directory is ours, not a link, and closed to others.
 fn check_private(directory: &Path) -> Result<(), SocketError> {
     let wrong = |problem| SocketError::Directory { path: directory.to_owned(), problem };
     let found = fs::symlink_metadata(directory).map_err(|e| io_error("look at", directory, e))?;
@@ -232,7 +234,8 @@ fn check_private(directory: &Path) -> Result<(), SocketError> {
     Ok(())
 }
 
-/// Ours or the system's, and one in which others cannot rename or remove what is ours.
+/// Checks that the directory is ours or the system's, and that others cannot rename or remove our
+/// files in it.
 fn check_chosen(directory: &Path) -> Result<(), SocketError> {
     const STICKY: u32 = 0o1000;
     let wrong = |problem| SocketError::Directory { path: directory.to_owned(), problem };
@@ -250,12 +253,12 @@ fn check_chosen(directory: &Path) -> Result<(), SocketError> {
 }
 
 impl Bound {
-    /// For `HARNESS_SOCKET` of those who are started.
+    /// Returns the path, for `HARNESS_SOCKET` of started processes.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether clients still find it under its path, and the root is still there.
+    /// Returns whether clients still find it under its path, and the root still exists.
     pub(super) fn can_be_found(&self) -> bool {
         self.is_there() && self.instance.holds()
     }
@@ -270,7 +273,7 @@ impl Bound {
         self.instance.leave();
     }
 
-    /// From here on nobody finds it. It is still the only host.
+    /// Removes the socket, so that it cannot be found any more. It is still the only host.
     pub(super) fn unlink(&self) {
         if self.is_there() {
             _ = fs::remove_file(&self.path);

@@ -1,4 +1,4 @@
-//! The claims that a daemon gave out: how long each lasts, by a clock that nobody sets.
+//! The claims that a daemon gave out, with their leases by a monotonic clock.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -30,14 +30,14 @@ impl Vigil {
         self.claims.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The worker has the task for that long from now.
+    /// Records that the worker holds the task for this time from now.
     pub(super) fn watch(&self, root: &Path, task: &TaskId, worker: &WorkerId, lease: Duration) {
         let Some(until) = Instant::now().checked_add(lease) else { return };
         let mut claims = self.claims();
         match claims.get_mut(task).filter(|watched| watched.worker == *worker) {
             Some(watched) => watched.until = until,
             None => {
-                // Its last one is not held any more.
+                // The worker no longer holds its last task.
                 claims.retain(|_, watched| watched.worker != *worker);
                 match alive::vouch(root, worker) {
                     Ok(Some(alive)) => {
@@ -53,7 +53,7 @@ impl Vigil {
         self.changed.notify_one();
     }
 
-    /// Forgets what has ended.
+    /// Removes claims that have ended.
     pub(super) fn heard(&self, facts: &[Fact]) {
         for fact in facts {
             match fact {
@@ -67,12 +67,12 @@ impl Vigil {
         }
     }
 
-    /// The tasks whose leases are not over.
+    /// Returns the tasks whose leases are not over.
     pub(super) fn tasks(&self) -> BTreeSet<TaskId> {
         self.claims().keys().cloned().collect()
     }
 
-    /// Ends leases when they are over, and calls `ended` then. Never returns.
+    /// Ends leases when they are over, and calls `ended` then. It never returns.
     pub(super) async fn keep(&self, ended: impl Fn()) {
         loop {
             let first = self.claims().values().map(|watched| watched.until).min();

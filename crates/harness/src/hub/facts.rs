@@ -1,4 +1,4 @@
-//! What became true in the ledger, as events of the hub.
+//! Facts of the ledger as events of the hub.
 
 use super::Hub;
 use crate::{

@@ -1,4 +1,4 @@
-//! Which events a subscription wants.
+//! The filter of a subscription.
 
 /// `*`, an exact type, a prefix with a trailing star, or any of several.
 ///
@@ -20,12 +20,12 @@ enum Pattern {
 }
 
 impl Filter {
-    /// Every event, as `*`.
+    /// Accepts every event, as `*` does.
     pub fn all() -> Self {
         Self(vec![Pattern::All])
     }
 
-    /// Whether it takes events of this [kind](crate::Event::kind).
+    /// Returns whether it accepts events of this [kind](crate::Event::kind).
     pub fn matches(&self, kind: &str) -> bool {
         self.0.iter().any(|pattern| match pattern {
             Pattern::All => true,

@@ -1,4 +1,4 @@
-//! What somebody says to one execution while it runs.
+//! Messages to one execution while it runs.
 
 use std::{
     pin::Pin,
@@ -11,21 +11,21 @@ use tokio::sync::Notify;
 
 use crate::{event::Moment, queue::BoundedQueue};
 
-/// Messages that an execution has not read yet; the oldest go when there are more.
+/// The limit of unread messages. Beyond it, the oldest are dropped.
 const CAPACITY: usize = 4096;
 
-/// Something that was said to one execution.
+/// A message to one execution.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// What was said.
+    /// The text.
     pub content: String,
-    /// When it was sent.
+    /// The time at which it was sent.
     pub timestamp: Moment,
 }
 
-/// The messages to one execution, first in, first out. It is there before `agent:start` is told,
-/// so nothing that a listener sends is lost. It holds 4096 unread messages; beyond that the oldest
-/// go, with a warning in the log.
+/// The messages to one execution, first in, first out. It exists before `agent:start` is emitted,
+/// so no message of a listener is lost. It holds 4096 unread messages. Beyond that, the oldest are
+/// dropped with a warning in the log.
 #[derive(Debug)]
 pub struct Inbox {
     mailbox: Arc<Mailbox>,
@@ -41,11 +41,13 @@ pub(crate) struct Mailbox {
 struct Waiting {
     messages: BoundedQueue<Message>,
     closed: bool,
+    /// The agent does not read while it works.
+    unread: bool,
 }
 
 impl Default for Waiting {
     fn default() -> Self {
-        Self { messages: BoundedQueue::new(CAPACITY), closed: false }
+        Self { messages: BoundedQueue::new(CAPACITY), closed: false, unread: false }
     }
 }
 
@@ -60,14 +62,17 @@ impl Mailbox {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn put(&self, message: Message) {
+    /// Whether the agent can read it.
+    pub(crate) fn put(&self, message: Message) -> bool {
         let mut waiting = self.lock();
+        let is_read = !waiting.closed && !waiting.unread;
         let dropped = waiting.messages.push(message);
         drop(waiting);
         if dropped.is_some() {
             tracing::warn!("an inbox is full: its oldest message is dropped");
         }
         self.changed.notify_waiters();
+        is_read
     }
 
     pub(crate) fn close(&self) {
@@ -77,13 +82,18 @@ impl Mailbox {
 }
 
 impl Inbox {
+    /// Has senders know that the agent does not read while it works.
+    pub(crate) fn is_never_read(&self) {
+        self.mailbox.lock().unread = true;
+    }
+
     /// The next message, as soon as there is one. `None` when the execution is over and nobody can
     /// send any more.
     pub async fn pop(&mut self) -> Option<Message> {
         loop {
             let changed = self.mailbox.changed.notified();
             tokio::pin!(changed);
-            // Registered before the look, so that a message in between is not slept over.
+            // The waiter is registered before the check, so that a message in between wakes it.
             changed.as_mut().enable();
             {
                 let mut waiting = self.mailbox.lock();
@@ -98,12 +108,12 @@ impl Inbox {
         }
     }
 
-    /// All that is there now, oldest first; does not wait.
+    /// Returns all messages that are there now, oldest first, without waiting.
     pub fn drain(&mut self) -> Vec<Message> {
         self.mailbox.lock().messages.take().into()
     }
 
-    /// The messages as a stream, which ends as [`pop`](Inbox::pop) does.
+    /// Returns the messages as a stream, which ends like [`pop`](Inbox::pop).
     pub fn stream(&mut self) -> Messages<'_> {
         Messages(Box::pin(async move {
             let message = self.pop().await;
@@ -118,7 +128,7 @@ type Popping<'a> = Pin<Box<dyn Future<Output = (Option<Message>, &'a mut Inbox)>
 pub struct Messages<'a>(Popping<'a>);
 
 impl Messages<'_> {
-    /// As [`Inbox::pop`], for those who have no `StreamExt` at hand.
+    /// Does the same as [`Inbox::pop`], for callers without `StreamExt`.
     pub async fn next(&mut self) -> Option<Message> {
         std::future::poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }

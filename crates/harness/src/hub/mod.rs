@@ -1,8 +1,9 @@
-//! The hub: where a run tells what happens and hears what people say.
+//! The hub: a run emits its events here and receives the messages of people.
 //!
-//! Listeners are called one event at a time, in the order of their subscription, by the emitter.
-//! An event that a listener emits is delivered after the one it was called for, so that all see the
-//! same order. A listener must not wait for another thread that emits: that one waits for its turn.
+//! The emitting thread calls the listeners, one event at a time, in the order of their
+//! subscription. An event that a listener emits is delivered after the current one, so that all
+//! listeners see the same order. A listener must not wait for another thread that emits, because
+//! that thread waits for its turn.
 
 mod facts;
 mod filter;
@@ -36,10 +37,10 @@ pub use self::{
 use self::{record::Record, talk::Talk, turn::Turn};
 use crate::event::{Context, Envelope, Event, ExecutionId, PromptId, Scope};
 
-/// A handle on a hub. Clones are handles on the same one; what a handle emits carries the scope
-/// that the handle was made in.
+/// A handle to a hub. Clones are handles to the same hub. The events of a handle have the scope in
+/// which the handle was created.
 ///
-/// A flow has one in [`Branch::hub`](crate::Branch::hub), an attachment is given one, and an
+/// A flow has one in [`Branch::hub`](crate::Branch::hub), an attachment receives one, and an
 /// [`Instance`](crate::Instance) is one.
 #[derive(Clone)]
 pub struct Hub {
@@ -55,7 +56,7 @@ struct Core {
     listeners: Mutex<Arc<Vec<Arc<Listener>>>>,
     talk: Mutex<Talk>,
     cancelled: CancellationToken,
-    /// How often somebody wanted everything to stop.
+    /// The number of requests to stop everything.
     interrupts: watch::Sender<u64>,
 }
 
@@ -67,9 +68,9 @@ struct Listener {
     active: AtomicBool,
 }
 
-/// What a listener may return: nothing, or a result whose error is logged.
+/// The return value of a listener: nothing, or a result whose error is logged.
 pub trait Heard {
-    /// The error in words.
+    /// Returns the error as text.
     fn heard(self) -> Result<(), String>;
 }
 
@@ -94,7 +95,7 @@ pub struct Subscription {
 }
 
 impl Subscription {
-    /// From now on the listener is not called. Fine more than once.
+    /// Ends the subscription: the listener is not called any more. It may be called more than once.
     pub fn end(&self) {
         if self.listener.active.swap(false, Ordering::AcqRel)
             && let Some(core) = self.core.upgrade()
@@ -120,18 +121,18 @@ impl Drop for Subscription {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    // Nothing that is guarded here is left half changed by a panic.
+    // A panic leaves nothing that is guarded here half changed.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Hub {
-    /// A hub of its own, for a session of this name.
+    /// Creates a hub for a session of this name.
     pub fn new(session_id: impl Into<String>) -> Self {
         Self::keeping(session_id, record::KEPT_EVENTS)
     }
 
-    /// The same, with the number of events that are kept for
-    /// [the result of a run](crate::HarnessResult::events); [`new`](Hub::new) keeps 10,000.
+    /// Does the same, with the number of events that are kept for [the result of a
+    /// run](crate::HarnessResult::events); [`new`](Hub::new) keeps 10,000.
     pub fn keeping(session_id: impl Into<String>, kept_events: usize) -> Self {
         let root = Arc::new(Context { session_id: session_id.into(), ..Context::default() });
         let core = Arc::new(Core {
@@ -146,10 +147,10 @@ impl Hub {
         Self { core, scope: root }
     }
 
-    /// Calls `listener` for every event that `filter` takes, until the guard is dropped.
+    /// Calls `listener` for every event that `filter` accepts, until the guard is dropped.
     ///
-    /// It is called by the emitter, which waits for it: do little here, and see
-    /// [`events`](Hub::events) for more. A listener that fails or panics is logged, no more.
+    /// The emitting thread calls it and waits for it, so it should do little. See
+    /// [`events`](Hub::events) for more. A failure or a panic of a listener is only logged.
     ///
     /// ```
     /// use harness::{Event, Hub};
@@ -180,10 +181,10 @@ impl Hub {
         Subscription { core: Arc::downgrade(&self.core), listener, kept: false }
     }
 
-    /// All events from now on, as a stream that ends with the run.
+    /// Returns all events from now on, as a stream that ends with the run.
     ///
-    /// A reader never slows the run: one that is more than 4096 events behind loses the oldest and
-    /// is told how many. A hub that no [`Instance`](crate::Instance) runs on never ends its streams.
+    /// A reader never slows the run. If it is more than 4096 events behind, it loses the oldest and
+    /// receives their number. A hub without an [`Instance`](crate::Instance) never ends its streams.
     ///
     /// ```
     /// use harness::{Cx, Harness, Result, hub::StreamItem};
@@ -215,15 +216,15 @@ impl Hub {
         self.events_matching(Filter::all())
     }
 
-    /// As [`events`](Hub::events), of the kinds that the filter takes. Others do not count against the
-    /// bound.
+    /// Returns the same as [`events`](Hub::events), for the kinds that the filter accepts. Other
+    /// events do not count against the limit.
     pub fn events_matching(&self, filter: impl Into<Filter>) -> EventStream {
         lock(&self.core.record).stream(filter.into())
     }
 
-    /// As [`events`](Hub::events) for a reader that comes back: of the last 4096 events those after
-    /// the one that it saw last, how many it missed between the two (`None`: nobody knows, for that
-    /// one is gone), and all that follow.
+    /// Does the same as [`events`](Hub::events) for a reader that comes back. It returns those of
+    /// the last 4096 events that follow the last seen one, the number of missed events between the
+    /// two (`None` if the last seen one is gone), and the stream of all that follow.
     pub fn events_since(
         &self,
         last: uuid::Uuid,
@@ -232,17 +233,17 @@ impl Hub {
         lock(&self.core.record).resume(last, stream::CAPACITY, filter.into())
     }
 
-    /// Tells an event, in the scope of this handle.
+    /// Emits an event in the scope of this handle.
     pub fn emit(&self, event: Event) {
         self.core.emit(&self.scope, event);
     }
 
-    /// Tells an event in another scope, laid over that of this handle.
+    /// Emits an event in another scope, laid over that of this handle.
     pub fn emit_with(&self, event: Event, scope: Scope) {
         self.core.emit(&Arc::new(scope.over(&self.scope)), event);
     }
 
-    /// A handle whose events carry `scope`, laid over that of this handle.
+    /// Returns a handle whose events have `scope`, laid over that of this handle.
     ///
     /// The scope belongs to the handle and not to the thread or task, so whatever is spawned with
     /// the handle keeps it.
@@ -264,12 +265,13 @@ impl Hub {
         Self { core: Arc::clone(&self.core), scope: Arc::new(scope.over(&self.scope)) }
     }
 
-    /// The scope of this handle.
+    /// Returns the scope of this handle.
     pub fn current(&self) -> &Context {
         &self.scope
     }
 
-    /// The `sessionId` of all its events. Not the conversation: that is [`session_active`](Hub::session_active).
+    /// Returns the `sessionId` of all its events. It is not the conversation; see
+    /// [`session_active`](Hub::session_active).
     pub fn session_id(&self) -> &str {
         &self.core.root.session_id
     }
@@ -278,17 +280,17 @@ impl Hub {
         &self.core.cancelled
     }
 
-    /// How many events there have been.
+    /// Returns the number of events so far.
     pub(crate) fn event_count(&self) -> u64 {
         lock(&self.core.record).count()
     }
 
-    /// The events that are kept of those after the first `before`, and how many of those are gone.
+    /// Returns the kept events after the first `before`, and how many of those were dropped.
     pub(crate) fn kept_after(&self, before: u64) -> (Vec<Arc<Envelope>>, u64) {
         lock(&self.core.record).kept_after(before)
     }
 
-    /// The run is over: streams end, and an abort means nothing any more.
+    /// Ends the run: streams end, and an abort has no effect any more.
     pub(crate) fn end(&self) {
         lock(&self.core.record).end_streams();
         lock(&self.core.talk).end();
@@ -298,7 +300,7 @@ impl Hub {
 impl Core {
     fn emit(&self, context: &Arc<Context>, event: Event) {
         let Some(_turn) = self.turn.take() else {
-            // A listener of this very thread emits: its event comes after the one it was told.
+            // A listener on this thread emits. Its event follows the one that it was called for.
             let envelope = lock(&self.record).add(Arc::clone(context), event);
             self.turn.queue(envelope);
             return;
@@ -326,32 +328,31 @@ impl Core {
     }
 }
 
-/// What people say to a run. Without [`start_session`](Hub::start_session) these do nothing, but
-/// for [`send_to_run`](Hub::send_to_run), which always reaches the inbox of a known execution.
+/// Messages of people to a run. Without [`start_session`](Hub::start_session) these have no effect,
+/// except [`send_to_run`](Hub::send_to_run), which always reaches the inbox of a known execution.
 impl Hub {
-    /// From now on people can speak to the run.
+    /// Allows people to send messages to the run from now on.
     pub fn start_session(&self) {
         lock(&self.core.talk).start_session();
     }
 
-    /// Whether people can speak to the run.
+    /// Returns whether people can send messages to the run.
     pub fn session_active(&self) -> bool {
         lock(&self.core.talk).session_active()
     }
 
-    /// Where the run stands.
+    /// Returns the status of the run.
     pub fn status(&self) -> HubStatus {
         lock(&self.core.talk).status()
     }
 
-    /// For those who run something on a hub without an [`Instance`](crate::Instance), which does it
-    /// by itself. An abort is never overwritten.
+    /// Sets the status. It is for programs that use a hub without an [`Instance`](crate::Instance),
+    /// which does it by itself. An abort is never overwritten.
     pub fn set_status(&self, status: HubStatus) {
         lock(&self.core.talk).set_status(status);
     }
 
-    /// Says something to the run, for
-    /// [`Session::read_messages`](crate::Session::read_messages) to find.
+    /// Sends a message to the run, for [`Session::read_messages`](crate::Session::read_messages).
     pub fn send(&self, content: impl Into<String>) {
         let content = content.into();
         if lock(&self.core.talk).keep_message(&content, None) {
@@ -359,33 +360,47 @@ impl Hub {
         }
     }
 
+    /// Says something to the run and to every agent that is at work. Returns how many of them can
+    /// read it.
+    pub fn send_to_all(&self, content: impl Into<String>) -> usize {
+        let content = content.into();
+        let sent = lock(&self.core.talk).send_to_all(&content);
+        if sent.is_some() {
+            self.tell(Event::SessionMessage { content, agent_name: None, run_id: None });
+        }
+        sent.unwrap_or_default()
+    }
+
     /// Says something to an agent. Its inbox gets it when exactly one execution of it is under way;
-    /// the run can read it in any case.
-    pub fn send_to(&self, agent: impl Into<String>, content: impl Into<String>) {
+    /// the run can read it in any case. Returns how many executions can read it.
+    pub fn send_to(&self, agent: impl Into<String>, content: impl Into<String>) -> usize {
         let (agent, content) = (agent.into(), content.into());
-        if lock(&self.core.talk).send_to(&agent, &content) {
+        let sent = lock(&self.core.talk).send_to(&agent, &content);
+        if sent.is_some() {
             let agent_name = Some(agent);
             self.tell(Event::SessionMessage { content, agent_name, run_id: None });
         }
+        sent.unwrap_or_default()
     }
 
     /// Says something to one execution, by its id as written (`run-0`). An unknown id reaches
     /// nobody. The message is for that inbox alone:
     /// [`Session::read_messages`](crate::Session::read_messages) does not return it a second time.
-    pub fn send_to_run(&self, run_id: impl Into<String>, content: impl Into<String>) {
+    /// Returns how many executions can read it.
+    pub fn send_to_run(&self, run_id: impl Into<String>, content: impl Into<String>) -> usize {
         let (run_id, content) = (run_id.into(), content.into());
-        let in_session = {
+        let (received, in_session) = {
             let talk = lock(&self.core.talk);
-            talk.send_to_run(&run_id, &content);
-            talk.session_active()
+            (talk.send_to_run(&run_id, &content), talk.session_active())
         };
         if in_session {
             let run_id = Some(run_id);
             self.tell(Event::SessionMessage { content, agent_name: None, run_id });
         }
+        received
     }
 
-    /// Answers a question. The first answer that fits counts; others change nothing.
+    /// Answers a question. The first valid answer counts; others change nothing.
     pub fn reply(&self, prompt: PromptId, reply: UserReply) -> Answered {
         let answered = lock(&self.core.talk).reply(prompt, &reply);
         if answered == Answered::Accepted {
@@ -396,8 +411,9 @@ impl Hub {
         answered
     }
 
-    /// Asks everything that is [driven](crate::Branch::drive) to come to an orderly stop: its
-    /// machine is told, and decides. Works without a session; other flows do not notice.
+    /// Asks everything that is [driven](crate::Branch::drive) to come to an orderly stop. The
+    /// machine receives the request and decides. It works without a session; other flows do not
+    /// notice it.
     pub fn interrupt(&self) {
         self.core.interrupts.send_modify(|times| *times += 1);
     }
@@ -406,24 +422,25 @@ impl Hub {
         self.core.interrupts.subscribe()
     }
 
-    /// The questions that wait for an answer, oldest first.
+    /// Returns the questions that wait for an answer, oldest first.
     pub fn questions(&self) -> Vec<OpenQuestion> {
         lock(&self.core.talk).questions()
     }
 
-    /// Ends the conversation: everybody who waits for an answer gets
-    /// [`Error::Aborted`](crate::Error::Aborted), now and from then on. It stops no agent: the flow
-    /// ends as it sees fit. Fine more than once, and nothing after the run has ended.
+    /// Ends the conversation: every waiting question gets
+    /// [`Error::Aborted`](crate::Error::Aborted), now and from then on. It stops no agent; the flow
+    /// decides how it ends. It may be called more than once, and has no effect after the run has
+    /// ended.
     pub fn abort(&self, reason: Option<&str>) {
         let waiters = lock(&self.core.talk).abort();
         if let Some(waiters) = waiters {
             self.tell(Event::SessionAbort { reason: reason.map(str::to_owned) });
-            // Dropped after the event: who waits finds it told.
+            // This is dropped after the event, so that a waiter finds the event emitted.
             drop(waiters);
         }
     }
 
-    /// Commands come from outside of all scopes.
+    /// Emits an event outside of all scopes, because commands come from there.
     fn tell(&self, event: Event) {
         self.core.emit(&self.core.root, event);
     }
@@ -446,7 +463,7 @@ impl Hub {
         lock(&self.core.talk).read_messages()
     }
 
-    /// A new execution of `agent`, its inbox open before anybody can hear of it.
+    /// Opens an execution of `agent`. Its inbox is open before it is announced.
     pub(crate) fn open_execution(&self, agent: &str) -> (ExecutionId, Inbox) {
         lock(&self.core.talk).open_execution(agent)
     }

@@ -1,4 +1,4 @@
-//! The events of a run in order: their identities, the last of them, and who reads along.
+//! The events of a run in order: their ids, the last of them, and their streams.
 
 use std::{
     hash::{BuildHasher, RandomState},
@@ -16,7 +16,7 @@ use crate::{
     queue::BoundedQueue,
 };
 
-/// How many events the result of a run holds.
+/// The number of events that the result of a run holds.
 pub(super) const KEPT_EVENTS: usize = 10_000;
 
 pub(super) struct Record {
@@ -29,8 +29,8 @@ pub(super) struct Record {
 
 impl Record {
     pub(super) fn new(keep: usize) -> Self {
-        // The system's randomness, once: an id for each event from the system would cost more than
-        // all the rest of telling it.
+        // The system's randomness is read once. Reading it for each event would cost more than the
+        // rest of emitting it.
         let random = RandomState::new().hash_one(std::process::id());
         Self {
             kept: BoundedQueue::new(keep),
@@ -46,7 +46,7 @@ impl Record {
         self.last = self.last.max(Moment::now());
         let envelope =
             Arc::new(Envelope { id: self.new_id(), timestamp: self.last, context, event });
-        // A stream that nobody holds any more is forgotten.
+        // A stream without a reader is removed.
         self.streams.retain(|stream| Arc::strong_count(stream) > 1);
         for stream in &self.streams {
             stream.push(&envelope);
@@ -63,7 +63,8 @@ impl Record {
         uuid::Builder::from_unix_timestamp_millis(millis, &bytes).into_uuid()
     }
 
-    /// SplitMix64: every state is visited once, so no two ids of a hub share their random bits.
+    /// Returns the next number of SplitMix64. Every state is visited once, so no two ids of a hub
+    /// share their random bits.
     fn next_random(&mut self) -> u64 {
         self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.random;
@@ -81,8 +82,8 @@ impl Record {
         stream
     }
 
-    /// Of the last `most` events those after `since`, how many are missing between the two (`None`:
-    /// nobody knows), and all that follow.
+    /// Returns those of the last `most` events that follow `since`, the number of missing events
+    /// between the two (`None` if unknown), and the stream of all that follow.
     pub(super) fn resume(
         &mut self,
         since: Uuid,
@@ -103,7 +104,7 @@ impl Record {
         self.streams.drain(..).for_each(|stream| stream.end());
     }
 
-    /// How many events there have been.
+    /// Returns the number of events so far.
     pub(super) fn count(&self) -> u64 {
         self.kept.lost() + u64::try_from(self.kept.len()).unwrap_or(u64::MAX)
     }

@@ -15,20 +15,20 @@ use serde_json::{Value, json};
 use super::Filter;
 use crate::{event::Envelope, queue::BoundedQueue};
 
-/// How many events a stream holds for a reader that is busy.
+/// The number of events that a stream holds for a busy reader.
 pub(super) const CAPACITY: usize = 4096;
 
-/// What a stream yields.
+/// An item of a stream.
 #[derive(Debug, Clone)]
 pub enum StreamItem {
     /// The next event.
     Event(Arc<Envelope>),
-    /// This many events were lost because the reader was too slow; the next item is the oldest that
-    /// is left.
+    /// Some events were lost because the reader was too slow. The next item is the oldest that is
+    /// left.
     Lagged {
-        /// Since the last item.
+        /// The number of lost events since the last item.
         missed: u64,
-        /// The same by the kind of event.
+        /// The same number by the kind of event.
         kinds: BTreeMap<String, u64>,
     },
 }
@@ -49,7 +49,7 @@ pub(super) struct Shared {
 #[derive(Debug)]
 struct Waiting {
     events: BoundedQueue<Arc<Envelope>>,
-    /// The kinds of those that were lost.
+    /// The kinds of the lost events.
     lost: BTreeMap<String, u64>,
     ended: bool,
     reader: Option<Waker>,
@@ -63,7 +63,7 @@ impl EventStream {
         (Self { shared: Arc::clone(&shared) }, shared)
     }
 
-    /// The next item; `None` when the run has ended and all was read.
+    /// Returns the next item; `None` when the run has ended and everything was read.
     pub async fn next(&mut self) -> Option<StreamItem> {
         std::future::poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }
@@ -121,7 +121,8 @@ impl Stream for EventStream {
     }
 }
 
-/// In a subscription: events are missing here; how many, where that is known, and of which kinds.
+/// Returns the line of a subscription about missing events: their number, if it is known, and their
+/// kinds.
 pub fn lagged(missed: Option<u64>, kinds: &BTreeMap<String, u64>) -> Value {
     let mut line = json!({ "type": "lagged" });
     if let Some(missed) = missed {

@@ -1,4 +1,4 @@
-//! What people and a run say to each other: messages, questions, inboxes, the end of a session.
+//! The conversation between people and a run: messages, questions, inboxes, the end of a session.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,32 +11,32 @@ use crate::{
     queue::BoundedQueue,
 };
 
-/// Messages to the run that it has not read; the oldest go when there are more.
+/// The limit of unread messages to the run. Beyond it, the oldest are dropped.
 const KEPT_MESSAGES: usize = 4096;
 
-/// Where a run stands.
+/// The status of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HubStatus {
-    /// Not started, or over with an error: that one came back to the caller.
+    /// The run is not started, or ended with an error that its caller received.
     #[default]
     Idle,
-    /// Between `harness:start` and `harness:complete`.
+    /// The run is between `harness:start` and `harness:complete`.
     Running,
     /// The flow returned `Ok`.
     Complete,
-    /// By [`Hub::abort`](super::Hub::abort); it stays so, whatever the flow returns.
+    /// [`Hub::abort`](super::Hub::abort) was called. The status stays, whatever the flow returns.
     Aborted,
 }
 
-/// Something that a person said to the run.
+/// A message of a person to the run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UserMessage {
-    /// What was said.
+    /// The text.
     pub content: String,
-    /// The agent that it was said to; `None`: to the run as such.
+    /// The agent that it is for; `None` for the run as a whole.
     pub agent: Option<String>,
-    /// When it was sent.
+    /// The time at which it was sent.
     pub timestamp: Moment,
 }
 
@@ -44,55 +44,55 @@ pub struct UserMessage {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UserReply {
-    /// The answer in words; that of a choice is the choice.
+    /// The answer as text. For a choice, it is the choice.
     pub content: String,
-    /// Set where a choice was named as such. A text that happens to be one of the choices is
-    /// accepted too, and leaves this `None`.
+    /// The choice, if it was named as such. A text that equals one of the choices is accepted too,
+    /// and leaves this `None`.
     pub choice: Option<String>,
-    /// Who gave it, where that is known: `operator (pid=12)`.
+    /// The author, if known: `operator (pid=12)`.
     pub by: Option<String>,
-    /// When it was given.
+    /// The time at which it was given.
     pub timestamp: Moment,
 }
 
 impl UserReply {
-    /// In one's own words.
+    /// Returns an answer as free text.
     pub fn text(content: impl Into<String>) -> Self {
         let content = content.into();
         Self { content, choice: None, by: None, timestamp: Moment::now() }
     }
 
-    /// One of the choices that were offered.
+    /// Returns an answer that is one of the offered choices.
     pub fn choice(choice: impl Into<String>) -> Self {
         let choice = choice.into();
         Self { choice: Some(choice.clone()), ..Self::text(choice) }
     }
 }
 
-/// What became of an answer.
+/// The result of giving an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answered {
-    /// It is the answer, and was delivered.
+    /// It is the answer, and the asking flow has received it.
     Accepted,
-    /// Nobody asks this, or not any more, or there is no session.
+    /// The question does not exist, or no longer, or there is no session.
     Unknown,
-    /// It is not an answer to the question; the question is still open.
+    /// It does not answer the question, which is still open.
     Unfit {
-        /// What is wrong with it, for its sender.
+        /// The reason, for the author of the answer.
         why: String,
     },
 }
 
-/// A question as somebody who could answer it sees it.
+/// A question, as shown to people who could answer it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenQuestion {
-    /// What a reply has to name.
+    /// The id that a reply must name.
     pub id: PromptId,
     /// The question.
     pub prompt: String,
-    /// Empty where any text will do.
+    /// The choices; empty if any text is accepted.
     pub choices: Vec<String>,
-    /// Whether text that is none of the choices will do.
+    /// `true` if other text than the choices is accepted.
     pub allow_text: bool,
 }
 
@@ -105,7 +105,7 @@ pub(crate) struct Question {
     pub(crate) validate: Option<Validate>,
 }
 
-/// The other end of a question.
+/// The receiving end of a question.
 pub(crate) struct Wait {
     pub(crate) id: PromptId,
     pub(crate) answer: oneshot::Receiver<UserReply>,
@@ -114,7 +114,7 @@ pub(crate) struct Wait {
 struct Open {
     question: Question,
     waiter: oneshot::Sender<UserReply>,
-    /// Set between the acceptance of an answer and its delivery.
+    /// The answer between its acceptance and its delivery.
     accepted: Option<UserReply>,
 }
 
@@ -123,7 +123,7 @@ struct Execution {
     mailbox: Arc<Mailbox>,
 }
 
-/// What was said and not read yet.
+/// The messages that were not read yet.
 struct Messages(BoundedQueue<UserMessage>);
 
 impl Default for Messages {
@@ -136,7 +136,7 @@ impl Default for Messages {
 pub(super) struct Talk {
     status: HubStatus,
     session: bool,
-    /// The run has ended, well or not.
+    /// `true` if the run has ended, with success or not.
     over: bool,
     messages: Messages,
     next_prompt: u64,
@@ -168,7 +168,7 @@ impl Talk {
         self.over = true;
     }
 
-    /// Whether there is a session that hears it.
+    /// Keeps a message. Returns whether there is a session that receives it.
     pub(super) fn keep_message(&mut self, content: &str, agent: Option<&str>) -> bool {
         if self.session {
             let dropped = self.messages.0.push(UserMessage {
@@ -183,22 +183,32 @@ impl Talk {
         self.session
     }
 
-    pub(super) fn send_to(&mut self, agent: &str, content: &str) -> bool {
+    /// How many executions can read it; `None` without a session.
+    pub(super) fn send_to(&mut self, agent: &str, content: &str) -> Option<usize> {
         if !self.keep_message(content, Some(agent)) {
-            return false;
+            return None;
         }
         let mut of_agent = self.executions.values().filter(|e| e.agent == agent);
-        if let (Some(only), None) = (of_agent.next(), of_agent.next()) {
-            only.mailbox.put(message(content));
-        }
-        true
+        let is_read = match (of_agent.next(), of_agent.next()) {
+            (Some(only), None) => only.mailbox.put(message(content)),
+            (_, _) => false,
+        };
+        Some(usize::from(is_read))
     }
 
-    pub(super) fn send_to_run(&self, run_id: &str, content: &str) {
-        let execution = ExecutionId::parse(run_id).and_then(|id| self.executions.get(&id));
-        if let Some(execution) = execution {
-            execution.mailbox.put(message(content));
+    /// The same for all that are under way.
+    pub(super) fn send_to_all(&mut self, content: &str) -> Option<usize> {
+        if !self.keep_message(content, None) {
+            return None;
         }
+        let put = |execution: &&Execution| execution.mailbox.put(message(content));
+        Some(self.executions.values().filter(put).count())
+    }
+
+    pub(super) fn send_to_run(&self, run_id: &str, content: &str) -> usize {
+        let execution = ExecutionId::parse(run_id).and_then(|id| self.executions.get(&id));
+        let is_read = execution.is_some_and(|execution| execution.mailbox.put(message(content)));
+        usize::from(is_read)
     }
 
     pub(super) fn has_messages(&self) -> bool {
@@ -219,7 +229,7 @@ impl Talk {
             allow_text: question.allow_text,
         };
         let (waiter, answer) = oneshot::channel();
-        // After an abort nobody will answer: the sender is dropped and the waiter hears it.
+        // After an abort no answer will come. The sender is dropped, and the waiter notices that.
         if self.status != HubStatus::Aborted {
             self.open.insert(id, Open { question, waiter, accepted: None });
         }
@@ -252,12 +262,12 @@ impl Talk {
         }
     }
 
-    /// Hands the accepted answer to who waits for it.
+    /// Delivers the accepted answer to its waiter.
     pub(super) fn resolve(&mut self, id: PromptId) {
         if let Some(open) = self.open.remove(&id)
             && let Some(reply) = open.accepted
         {
-            // Who asked may have given up meanwhile.
+            // The waiter may have given up meanwhile.
             let _ = open.waiter.send(reply);
         }
     }
@@ -266,7 +276,7 @@ impl Talk {
         self.open.remove(&id);
     }
 
-    /// The waiters to be told; `None` where an abort means nothing.
+    /// Returns the waiters to notify; `None` if an abort has no effect.
     pub(super) fn abort(&mut self) -> Option<impl Sized + use<>> {
         let over = self.over || matches!(self.status, HubStatus::Aborted | HubStatus::Complete);
         if !self.session || over {
@@ -296,7 +306,7 @@ fn message(content: &str) -> Message {
 }
 
 impl Question {
-    /// Without choices there is nothing but text.
+    /// Returns whether text is accepted. Without choices, nothing else is possible.
     fn takes_text(&self) -> bool {
         self.choices.is_empty() || self.allow_text.unwrap_or(false)
     }

@@ -1,4 +1,5 @@
-//! One event is delivered at a time. A thread that is already delivering does not wait for itself.
+//! Ensures that one event is delivered at a time. A thread that is already delivering does not wait
+//! for itself.
 
 use std::{
     collections::VecDeque,
@@ -13,9 +14,9 @@ use crate::event::Envelope;
 #[derive(Default)]
 pub(super) struct Turn {
     one_at_a_time: Mutex<()>,
-    /// Which thread delivers; zero when none does.
+    /// The delivering thread; zero if there is none.
     holder: AtomicUsize,
-    /// What listeners emitted while they were called.
+    /// Events that listeners emitted while they were called.
     queue: Mutex<VecDeque<Arc<Envelope>>>,
 }
 
@@ -55,7 +56,7 @@ impl Drop for Taken<'_> {
     }
 }
 
-/// A number that no two living threads share: the address of something each has for itself.
+/// Returns a number that no two live threads share: the address of a thread-local variable.
 fn this_thread() -> usize {
     thread_local!(static MARK: u8 = const { 0 });
     MARK.with(|mark| std::ptr::from_ref(mark).addr())

@@ -1,5 +1,5 @@
-//! Which role a process has for a state root: found out by its ancestors and its environment, never by
-//! what it says.
+//! Determines the role of a process in a state root by its ancestors and its environment, never by
+//! what it reports.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -23,31 +23,31 @@ use super::{
 };
 use crate::home::root_hash;
 
-/// Set by an agent's own interactive session for what it starts.
+/// Variables that an agent's own interactive session sets for the processes that it starts.
 const OF_A_SESSION: [&str; 4] =
     ["CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CODEX_THREAD_ID", "CODEX_SANDBOX"];
-/// How often a walk begins again because a link vanished meanwhile.
+/// The limit of walks. A walk starts again if a link vanished meanwhile.
 const WALKS_MAX: usize = 50;
-/// No tree is that deep.
+/// A depth that no process tree reaches.
 const DEPTH_MAX: usize = 4096;
 
-/// A process, as far as a state root is concerned.
+/// A process in relation to a state root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Peer {
-    /// Its number, in our namespace; 0 where it has none there.
+    /// Its process id in our namespace; 0 if it has none there.
     pub pid: u32,
-    /// What it may do.
+    /// Its permissions.
     pub role: Role,
     /// The attempt that it was started for.
     pub attempt: Option<Attempt>,
-    /// As whom it works, where its environment says so.
+    /// The worker id, if its environment contains one.
     pub worker: Option<WorkerId>,
 }
 
 impl Peer {
-    /// The process with this number, which may have ended. One that cannot be attributed is a
-    /// worker: its number is gone, or it is another namespace's. On a system that lists no processes,
-    /// nobody could be attributed, and what peers say of themselves is all there is.
+    /// Looks up the process with this id, which may have ended. A process that cannot be attributed
+    /// is a worker: it has ended, or belongs to another namespace. On a system that lists no
+    /// processes, nothing can be attributed, and the claims of peers are the only source.
     #[must_use]
     pub fn of(pid: u32, root: &Path) -> Peer {
         Peer::listed(&Proc, pid, root)
@@ -76,13 +76,13 @@ impl Peer {
         }
     }
 
-    /// This process, with the variables that `variable` gives.
+    /// Looks up this process, with variables from `variable`.
     #[must_use]
     pub fn myself(root: &Path, variable: impl Fn(&str) -> Option<OsString>) -> Peer {
         let (pid, hash) = (std::process::id(), root_hash(root));
         match above(&Proc, listed_as().unwrap_or(pid), &hash) {
             Above::Guard(label) => Peer::below(pid, &label),
-            // Where processes cannot be listed the environment is all there is.
+            // If processes cannot be listed, the environment is the only source.
             Above::Nobody | Above::Unknown => Peer::by_environment(pid, root, &hash, variable),
         }
     }
@@ -131,7 +131,7 @@ impl Peer {
         Peer::agent(pid, guard.attempt.as_deref().and_then(Attempt::parse))
     }
 
-    /// The same in the lesser of its role and `role`: who speaks for an agent's session says so.
+    /// Limits its role to `role`, for a process that acts for an agent's session.
     #[must_use]
     pub fn at_most(self, role: Role) -> Peer {
         match (self.role, role) {
@@ -141,21 +141,22 @@ impl Peer {
         }
     }
 
-    /// Who asks, for commands and the log.
+    /// Returns the author for commands and the log.
     #[must_use]
     pub fn author(&self) -> Author {
         Author { role: self.role, pid: self.pid, attempt: self.attempt.clone() }
     }
 }
 
-/// The name that commands make of an agent's session.
+/// Returns the worker name for an agent's session.
 fn worker_of(session: &str) -> String {
     let digest = Sha256::digest(session.as_bytes());
     digest.iter().take(6).fold("worker-".to_owned(), |name, byte| format!("{name}{byte:02x}"))
 }
 
-/// Whether the mark of a job is one of this root. Its first part says so; the mark of an older version,
-/// or of somebody else's making, has none and counts together with the root that is pinned.
+/// Returns whether the mark of a job belongs to this root. Its first part identifies the root. The
+/// mark of an older version or of another program has no such part, and counts together with the
+/// pinned root.
 fn is_job_of(job: &OsStr, pinned: Option<&OsStr>, root: &Path, hash: &str) -> bool {
     if job.is_empty() {
         return false;
@@ -172,25 +173,25 @@ fn is_job_of(job: &OsStr, pinned: Option<&OsStr>, root: &Path, hash: &str) -> bo
 }
 
 enum Above {
-    /// A guard of this root.
+    /// A guard of this root is above.
     Guard(Label),
     Nobody,
-    /// The process is gone, or its ancestors cannot be told.
+    /// The process is gone, or its ancestors are not known.
     Unknown,
 }
 
-/// What the system shows of its processes. Where it shows nothing, every answer is `None`.
+/// The processes that the system shows. If it shows none, every result is `None`.
 trait Processes {
     fn entry(&self, pid: u32) -> Option<Entry>;
     fn command_line(&self, pid: u32) -> Option<Vec<u8>>;
-    /// What it was started with.
+    /// Returns the environment that it was started with.
     fn environment(&self, pid: u32) -> Option<Vec<(OsString, OsString)>>;
     fn is_in_our_namespace(&self, pid: u32) -> bool;
-    /// Whether this system shows processes at all.
+    /// Returns whether this system shows processes at all.
     fn are_shown(&self) -> bool;
 }
 
-/// Those of this machine.
+/// The processes of this machine.
 struct Proc;
 
 impl Processes for Proc {
@@ -233,21 +234,21 @@ fn above(processes: &impl Processes, pid: u32, hash: &str) -> Above {
     Above::Unknown
 }
 
-/// From a process upward; `None` if a link vanished meanwhile.
+/// Walks from a process upward. Returns `None` if a link vanished meanwhile.
 fn walk(processes: &impl Processes, peer: Entry, hash: &str) -> Option<Above> {
     let mut child = peer;
     for _ in 0..DEPTH_MAX {
-        // The kernel and what it starts have no parent.
+        // The kernel and the processes that it starts have no parent.
         if child.parent == 0 {
             return Some(Above::Nobody);
         }
         let Some(parent) = processes.entry(child.parent) else {
-            // A parent that ends hands its children on. One that stays and is not shown to us is
-            // another user's; guards are ours.
+            // A parent that ends hands its children on. A parent that stays and is not shown to us
+            // belongs to another user, but guards are ours.
             return (processes.entry(child.pid)? == child).then_some(Above::Nobody);
         };
         let command_line = processes.command_line(parent.pid).unwrap_or_default();
-        // It is the parent only if it was there first, and is there still.
+        // It is the parent only if it started first and still exists.
         if parent.start_ticks > child.start_ticks
             || processes.entry(child.pid)? != child
             || processes.entry(parent.pid)?.start_ticks != parent.start_ticks
@@ -262,8 +263,8 @@ fn walk(processes: &impl Processes, peer: Entry, hash: &str) -> Option<Above> {
     Some(Above::Unknown)
 }
 
-/// The number of this process in the list of processes, which in a container may be that of another
-/// namespace.
+/// Returns the id of this process in the list of processes, which in a container may be that of
+/// another namespace.
 fn listed_as() -> Option<u32> {
     fs::read_link("/proc/self").ok()?.to_str()?.parse().ok()
 }
@@ -322,7 +323,7 @@ mod tests {
         assert_eq!(agent.at_most(Role::Worker).role, Role::Agent);
     }
 
-    /// A system that shows these processes: number, parent, what it was started with.
+    /// A system that shows these processes: id, parent and environment.
     struct Shown(&'static [(u32, u32, Variables)]);
 
     type Variables = &'static [(&'static str, &'static str)];
@@ -361,7 +362,7 @@ mod tests {
         let unlisted = Peer::listed(&Shown(&[]), 7, Path::new(ROOT));
         assert_eq!(unlisted.clone().at_most(Role::Operator).role, Role::Operator);
         assert_eq!(unlisted.at_most(Role::Agent).role, Role::Agent);
-        // Of a command that works on the files its own environment tells.
+        // For a command that works on the files, its own environment decides.
         let ours = format!("{HASH}.x");
         for (mark, expected) in [(None, Role::Operator), (Some(ours), Role::Agent)] {
             let peer = Peer::by_environment(7, Path::new(ROOT), HASH, |name| {

@@ -1,21 +1,20 @@
-//! Which variables of the caller's environment an agent gets to see.
+//! Selects the variables of the caller's environment that an agent receives.
 
 use std::ffi::OsString;
 
-/// A list of names, each with at most one `*` at its beginning or end, and variables that are given
-/// whatever the caller has.
+/// A list of names, each with at most one `*` at its start or end, and variables with fixed values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Allowed {
     patterns: Vec<String>,
     given: Vec<(String, String)>,
 }
 
-/// What every agent needs to work as it would in the user's terminal. Proxies are written both ways:
-/// curl, for one, takes `http_proxy` in small letters only.
+/// The variables that every agent needs to work as in the user's terminal. Proxies are listed in
+/// both spellings, because curl, for example, accepts `http_proxy` in lower case only.
 const BASE: &str = "PATH HOME USER SHELL LANG LC_* TERM TMPDIR XDG_* SSH_AUTH_SOCK GIT_* *_PROXY \
                     *_proxy SSL_CERT_* NODE_EXTRA_CA_CERTS HARNESS_*";
 const CLAUDE: &str = "ANTHROPIC_* CLAUDE_* DISABLE_* AWS_* GOOGLE_*";
-/// The zone is that of the times at which it says that a limit ends.
+/// The time zone is needed to read the times at which Codex reports the end of a limit.
 const CODEX: &str = "OPENAI_* CODEX_* TZ";
 
 impl Allowed {
@@ -26,8 +25,8 @@ impl Allowed {
         Allowed { patterns, given: Vec::new() }
     }
 
-    /// The base, and what Claude Code reads: its own, and those of the clouds that it can be
-    /// reached by.
+    /// The base and the variables of Claude Code: its own, and those of the clouds through which it
+    /// can be reached.
     #[must_use]
     pub fn claude() -> Allowed {
         Allowed::base().and(CLAUDE.split_ascii_whitespace())
@@ -39,7 +38,7 @@ impl Allowed {
         Allowed::base().and(CODEX.split_ascii_whitespace())
     }
 
-    /// More of them: what `[agents.NAME] env` lists. `NAME=value` gives that value.
+    /// Adds patterns, as in `[agents.NAME] env`. `NAME=value` sets that value.
     #[must_use]
     pub fn and<T: Into<String>>(mut self, patterns: impl IntoIterator<Item = T>) -> Allowed {
         for pattern in patterns.into_iter().map(Into::into) {
@@ -51,14 +50,14 @@ impl Allowed {
         self
     }
 
-    /// Large and small letters differ.
+    /// Returns whether the name is on the list. The comparison is case-sensitive.
     #[must_use]
     pub fn allows(&self, name: &str) -> bool {
         self.patterns.iter().any(|pattern| matches(pattern, name))
     }
 
-    /// Those of `variables` that are on the list, and those that are given. A name that is no UTF-8
-    /// is on no list.
+    /// Returns those of `variables` that are on the list, and those with fixed values. A name that
+    /// is not UTF-8 is on no list.
     pub fn filter(
         &self,
         variables: impl IntoIterator<Item = (OsString, OsString)>,

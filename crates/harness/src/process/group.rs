@@ -1,4 +1,4 @@
-//! A process group of one command: started, watched and ended as a whole.
+//! The process group of one command, which is started, watched and ended as a whole.
 
 use std::{
     io,
@@ -12,7 +12,8 @@ use rustix::{
     process::{Pid, Signal, WaitId, WaitIdOptions},
 };
 
-/// Dropped before its end it is killed: nothing of it outlives the call that started it.
+/// A process group. If it is dropped before its end, it is killed, so that nothing of it outlives
+/// the call that started it.
 #[derive(Debug)]
 pub(crate) struct Group {
     leader: Child,
@@ -21,7 +22,7 @@ pub(crate) struct Group {
     stage: Stage,
 }
 
-/// What is left to be ended.
+/// The part that is left to be ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     All,
@@ -31,7 +32,7 @@ enum Stage {
 }
 
 impl Group {
-    /// `command` was told to make a group of its own.
+    /// Starts `command`, which must be set up to create its own group.
     pub(crate) fn start(command: &mut Command) -> io::Result<Group> {
         let mut leader = command.spawn()?;
         let id = Pid::from_child(&leader);
@@ -45,12 +46,13 @@ impl Group {
         }
     }
 
-    /// Readable, or hung up, once the leader has ended.
+    /// Returns a descriptor that is readable, or hung up, once the leader has ended.
     pub(crate) fn exited(&self) -> BorrowedFd<'_> {
         self.exited.as_fd()
     }
 
-    /// Asks all of the group to end. One that was stopped has to go on to hear it.
+    /// Asks the whole group to end. A stopped process must continue before it can receive the
+    /// signal.
     pub(crate) fn terminate(&self) -> io::Result<()> {
         self.signal(Signal::TERM)?;
         self.signal(Signal::CONT)
@@ -60,33 +62,33 @@ impl Group {
         self.signal(Signal::KILL)
     }
 
-    /// To all of the group; fine if none is left.
+    /// Sends a signal to the whole group. It is not an error if nothing is left.
     fn signal(&self, signal: Signal) -> io::Result<()> {
         match rustix::process::kill_process_group(self.id, signal) {
-            // EPERM: macOS says so when only dead ones are left.
+            // macOS returns EPERM if only dead processes are left.
             Ok(()) | Err(Errno::SRCH | Errno::PERM) => Ok(()),
             Err(e) => Err(e.into()),
         }
     }
 
-    /// Takes the leader's status; only after [`Group::exited`] said so does it not wait. From then
-    /// on the number of the group is kept for us only by the ones that are left in it.
+    /// Takes the leader's status. It does not block after [`Group::exited`] is ready. From then on,
+    /// only the remaining members keep the id of the group reserved.
     pub(crate) fn reap(&mut self) -> io::Result<ExitStatus> {
         let status = self.leader.wait()?;
         self.stage = Stage::Others;
         Ok(status)
     }
 
-    /// Whether somebody of the group still runs, after the leader was reaped.
+    /// Returns whether a process of the group still runs after the leader was reaped.
     pub(crate) fn has_leftovers(&self) -> bool {
         match rustix::process::test_kill_process_group(self.id) {
             Err(_) => false,
-            // Orphans that ended may never be reaped in a container; they do not count.
+            // Orphans that ended may never be reaped in a container. They do not count.
             Ok(()) => any_running(self.id).unwrap_or(true),
         }
     }
 
-    /// None is left: its number may be another's from now on.
+    /// Records that nothing is left. The id may belong to another group from now on.
     pub(crate) fn has_ended(&mut self) {
         self.stage = Stage::Nothing;
     }
@@ -107,13 +109,13 @@ impl Drop for Group {
     }
 }
 
-/// A descriptor that wakes a poll when the process has ended, and leaves it to be reaped.
+/// Returns a descriptor that wakes a poll when the process has ended, and does not reap it.
 pub(crate) fn notice_of_exit(pid: Pid) -> io::Result<OwnedFd> {
     #[cfg(target_os = "linux")]
     if let Ok(pidfd) = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()) {
         return Ok(pidfd);
     }
-    // macOS, and kernels or sandboxes without it.
+    // This is for macOS, and for kernels or sandboxes without pidfd.
     waiter(pid)
 }
 
@@ -127,7 +129,7 @@ fn waiter(pid: Pid) -> io::Result<OwnedFd> {
     Ok(reader.into())
 }
 
-/// Whether a process of the group is more than a zombie; `None` where there is no `/proc`.
+/// Returns whether a process of the group is more than a zombie; `None` if there is no `/proc`.
 fn any_running(group: Pid) -> Option<bool> {
     let group = group.as_raw_nonzero().to_string();
     for entry in std::fs::read_dir("/proc").ok()?.flatten() {
@@ -135,7 +137,7 @@ fn any_running(group: Pid) -> Option<bool> {
         if !name.to_string_lossy().starts_with(|first: char| first.is_ascii_digit()) {
             continue;
         }
-        // One that ends while we look is none that runs.
+        // A process that ends while we look does not run.
         let Ok(stat) = std::fs::read(entry.path().join("stat")) else {
             continue;
         };

@@ -1,8 +1,8 @@
-//! One agent process from its start to its one end.
+//! One agent process from its start to its single end.
 //!
-//! A job has no task of its own: the caller of [`Job::next`] drives it, and a caller that does not take
-//! the output lets the agent wait. All state is in the handle, so a `next` that is given up in a
-//! `select!` loses nothing, and a handle that is dropped ends the tree.
+//! A job has no task of its own: the caller of [`Job::next`] drives it, and the agent waits while
+//! its output is not read. All state is in the handle, so cancelling a `next` in a `select!` loses
+//! nothing, and dropping the handle ends the tree.
 
 mod error;
 mod spec;
@@ -36,22 +36,22 @@ use super::{
     spawner::{self, GuardProcess, Started},
 };
 
-/// How long a guard may take to report a start, or, beyond the grace, the end of a tree. Then it is
-/// killed too.
+/// The time that a guard may take to report a start, or, beyond the grace, the end of a tree. Then
+/// it is killed too.
 const GUARD_SLACK: Duration = Duration::from_secs(10);
 
-/// Whether silence means anything.
+/// Whether silence counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Patience {
-    /// Not now: a tool runs, or nobody asked for it.
+    /// Silence does not count: a tool runs, or there is no limit.
     Endless,
     Until(Instant),
-    /// It was told once.
+    /// The silence was reported once.
     Last(Instant),
 }
 
-/// One process and all that it starts. It moves only while somebody calls [`Job::next`]: as long as
-/// nobody takes the output the agent waits. Dropped, it kills the whole tree.
+/// One process and everything that it starts. It advances only while [`Job::next`] is called: the
+/// agent waits as long as its output is not read. When it is dropped, it kills the whole tree.
 #[derive(Debug)]
 pub struct Job {
     id: String,
@@ -67,15 +67,15 @@ pub struct Job {
     patience: Patience,
     exit: Option<JobExit>,
     stopped_by: Option<StoppedBy>,
-    /// When the guard should have told that nothing is left.
+    /// The time by which the guard should have reported that nothing is left.
     overdue_at: Option<Instant>,
-    /// Looks for what a guard left that ended before its time.
+    /// Searches for leftovers of a guard that ended early.
     sweep: Option<JoinHandle<leftovers::Ended>>,
-    /// What is left of the tree, once that is known.
+    /// The processes that are left of the tree, once they are known.
     left: Option<Vec<u32>>,
 }
 
-/// What a wait gave.
+/// The result of a wait.
 enum Happened {
     Ready(Ready),
     Control,
@@ -86,8 +86,9 @@ enum Happened {
 }
 
 impl Job {
-    /// Returns when the program runs, or when its guard did not report that in time: the agent may
-    /// have stopped it. Then the job ends, and the agent with it. Given up before, nothing is left.
+    /// Returns when the program runs, or when its guard did not report that in time, perhaps
+    /// because the agent stopped it. The job then ends, and the agent with it. If the future is
+    /// dropped before, nothing is left.
     pub async fn start(spec: Spec) -> Result<Job, JobStartError> {
         let label = Label::of(spec.environment.iter().map(|(name, value)| (name, value)));
         let id = label.new_job();
@@ -102,8 +103,8 @@ impl Job {
         let control = UnixStream::from_std(started.control).map_err(JobStartError::Io)?;
         let mut record = Record::new(&id, &spec.label, spec.limits.grace);
         record.guard = started.guard.as_ref().map(|guard| Process::of(guard.pid));
-        // Before the order to launch, so that there is no moment at which nobody would find the
-        // agent. The guard alone needs no finding.
+        // The record is written before the order to launch, so that the agent can be found at any
+        // moment. The guard alone need not be found.
         let path = spec.records.as_deref().map(|folder| record.write(folder)).transpose();
         let now = Instant::now();
         let mut job = Job {
@@ -148,7 +149,7 @@ impl Job {
         let send = || wire::send_with_streams(&self.control, &line, &streams);
         let sent = self.control.async_io(Interest::WRITABLE, send).await;
         let sent = sent.map_err(JobStartError::Guard)?;
-        // From here on the agent's ends are the agent's alone: our pipes end when its side does.
+        // From here on, only the agent has its ends: our pipes end when its side does.
         drop(streams);
         self.control.write_all(&line[sent..]).await.map_err(JobStartError::Guard)?;
         loop {
@@ -171,30 +172,31 @@ impl Job {
         }
     }
 
-    /// As of the last [`Job::next`].
+    /// Returns the state as of the last [`Job::next`].
     #[must_use]
     pub fn state(&self) -> &JobState {
         &self.state
     }
 
-    /// The value of `HARNESS_JOB` in the environment of the agent.
+    /// Returns the value of `HARNESS_JOB` in the environment of the agent.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Something to tell the user; at most once in a program.
+    /// Returns a warning for the user, at most once in a program.
     pub fn take_warning(&mut self) -> Option<JobWarning> {
         self.warning.take()
     }
 
-    /// The number of the guard's process, where there is one.
+    /// Returns the process id of the guard, if there is one.
     #[must_use]
     pub fn guard(&self) -> Option<u32> {
         self.guard.as_ref().map(|guard| guard.pid)
     }
 
-    /// What happens next; `None` once nothing of the job is left and [`Job::state`] is `Finished`.
+    /// Returns the next event; `None` once nothing of the job is left and [`Job::state`] is
+    /// `Finished`.
     pub async fn next(&mut self) -> Option<JobEvent> {
         while !matches!(self.state, JobState::Finished(_)) {
             if let Some(left) = self.left.take() {
@@ -205,7 +207,7 @@ impl Job {
                 self.finish(left);
                 break;
             }
-            // A flood must not keep us from it, so it is not left to the wait alone.
+            // A flood of output must not delay the deadline, so it is not left to the wait alone.
             if self.deadline().is_some_and(|at| Instant::now() >= at) {
                 self.request_stop(StoppedBy::Timeout);
             }
@@ -217,8 +219,8 @@ impl Job {
         None
     }
 
-    /// Asks for the end: TERM to the whole tree, [`Limits::grace`], KILL. [`Job::next`] goes on
-    /// until it has come. The first to ask is who stopped it.
+    /// Requests the end: TERM to the whole tree, [`Limits::grace`], KILL. [`Job::next`] continues
+    /// until it has come. The first request determines who stopped it.
     pub fn request_stop(&mut self, by: StoppedBy) {
         if self.stopped_by.is_some() || matches!(self.state, JobState::Finished(_)) {
             return;
@@ -228,13 +230,13 @@ impl Job {
         self.tell(self.limits.grace);
     }
 
-    /// [`Job::request_stop`], and then all that is left to come, thrown away.
+    /// Calls [`Job::request_stop`] and discards everything that still comes.
     pub async fn stop(&mut self, by: StoppedBy) -> Option<&Finished> {
         self.request_stop(by);
         self.wait_for_end().await
     }
 
-    /// Throws away what comes until the end; `None` never.
+    /// Discards everything until the end. It never returns `None`.
     pub async fn wait_for_end(&mut self) -> Option<&Finished> {
         while self.next().await.is_some() {}
         match &self.state {
@@ -243,23 +245,23 @@ impl Job {
         }
     }
 
-    /// Writes to an agent whose standard input was left open, as it takes it. One that is gone, or
-    /// that takes nothing while megabytes wait for it, hears nothing more.
+    /// Writes to an agent whose standard input was left open, as fast as the agent reads. An agent
+    /// that is gone, or that does not read while megabytes wait for it, receives nothing more.
     pub fn say(&mut self, bytes: &[u8]) {
         self.pipes.say(bytes);
     }
 
-    /// Nothing more is said: it sees the end of its input once all that was said is written.
+    /// Ends the input. The agent sees its end once everything is written.
     pub fn hang_up(&mut self) {
         self.pipes.hang_up();
     }
 
-    /// Silence means nothing from now on: a tool is known to run.
+    /// Ignores silence from now on, because a tool is known to run.
     pub fn ignore_silence(&mut self) {
         self.patience = Patience::Endless;
     }
 
-    /// Silence counts again, from now.
+    /// Counts silence again, from now.
     pub fn mind_silence(&mut self) {
         self.patience = Patience::from(self.limits.stall, Instant::now());
     }
@@ -282,8 +284,8 @@ impl Job {
         at.filter(|_| self.stopped_by.is_none() && self.exit.is_none())
     }
 
-    /// The only place that waits. It changes nothing, so that it can be given up at any time; what
-    /// the agent says goes before what it does not.
+    /// Waits. This is the only place that does. It changes nothing, so it can be cancelled at any
+    /// time. Output takes precedence over timers.
     async fn wait(&mut self) -> Happened {
         let silence = match self.patience {
             Patience::Until(at) | Patience::Last(at) if self.exit.is_none() => Some(at),
@@ -307,7 +309,7 @@ impl Job {
         }
     }
 
-    /// The only place that changes what is known of the job.
+    /// Updates the state of the job. This is the only place that does.
     fn handle(&mut self, happened: Happened) -> Option<JobEvent> {
         match happened {
             Happened::Ready(Ready::Output(source)) => {
@@ -361,7 +363,7 @@ impl Job {
         }
     }
 
-    /// The guard is gone or as good as gone: we do what it would have done, as well as we can.
+    /// Does the work of a guard that is gone or unresponsive, as well as possible.
     fn replace_guard(&mut self) {
         if self.sweep.is_some() {
             return;
@@ -395,7 +397,8 @@ impl Job {
         });
     }
 
-    /// Nothing is left that would have to be found. A record that stays is removed by a sweep.
+    /// Removes the record, because nothing is left to be found. A sweep removes a record that
+    /// stays.
     fn forget(&mut self) {
         if let Some(record) = self.record.take() {
             let _ = std::fs::remove_file(record);
@@ -404,8 +407,8 @@ impl Job {
 }
 
 impl Drop for Job {
-    /// Kills the tree. It does not wait: the guard ends it, whatever becomes of us. Without a guard
-    /// the record stays, since we may be gone before the thread is done.
+    /// Kills the tree without waiting: the guard ends it, whatever happens to us. Without a guard
+    /// the record stays, because we may be gone before the thread is done.
     fn drop(&mut self) {
         if matches!(self.state, JobState::Finished(_)) {
             return;
@@ -438,7 +441,7 @@ async fn at(instant: Option<Instant>) {
 
 async fn swept(sweep: Option<&mut JoinHandle<leftovers::Ended>>) -> leftovers::Ended {
     match sweep {
-        // It fails only when the runtime ends, and we with it.
+        // This fails only when the runtime ends, and we with it.
         Some(sweep) => sweep.await.unwrap_or_default(),
         None => std::future::pending().await,
     }
@@ -450,7 +453,7 @@ mod tests {
 
     use super::*;
 
-    /// As if the agent had stopped its guard at once: the order is never answered.
+    /// The guard is stopped at once, so the order is never answered.
     #[tokio::test]
     async fn a_guard_that_never_reports_a_start_does_not_hang_the_job() {
         let (control, silent) = std::os::unix::net::UnixStream::pair().unwrap();

@@ -1,8 +1,8 @@
-//! What a killed harness left running, found and ended by the next one.
+//! Finds and ends processes that a killed harness left running.
 //!
-//! Before a guard is started a record of its job is written; when nothing of the job is left it is
-//! removed. A record whose owner is dead names a job that may still run: every process that carries
-//! the job's unique `HARNESS_JOB` in its environment is ended, and no other is ever touched.
+//! Before a guard is started, a record of its job is written. It is removed when nothing of the job
+//! is left. A record whose owner is dead names a job that may still run. Every process with the
+//! job's unique `HARNESS_JOB` in its environment is ended, and no other is ever touched.
 
 use std::{
     io,
@@ -23,24 +23,24 @@ use super::{
 };
 use crate::home::folder::{Folder, Found};
 
-/// How often we look while killed ones end.
+/// The interval of looks while killed processes end.
 const POLL: Duration = Duration::from_millis(10);
-/// How long the kernel gets to end what was killed.
+/// The time that the kernel gets to end killed processes.
 const KILLED: Duration = Duration::from_secs(5);
-/// How long a guard gets beyond the grace that it gives its agent.
+/// The time that a guard gets beyond the grace of its agent.
 const GUARD_SLACK: Duration = Duration::from_secs(2);
 
-/// How often a record is written whose folder vanishes meanwhile.
+/// The number of tries to write a record whose folder vanishes meanwhile.
 const WRITES: u32 = 5;
-/// Ours are far smaller.
+/// A limit far above the size of our records.
 const RECORD_BYTES_MAX: u64 = 64 * 1024;
 
-/// A process, told from a later one of the same number.
+/// A process, distinguished from a later one with the same id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
-    /// The system gives it out again.
+    /// The process id, which the system reuses.
     pub pid: u32,
-    /// From boot to its start, in clock ticks; `None` where the system does not tell.
+    /// The time from boot to its start in clock ticks; `None` if the system does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_ticks: Option<u64>,
 }
@@ -54,7 +54,8 @@ impl Process {
         match life(self.pid) {
             Life::Dead => false,
             Life::Alive { start_ticks } => {
-                // Where the system does not tell, it counts as alive: we end nothing on a guess.
+                // If the start time is unknown, the process counts as alive, because nothing is
+                // ended on a guess.
                 start_ticks.is_none()
                     || self.start_ticks.is_none()
                     || start_ticks == self.start_ticks
@@ -63,29 +64,30 @@ impl Process {
     }
 }
 
-/// One job, as it stands in a file of its own.
+/// One job, as it is stored in a file of its own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
-    /// `HARNESS_JOB` of its processes, and the name of the file.
+    /// The `HARNESS_JOB` of its processes, which is also the name of the file.
     pub job: String,
-    /// For people: what was left is told by run.
+    /// The run id for people, because leftovers are reported by run.
     pub run_id: String,
-    /// The harness that started it.
+    /// The harness process that started it.
     pub owner: Process,
-    /// `None` where there is none.
+    /// The guard; `None` if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guard: Option<Process>,
-    /// `None` until it runs.
+    /// The agent; `None` until it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<Process>,
-    /// Between TERM and KILL: a sweep waits this long, and a little more, for a guard that lives.
+    /// The time between TERM and KILL. A sweep waits this long, and a little more, for a live
+    /// guard.
     pub grace_milliseconds: u64,
-    /// Within which the numbers mean anything.
+    /// The host on which the process ids are valid.
     pub host: String,
-    /// Nothing survives a boot. `None` where the system does not tell.
+    /// The boot, which no process survives; `None` if the system does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boot_id: Option<String>,
-    /// `None` where the system does not tell.
+    /// The pid namespace; `None` if the system does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid_namespace: Option<String>,
 }
@@ -106,21 +108,24 @@ impl Record {
         }
     }
 
-    /// Whole or not at all. It need not survive a crash of the machine: no process does either.
+    /// Writes the record whole or not at all. It need not survive a crash of the machine, because
+    /// no process does either.
     pub(super) fn write(&self, folder: &Path) -> io::Result<PathBuf> {
         let (name, bytes) = (format!("{}.json", self.job), serde_json::to_vec(self)?);
         let mut left = WRITES;
         loop {
             left -= 1;
             match Folder::ours(folder).and_then(|folder| folder.put(&name, &bytes)) {
-                // An agent that cleans the work tree removed the folder meanwhile: it is made anew.
+                // An agent that cleans the work tree removed the folder meanwhile. It is created
+                // again.
                 Err(why) if why.kind() == io::ErrorKind::NotFound && left > 0 => {}
                 other => return other.map(|()| folder.join(name)),
             }
         }
     }
 
-    /// Another machine's or container's, of which we can say nothing.
+    /// Returns whether the record belongs to another machine or container, of which nothing is
+    /// known here.
     fn is_elsewhere(&self) -> bool {
         self.host != here().host
             || (self.boot_id == here().boot_id && self.pid_namespace != here().pid_namespace)
@@ -131,34 +136,34 @@ impl Record {
     }
 }
 
-/// What a sweep did.
+/// The result of a sweep.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Swept {
-    /// They were killed, and are gone.
+    /// Processes that were killed and are gone.
     pub ended: Vec<Leftover>,
-    /// Killed, and still there.
+    /// Processes that were killed but still exist.
     pub left: Vec<Leftover>,
-    /// Files that are no records of ours; they were left alone.
+    /// Files that are not our records. They were left alone.
     pub unreadable: Vec<PathBuf>,
 }
 
 /// A process that a dead harness had started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leftover {
-    /// Of the run that it was started for.
+    /// The run that it was started for.
     pub run_id: String,
-    /// At the time of the sweep.
+    /// The process id at the time of the sweep.
     pub pid: u32,
 }
 
-/// Ends what dead owners left. It blocks, for seconds where something does not end.
+/// Ends the processes that dead owners left. It blocks, for seconds if a process does not end.
 pub fn sweep(folder: &Path) -> io::Result<Swept> {
     let mut swept = Swept::default();
     let Some(opened) = Folder::find(folder)? else { return Ok(swept) };
     for name in opened.names()?.into_iter().filter(|name| name.ends_with(".json")) {
         let read = opened.read(&name, RECORD_BYTES_MAX);
         let record = match read {
-            // Its owner was quicker.
+            // The owner was faster.
             Ok(Found::Nothing) => continue,
             Ok(Found::File(bytes, _)) => serde_json::from_slice::<Record>(&bytes).ok(),
             Ok(Found::TooLarge | Found::Other(_)) | Err(_) => None,
@@ -171,8 +176,8 @@ pub fn sweep(folder: &Path) -> io::Result<Swept> {
     Ok(swept)
 }
 
-/// Sweeps at once and then every so often, on a thread that may block, and warns of what it ended.
-/// Inside a tokio runtime, until it is dropped.
+/// Sweeps at once and then at intervals, on a thread that may block, and logs a warning for each
+/// ended process. It runs inside a tokio runtime until it is dropped.
 pub async fn keep_sweeping(folder: PathBuf, every: Duration) {
     let mut ticker = tokio::time::interval(every);
     ticker.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -188,7 +193,7 @@ pub async fn keep_sweeping(folder: PathBuf, every: Duration) {
             Ok(Err(why)) => {
                 tracing::warn!(%why, "cannot search for processes that a killed run left")
             }
-            // Only when the runtime ends.
+            // This happens only when the runtime ends.
             Err(_) => return,
         }
     }
@@ -202,7 +207,7 @@ fn sweep_one(folder: &Folder, name: &str, record: &Record, swept: &mut Swept) ->
         if record.owner.is_alive() {
             return Ok(());
         }
-        // The guard does it better: it finds those too that gave up their environment.
+        // The guard does it better, because it also finds processes that gave up their environment.
         if let Some(guard) = record.guard.filter(|guard| guard.is_alive()) {
             let grace = Duration::from_millis(record.grace_milliseconds);
             wait_for_end(guard.pid, grace.saturating_add(GUARD_SLACK));
@@ -224,7 +229,7 @@ fn wait_for_end(pid: u32, at_most: Duration) {
     let none = rustix::process::PidfdFlags::empty();
     let Ok(pidfd) = rustix::process::pidfd_open(pid, none) else { return };
     let timeout = Timespec::try_from(at_most).ok();
-    // Cut short by a signal it is a little less patient; what follows kills.
+    // If a signal interrupts the wait, it is a little shorter. The next step kills.
     let _ = rustix::event::poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], timeout.as_ref());
 }
 
@@ -241,8 +246,8 @@ pub(super) fn end_job(job: &str) -> Ended {
     end(&format!("{JOB_VARIABLE}={job}"))
 }
 
-/// Kills all that carry this `NAME=value` in their environment, and all that came of them, until two
-/// looks find none: one that was being forked during the first shows in the second.
+/// Kills all processes with this `NAME=value` in their environment and all their descendants, until
+/// two looks find none. A process that was being forked during the first look shows in the second.
 pub(super) fn end(variable: &str) -> Ended {
     let deadline = Instant::now() + KILLED;
     let (mut found, mut looks_without) = (Vec::new(), 0);

@@ -1,4 +1,4 @@
-//! What the system says of a process: whether it lives, and since when.
+//! The state of a process according to the system: whether it lives, and since when.
 
 use std::{
     fs,
@@ -13,7 +13,7 @@ use rustix::{io::Errno, process::Pid};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Life {
     Dead,
-    /// `start_ticks` is `None` where the system does not tell.
+    /// The process lives. `start_ticks` is `None` if the system does not report it.
     Alive {
         start_ticks: Option<u64>,
     },
@@ -23,15 +23,15 @@ pub(crate) fn life(pid: u32) -> Life {
     let Some(number) = i32::try_from(pid).ok().and_then(Pid::from_raw) else {
         return Life::Dead;
     };
-    // EPERM is another user's process, and alive.
+    // EPERM means a live process of another user.
     if rustix::process::test_kill_process(number) == Err(Errno::SRCH) {
         return Life::Dead;
     }
     let Some(stat) = stat(pid) else {
         return Life::Alive { start_ticks: None };
     };
-    // One that only waits for its parent cannot write any more. A dead first thread beside living
-    // ones looks the same but for the number of threads.
+    // A process that only waits for its parent cannot write any more. A dead first thread beside
+    // live ones looks the same, except for the number of threads.
     if matches!(stat.state, 'Z' | 'X') && stat.threads <= 1 {
         return Life::Dead;
     }
@@ -44,7 +44,7 @@ struct ProcStat {
     start_ticks: u64,
 }
 
-/// `/proc/<pid>/stat`; where there is no such thing (macOS), liveness is all that is known.
+/// Reads `/proc/<pid>/stat`. On systems without it (macOS), only liveness is known.
 fn stat(pid: u32) -> Option<ProcStat> {
     if cfg!(not(target_os = "linux")) {
         return None;
@@ -53,8 +53,8 @@ fn stat(pid: u32) -> Option<ProcStat> {
     parse_stat(&String::from_utf8_lossy(&text))
 }
 
-/// The name of the program, in parentheses, may hold spaces and parentheses: fields are counted
-/// from the last one.
+/// Parses the fields. The name of the program, in parentheses, may contain spaces and parentheses,
+/// so fields are counted from the last one.
 fn parse_stat(text: &str) -> Option<ProcStat> {
     let (_, fields) = text.rsplit_once(") ")?;
     let fields: Vec<&str> = fields.split_ascii_whitespace().collect();
@@ -65,7 +65,7 @@ fn parse_stat(text: &str) -> Option<ProcStat> {
     })
 }
 
-/// When a process started, by today's clock.
+/// Returns the start time of a process by the current clock.
 pub(crate) fn started_at(start_ticks: u64) -> Option<SystemTime> {
     let uptime = fs::read_to_string("/proc/uptime").ok()?;
     let uptime: f64 = uptime.split_ascii_whitespace().next()?.parse().ok()?;
@@ -74,13 +74,13 @@ pub(crate) fn started_at(start_ticks: u64) -> Option<SystemTime> {
     SystemTime::now().checked_sub(age)
 }
 
-/// Within which pids mean the same as here.
+/// The place within which process ids are comparable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Here {
     pub(crate) host: String,
     pub(crate) boot_id: Option<String>,
     pub(crate) pid_namespace: Option<String>,
-    /// Of this process.
+    /// The start of this process.
     pub(crate) start_ticks: Option<u64>,
 }
 

@@ -1,16 +1,16 @@
-//! Lines out of chunks, in bounded memory.
+//! Splits chunks into lines, in bounded memory.
 
 /// One line without its end (`\n` or `\r\n`).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Line {
-    /// Of a line longer than the limit, its beginning.
+    /// The bytes, cut at the limit.
     pub bytes: Vec<u8>,
-    /// How much of it is missing.
+    /// The number of missing bytes.
     pub cut_bytes: u64,
 }
 
 impl Line {
-    /// What is no UTF-8 is replaced, and what was cut is said.
+    /// Returns the line as text. Invalid UTF-8 is replaced, and a cut is mentioned.
     #[must_use]
     pub fn text(&self) -> String {
         let mut text = String::from_utf8_lossy(&self.bytes).into_owned();
@@ -21,7 +21,7 @@ impl Line {
     }
 }
 
-/// Takes one stream apart.
+/// Splits one stream into lines.
 #[derive(Debug)]
 pub struct Lines {
     line_bytes_max: usize,
@@ -35,16 +35,16 @@ impl Default for Lines {
 }
 
 impl Lines {
-    /// What [`Lines::default`] cuts at: 1 MiB.
+    /// The limit of [`Lines::default`]: 1 MiB.
     pub const LINE_BYTES_MAX: usize = 1024 * 1024;
 
-    /// A line is cut after `line_bytes_max` bytes, without its end.
+    /// Sets the limit. A line is cut after `line_bytes_max` bytes, not counting its end.
     #[must_use]
     pub fn new(line_bytes_max: usize) -> Lines {
         Lines { line_bytes_max, unfinished: Line::default() }
     }
 
-    /// The lines that end in this chunk, one at a time. Those not taken are lost.
+    /// Returns the lines that end in this chunk, one at a time. Lines that are not taken are lost.
     pub fn push<'a>(&'a mut self, chunk: &'a [u8]) -> impl Iterator<Item = Line> + 'a {
         let mut rest = chunk;
         std::iter::from_fn(move || {
@@ -59,7 +59,7 @@ impl Lines {
         })
     }
 
-    /// The last line, where it has no end.
+    /// Returns the last line, if it has no end.
     pub fn finish(mut self) -> Option<Line> {
         let is_empty = self.unfinished == Line::default();
         (!is_empty).then(|| self.complete())

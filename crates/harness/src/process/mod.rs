@@ -1,14 +1,15 @@
-//! One agent or script and all that comes of it: started, fed, listened to and ended as a whole.
+//! One agent or script and all processes that it starts. They are started, fed, read and ended as a
+//! whole.
 //!
-//! What the process is (Claude, a script, a test) is none of its business, and neither is what its
-//! output means: an adapter of the agent port reads that.
+//! This module knows neither what the process is (Claude, a script, a test) nor what its output
+//! means. An adapter of the agent port reads the output.
 //!
-//! | who | owns |
+//! | part | owns |
 //! |---|---|
-//! | [`Job`] | the harness's end: output, standard input, timers, the one end |
-//! | [`guard`] | the process between the harness and the agent, which ends the tree of the agent |
+//! | [`Job`] | the end of harness: output, standard input, timers, the single end |
+//! | [`guard`] | the process between harness and the agent, which ends the tree of the agent |
 //! | `script` | the same for a check or another command line, for a thread that may block |
-//! | `ancestry` | which role a process has for a root, by its ancestors and its environment |
+//! | `ancestry` | the role of a process in a root, by its ancestors and its environment |
 //! | `leftovers` | what even a killed guard leaves, found by a variable in its environment |
 //! | [`Lines`], `Transcript`, [`Redactor`], [`Allowed`] | what goes in and out |
 
@@ -42,15 +43,15 @@ pub use redact::{Stream as RedactedStream, name_secrets};
 #[doc(hidden)]
 pub use transcript::{Transcript, Written};
 
-/// Unique to one job and inherited by all that it starts, so that what is left of it can be told
-/// from every other process. `HARNESS_RUN_ID` would not do: a run that is resumed keeps its id, and
-/// what a dead harness left must not be confused with what its successor has just started. It begins
-/// with the hash of the state root that the job was started for.
+/// The variable that is unique to one job and inherited by all its processes, so that leftovers can
+/// be distinguished from every other process. `HARNESS_RUN_ID` is not enough: a resumed run keeps
+/// its id, and leftovers of a dead harness must not be confused with processes of its successor.
+/// The value begins with the hash of the state root of the job.
 #[doc(hidden)]
 pub const JOB_VARIABLE: &str = "HARNESS_JOB";
-/// Names the run that a job belongs to, the same for all of its jobs.
+/// The variable that names the run of a job. It is the same for all jobs of a run.
 #[doc(hidden)]
 pub const RUN_VARIABLE: &str = harness_core::variables::RUN;
-/// In the environment of a job: the state root that it is started for.
+/// The variable that names the state root of a job.
 #[doc(hidden)]
 pub const ROOT_VARIABLE: &str = harness_core::variables::ROOT;

@@ -1,4 +1,4 @@
-//! The three standard streams of an agent, seen from the harness: two to read, one to feed.
+//! The three standard streams of an agent, seen from harness: two to read, one to write.
 
 use std::{io, os::fd::OwnedFd};
 
@@ -6,33 +6,34 @@ use tokio::net::unix::pipe;
 
 use super::job::Stdin;
 
-/// At most this much is read at a time, and nothing is kept of it here: as long as nobody takes the
-/// output, the pipe is full and the agent waits.
+/// The limit of one read. Nothing is kept here: as long as the output is not taken, the pipe is
+/// full and the agent waits.
 const CHUNK_BYTES: usize = 64 * 1024;
-/// No pipe holds more by default, unless somebody who escaped goes on writing.
+/// A limit above the default size of a pipe. It matters only if an escaped process continues to
+/// write.
 const DRAIN_BYTES_MAX: usize = 1024 * 1024;
-/// What waits for an agent that does not read.
+/// The limit of input that waits for an agent that does not read.
 const UNREAD_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Which stream of the agent.
+/// A stream of the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum OutputSource {
-    /// What it was asked for.
+    /// Standard output.
     Stdout,
-    /// Complaints, mostly.
+    /// Standard error.
     Stderr,
 }
 
-/// A piece of output as it came: it may begin and end in the middle of a line or a character.
+/// A piece of output as it was read. It may start and end in the middle of a line or a character.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chunk {
-    /// Where it came from.
+    /// The stream that it came from.
     pub source: OutputSource,
-    /// Never empty, and at most 64 KiB.
+    /// The bytes, never empty, and at most 64 KiB.
     pub bytes: Vec<u8>,
 }
 
-/// What is ready.
+/// The stream that is ready.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Ready {
     Output(OutputSource),
@@ -48,18 +49,18 @@ pub(super) struct Pipes {
     drained: usize,
 }
 
-/// What is still to be written.
+/// The input that is still to be written.
 #[derive(Debug)]
 struct Feed {
     pipe: pipe::Sender,
     bytes: Vec<u8>,
     written: usize,
-    /// Nothing will be added to `bytes`.
+    /// `true` if nothing will be added to `bytes`.
     is_last: bool,
 }
 
 impl Pipes {
-    /// Our ends, and the agent's: standard input, output and error.
+    /// Opens our ends, and the agent's: standard input, output and error.
     pub(super) fn open(stdin: Stdin) -> io::Result<(Pipes, [OwnedFd; 3])> {
         let (stdout, their_stdout) = io::pipe()?;
         let (stderr, their_stderr) = io::pipe()?;
@@ -77,7 +78,7 @@ impl Pipes {
         let pipes = Pipes {
             stdout: Some(pipe::Receiver::from_owned_fd(stdout.into())?),
             stderr: Some(pipe::Receiver::from_owned_fd(stderr.into())?),
-            // Nothing to write: it sees the end at once.
+            // There is nothing to write, so the agent sees the end at once.
             stdin: stdin.filter(|feed| !feed.is_done()),
             buffer: vec![0; CHUNK_BYTES],
             drained: 0,
@@ -85,8 +86,8 @@ impl Pipes {
         Ok((pipes, [their_stdin, their_stdout.into(), their_stderr.into()]))
     }
 
-    /// Waits until one can be read or fed; for ever when none is left. Nothing is lost if it is
-    /// given up.
+    /// Waits until a stream can be read or written, and forever if none is left. Cancelling it
+    /// loses nothing.
     pub(super) async fn ready(&self) -> Ready {
         tokio::select! {
             () = readable(self.stdout.as_ref()) => Ready::Output(OutputSource::Stdout),
@@ -95,7 +96,7 @@ impl Pipes {
         }
     }
 
-    /// One read without waiting. A pipe that ended or failed is closed.
+    /// Reads once without waiting. A pipe that ended or failed is closed.
     pub(super) fn read(&mut self, source: OutputSource) -> Option<Chunk> {
         let pipe = match source {
             OutputSource::Stdout => &mut self.stdout,
@@ -111,7 +112,7 @@ impl Pipes {
         }
     }
 
-    /// One write without waiting. An agent that does not want its input is no error.
+    /// Writes once without waiting. It is not an error if the agent does not read its input.
     pub(super) fn feed(&mut self) {
         let Some(feed) = &mut self.stdin else {
             return;
@@ -124,7 +125,7 @@ impl Pipes {
         self.tidy_input();
     }
 
-    /// Adds to what is written.
+    /// Adds to the input.
     pub(super) fn say(&mut self, bytes: &[u8]) {
         let Some(feed) = &mut self.stdin else { return };
         if feed.bytes.len() - feed.written + bytes.len() > UNREAD_BYTES_MAX {
@@ -134,7 +135,7 @@ impl Pipes {
         feed.bytes.extend_from_slice(bytes);
     }
 
-    /// Closes it once all is written.
+    /// Closes the input once everything is written.
     pub(super) fn hang_up(&mut self) {
         if let Some(feed) = &mut self.stdin {
             feed.is_last = true;
@@ -152,8 +153,8 @@ impl Pipes {
         }
     }
 
-    /// What is in the pipes now that the tree is gone. Their end may never come: somebody who
-    /// escaped us may hold them open as long as he likes.
+    /// Returns what is in the pipes after the tree is gone. Their end may never come, because an
+    /// escaped process may hold them open.
     pub(super) fn drain(&mut self) -> Option<Chunk> {
         self.stdin = None;
         if self.drained >= DRAIN_BYTES_MAX {
@@ -166,7 +167,7 @@ impl Pipes {
         Some(chunk)
     }
 
-    /// Reads without asking the runtime, which may not have heard yet that there is something.
+    /// Reads without asking the runtime, which may not know yet that there is data.
     fn drain_one(&mut self, source: OutputSource) -> Option<Chunk> {
         let pipe = match source {
             OutputSource::Stdout => self.stdout.as_ref()?,
@@ -178,7 +179,7 @@ impl Pipes {
 }
 
 impl Feed {
-    /// The agent's end, and ours with all that will be written.
+    /// Opens the agent's end, and ours with all bytes to be written.
     fn open(bytes: Vec<u8>) -> io::Result<(OwnedFd, Feed)> {
         let (theirs, ours) = io::pipe()?;
         let pipe = pipe::Sender::from_owned_fd(ours.into())?;
@@ -192,7 +193,7 @@ impl Feed {
 
 async fn readable(pipe: Option<&pipe::Receiver>) {
     match pipe {
-        // An error shows itself in the read that follows.
+        // The following read shows an error.
         Some(pipe) => drop(pipe.readable().await),
         None => std::future::pending().await,
     }

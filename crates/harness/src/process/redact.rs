@@ -12,11 +12,11 @@ use aho_corasick::{AhoCorasick, MatchKind};
 
 const SUFFIXES: [&str; 6] = ["_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_PASS", "_PAT"];
 const NAMES: [&str; 1] = ["PGPASSWORD"];
-/// Shorter values are no secrets.
+/// Shorter values do not count as secrets.
 const SECRET_CHARACTERS_MIN: usize = 8;
 
-/// Names of variables beside the usual ones: an environment is the whole process's, and so is what
-/// is secret in it.
+/// Names of variables beside the usual ones. An environment belongs to the whole process, and so do
+/// its secrets.
 static CONFIGURED: RwLock<Configured> =
     RwLock::new(Configured { names: Vec::new(), except: Vec::new() });
 
@@ -26,42 +26,41 @@ struct Configured {
     except: Vec<String>,
 }
 
-/// Says which variables hold secrets beside the usual ones (`names`), and which do not (`except`).
-/// `*` in a name stands for any characters. It counts for every [`Redactor`] that this process makes
-/// from then on.
+/// Sets which variables contain secrets beside the usual ones (`names`), and which do not
+/// (`except`). `*` in a name stands for any characters. It applies to every [`Redactor`] that this
+/// process creates from then on.
 pub fn name_secrets(names: Vec<String>, except: Vec<String>) {
     *CONFIGURED.write().unwrap_or_else(PoisonError::into_inner) = Configured { names, except };
 }
 
-/// Replaces secrets by `[redacted:NAME]`. Clones share what was built.
+/// Replaces secrets by `[redacted:NAME]`. Clones share the search structure.
 #[derive(Debug, Clone, Default)]
 pub struct Redactor {
-    /// `None`: there is nothing to hide.
+    /// The search structure; `None` if there is nothing to hide.
     known: Option<Arc<Known>>,
 }
 
 #[derive(Debug)]
 struct Known {
     search: AhoCorasick,
-    /// By number of the pattern.
+    /// The replacements, by number of the pattern.
     replacements: Vec<Vec<u8>>,
     /// The variables, by number of the pattern.
     names: Vec<String>,
     longest: usize,
-    /// Whole values, by what stands for them.
+    /// Whole values, with the text that stands for them.
     values: Vec<(String, String)>,
 }
 
 impl Redactor {
-    /// What is secret is told by the names of the variables, and by values that are URLs with a
-    /// password.
+    /// Finds secrets by the names of the variables, and by values that are URLs with a password.
     pub fn from_environment(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Redactor {
         let named = variables.into_iter().map(|(name, value)| {
             let name = name.to_string_lossy().into_owned();
             let secrets = secrets_in(&name, &value);
             (name, secrets)
         });
-        // In order of the names, so that of two variables of one value always the same is named.
+        // The names are sorted, so that of two variables with one value always the same is named.
         let named: BTreeMap<String, Vec<OsString>> = named.collect();
         let mut patterns: BTreeMap<Vec<u8>, String> = BTreeMap::new();
         for (name, secrets) in &named {
@@ -69,7 +68,7 @@ impl Redactor {
                 patterns.entry(form).or_insert_with(|| name.clone());
             }
         }
-        // Of a variable with several, the first is the whole value.
+        // If a variable has several secrets, the first is the whole value.
         let values = named.into_iter().filter_map(|(name, secrets)| {
             let whole = secrets.into_iter().next()?.into_string().ok()?;
             counts(whole.as_bytes()).then(|| (mark(&name), whole))
@@ -81,10 +80,11 @@ impl Redactor {
         let Some(longest) = patterns.keys().map(Vec::len).max() else {
             return Redactor { known: None };
         };
-        // Of secrets that begin at one place the longest is taken, or else its rest would show.
+        // Of secrets that start at the same place, the longest is taken. Otherwise its rest would
+        // show.
         let search =
             AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(patterns.keys());
-        // It can only be built of less than 4 GiB of secrets, more than any environment holds.
+        // The build fails only above 4 GiB of secrets, more than any environment holds.
         let known = search.ok().map(|search| {
             let names: Vec<String> = patterns.into_values().collect();
             let replacements = names.iter().map(|name| mark(name).into_bytes()).collect();
@@ -93,7 +93,7 @@ impl Redactor {
         Redactor { known }
     }
 
-    /// The variable whose secret stands in `text`, the first of them.
+    /// Returns the variable of the first secret in `text`.
     #[must_use]
     pub fn find(&self, text: &str) -> Option<String> {
         let known = self.known.as_ref()?;
@@ -101,7 +101,7 @@ impl Redactor {
         known.names.get(found.pattern().as_usize()).cloned()
     }
 
-    /// A copy only where there is something to hide.
+    /// Replaces the secrets. It copies the text only if there is something to hide.
     #[must_use]
     pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         match &self.known {
@@ -114,15 +114,15 @@ impl Redactor {
         }
     }
 
-    /// Puts whole values back for what [`text`](Redactor::text) wrote in their place: what was kept
-    /// without secrets and has to run with them.
+    /// Restores whole values where [`text`](Redactor::text) replaced them, for text that was stored
+    /// without secrets and must run with them.
     #[must_use]
     pub fn reveal(&self, text: &str) -> String {
         let known = self.known.iter().flat_map(|known| &known.values);
         known.fold(text.to_owned(), |text, (mark, value)| text.replace(mark, value))
     }
 
-    /// Of bytes that are complete; pieces need [`Redactor::stream`].
+    /// Redacts complete bytes; pieces need [`Redactor::stream`].
     #[must_use]
     pub fn bytes(&self, bytes: &[u8]) -> Vec<u8> {
         let mut stream = self.stream();
@@ -131,14 +131,14 @@ impl Redactor {
         all
     }
 
-    /// For output that comes in pieces, between which a secret may be cut.
+    /// Returns a redactor for output in pieces, between which a secret may be cut.
     #[must_use]
     pub fn stream(&self) -> Stream {
         Stream { known: self.known.clone(), held: Vec::new() }
     }
 }
 
-/// Holds back as much as could be the beginning of a secret, and no more.
+/// Holds back only what could be the start of a secret.
 #[derive(Debug)]
 pub struct Stream {
     known: Option<Arc<Known>>,
@@ -146,7 +146,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// What may be shown by now.
+    /// Returns the bytes that may be shown now.
     #[must_use]
     pub fn push(&mut self, chunk: &[u8]) -> Vec<u8> {
         let Some(known) = &self.known else {
@@ -159,7 +159,7 @@ impl Stream {
         shown
     }
 
-    /// The rest.
+    /// Returns the rest.
     #[must_use]
     pub fn finish(self) -> Vec<u8> {
         let mut shown = Vec::with_capacity(self.held.len());
@@ -170,7 +170,7 @@ impl Stream {
     }
 }
 
-/// How far the end of what is there is the end of all.
+/// Whether the available bytes are all bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Decided {
     All,
@@ -178,8 +178,9 @@ enum Decided {
 }
 
 impl Known {
-    /// Appends what is decided to `shown`; how much of `bytes` that was. A match is sure when not
-    /// even the longest secret that begins where it does would need bytes that have not come.
+    /// Appends the decided bytes to `shown`, and returns how many of `bytes` they are. A match is
+    /// certain if even the longest secret that starts there would not need bytes that have not
+    /// arrived.
     fn replace(&self, bytes: &[u8], decided: Decided, shown: &mut Vec<u8>) -> usize {
         let sure = match decided {
             Decided::All => bytes.len(),
@@ -219,7 +220,7 @@ fn is_excepted(name: &str) -> bool {
     configured.except.iter().any(|pattern| fits(pattern, name))
 }
 
-/// Whether a name is what a pattern with any number of `*` describes.
+/// Returns whether a name matches a pattern with any number of `*`.
 fn fits(pattern: &str, name: &str) -> bool {
     let Some((first, rest)) = pattern.split_once('*') else { return pattern == name };
     let Some(name) = name.strip_prefix(first) else { return false };
@@ -227,14 +228,14 @@ fn fits(pattern: &str, name: &str) -> bool {
     starts.into_iter().any(|at| fits(rest, &name[at..]))
 }
 
-/// What must not be shown of a variable, the whole value first.
+/// Returns the secrets of a variable, the whole value first.
 fn secrets_in(name: &str, value: &OsString) -> Vec<OsString> {
     let whole = is_secret(name).then(|| value.clone());
     let url = value.to_str().filter(|_| !is_excepted(name)).and_then(password);
     whole.into_iter().chain(url.map(OsString::from)).collect()
 }
 
-/// The password of a URL: `scheme://user:PASSWORD@host`.
+/// Returns the password of a URL: `scheme://user:PASSWORD@host`.
 fn password(url: &str) -> Option<&str> {
     let (_, rest) = url.split_once("://")?;
     let authority = rest.split(['/', '?', '#']).next()?;
@@ -243,7 +244,7 @@ fn password(url: &str) -> Option<&str> {
     Some(password)
 }
 
-/// The value as it is, its lines (a private key is shown line by line), and each as it stands in a
+/// Returns the value, its lines (a private key is shown line by line), and the form of each in a
 /// JSON string.
 fn forms(value: &[u8]) -> Vec<Vec<u8>> {
     let trim = |line: &[u8]| line.trim_ascii().to_vec();
@@ -255,7 +256,8 @@ fn forms(value: &[u8]) -> Vec<Vec<u8>> {
     forms
 }
 
-/// Short values, and values that are one word in lower case, may stand anywhere and are no secrets.
+/// Returns whether a value counts. Short values, and values that are one word in lower case, may
+/// occur anywhere and are not secrets.
 fn counts(form: &[u8]) -> bool {
     let is_word = std::str::from_utf8(form).is_ok_and(|text| text.chars().all(char::is_lowercase));
     characters(form) >= SECRET_CHARACTERS_MIN && !is_word
@@ -357,7 +359,7 @@ mod tests {
     }
 
     proptest! {
-        /// Few letters, so that secrets overlap, repeat and almost match.
+        /// The alphabet is small, so that secrets overlap, repeat and almost match.
         #[test]
         fn chunks_do_not_matter(
             secrets in proptest::collection::vec("[A1]{8,12}", 1..4),

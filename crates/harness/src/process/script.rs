@@ -1,5 +1,5 @@
-//! A command line under a guard of its own, for a thread that may block: when it is over, nothing
-//! that it started is left, whether it stayed in its group or not.
+//! A command line under its own guard, for a thread that may block. When it is over, nothing that
+//! it started is left, inside of its group or outside.
 
 use std::{
     ffi::OsString,
@@ -25,10 +25,10 @@ use super::{
     spawner::{self, GuardProcess},
 };
 
-/// How long a guard may take to say something that it is waited for.
+/// The longest wait for an answer of a guard.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
-/// Dropped before its end, all of it is killed.
+/// A running script. If it is dropped before its end, all of it is killed.
 #[derive(Debug)]
 pub(crate) struct Script {
     job: String,
@@ -38,21 +38,23 @@ pub(crate) struct Script {
     is_over: bool,
 }
 
-/// What a guard has said.
+/// A report of a guard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Heard {
+pub(crate) enum GuardReport {
     Nothing,
-    /// The shell itself has ended; others of it may be left.
+    /// The shell itself has ended. Other processes may be left.
     Exited(JobExit),
     /// Nothing of it is left.
     Over,
-    /// The guard was killed. What it guarded has been ended as well as that can be done without it.
+    /// The guard was killed. The processes that it guarded were ended as well as possible without
+    /// it.
     GuardLost,
 }
 
 impl Script {
-    /// Runs `sh -c command` with these streams and all of this environment. Returns when it runs, or
-    /// after the shorter of `timeout` and [`ANSWER_WITHIN`]: the script may have stopped its guard.
+    /// Runs `sh -c command` with these streams and only this environment. Returns when it runs, or
+    /// after the shorter of `timeout` and [`ANSWER_WITHIN`], because the script may have stopped
+    /// its guard.
     pub(crate) fn start(
         command: &str,
         directory: &Path,
@@ -108,7 +110,8 @@ impl Script {
             match self.receive() {
                 Ok(1..) => {}
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                // The script was quick to kill or stop it: that is noticed as at any later time.
+                // The script killed or stopped the guard at once. That is noticed as at any later
+                // time.
                 Ok(0) | Err(_) => break,
             }
         }
@@ -122,16 +125,16 @@ impl Script {
         Ok(count)
     }
 
-    /// One report of the guard, without waiting.
-    pub(crate) fn hear(&mut self) -> Heard {
+    /// Returns one report of the guard, without waiting.
+    pub(crate) fn next_report(&mut self) -> GuardReport {
         loop {
             match self.reports.pop() {
                 Ok(Some(Report::Exited { code, signal })) => {
-                    return Heard::Exited(JobExit::of(code, signal));
+                    return GuardReport::Exited(JobExit::of(code, signal));
                 }
                 Ok(Some(Report::Cleared { .. })) => {
                     self.is_over = true;
-                    return Heard::Over;
+                    return GuardReport::Over;
                 }
                 Ok(Some(Report::Started { .. } | Report::Refused { .. })) => continue,
                 Ok(None) => {}
@@ -139,32 +142,32 @@ impl Script {
             }
             match self.receive() {
                 Ok(1..) => {}
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Heard::Nothing,
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return GuardReport::Nothing,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Ok(0) | Err(_) => return self.replace_guard(),
             }
         }
     }
 
-    /// Asks for the end: TERM to all of it, the grace, KILL.
+    /// Requests the end: TERM to all of it, the grace, KILL.
     pub(crate) fn stop(&mut self, grace: Duration) {
         if let Ok(line) = wire::line(&Stop { grace_milliseconds: milliseconds(grace) }) {
-            // A guard that is gone needs none, and is noticed by its silence.
+            // A guard that is gone needs no order, and its silence is noticed.
             let _ = self.control.write_all(&line);
         }
     }
 
-    /// The guard is gone or as good as gone: we do what it would have done, as well as we can.
-    pub(crate) fn replace_guard(&mut self) -> Heard {
+    /// Does the work of a guard that is gone or unresponsive, as well as possible.
+    pub(crate) fn replace_guard(&mut self) -> GuardReport {
         self.guard.kill();
         leftovers::end_job(&self.job);
         self.is_over = true;
-        Heard::GuardLost
+        GuardReport::GuardLost
     }
 }
 
 impl AsFd for Script {
-    /// Readable when there may be something to [`hear`](Script::hear).
+    /// Returns a descriptor that is readable when there may be a [report](Script::next_report).
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.control.as_fd()
     }
@@ -180,7 +183,7 @@ impl Drop for Script {
         if waits.and_then(|()| self.control.set_read_timeout(Some(ANSWER_WITHIN))).is_err() {
             return;
         }
-        // A guard that is gone has ended the conversation; what it left is looked for.
+        // A guard that is gone has closed the socket. Its leftovers are searched for.
         while self.receive().is_ok_and(|count| count > 0) {
             while let Ok(Some(report)) = self.reports.pop::<Report>() {
                 if let Report::Cleared { .. } = report {
@@ -206,5 +209,5 @@ fn refused(what: What, errno: i32, launch: &Launch) -> io::Error {
     io::Error::new(why.kind(), format!("cannot {doing} in {directory}: {why}"))
 }
 
-/// How a script that lost its guard ended: it was killed with it.
+/// The signal of a script that was killed with its guard.
 pub(crate) const KILLED_WITH_GUARD: i32 = Signal::KILL.as_raw();

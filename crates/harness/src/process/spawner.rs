@@ -1,8 +1,8 @@
 //! Starts guards, always from the same thread.
 //!
-//! The parent-death signal comes when the *thread* that started a process ends, not its process:
-//! were guards started by whichever thread of a pool happens to run the task, they would die with
-//! an idle worker. This one lives as long as the program.
+//! The parent-death signal comes when the *thread* that started a process ends, not its process. If
+//! any thread of a pool started guards, they would die with an idle worker. This thread lives as
+//! long as the program.
 
 use std::{
     io,
@@ -29,17 +29,17 @@ use super::guard::{self, Label};
 #[derive(Debug)]
 pub(super) struct Started {
     pub(super) control: UnixStream,
-    /// `None`: it is a thread of this process.
+    /// The process; `None` if it is a thread of this process.
     pub(super) guard: Option<GuardProcess>,
-    /// Whether the first agent of this process is about to run without a guard.
+    /// `true` if the first agent of this process is about to run without a guard.
     pub(super) is_first_unguarded: bool,
 }
 
-/// For the case that it does not answer any more.
+/// The process of a guard, in case it does not answer any more.
 #[derive(Debug)]
 pub(super) struct GuardProcess {
     pub(super) pid: u32,
-    /// Pins the number; `None` where there is no such thing.
+    /// Reserves the process id; `None` on systems without pidfds.
     pidfd: Option<OwnedFd>,
 }
 
@@ -73,7 +73,7 @@ fn pidfd(_: Pid) -> Option<OwnedFd> {
 struct Request {
     control: UnixStream,
     label: Label,
-    /// Takes what came of it, for a task or for a thread that waits.
+    /// Receives the result, for a task or for a thread that waits.
     answer: Box<dyn FnOnce(io::Result<GuardProcess>) + Send>,
 }
 
@@ -81,7 +81,7 @@ fn gone() -> io::Error {
     io::Error::other("the thread that starts guards has ended")
 }
 
-/// The guard of an agent.
+/// Starts the guard of an agent.
 pub(super) async fn start(label: Label) -> io::Result<Started> {
     static UNGUARDED: AtomicBool = AtomicBool::new(false);
     let (control, theirs) = UnixStream::pair()?;
@@ -93,14 +93,15 @@ pub(super) async fn start(label: Label) -> io::Result<Started> {
         return Ok(Started { control, guard: None, is_first_unguarded });
     }
     let (sender, answered) = oneshot::channel();
-    // An answer that nobody waits for: the guard's socket ends, and so does the guard.
+    // If nothing waits for the answer, the guard's socket ends, and so does the guard.
     let answer = Box::new(|started| _ = sender.send(started));
     requests()?.send(Request { control: theirs, label, answer }).map_err(|_| gone())?;
     let guard = answered.await.map_err(|_| gone())??;
     Ok(Started { control, guard: Some(guard), is_first_unguarded: false })
 }
 
-/// The guard of a script, for a thread that may block. The program has called [`guard::init`].
+/// Starts the guard of a script, for a thread that may block. The program has called
+/// [`guard::init`].
 pub(super) fn start_blocking(label: Label) -> io::Result<(UnixStream, GuardProcess)> {
     let (control, theirs) = UnixStream::pair()?;
     let (sender, answered) = mpsc::channel();
@@ -115,7 +116,7 @@ fn requests() -> io::Result<mpsc::Sender<Request>> {
         return Ok(sender.clone());
     }
     let (sender, receiver) = mpsc::channel::<Request>();
-    // Of two that come here at once, one thread has no sender and ends at once.
+    // If two callers come here at once, one thread has no sender and ends at once.
     thread::Builder::new().name("harness-spawner".to_owned()).spawn(move || {
         while let Ok(Request { control, label, answer }) = receiver.recv() {
             answer(spawn(control, &label));
@@ -132,11 +133,11 @@ fn spawn(control: UnixStream, label: &Label) -> io::Result<GuardProcess> {
         .stdin(OwnedFd::from(control))
         .stdout(Stdio::null())
         .stderr(Stdio::null())
-        // Ctrl-C in our terminal is for us to act on.
+        // We handle a Ctrl-C in our terminal ourselves.
         .process_group(0);
     let mut child = command.spawn()?;
     let guard = GuardProcess::of(&child);
-    // Nobody else reaps it. It ends by itself, when its agent's tree has or we have.
+    // Nothing else reaps it. It ends by itself when its agent's tree or this process ends.
     let reaper = thread::Builder::new().name(format!("guard-{}", child.id())).stack_size(64 * 1024);
     reaper.spawn(move || {
         let _ = child.wait();
@@ -144,7 +145,7 @@ fn spawn(control: UnixStream, label: &Label) -> io::Result<GuardProcess> {
     Ok(guard)
 }
 
-/// This very program, also when the file has been replaced by an upgrade meanwhile.
+/// Returns the path of this program, even if an upgrade has replaced the file meanwhile.
 fn program() -> io::Result<PathBuf> {
     if cfg!(target_os = "linux") {
         return Ok(PathBuf::from("/proc/self/exe"));

@@ -1,5 +1,5 @@
-//! The processes of this machine, as `/proc` lists them. Elsewhere the list is empty, and what
-//! depends on it is left to process groups.
+//! The processes of this machine, as `/proc` lists them. On other systems the list is empty, and
+//! process groups are used instead.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -11,7 +11,7 @@ use rustix::{
     process::{Pid, Signal},
 };
 
-/// One that runs; the start time tells it from a later one of the same number.
+/// A running process. The start time distinguishes it from a later one with the same id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) pid: u32,
@@ -19,7 +19,7 @@ pub(super) struct Entry {
     pub(super) start_ticks: u64,
 }
 
-/// All that run. One that has ended and only waits for its parent does not.
+/// Returns all running processes. One that has ended and only waits for its parent does not count.
 fn all() -> Vec<Entry> {
     let Ok(folder) = fs::read_dir("/proc") else {
         return Vec::new();
@@ -36,12 +36,13 @@ pub(super) fn entry(pid: u32) -> Option<Entry> {
     parse(pid, &String::from_utf8_lossy(&text))
 }
 
-/// Fields are counted from the last parenthesis, since the program's name may hold some.
+/// Parses the fields. They are counted from the last parenthesis, because the program's name may
+/// contain some.
 fn parse(pid: u32, text: &str) -> Option<Entry> {
     let (_, fields) = text.rsplit_once(") ")?;
     let fields: Vec<&str> = fields.split_ascii_whitespace().collect();
     let threads: u64 = fields.get(17)?.parse().ok()?;
-    // A dead first thread beside living ones looks dead but for the number of threads.
+    // A dead first thread beside live ones looks dead, except for the number of threads.
     if matches!(*fields.first()?, "Z" | "X") && threads <= 1 {
         return None;
     }
@@ -52,7 +53,7 @@ fn parse(pid: u32, text: &str) -> Option<Entry> {
     })
 }
 
-/// Children of `ancestor`, their children, and so on; not itself.
+/// Returns the children of `ancestor`, their children, and so on, without `ancestor`.
 pub(super) fn descendants(ancestor: u32) -> Vec<Entry> {
     let mut children: HashMap<u32, Vec<Entry>> = HashMap::new();
     for entry in all() {
@@ -71,14 +72,15 @@ pub(super) fn descendants(ancestor: u32) -> Vec<Entry> {
     found
 }
 
-/// Those that were started with exactly this `NAME=value`, but never this process. The system shows
-/// us the environments of our own user's processes only, which are the only ones we may end.
+/// Returns the processes that were started with exactly this `NAME=value`, except this process. The
+/// system shows only the environments of our own user's processes, and only those may be ended.
 pub(super) fn carrying(variable: &str) -> Vec<Entry> {
     let myself = std::process::id();
     all().into_iter().filter(|entry| entry.pid != myself && carries(entry.pid, variable)).collect()
 }
 
-/// [`carrying`], and what came of them: some of it may have given up its environment.
+/// Returns the same as [`carrying`], and their descendants, some of which may have given up their
+/// environment.
 pub(super) fn carrying_with_descendants(variable: &str) -> Vec<Entry> {
     let myself = std::process::id();
     let mut found = carrying(variable);
@@ -95,8 +97,9 @@ fn carries(pid: u32, variable: &str) -> bool {
         .is_ok_and(|all| all.split(|byte| *byte == 0).any(|one| one == variable.as_bytes()))
 }
 
-/// To exactly this process; fine if it has ended. The descriptor pins the number while it is
-/// compared, so that a signal never reaches a stranger who was given it meanwhile.
+/// Sends a signal to exactly this process. It is not an error if it has ended. The descriptor
+/// reserves the process id during the comparison, so that a signal never reaches another process
+/// that got the same id.
 #[cfg(target_os = "linux")]
 pub(super) fn signal(process: Entry, signal: Signal) -> io::Result<()> {
     let Some(pid) = pid(process.pid) else {
@@ -161,7 +164,7 @@ mod tests {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        // What it echoes shows that it is itself: the kernel tells no environment in mid-exec.
+        // Its echo shows that it runs: the kernel shows no environment in the middle of an exec.
         child.stdin.as_mut().unwrap().write_all(b"x").unwrap();
         child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
         let pids = |found: Vec<Entry>| found.iter().map(|e| e.pid).collect::<Vec<_>>();
@@ -170,7 +173,7 @@ mod tests {
         let found = carrying(&variable);
         assert_eq!(pids(found.clone()), [child.id()]);
         assert_eq!(carrying(&variable[..variable.len() - 1]), []);
-        // One of the same number that started at another time is a stranger.
+        // A process with the same id that started at another time is a different one.
         let stranger = Entry { start_ticks: found[0].start_ticks + 1, ..found[0] };
         signal(stranger, Signal::KILL).unwrap();
         assert!(child.try_wait().unwrap().is_none());

@@ -1,4 +1,4 @@
-//! All that an agent wrote, in a file, so that people can see later what happened.
+//! The whole output of an agent in files, for later analysis.
 
 use std::{
     fs::File,
@@ -13,9 +13,9 @@ use super::{
 };
 use crate::home::folder::Folder;
 
-/// Standard output in `<name>.log` and, if there is any, standard error in `<name>.err.log`: mixed,
-/// neither would be what the agent wrote. Only the owner can read them. Writes go to the page cache
-/// and are quick; nothing is kept in memory but what may be the beginning of a secret.
+/// Writes standard output to `<name>.log` and, if there is any, standard error to `<name>.err.log`.
+/// If they were mixed, neither would be what the agent wrote. Only the owner can read them. Writes
+/// go to the page cache and are quick. Only a possible start of a secret is kept in memory.
 #[derive(Debug)]
 pub struct Transcript {
     path: PathBuf,
@@ -23,12 +23,12 @@ pub struct Transcript {
     stderr: Part,
 }
 
-/// How much went where.
+/// The numbers of written and cut bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Written {
-    /// With the secrets replaced.
+    /// The written bytes, with secrets replaced.
     pub written_bytes: u64,
-    /// Beyond the limit, and thrown away.
+    /// The discarded bytes beyond the limit.
     pub cut_bytes: u64,
 }
 
@@ -37,7 +37,7 @@ struct Part {
     folder: Arc<Folder>,
     path: PathBuf,
     name: String,
-    /// Made with the first byte.
+    /// The file, created with the first byte.
     file: Option<File>,
     stream: Stream,
     bytes_max: u64,
@@ -45,11 +45,12 @@ struct Part {
 }
 
 impl Transcript {
-    /// What an agent's execution gets for each file: 256 MiB.
+    /// The limit of each file for an agent's execution: 256 MiB.
     pub const BYTES_MAX: u64 = 256 * 1024 * 1024;
 
-    /// `bytes_max` holds for each of the two files. One of the same name is gone. No link is followed,
-    /// also when the agent itself puts one in the place of a file that is not made yet.
+    /// Creates a transcript. `bytes_max` applies to each of the two files. Existing files of the
+    /// same name are replaced. No link is followed, even if the agent itself puts one in the place
+    /// of a file that is not created yet.
     pub fn create(
         folder: &Path,
         name: &str,
@@ -74,14 +75,14 @@ impl Transcript {
         Ok(Transcript { path: folder.join(&stdout.name), stdout, stderr })
     }
 
-    /// Of standard output.
+    /// Returns the path of the file for standard output.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What may be the beginning of a secret waits for more; what is beyond the limit is only
-    /// counted.
+    /// Writes a chunk. A possible start of a secret waits for more, and bytes beyond the limit are
+    /// only counted.
     pub fn write(&mut self, chunk: &Chunk) -> io::Result<()> {
         let part = match chunk.source {
             OutputSource::Stdout => &mut self.stdout,
@@ -91,7 +92,7 @@ impl Transcript {
         part.write(&shown)
     }
 
-    /// Writes what was held back, and how much was cut.
+    /// Writes the bytes that were held back, and the number of cut bytes.
     pub fn finish(self) -> io::Result<Written> {
         let (stdout, stderr) = (self.stdout.finish()?, self.stderr.finish()?);
         Ok(Written {
@@ -106,7 +107,7 @@ impl Part {
         let file = match self.file.take() {
             Some(file) => file,
             None => match self.folder.create(&self.name) {
-                // The agent has removed it, with all that it does not know.
+                // The agent has removed the folder.
                 Err(gone) if gone.kind() == io::ErrorKind::NotFound => {
                     self.folder = Arc::new(Folder::ours(&self.path)?);
                     self.folder.create(&self.name)?
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_not_in_it_and_others_can_not_read_it() {
+    fn it_contains_no_secrets_and_others_cannot_read_it() {
         let folder = tempfile::tempdir().unwrap();
         let redactor = Redactor::from_environment([("API_KEY".into(), "very-secret-value".into())]);
         let path = folder.path().join("run.log");

@@ -81,7 +81,7 @@ impl RunOptions {
             socket: None,
             rules: attempt::Rules::default(),
             receipts: None,
-            promise_match: promise::Match::Token,
+            promise_match: promise::Match::Line,
             stall_limit: STALL_LIMIT,
             waits: true,
             restarts: true,

@@ -1,7 +1,7 @@
-//! What a prompt is about, and how each part of it is put to a template.
+//! The content of a prompt, and its form for a template.
 //!
-//! The objective, the promise, phases and what a task says are the user's words and stand as they
-//! are. Everything else comes from an agent or a program and is quoted.
+//! The objective, the promise, phases and the texts of a task come from the user and are inserted
+//! unchanged. Everything else comes from an agent or a program and is quoted.
 
 use harness_core::{
     promise::Match,
@@ -21,13 +21,13 @@ const CHECKPOINTS_MAX: usize = 20;
 const HANDOFF_KEYS: &str = "a JSON object with the keys `phase`, `completed` (a list), `next_step`, \
                             `critical_files` (a list of paths) and `memory_notes`";
 
-/// How an agent speaks with the harness.
+/// The way in which an agent reports to harness.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Means {
     /// It runs `harness …` in its shell.
     #[default]
     CommandLine,
-    /// It is given the tools of a [`ToolServer`](crate::agent::ToolServer).
+    /// It uses the tools of a [`ToolServer`](crate::agent::ToolServer).
     Tools,
 }
 
@@ -54,88 +54,91 @@ impl Means {
     }
 }
 
-/// What every prompt is about.
+/// The common content of every prompt.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct About {
-    /// The user's words; for a task, [`TaskBrief::objective`].
+    /// The user's text; for a task, [`TaskBrief::objective`].
     pub objective: String,
-    /// What the agent says when it is done.
+    /// The text that the agent writes when it is done.
     pub promise: String,
     /// The current phase of the ledger, if it has any.
     pub phase: Option<String>,
-    /// Files to look at first, relative to the work tree; see [`artifacts`](super::artifacts()).
+    /// Files to read first, relative to the work tree; see [`artifacts`](super::artifacts()).
     pub artifacts: Vec<String>,
-    /// How the promise is looked for, which is how it has to be written.
+    /// The form in which the promise must be written.
     pub promise_match: Match,
-    /// How the agent reports.
+    /// The way in which the agent reports.
     pub means: Means,
 }
 
-/// What a later context is told of the one before.
+/// The information about the last context for a later one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Again {
-    /// The count of restarts: 1 in the second context.
+    /// The number of restarts: 1 in the second context.
     pub iteration: u32,
-    /// How many there may be.
+    /// The limit of restarts.
     pub max_iterations: u32,
-    /// Why it did not end there.
+    /// The reason for another context.
     pub why: Why,
-    /// Of the handoff: [`Handoff::resumed_state`](harness_core::handoff::Handoff::resumed_state).
+    /// The block of the handoff:
+    /// [`Handoff::resumed_state`](harness_core::handoff::Handoff::resumed_state).
     pub resumed_state: Option<String>,
-    /// What a summarizer made of the last context.
+    /// The summary of the last context.
     pub summary: Option<String>,
-    /// What the last red check printed.
+    /// The output of the last failed check.
     pub verify_failure: Option<String>,
     /// The final text of the last context, or the end of it.
     pub last_text: Option<String>,
 }
 
-/// Why a run goes on with another context.
+/// The reason why a run continues with another context.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Why {
-    /// The agent stopped and did not say that it is done.
+    /// The agent stopped without the promise.
     #[default]
     NoPromise,
+    /// The agent mentioned the promise in a way that does not count.
+    OnlyMentioned,
     /// It said so, but the check is red.
     VerifyFailed,
-    /// It ended with this error.
+    /// The agent ended with this error.
     Failed(String),
-    /// Its context was full.
+    /// The context was full.
     OutOfContext,
-    /// The gate of the phase is red; what it printed.
+    /// The gate of the phase failed. The text is its output.
     GateFailed(String),
-    /// The gate of its phase passed: the next one begins.
+    /// The gate of the phase passed, and the next phase begins.
     NextPhase,
 }
 
-/// A task as its agent is told of it.
+/// A task, in the form for its agent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TaskBrief {
-    /// Of the ledger.
+    /// The id in the ledger.
     pub id: String,
-    /// One line.
+    /// The title, one line.
     pub title: String,
-    /// Everything else that the user has to say.
+    /// The other texts of the user.
     pub instructions: Option<String>,
-    /// Which kind of worker takes it.
+    /// The role of the worker.
     pub role: Option<String>,
     /// The command that judges the work.
     pub check: Option<String>,
-    /// From 1.
+    /// The number of the attempt, from 1.
     pub attempt: u32,
-    /// How many there may be.
+    /// The limit of attempts.
     pub max_attempts: u32,
-    /// The work of an interrupted attempt was kept up to here.
+    /// The step up to which the work of an interrupted attempt was kept.
     pub after_step: Option<u32>,
-    /// Step, total and what was done, oldest first.
+    /// The step, the total and the description, oldest first.
     pub checkpoints: Vec<(u32, u32, String)>,
-    /// Why earlier attempts failed, newest last.
+    /// The reasons why earlier attempts failed, newest last.
     pub failures: Vec<String>,
-    /// What the last one printed when it failed.
+    /// The output of the last failure.
     pub failure_output: Option<String>,
 }
 
-/// A text of others as a block of data; `None` if it says nothing.
+/// Returns a text of others as a block of data; `None` if it is empty.
 fn data(text: &str) -> Option<String> {
     (!plain(text).trim().is_empty()).then(|| fenced("text", text))
 }
@@ -168,7 +171,8 @@ impl About {
     }
 }
 
-/// A path in a line of text. Paths are found, not said, so they may look like anything.
+/// Formats a path in a line of text. Paths are found in the file system, so they may contain
+/// anything.
 fn code(path: &str) -> String {
     format!("`{}`", one_line(path).replace('`', "'"))
 }
@@ -177,6 +181,10 @@ impl Why {
     fn sentence(&self) -> &'static str {
         match self {
             Self::NoPromise => "The last context ended without it.",
+            Self::OnlyMentioned => {
+                "The last context mentioned it within other text, which does not count: it has to \
+                 stand alone on a line."
+            }
             Self::VerifyFailed => "The last context gave it, but the validation failed.",
             Self::Failed(_) => "The last context ended with an error.",
             Self::OutOfContext => "The last context was full before the work was done.",
@@ -188,7 +196,11 @@ impl Why {
     fn detail(&self) -> Option<&str> {
         match self {
             Self::Failed(detail) | Self::GateFailed(detail) => Some(detail),
-            Self::NoPromise | Self::VerifyFailed | Self::OutOfContext | Self::NextPhase => None,
+            Self::NoPromise
+            | Self::OnlyMentioned
+            | Self::VerifyFailed
+            | Self::OutOfContext
+            | Self::NextPhase => None,
         }
     }
 }
@@ -210,8 +222,8 @@ impl Again {
 }
 
 impl TaskBrief {
-    /// The task as an objective: what to do, how it is judged, how to report. It carries all that a
-    /// later context of the same attempt has to know as well.
+    /// Returns the task as an objective: the work, the check, and the way to report. It contains
+    /// everything that a later context of the same attempt needs.
     pub fn objective(&self, means: Means) -> String {
         let mut text = format!("Task {}: {}\n", self.id, one_line(&self.title));
         if let Some(instructions) = filled(self.instructions.as_deref()) {

@@ -1,4 +1,4 @@
-//! The files that are an agent's memory.
+//! The files that serve as an agent's memory.
 
 use std::{cmp::Reverse, fs, path::Path, time::SystemTime};
 
@@ -6,11 +6,11 @@ use harness_core::{TaskId, research};
 
 use crate::home::Home;
 
-/// More folders of tasks than this are not looked through for one line of a prompt.
+/// The limit of task folders that are searched for one line of a prompt.
 const FOLDERS_MAX: usize = 10_000;
 
-/// Those below `directory` that a prompt names: the handoff, the log and the newest overview of
-/// research, as far as they are there. Links are not, wherever they lead.
+/// Returns the files below `directory` that a prompt names: the handoff, the log and the newest
+/// overview of research, if they exist. Links are not included.
 pub fn artifacts(directory: &Path) -> Vec<String> {
     let there = |path: &str| is_file(&directory.join(path));
     let named = [Home::HANDOFF, Home::LOG].into_iter().filter(|path| there(path));
@@ -21,7 +21,7 @@ fn newest_overview(directory: &Path) -> Option<String> {
     let folders = fs::read_dir(directory.join(research::FOLDER)).ok()?.take(FOLDERS_MAX);
     let found = folders.filter_map(|entry| {
         let entry = entry.ok().filter(|entry| entry.file_type().is_ok_and(|t| t.is_dir()))?;
-        // Only ours: the name ends up in a prompt.
+        // Only valid ids are used, because the name becomes part of a prompt.
         let task = TaskId::parse(entry.file_name().to_str()?).ok()?;
         let overview = entry.path().join(research::OVERVIEW);
         let found = fs::symlink_metadata(&overview).ok().filter(fs::Metadata::is_file)?;

@@ -1,4 +1,4 @@
-//! Templates that a project brings, looked at before they are used.
+//! Templates of a project, which are checked before they are used.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -14,7 +14,7 @@ use crate::{
 const FOLDER: &str = Home::PROMPTS;
 const TEMPLATE_BYTES_MAX: u64 = 256 * 1024;
 
-/// What a file holds; `None` if there is none.
+/// Reads a template; `None` if there is none.
 pub(super) fn read(root: &Path, kind: Kind) -> Result<Option<String>, String> {
     let disk = RealDisk::open(root).map_err(|why| why.to_string())?;
     let bytes = disk.kept(file_name(FOLDER), kind.file(), TEMPLATE_BYTES_MAX + 1);
@@ -31,7 +31,7 @@ pub(super) fn refused(kind: Kind, why: &str) -> String {
 }
 
 impl Prompts {
-    /// Uses a template if it renders with the least and with the most that there may be to say.
+    /// Uses a template if it renders with the smallest and the largest possible content.
     pub(super) fn take(&mut self, kind: Kind, source: String) -> Option<String> {
         let tried = self.given.add_template_owned(kind.file(), source);
         let tried = tried
@@ -41,7 +41,8 @@ impl Prompts {
             .and_then(|_| render(&self.given, kind, most(kind)));
         match tried {
             Ok(text) if text.contains(PROMISE) => None,
-            // It is the project's own choice, but an agent cannot keep what it was not told.
+            // It is the project's own choice, but an agent cannot give a promise that it does not
+            // know.
             Ok(_) => Some(format!(
                 "{FOLDER}/{} does not contain the promise: use {{{{ promise_line }}}} there",
                 kind.file()
@@ -53,7 +54,7 @@ impl Prompts {
         }
     }
 
-    /// A branch that no sample goes into may hold an undefined name too.
+    /// Checks for undefined names, because a branch that no sample enters may contain one too.
     fn names_are_known(&self, kind: Kind) -> Result<(), String> {
         let template = self.given.get_template(kind.file()).map_err(|why| why.to_string())?;
         let values = most(kind);
@@ -69,7 +70,7 @@ impl Prompts {
     }
 }
 
-/// Not in any template of its own accord.
+/// A text that no template contains by itself.
 const PROMISE: &str = "SAMPLE_PROMISE_OF_HARNESS";
 
 fn about() -> About {

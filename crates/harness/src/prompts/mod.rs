@@ -1,10 +1,10 @@
-//! What agents are told: the prompts, from templates that a project may replace.
+//! The prompts of agents, from templates that a project may replace.
 //!
-//! The same inputs give the same bytes: there is no time, no id of a run and no number of a session
-//! in a prompt. Text that an agent or a program wrote is quoted as data before a template sees it,
-//! so that a replaced template cannot forget to.
+//! The same inputs give the same bytes: a prompt contains no time, no id of a run and no number of
+//! a session. Text that an agent or a program wrote is quoted as data before a template receives
+//! it, so that a replaced template cannot forget to quote it.
 //!
-//! Nothing here decides which prompt is due, nor reads what an agent answers.
+//! Nothing here decides which prompt is due, nor reads the answer of an agent.
 
 mod about;
 mod artifacts;
@@ -14,18 +14,18 @@ mod tests;
 
 use std::path::Path;
 
-use harness_core::quote::one_line;
+use harness_core::{machine::iterate::Nudge, quote::one_line};
 use minijinja::{Environment, UndefinedBehavior, Value, syntax::SyntaxConfig};
 
 pub use about::{About, Again, Means, TaskBrief, Why};
 pub use artifacts::artifacts;
 
-/// A rendered prompt is not longer; no model would read it.
+/// The limit of a rendered prompt. No model would read a longer one.
 const WRITTEN_BYTES_MAX: usize = 1024 * 1024;
-/// Steps that a template may take, so that none runs for ever.
+/// The limit of steps of a template, so that none runs forever.
 const FUEL: u64 = 1_000_000;
 
-/// Which prompt.
+/// The kind of a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Objective,
@@ -41,7 +41,7 @@ pub const TEMPLATES: [&str; 4] =
 impl Kind {
     const ALL: [Self; 4] = [Self::Objective, Self::Continuation, Self::Task, Self::Retry];
 
-    /// Of its template, below `.harness/prompts`.
+    /// Returns the name of its template, below `.harness/prompts`.
     const fn file(self) -> &'static str {
         match self {
             Self::Objective => "objective.md",
@@ -65,35 +65,36 @@ impl Kind {
 #[derive(Debug, Clone)]
 pub struct Prompts {
     built_in: Environment<'static>,
-    /// Those that the project brings, by the same names.
+    /// The templates of the project, by the same names.
     given: Environment<'static>,
 }
 
 /// A prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
-    /// For the agent.
+    /// The text for the agent.
     pub text: String,
-    /// Why it is not made of the project's own template, though there is one.
+    /// The reason why the project's own template is not used, if there is one.
     pub warning: Option<String>,
 }
 
 impl Prompts {
-    /// The templates that come with the program.
+    /// Returns the templates of the program.
     pub fn built_in() -> Self {
         let mut built_in = environment();
         for kind in Kind::ALL {
-            // A test renders each of them, so that this cannot fail.
+            // A test renders each of them, so this cannot fail.
             let added = built_in.add_template(kind.file(), kind.built_in());
             debug_assert!(added.is_ok(), "{added:?}");
         }
         Self { built_in, given: environment() }
     }
 
-    /// The same with what is in `<root>/.harness/prompts/{objective,continuation,task,retry}.md`.
+    /// Returns the same with the files
+    /// `<root>/.harness/prompts/{objective,continuation,task,retry}.md`.
     ///
-    /// A template that cannot be used is replaced by the built-in one, and a warning says which and
-    /// why. `root` is canonical.
+    /// A template that cannot be used is replaced by the built-in one, with a warning that names it
+    /// and the reason. `root` must be canonical.
     pub fn load(root: &Path) -> (Self, Vec<String>) {
         let mut prompts = Self::built_in();
         let mut warnings = Vec::new();
@@ -107,32 +108,40 @@ impl Prompts {
         (prompts, warnings)
     }
 
-    /// The first context of a run with an objective.
+    /// Renders the prompt for the first context of a run with an objective.
     pub fn objective(&self, about: &About) -> Written {
         self.write(Kind::Objective, about.values(), about)
     }
 
-    /// Every later context, of a task too: then the objective is [`TaskBrief::objective`].
+    /// Renders the prompt for every later context. For a task, the objective is
+    /// [`TaskBrief::objective`].
     pub fn continuation(&self, about: &About, again: &Again) -> Written {
         self.write(Kind::Continuation, again.values(about), about)
     }
 
-    /// The first context of the first attempt at a task.
+    /// Renders the prompt for the first context of the first attempt at a task.
     pub fn task(&self, about: &About, task: &TaskBrief) -> Written {
         self.write(Kind::Task, task.values(about), about)
     }
 
-    /// The first context of a later attempt, with what came of the ones before.
+    /// Renders the prompt for the first context of a later attempt, with the results of earlier
+    /// ones.
     pub fn retry(&self, about: &About, task: &TaskBrief) -> Written {
         self.write(Kind::Retry, task.values(about), about)
     }
 
-    /// For a context that ended a turn without a word.
-    pub fn nudge(&self, about: &About) -> String {
+    /// For a context that is asked to go on after its last turn.
+    pub fn nudge(&self, about: &About, why: Nudge) -> String {
+        let why = match why {
+            Nudge::Blank => "Your last turn ended without a message. Go on with the work.",
+            Nudge::Mention => {
+                "Your last message mentions the words of completion within other text, which does \
+                 not count. If work is left, go on with it."
+            }
+        };
         format!(
-            "Your last turn ended without a message. Go on with the work. When all of it is done, \
-             and you have checked that it is, end your last message with exactly this, on a line \
-             of its own:\n\n    {}\n",
+            "{why} When all of it is done, and you have checked that it is, end your last message \
+             with exactly this, on a line of its own:\n\n    {}\n",
             about.promise_line()
         )
     }
@@ -147,7 +156,8 @@ impl Prompts {
         }
         match render(&self.built_in, kind, values) {
             Ok(text) => Written { text, warning },
-            // Only if a value is too long for any template: then the user's own words alone.
+            // This happens only if a value is too long for any template. The prompt is then only
+            // the user's text.
             Err(why) => {
                 let text = format!("{}\n\n    {}\n", about.objective, about.promise_line());
                 let why = format!("the built-in {} cannot be used: {why}", kind.file());
@@ -157,19 +167,20 @@ impl Prompts {
     }
 }
 
-/// An undefined name is an error: a prompt with a hole in it is worse than the built-in one.
+/// Creates an environment in which an undefined name is an error, because a prompt with a gap is
+/// worse than the built-in one.
 fn environment() -> Environment<'static> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_fuel(Some(FUEL));
-    // Built of the default delimiters, which are valid.
+    // The default delimiters are valid.
     if let Ok(syntax) = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build() {
         environment.set_syntax(syntax);
     }
     environment
 }
 
-/// The text, with one newline at its end; else why there is none.
+/// Returns the text with one newline at its end, or the reason why there is none.
 fn render(environment: &Environment<'_>, kind: Kind, values: Value) -> Result<String, String> {
     let template = environment.get_template(kind.file());
     let text = template.and_then(|template| template.render(values));

@@ -4,7 +4,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use harness_core::{handoff, promise};
+use harness_core::{handoff, machine::iterate::Nudge, promise};
 use insta::assert_snapshot;
 use proptest::prelude::*;
 
@@ -54,7 +54,7 @@ fn tools_are_named_to_those_who_have_them() {
 }
 
 #[test]
-fn an_objective_is_told_with_its_promise() {
+fn the_prompt_of_an_objective_contains_its_promise() {
     let about = About {
         phase: Some("Plan".into()),
         artifacts: vec!["harness-progress.txt".into(), "tasks/a/research_overview.md".into()],
@@ -219,7 +219,7 @@ fn a_continuation_says_why() {
 }
 
 #[test]
-fn a_task_is_told_with_its_check() {
+fn the_prompt_of_a_task_contains_its_check() {
     let about = About { artifacts: vec!["harness-progress.txt".into()], ..about() };
     assert_snapshot!(Prompts::built_in().task(&about, &brief()).text, @r#"
     Task task-002: Add the logout endpoint
@@ -289,7 +289,7 @@ fn an_interrupted_task_goes_on_after_its_last_step() {
 }
 
 #[test]
-fn a_retry_is_told_what_went_wrong() {
+fn the_prompt_of_a_retry_contains_the_failure() {
     let brief = TaskBrief {
         attempt: 2,
         failures: vec!["[TEST_FAIL] The check failed (exit code 101)".into()],
@@ -352,7 +352,7 @@ fn a_task_is_continued_with_all_that_it_said() {
 
 #[test]
 fn a_silent_turn_is_answered_with_the_promise() {
-    let nudge = Prompts::built_in().nudge(&about());
+    let nudge = Prompts::built_in().nudge(&about(), Nudge::Blank);
     assert!(nudge.contains("\n    TASK_COMPLETE\n"), "{nudge}");
 }
 
@@ -386,7 +386,7 @@ fn long_texts_are_cut() {
     assert!(text.contains("LAST LINE") && text.contains("LAST WORD"));
 }
 
-/// A root whose `.harness/prompts` holds these.
+/// Creates a root with these files in `.harness/prompts`.
 fn root(files: &[(&str, &[u8])]) -> tempfile::TempDir {
     let root = tempfile::tempdir().unwrap();
     let folder = root.path().join(".harness/prompts");
@@ -425,7 +425,8 @@ fn a_template_that_is_no_good_is_replaced_and_named() {
         let root = root(&[("continuation.md", source)]);
         let (prompts, warnings) = Prompts::load(root.path());
         assert_eq!(warnings.len(), 1, "{why}");
-        let start = ".harness/prompts/continuation.md cannot be used, so the built-in prompt is: ";
+        let start =
+            ".harness/prompts/continuation.md cannot be used, so the built-in prompt is used: ";
         let said = warnings[0].strip_prefix(start).unwrap_or_else(|| panic!("{}", warnings[0]));
         assert!(said.contains(why), "{said}");
         let expected = Prompts::built_in().continuation(&about(), &again());
@@ -465,7 +466,7 @@ fn a_template_that_fails_later_gives_way_to_the_built_in() {
 fn a_template_without_the_promise_is_used_and_named() {
     let root = root(&[("task.md", b"{{ task.title }}")]);
     let (prompts, warnings) = Prompts::load(root.path());
-    assert!(warnings[0].contains("task.md does not name the promise"), "{warnings:?}");
+    assert!(warnings[0].contains("task.md does not contain the promise"), "{warnings:?}");
     assert_eq!(prompts.task(&about(), &brief()).text, "Add the logout endpoint\n");
 }
 
@@ -486,7 +487,7 @@ fn the_artifacts_are_those_that_are_there() {
     assert_eq!(artifacts(root.path()), ["state/handoff.json", "tasks/new/research_overview.md"]);
 }
 
-/// The text outside of every fence, as Markdown has it.
+/// Returns the text outside of every Markdown fence.
 fn outside(text: &str) -> String {
     let mut fence: Option<String> = None;
     let mut outside = String::new();
@@ -508,7 +509,7 @@ proptest! {
     fn what_others_wrote_stays_in_its_fence(
         texts in proptest::collection::vec("([`~]{1,9}|EVIL|[ \n\r\t]|text|\\{\\{|\\}\\}|\\{%|# ){1,12}", 5)
     ) {
-        // Marked, so that each text says something, and any of it that gets out is seen.
+        // Each text is marked, so that it is not empty and any leak is visible.
         let text = |n: usize| format!("EVIL{}EVIL", texts[n]);
         let about = About { artifacts: vec!["state/handoff.json".into()], ..about() };
         let again = Again {

@@ -1,4 +1,4 @@
-//! What a host answers.
+//! The answers of a host.
 
 use std::path::PathBuf;
 
@@ -14,51 +14,57 @@ use super::{Refused, TaskView, Verb, task};
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Answer {
-    /// To `ping`.
+    /// The answer to `ping`.
     Pong(Pong),
-    /// To `get_state`; `None` where there is no ledger.
+    /// The answer to `get_state`; `None` if there is no ledger.
     State(Option<StateView>),
-    /// To `status`.
+    /// The answer to `status`.
     Status(StatusView),
-    /// To `plan_import`.
+    /// The answer to `plan_import`.
     Imported(ImportedPlan),
-    /// To `plan_reset`.
+    /// The answer to `plan_reset`.
     Reset(ResetPlan),
-    /// To `task_claim`; `None` where no task is ready.
+    /// The answer to `task_claim`; `None` if no task is ready.
     #[serde(serialize_with = "write_claimed")]
     Claimed(Option<Box<ClaimedTask>>),
-    /// To what changes one task.
+    /// The answer to requests that change one task.
     Task {
         /// The task.
         task_id: TaskId,
     },
-    /// To `task_checkpoint` and `task_renew`.
+    /// The answer to `task_checkpoint` and `task_renew`.
     Lease(ExtendedLease),
-    /// To `task_complete`.
+    /// The answer to `task_complete`.
     Completed(CompletedTask),
-    /// To `task_fail`.
+    /// The answer to `task_fail`.
     Failed(FailedTask),
-    /// To `ask`.
+    /// The answer to `ask`.
     Answered(QuestionAnswer),
-    /// To `questions`.
+    /// The answer to `questions`.
     Questions(Vec<QuestionView>),
-    /// To `reply`.
+    /// The answer to `reply`.
     Replied {
         /// The question.
         prompt_id: String,
     },
-    /// To `kick`.
+    /// The answer to `kick`.
     Woken {
-        /// How many waits were ended.
+        /// The number of waits that were ended.
         #[serde(default)]
         woken: u64,
     },
-    /// To `shutdown`.
+    /// The answer to `shutdown`.
     Shutdown {
         /// Always `true`.
         shutdown: bool,
     },
-    /// To `send`, `ack`, `abort`, `may` and `yield`.
+    /// To `send`.
+    Sent {
+        /// How many agents can read it; an older host does not tell.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        received: Option<u64>,
+    },
+    /// To `ack`, `abort`, `may` and `yield`.
     Nothing {},
 }
 
@@ -67,7 +73,7 @@ pub enum Answer {
 pub struct Pong {
     /// Always `true`.
     pub running: bool,
-    /// Its process.
+    /// Its process id.
     pub pid: u32,
     /// Its version.
     pub version: String,
@@ -80,7 +86,7 @@ pub struct Pong {
 pub struct StateView {
     /// The goal of the plan.
     pub goal: Option<String>,
-    /// The tasks, in the order of the ledger; on the wire, by id.
+    /// The tasks in the order of the ledger. On the wire they are a map by id.
     #[serde(serialize_with = "task::write_by_id", deserialize_with = "task::read_by_id")]
     pub tasks: Vec<TaskView>,
 }
@@ -94,11 +100,11 @@ impl From<&Ledger> for StateView {
 /// A ledger as `status` returns it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct StatusView {
-    /// Whether there is a ledger.
+    /// `true` if there is a ledger.
     pub active: bool,
-    /// How many tasks there are of each kind.
+    /// The number of tasks of each kind.
     pub summary: StatusSummary,
-    /// The tasks, in the order of the ledger; on the wire, by id.
+    /// The tasks in the order of the ledger. On the wire they are a map by id.
     #[serde(serialize_with = "task::write_by_id", deserialize_with = "task::read_by_id")]
     pub tasks: Vec<TaskView>,
     /// The last entries of the trajectory, oldest first.
@@ -111,7 +117,7 @@ const EVENTS: u64 = 10;
 const EVENTS_MAX: u64 = 1000;
 
 impl StatusView {
-    /// How many events an answer has, by what was asked for.
+    /// Returns the number of events in an answer, from the requested number.
     pub(crate) fn events_wanted(event_count: Option<u64>) -> usize {
         usize::try_from(event_count.unwrap_or(EVENTS).min(EVENTS_MAX)).unwrap_or(0)
     }
@@ -144,7 +150,7 @@ impl From<&Ledger> for StatusView {
     }
 }
 
-/// How many tasks there are of each kind.
+/// The number of tasks of each kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct StatusSummary {
@@ -153,21 +159,21 @@ pub struct StatusSummary {
     pub running: usize,
     pub pending: usize,
     pub failed: usize,
-    /// Of the pending ones: those that wait for others.
+    /// The pending tasks that wait for others.
     pub blocked: usize,
 }
 
-/// A plan that was taken in.
+/// An imported plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImportedPlan {
     /// Its goal.
     pub goal: String,
-    /// How many tasks were added.
+    /// The number of added tasks.
     pub task_count: usize,
-    /// What was left out.
+    /// The parts that were left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
-    /// Where the tasks are that were there before.
+    /// The path of the archive with the earlier tasks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub archive: Option<PathBuf>,
 }
@@ -175,17 +181,17 @@ pub struct ImportedPlan {
 /// A ledger whose tasks were archived.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResetPlan {
-    /// The same for people.
+    /// The message for people.
     pub message: String,
-    /// How many tasks there were.
+    /// The number of archived tasks.
     pub task_count: usize,
-    /// Where they are now.
+    /// The path of the archive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub archive: Option<PathBuf>,
 }
 
 impl ResetPlan {
-    /// Of so many tasks.
+    /// Returns the answer for this number of tasks.
     pub fn new(task_count: usize, archive: Option<PathBuf>) -> Self {
         Self { message: format!("Plan reset ({task_count} tasks)"), task_count, archive }
     }
@@ -194,11 +200,11 @@ impl ResetPlan {
 /// A task that was given to a worker.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClaimedTask {
-    /// The task as it is now.
+    /// The task after the claim.
     pub task: TaskView,
-    /// Whether the worker held it already.
+    /// `true` if the worker held it already.
     pub is_retry: bool,
-    /// Whether the lease of its last holder ran out.
+    /// `true` if the lease of its last holder ran out.
     pub is_reclaim: bool,
 }
 
@@ -219,21 +225,21 @@ fn write_claimed<S: Serializer>(
     }
 }
 
-/// How long a claim lasts now.
+/// The new end of a lease.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExtendedLease {
     /// The task.
     pub task_id: TaskId,
-    /// When the claim runs out.
+    /// The end of the lease.
     pub lease_expires_at: Timestamp,
 }
 
-/// A task that its worker called done.
+/// A task that its worker reported as done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompletedTask {
     /// The task.
     pub task_id: TaskId,
-    /// It is a task of a run: the check follows the end of the agent.
+    /// `true` for a task of a run, whose check follows the end of the agent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub requested: bool,
 }
@@ -243,7 +249,7 @@ pub struct CompletedTask {
 pub struct FailedTask {
     /// The task.
     pub task_id: TaskId,
-    /// Whether there will be another attempt.
+    /// `true` if there will be another attempt.
     pub retryable: bool,
 }
 
@@ -254,7 +260,7 @@ pub struct QuestionAnswer {
     pub prompt_id: String,
     /// The answer.
     pub content: String,
-    /// The choice, where it is one.
+    /// The choice, if the answer is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub choice: Option<String>,
 }
@@ -262,18 +268,18 @@ pub struct QuestionAnswer {
 /// A question that waits for an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuestionView {
-    /// The question, as `reply` names it.
+    /// The id of the question, as `reply` names it.
     pub prompt_id: String,
-    /// What is asked.
+    /// The question.
     pub question: String,
-    /// The answers to choose from.
+    /// The offered answers.
     pub choices: Vec<String>,
-    /// Whether other answers are taken too.
+    /// `true` if other answers are accepted too.
     pub allow_text: bool,
 }
 
 impl Answer {
-    /// The whole line, without its newline.
+    /// Returns the whole line, without its newline.
     pub fn line(&self) -> Result<String, serde_json::Error> {
         #[derive(Serialize)]
         struct Line<'a> {
@@ -283,7 +289,8 @@ impl Answer {
         serde_json::to_string(&Line { status: "ok", data: self })
     }
 
-    /// Reads the `data` of an answer to a request with this verb. Fields of a newer host are ignored.
+    /// Parses the `data` of an answer to a request with this verb. Fields of a newer host are
+    /// ignored.
     pub fn read(verb: Verb, data: Value) -> Option<Self> {
         match verb {
             Verb::Ping => of(data).map(Self::Pong),
@@ -315,10 +322,13 @@ impl Answer {
                 Some(Self::Woken { woken: data.get("woken").and_then(Value::as_u64).unwrap_or(0) })
             }
             Verb::Shutdown => Some(Self::Shutdown { shutdown: true }),
-            Verb::Send | Verb::Ack | Verb::Abort | Verb::May | Verb::Yield => {
+            Verb::Send => {
+                Some(Self::Sent { received: data.get("received").and_then(Value::as_u64) })
+            }
+            Verb::Ack | Verb::Abort | Verb::May | Verb::Yield => {
                 of::<Map<String, Value>>(data).map(|_| Self::Nothing {})
             }
-            // Events follow, and no answer.
+            // Events follow, but no answer.
             Verb::Subscribe => None,
         }
     }
@@ -328,7 +338,7 @@ fn of<T: DeserializeOwned>(data: Value) -> Option<T> {
     serde_json::from_value(data).ok()
 }
 
-/// The answer to a request that became a command of the core.
+/// Converts the reply of the core into an answer.
 impl TryFrom<Reply> for Answer {
     type Error = Refused;
 

@@ -11,13 +11,13 @@ use serde_json::{Map, Value};
 use super::{Refused, Request, Verb, fields::Fields};
 use crate::process::Redactor;
 
-/// Fields that are ids, or command lines. The store refuses a command line that holds a secret, because
-/// it would do something else with the secret replaced.
+/// Fields that are ids or command lines. The store refuses a command line that contains a secret,
+/// because it would do something else with the secret replaced.
 const NOT_PROSE: [&str; 8] =
     ["command", "root", "task_id", "worker_id", "prompt_id", "run_id", "validate", "cleanup"];
 
-/// One line of a client, whose fields are read on demand: what is wrong with the address is answered
-/// before what is wrong with the request.
+/// One line of a client, whose fields are parsed on demand. A wrong address is reported before a
+/// wrong request.
 #[derive(Debug, Clone)]
 pub struct Call {
     command: String,
@@ -25,7 +25,8 @@ pub struct Call {
 }
 
 impl Call {
-    /// Reads a line and takes secrets out of it. Command lines are left to the store, which refuses them.
+    /// Parses a line and removes secrets from it. Command lines are left to the store, which
+    /// refuses them.
     pub fn parse(line: &[u8], secrets: &Redactor) -> Result<Self, Refused> {
         let text = std::str::from_utf8(line).map_err(|_| "Invalid UTF-8")?;
         let mut value: Value =
@@ -42,8 +43,8 @@ impl Call {
         }
     }
 
-    /// The line that sends `request` to the host of `root`, in the role `speaks_as` if that is less than
-    /// the client's own.
+    /// Returns the line that sends `request` to the host of `root`, in the role `speaks_as` if it
+    /// is less than the client's own.
     pub fn line(request: &Request, root: &Path, speaks_as: Option<Role>) -> Map<String, Value> {
         let mut line = match serde_json::to_value(request) {
             Ok(Value::Object(line)) => line,
@@ -57,12 +58,12 @@ impl Call {
         line
     }
 
-    /// The root that is meant, where the client names one.
+    /// Returns the root that the client names, if any.
     pub fn root(&self) -> Result<Option<String>, Refused> {
         Ok(self.fields.text("root")?)
     }
 
-    /// The lesser role that the client speaks in, where it names one.
+    /// Returns the lesser role that the client names, if any.
     pub fn speaks_as(&self) -> Result<Option<Role>, Refused> {
         match self.fields.text("as")?.as_deref() {
             None => Ok(None),
@@ -72,14 +73,14 @@ impl Call {
         }
     }
 
-    /// The verb, if this version knows it.
+    /// Returns the verb, if this version knows it.
     pub fn verb(&self) -> Result<Verb, Refused> {
         Verb::parse(&self.command).ok_or_else(|| {
             Refused::new(Code::UnknownCommand, format!("Unknown command: {}", self.command))
         })
     }
 
-    /// The operation of a request whose other fields cannot be read.
+    /// Returns the operation of a request whose other fields cannot be parsed.
     pub fn operation(&self) -> Result<Operation, Refused> {
         Ok(match self.verb()? {
             Verb::TaskComplete if self.fields.flag("force")? => Operation::ForceComplete,
@@ -89,14 +90,14 @@ impl Call {
         })
     }
 
-    /// The request, or what is wrong with its fields.
+    /// Parses the request, or returns the error of its fields.
     pub fn request(&self) -> Result<Request, Refused> {
         Ok(Request::read(self.verb()?, &self.fields)?)
     }
 }
 
-/// Takes secrets out of a request, before it is sent and where it arrives. The plan of an import is left
-/// as it is: the store takes them out of its prose and refuses its command lines.
+/// Removes secrets from a request, before it is sent and where it arrives. The plan of an import is
+/// unchanged: the store removes them from its texts and refuses its command lines.
 pub fn hide(request: &mut Value, secrets: &Redactor) {
     let is_import = request["command"] == Verb::PlanImport.name();
     let Some(fields) = request.as_object_mut() else { return };

@@ -1,9 +1,9 @@
-//! The fields of a request, read with the published messages for what is wrong with them.
+//! The fields of a request, parsed with the published error messages.
 
 use harness_core::{Epoch, Holder, TaskId, WorkerId};
 use serde_json::{Map, Value};
 
-/// Fields by name. One that is null counts as absent.
+/// Fields by name. A null counts as absent.
 #[derive(Debug, Clone)]
 pub(super) struct Fields(Map<String, Value>);
 
@@ -48,9 +48,13 @@ impl Fields {
     }
 
     pub(super) fn flag(&self, name: &str) -> Result<bool, String> {
+        Ok(self.optional_flag(name)?.unwrap_or_default())
+    }
+
+    pub(super) fn optional_flag(&self, name: &str) -> Result<Option<bool>, String> {
         match self.get(name) {
-            None => Ok(false),
-            Some(Value::Bool(flag)) => Ok(*flag),
+            None => Ok(None),
+            Some(Value::Bool(flag)) => Ok(Some(*flag)),
             Some(_) => Err(format!("{name} must be true or false")),
         }
     }
@@ -65,7 +69,7 @@ impl Fields {
             .map(Some)
     }
 
-    /// `content`, which may not be empty.
+    /// Returns `content`, which must not be empty.
     pub(super) fn content(&self) -> Result<String, String> {
         let content = self.text("content")?.filter(|content| !content.is_empty());
         content.ok_or_else(|| "content required".to_owned())

@@ -1,4 +1,4 @@
-//! What to do after a refusal.
+//! Hints after a refusal.
 
 use harness_core::Refusal;
 

@@ -1,9 +1,10 @@
-//! What clients and the host of a root say to each other: one JSON object per line.
+//! The messages between clients and the host of a root: one JSON object per line.
 //!
-//! A [`Request`] is sent as a [`Call`], which also names the root. It is answered with an [`Answer`] or
-//! with [`Refused`]. All names of the wire stand here and nowhere else. The types are closed; what other
-//! versions send is read as far as it is known: unknown fields are ignored, and an unknown verb is
-//! refused with a code of its own. Nothing here opens a socket or a file.
+//! A [`Request`] is sent as a [`Call`], which also names the root. It is answered with an
+//! [`Answer`] or with [`Refused`]. All names of the wire are defined only here. The types are
+//! closed. Messages of other versions are parsed as far as they are known: unknown fields are
+//! ignored, and an unknown verb is refused with its own code. Nothing here opens a socket or a
+//! file.
 
 mod answer;
 mod call;
@@ -33,5 +34,5 @@ pub use verb::Verb;
 /// The version of the protocol, as `ping` reports it.
 pub const PROTOCOL: u64 = 1;
 
-/// A longer line is not read.
+/// The limit of a line. A longer one is not read.
 pub const LINE_BYTES_MAX: usize = 8 * 1024 * 1024;

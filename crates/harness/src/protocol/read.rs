@@ -1,9 +1,10 @@
-//! Reads the fields of a request. The messages about what is wrong with them are published.
+//! Parses the fields of a request. The error messages are published.
 
 use harness_core::{
     Category, TaskId,
     category::UnknownCategory,
     command::{Add, Authority, Edit, ImportMode},
+    machine::judge::ClientWork,
 };
 use serde_json::Value;
 use uuid::Uuid;
@@ -46,6 +47,10 @@ impl Request {
                 authority: match fields.flag("force")? {
                     true => Authority::Force,
                     false => Authority::Holder,
+                },
+                work: match fields.flag("commit")? {
+                    true => ClientWork::Committed,
+                    false => ClientWork::Left,
                 },
             }),
             Verb::TaskFail => Self::TaskFail(read_fail(fields)?),
@@ -103,7 +108,7 @@ fn inquiry(fields: &Fields) -> Result<Inquiry, String> {
     })
 }
 
-/// A choice is an answer too.
+/// Parses a reply. A choice is an answer too.
 fn read_reply(fields: &Fields) -> Result<QuestionReply, String> {
     let prompt_id = fields.required("prompt_id")?;
     let choice = fields.text("choice")?;
@@ -134,7 +139,7 @@ fn read_add(fields: &Fields) -> Result<Add, String> {
     Ok(Add { id, title, fields })
 }
 
-/// All but the title.
+/// Parses all fields except the title.
 fn read_edit(fields: &Fields, task: TaskId) -> Result<Edit, String> {
     let depends_on = match fields.texts("depends_on")? {
         None => None,
@@ -151,6 +156,8 @@ fn read_edit(fields: &Fields, task: TaskId) -> Result<Edit, String> {
         depends_on,
         validation_command: fields.text("validate")?,
         validation_timeout_seconds: fields.number("timeout")?,
+        validation_clean: fields.optional_flag("clean")?,
+        validation_baseline: fields.optional_flag("baseline")?,
         attempt_timeout_seconds: fields.number("attempt_timeout")?,
         max_attempts: fields.small("max_attempts")?,
         cleanup: fields.text("cleanup")?,

@@ -1,4 +1,4 @@
-//! Why a request was not granted.
+//! The refusal of a request.
 
 use std::io;
 
@@ -11,33 +11,33 @@ use serde_json::{Value, json};
 
 use super::hint;
 
-/// Why a request was not granted.
+/// The reason why a request was refused.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Refused {
-    /// What went wrong, for people.
+    /// The message for people.
     pub message: String,
-    /// The same for programs.
+    /// The code for programs.
     pub code: Code,
-    /// Who can fix it.
+    /// The party that can fix it.
     pub fault: Fault,
-    /// What to do next.
+    /// The suggested next steps.
     pub hints: Vec<String>,
 }
 
 impl Refused {
-    /// Without hints, and the request is at fault.
+    /// Creates a refusal without hints, where the request is at fault.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self { message: message.into(), code, ..Self::default() }
     }
 
-    /// Adds what to do next.
+    /// Adds a hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
         self
     }
 
-    /// The answer on the wire.
+    /// Returns the line on the wire.
     pub fn line(&self) -> Value {
         let mut line =
             json!({ "status": "error", "message": self.message, "code": self.code.name() });
@@ -50,7 +50,7 @@ impl Refused {
         line
     }
 
-    /// Reads such an answer; `None` for any other.
+    /// Parses such a line; `None` for any other.
     pub fn read(line: &Value) -> Option<Self> {
         if line["status"] != "error" {
             return None;
@@ -78,8 +78,8 @@ fn word(fault: Fault) -> Option<&'static str> {
     }
 }
 
-/// The code of a host that is too old to send codes. Only those that clients act on are recognised, by
-/// messages that were published.
+/// Returns the code for a message of a host that is too old to send codes. Only codes that clients
+/// act on are recognized, by published messages.
 fn code_of(message: &str) -> Code {
     let by_message = [
         ("This socket serves another root: ", Code::AnotherRoot),

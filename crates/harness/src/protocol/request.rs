@@ -1,10 +1,11 @@
-//! What a client asks for.
+//! The requests of a client.
 
 use std::time::Duration;
 
 use harness_core::{
     Category, Epoch, Holder, TaskId, WorkerId,
     command::{Add, Authority, Edit, ImportMode},
+    machine::judge::ClientWork,
     role::Operation,
 };
 use serde::{Serialize, Serializer, ser::SerializeMap as _};
@@ -20,7 +21,7 @@ pub enum Request {
     Ping,
     GetState,
     Status {
-        /// How many events are returned; ten, if it does not say.
+        /// The number of events to return; ten by default.
         #[serde(skip_serializing_if = "Option::is_none")]
         event_count: Option<u64>,
     },
@@ -50,7 +51,7 @@ pub enum Request {
     },
     Subscribe(Subscribe),
     May {
-        /// A word of the table of operations.
+        /// A name of the table of operations.
         #[serde(skip_serializing_if = "Option::is_none")]
         operation: Option<String>,
     },
@@ -58,12 +59,12 @@ pub enum Request {
     Yield,
 }
 
-/// A plan to take in.
+/// A plan to import.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanText {
-    /// The text that holds the plan.
+    /// The text that contains the plan.
     pub content: String,
-    /// What becomes of the tasks that are there.
+    /// The treatment of the existing tasks.
     pub mode: ImportMode,
 }
 
@@ -80,26 +81,26 @@ impl Serialize for PlanText {
     }
 }
 
-/// A worker that wants a task.
+/// A request of a worker for a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TaskClaim {
     /// The worker.
     pub worker_id: WorkerId,
-    /// Only tasks of this role, or of none.
+    /// The role. Only tasks of this role and tasks without one are eligible.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
-    /// How long to wait until a task is ready, in milliseconds.
+    /// The longest wait until a task is ready, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait_ms: Option<u64>,
 }
 
 impl TaskClaim {
-    /// The next task, whatever its role; without waiting for one.
+    /// Claims the next task of any role, without waiting for one.
     pub fn any(worker: WorkerId) -> Self {
         Self { worker_id: worker, role: None, wait_ms: None }
     }
 
-    /// Only tasks of `role`, or of none.
+    /// Claims only tasks of `role`, or tasks without a role.
     #[must_use]
     pub fn role(mut self, role: impl Into<String>) -> Self {
         self.role = Some(role.into());
@@ -114,12 +115,12 @@ impl TaskClaim {
     }
 }
 
-/// A task, and why something is done to it.
+/// A task, and the reason for a change of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TaskReason {
     /// The task.
     pub task_id: TaskId,
-    /// For the log.
+    /// The reason, for the log.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -132,19 +133,21 @@ pub struct TaskCheckpoint {
     pub holder: Holder,
     /// The number of the step, from 1.
     pub step: u32,
-    /// How many steps there are.
+    /// The number of steps.
     pub total: u32,
-    /// What was done.
+    /// A description of the step.
     pub description: String,
 }
 
-/// A task that its worker calls done.
+/// A task that its worker reports as done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskComplete {
     /// The holder of the claim.
     pub holder: Holder,
-    /// Whether the task has to be claimed by this worker.
+    /// The required relation of the worker to the claim.
     pub authority: Authority,
+    /// Whether work that is in no commit is committed.
+    pub work: ClientWork,
 }
 
 impl Serialize for TaskComplete {
@@ -155,12 +158,18 @@ impl Serialize for TaskComplete {
             holder: &'a Holder,
             #[serde(skip_serializing_if = "Option::is_none")]
             force: Option<bool>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            commit: Option<bool>,
         }
         let force = match self.authority {
             Authority::Force => Some(true),
             Authority::Holder => None,
         };
-        Wire { holder: &self.holder, force }.serialize(s)
+        let commit = match self.work {
+            ClientWork::Committed => Some(true),
+            ClientWork::Left => None,
+        };
+        Wire { holder: &self.holder, force, commit }.serialize(s)
     }
 }
 
@@ -172,7 +181,7 @@ pub struct TaskFail {
     pub holder: Holder,
     /// The kind of failure.
     pub category: Category,
-    /// The reason in words.
+    /// The reason as text.
     pub message: String,
 }
 
@@ -181,13 +190,13 @@ pub struct TaskFail {
 pub struct Inquiry {
     /// The question.
     pub question: String,
-    /// The answers to choose from.
+    /// The offered answers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<String>,
-    /// Whether other answers than the choices are taken too.
+    /// `true` if other answers than the choices are accepted too.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub allow_text: bool,
-    /// After how many seconds to give up.
+    /// The time limit in seconds.
     #[serde(rename = "timeout", skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u64>,
 }
@@ -199,7 +208,7 @@ pub struct QuestionReply {
     pub prompt_id: String,
     /// The answer.
     pub content: String,
-    /// One of the choices.
+    /// The choice, if it is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub choice: Option<String>,
 }
@@ -217,10 +226,10 @@ pub struct SentMessage {
     pub run_id: Option<String>,
 }
 
-/// Which events are wanted.
+/// The requested events.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Subscribe {
-    /// Types, or prefixes with a star; all where there is none.
+    /// Types, or prefixes with a star; all types if it is absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filter: Option<Vec<String>>,
     /// The last event that was seen.
@@ -229,7 +238,7 @@ pub struct Subscribe {
 }
 
 impl Request {
-    /// The verb.
+    /// Returns the verb.
     pub fn verb(&self) -> Verb {
         match self {
             Self::Ping => Verb::Ping,
@@ -261,7 +270,7 @@ impl Request {
         }
     }
 
-    /// Whether the answer to this request may take any time. A claim that does not wait is answered at
+    /// Returns whether the answer may take any time. A claim that does not wait is answered at
     /// once.
     pub fn waits(&self) -> bool {
         match self {
@@ -270,17 +279,17 @@ impl Request {
         }
     }
 
-    /// Whether a client that lost the answer may send it again.
+    /// Returns whether a client that lost the answer may send it again.
     pub fn is_idempotent(&self) -> bool {
         self.verb().is_idempotent()
     }
 
-    /// Whether a client starts a daemon where no host answers.
+    /// Returns whether a client starts a daemon if no host answers.
     pub fn starts_host(&self) -> bool {
         self.verb().starts_host()
     }
 
-    /// The operation that the caller's role must allow.
+    /// Returns the operation that the caller's role must allow.
     pub fn operation(&self) -> Result<Operation, Refused> {
         use Operation as O;
         Ok(match self {
@@ -301,7 +310,7 @@ impl Request {
         })
     }
 
-    /// The claim that it is about, where only its holder may ask.
+    /// Returns the claim that it is about, if only its holder may ask.
     pub fn holder(&self) -> Option<&Holder> {
         match self {
             Self::TaskCheckpoint(of) => Some(&of.holder),
@@ -314,7 +323,7 @@ impl Request {
 }
 
 impl Verb {
-    /// The operation of a request whose fields cannot be read, or do not matter.
+    /// Returns the operation of a request whose fields cannot be parsed, or do not matter.
     pub fn operation(self) -> Operation {
         use Operation as O;
         match self {
@@ -344,13 +353,13 @@ impl Verb {
             Self::Kick => O::Kick,
             Self::Abort => O::Abort,
             Self::Shutdown => O::Shutdown,
-            // A run that begins asks for it.
+            // A starting run sends it.
             Self::Yield => O::Run,
         }
     }
 }
 
-/// The fields of a task under their names on the wire. Who changes it is found out by the host.
+/// The fields of a task under their names on the wire. The host determines the author.
 #[derive(Serialize)]
 struct EditFields<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -361,6 +370,10 @@ struct EditFields<'a> {
     validate: Option<&'a String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     timeout: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    clean: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    baseline: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     attempt_timeout: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -387,6 +400,8 @@ fn edit_fields(of: &Edit) -> EditFields<'_> {
         depends_on: of.depends_on.as_ref(),
         validate: of.validation_command.as_ref(),
         timeout: of.validation_timeout_seconds,
+        clean: of.validation_clean,
+        baseline: of.validation_baseline,
         attempt_timeout: of.attempt_timeout_seconds,
         max_attempts: of.max_attempts,
         cleanup: of.cleanup.as_ref(),

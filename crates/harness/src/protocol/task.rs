@@ -1,4 +1,4 @@
-//! A task as clients see it.
+//! A task in the form for clients.
 
 use harness_core::{Epoch, Ledger, Task, TaskId, Timestamp, WorkerId, format, task::Status};
 use serde::{
@@ -8,14 +8,14 @@ use serde::{
 };
 use serde_json::{Map, Value};
 
-/// How long a claim through the wire lasts if the task does not say.
+/// The default lease of a claim through the wire.
 const TIMEOUT_SECONDS: u64 = harness_core::lease::CLIENT_LEASE_SECONDS;
 
-/// Ten fields that are always there, under the names of the wire. Further fields of the ledger follow
-/// under their own.
+/// A task with ten fields that are always present, under the names of the wire. Further fields of
+/// the ledger follow under their own names.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TaskView {
-    /// The task.
+    /// The id.
     pub id: TaskId,
     /// Its title.
     pub description: String,
@@ -24,17 +24,17 @@ pub struct TaskView {
     pub status: Status,
     /// The tasks that must be completed before.
     pub dependencies: Vec<TaskId>,
-    /// When it was claimed last.
+    /// The time of its last claim.
     pub started_at: Option<Timestamp>,
-    /// When it was completed.
+    /// The time of its completion.
     pub completed_at: Option<Timestamp>,
     /// The worker that holds or completed it.
     pub claimed_by: Option<WorkerId>,
-    /// How long a claim lasts without a renewal.
+    /// The lease of a claim without a renewal.
     pub timeout_seconds: u64,
-    /// What its worker has to know.
+    /// The instructions for its worker.
     pub instructions: Option<String>,
-    /// Only workers of this role, or of none, are given it.
+    /// The role of the workers that may claim it. A worker without a role may claim it too.
     pub role: Option<String>,
     /// The rest of its fields in the ledger.
     #[serde(flatten)]
@@ -42,12 +42,13 @@ pub struct TaskView {
 }
 
 impl TaskView {
-    /// The epoch of its last claim: what a holder names so that a later claim is not mistaken for it.
+    /// Returns the epoch of its last claim. A holder names it, so that a later claim is not
+    /// mistaken for its own.
     pub fn epoch(&self) -> Option<Epoch> {
         self.further.get("epoch").and_then(Value::as_u64).map(Epoch)
     }
 
-    /// When the claim runs out.
+    /// Returns the end of the lease.
     pub fn lease_expires_at(&self) -> Option<Timestamp> {
         let text = self.further.get("lease_expires_at")?.as_str()?;
         Timestamp::parse(text).ok()
@@ -107,12 +108,12 @@ fn read_status<'de, D: Deserializer<'de>>(d: D) -> Result<Status, D::Error> {
     found.ok_or_else(|| D::Error::custom(format!("{text:?} is not the status of a task")))
 }
 
-/// All tasks of a ledger, in its order.
+/// Returns all tasks of a ledger, in its order.
 pub(super) fn of_ledger(ledger: &Ledger) -> Vec<TaskView> {
     ledger.tasks().map(TaskView::from).collect()
 }
 
-/// As a map by id.
+/// Serializes the tasks as a map by id.
 pub(super) fn write_by_id<S: Serializer>(tasks: &[TaskView], s: S) -> Result<S::Ok, S::Error> {
     let mut map = s.serialize_map(Some(tasks.len()))?;
     for task in tasks {

@@ -1,20 +1,20 @@
-//! The verbs of the wire, and the rules that depend on nothing but the verb.
+//! The verbs of the wire, and the rules that depend only on the verb.
 
 use std::fmt;
 
 macro_rules! verbs {
     ($($(#[doc = $doc:literal])+ $name:ident: $word:literal;)+) => {
-        /// What a request asks for.
+        /// The verb of a request.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum Verb {
             $($(#[doc = $doc])+ $name,)+
         }
 
         impl Verb {
-            /// All of them, in the order of PROTOCOL.md.
+            /// All verbs, in the order of PROTOCOL.md.
             pub const ALL: &[Self] = &[$(Self::$name,)+];
 
-            /// The value of `command` on the wire.
+            /// Returns the value of `command` on the wire.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$name => $word,)+
@@ -31,7 +31,7 @@ verbs! {
     GetState: "get_state";
     /// Returns the tasks with counts and recent events.
     Status: "status";
-    /// Makes a plan the tasks of the ledger.
+    /// Imports a plan as the tasks of the ledger.
     PlanImport: "plan_import";
     /// Archives all tasks.
     PlanReset: "plan_reset";
@@ -45,13 +45,13 @@ verbs! {
     TaskRemove: "task_remove";
     /// Gives a failed task new attempts.
     TaskRetry: "task_retry";
-    /// Takes a claim back.
+    /// Releases a claim.
     TaskRelease: "task_release";
     /// Records a step of an attempt and renews its lease.
     TaskCheckpoint: "task_checkpoint";
     /// Renews a lease.
     TaskRenew: "task_renew";
-    /// Has a task checked and completed.
+    /// Runs the check of a task and completes it.
     TaskComplete: "task_complete";
     /// Ends an attempt as failed.
     TaskFail: "task_fail";
@@ -80,23 +80,24 @@ verbs! {
 }
 
 impl Verb {
-    /// The verb of this name; `None` for one of another version.
+    /// Returns the verb of this name; `None` for one of another version.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|verb| verb.name() == name)
     }
 
-    /// Whether the answer may have to wait for a person, a check or another worker. The host gives such
-    /// a request up when its client is gone.
+    /// Returns whether the answer may have to wait for a person, a check or another worker. The
+    /// host cancels such a request when its client is gone.
     pub const fn waits(self) -> bool {
         matches!(self, Self::Ask | Self::TaskClaim | Self::TaskComplete)
     }
 
-    /// Whether a client that lost the answer may send the request again.
+    /// Returns whether a client that lost the answer may send the request again.
     pub const fn is_idempotent(self) -> bool {
         !matches!(self, Self::TaskAdd | Self::PlanImport)
     }
 
-    /// Whether a client starts a daemon where no host answers: for what workers need.
+    /// Returns whether a client starts a daemon if no host answers. This holds for the requests of
+    /// workers.
     pub const fn starts_host(self) -> bool {
         matches!(
             self,
@@ -111,7 +112,7 @@ impl Verb {
         )
     }
 
-    /// Whether a run refuses it, because it has the ledger for itself.
+    /// Returns whether a run refuses it, because it holds the ledger exclusively.
     pub const fn needs_daemon(self) -> bool {
         matches!(
             self,

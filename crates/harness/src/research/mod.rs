@@ -1,9 +1,9 @@
-//! The research inbox: takes the sources out of what search tools answered, for one task.
+//! The research inbox: takes the sources out of the answers of search tools, for one task.
 //!
-//! What a source is, and what the page about them says, is decided in [`harness_core::research`].
-//! Here is the order of the steps: first the sources are durable, then the page is made of them,
-//! and only then the answers are moved away. A process that dies in between has lost nothing, and doing it
-//! again adds nothing twice, because a source and an answer that are known are not new.
+//! [`harness_core::research`] decides what a source is, and renders the page about them. This
+//! module owns the order of the steps. First the sources are made durable, then the page is
+//! rendered, and only then the answers are moved away. A process that dies in between loses
+//! nothing. A repetition adds nothing twice, because known sources and answers are not new.
 
 use std::{io, path::Path, time::Duration};
 
@@ -19,75 +19,75 @@ use crate::home::{
     folder::{Folder, Found},
 };
 
-/// A larger answer is not read.
+/// The limit of an answer. A larger one is not read.
 const ANSWER_BYTES_MAX: u64 = 32 * 1024 * 1024;
-/// All sources of a task; more of them are no longer a summary of anything.
+/// The limit of all sources of a task.
 const KEPT_BYTES_MAX: u64 = 256 * 1024 * 1024;
-/// In one go; the rest is for the next.
+/// The limit of answers in one call. The rest is left for the next.
 const ANSWERS_MAX: usize = 10_000;
-/// Another one at work is done by then.
+/// The longest wait for another process that does the same.
 const WAIT: Duration = Duration::from_secs(10);
 
-/// Why the inbox could not be finalized.
+/// The reason why the inbox could not be finalized.
 #[derive(Debug, thiserror::Error)]
 pub enum ResearchError {
-    /// The sources that were kept before cannot be read, so they must not be replaced.
+    /// The stored sources cannot be read, so they must not be replaced.
     #[error("{file}: {why}")]
     Kept {
-        /// From the root.
+        /// The path relative to the root.
         file: String,
-        /// What is wrong with it.
+        /// A description of the problem.
         why: String,
     },
-    /// Somebody else does the same here.
+    /// Another process does the same here.
     #[error("another `harness research finalize` is running in {root}")]
     Busy {
         /// The state root.
         root: String,
     },
-    /// A file or a folder.
+    /// An operation on a file or a folder failed.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
-/// What came of it. All paths are relative to the root.
+/// The result of finalizing. All paths are relative to the root.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finalized {
-    /// Whose folder the sources are in.
+    /// The task whose folder contains the sources.
     pub task_id: TaskId,
-    /// New sources.
+    /// The number of new sources.
     pub added: usize,
-    /// All that are kept now.
+    /// The number of all stored sources.
     pub sources: usize,
     /// The page about them; `None` if there are none.
     pub overview: Option<String>,
-    /// Answers that yielded something.
+    /// The answers that contained sources.
     pub moved: Vec<Moved>,
-    /// What is still in the inbox, and why.
+    /// The files that are still in the inbox, and the reasons.
     pub stayed: Vec<Stayed>,
 }
 
-/// An answer that is done with.
+/// An answer that was processed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Moved {
-    /// Where it was.
+    /// The earlier path.
     pub file: String,
-    /// Where it is.
+    /// The new path.
     pub to: String,
-    /// How many sources it names, known ones too.
+    /// The number of sources in it, including known ones.
     pub entries: usize,
 }
 
 /// A file that was left alone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Stayed {
-    /// Where it is.
+    /// Its path.
     pub file: String,
-    /// A fragment.
+    /// The reason, as a fragment.
     pub why: String,
 }
 
-/// An answer with something in it.
+/// An answer that contains sources.
 struct Answer {
     name: String,
     identity: FileStamp,
@@ -109,7 +109,7 @@ pub fn finalize(root: &Path, task: &TaskId) -> Result<Finalized, ResearchError> 
         Some(inbox) => read(inbox, &mut stayed)?,
         None => Vec::new(),
     };
-    // Before anything is kept: what is in the way there is better heard of now.
+    // This is done before anything is stored, so that an obstacle is reported early.
     let processed = match &inbox {
         Some(inbox) if !answers.is_empty() => Some(inbox.make(PROCESSED)?),
         _ => None,
@@ -132,8 +132,8 @@ pub fn finalize(root: &Path, task: &TaskId) -> Result<Finalized, ResearchError> 
     Ok(Finalized { task_id: task.clone(), added, sources, overview, moved, stayed })
 }
 
-/// What earlier calls kept. A file that is not as we write it is a person's to look at: to go on
-/// without it would lose what it holds.
+/// Returns the sources of earlier calls. A person must look at a file that has another form,
+/// because continuing without it would lose its content.
 fn kept(top: &Folder, task: &TaskId) -> Result<Kept, ResearchError> {
     let Some(folder) = top.child(research::FOLDER)? else { return Ok(Kept::default()) };
     let Some(folder) = folder.child(task.as_str())? else { return Ok(Kept::default()) };
@@ -146,7 +146,7 @@ fn kept(top: &Folder, task: &TaskId) -> Result<Kept, ResearchError> {
     }
 }
 
-/// The answers in the inbox that hold a source, by name.
+/// Returns the answers in the inbox that contain a source, by name.
 fn read(inbox: &Folder, stayed: &mut Vec<Stayed>) -> io::Result<Vec<Answer>> {
     let mut names = inbox.names()?;
     names.retain(|name| name.ends_with(".json") && !name.starts_with('.'));
@@ -167,7 +167,7 @@ fn read(inbox: &Folder, stayed: &mut Vec<Stayed>) -> io::Result<Vec<Answer>> {
             }),
             Found::TooLarge => Err(format!("has more than {ANSWER_BYTES_MAX} bytes")),
             Found::Other(what) => Err(format!("is {what}")),
-            // Somebody took it away meanwhile.
+            // Another program removed it meanwhile.
             Found::Nothing => continue,
         };
         match found {
@@ -188,9 +188,9 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Makes the sources durable, and then the page about them, each only if it is not so already.
-/// The page is made anew also if nothing was added: a process that was killed after the sources were kept
-/// owes it.
+/// Makes the sources durable, and then the page about them, each only if it changed. The page is
+/// rendered even if nothing was added, because an earlier process may have been killed after it
+/// stored the sources.
 fn keep(top: &Folder, task: &TaskId, kept: &Kept, before: &str) -> io::Result<Option<String>> {
     if kept.sources().is_empty() {
         return Ok(None);
@@ -219,7 +219,7 @@ fn put_away(
     stayed: &mut Vec<Stayed>,
 ) -> io::Result<()> {
     let file = inbox.shown(&answer.name);
-    // A tool may have written it anew since; what is in it now was not read.
+    // A tool may have rewritten it since. Its current content was not read.
     if inbox.identity(&answer.name)? != Some(answer.identity) {
         stayed.push(Stayed { file, why: "changed while it was read".to_owned() });
         return Ok(());

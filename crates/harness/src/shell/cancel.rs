@@ -6,15 +6,15 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-/// A way to stop [`Shell::run_until`](super::Shell::run_until) from another thread. Clones are one
-/// and the same request. Once made it stays.
+/// A way to stop [`Shell::run_until`](super::Shell::run_until) from another thread. Clones share
+/// the same request. It cannot be withdrawn.
 #[derive(Debug, Clone)]
 pub struct Cancel {
     ends: Arc<Ends>,
 }
 
-/// The writer going away is the signal: every poll of the reader sees it, however often, and none
-/// has to read.
+/// Dropping the writer is the signal: every poll of the reader sees it, any number of times, and
+/// none has to read.
 #[derive(Debug)]
 struct Ends {
     reader: PipeReader,
@@ -22,18 +22,18 @@ struct Ends {
 }
 
 impl Cancel {
-    /// Not yet asked for. Fails where no pipe can be had.
+    /// Creates a request that is not made yet. Fails if no pipe can be created.
     pub fn new() -> io::Result<Cancel> {
         let (reader, writer) = io::pipe()?;
         Ok(Cancel { ends: Arc::new(Ends { reader, writer: Mutex::new(Some(writer)) }) })
     }
 
-    /// Asks for the stop. Fine more than once.
+    /// Requests the stop. It may be called more than once.
     pub fn cancel(&self) {
         self.ends.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 
-    /// Whether it was asked for.
+    /// Returns whether the stop was requested.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.ends.writer.lock().unwrap_or_else(PoisonError::into_inner).is_none()
@@ -41,7 +41,7 @@ impl Cancel {
 }
 
 impl AsFd for Cancel {
-    /// Hangs up when cancelled.
+    /// Returns a descriptor that hangs up when cancelled.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.ends.reader.as_fd()
     }

@@ -1,4 +1,4 @@
-//! A script under a guard: it is over when nothing that it started is left.
+//! Runs a script under a guard. It is over when nothing that it started is left.
 
 use std::{
     io,
@@ -13,10 +13,11 @@ use super::{
 };
 use crate::process::{
     JobExit,
-    script::{Heard, KILLED_WITH_GUARD, Script as Guarded},
+    script::{GuardReport, KILLED_WITH_GUARD, Script as Guarded},
 };
 
-/// How long a guard may take, beyond the grace, to end all and say so. Then it is killed too.
+/// The time that a guard may take, beyond the grace, to end everything and report it. Then it is
+/// killed too.
 const GUARD_SLACK: Duration = Duration::from_secs(10);
 
 pub(super) fn run(script: &Script, given: Given, cancel: Option<&Cancel>) -> io::Result<Ran> {
@@ -44,25 +45,25 @@ pub(super) fn run(script: &Script, given: Given, cancel: Option<&Cancel>) -> io:
 
 struct Watch {
     guarded: Guarded,
-    /// Between TERM and KILL.
+    /// The time between TERM and KILL.
     grace: Duration,
-    /// When it has to have ended by itself.
+    /// The time by which it must have ended by itself.
     deadline: Option<Instant>,
-    /// How it ended, or why it is being ended.
+    /// Its exit, or the reason why it is being ended.
     exit: Option<Exit>,
-    /// When the guard should have told that nothing is left.
+    /// The time by which the guard should have reported that nothing is left.
     overdue_at: Option<Instant>,
 }
 
 impl Watch {
-    /// One event; whether it was the last.
+    /// Handles one event. Returns whether it was the last.
     fn turn(&mut self, output: &mut Output, cancel: Option<&Cancel>) -> io::Result<bool> {
         let is_running = self.exit.is_none();
         let (asked, timer) =
             if is_running { (cancel, self.deadline) } else { (None, self.overdue_at) };
         let woken = wait(self.guarded.as_fd(), output, asked, timer)?;
         output.pump()?;
-        if woken.told && self.hear() {
+        if woken.told && self.take_reports() {
             return Ok(true);
         }
         let due = timer.is_some_and(|at| Instant::now() >= at);
@@ -81,17 +82,17 @@ impl Watch {
         Ok(false)
     }
 
-    /// Takes in what the guard has said; whether all is over.
-    fn hear(&mut self) -> bool {
+    /// Processes the reports of the guard. Returns whether everything is over.
+    fn take_reports(&mut self) -> bool {
         loop {
-            match self.guarded.hear() {
-                Heard::Nothing => return false,
-                Heard::Over => return true,
-                Heard::GuardLost => {
+            match self.guarded.next_report() {
+                GuardReport::Nothing => return false,
+                GuardReport::Over => return true,
+                GuardReport::GuardLost => {
                     self.distrust();
                     return true;
                 }
-                Heard::Exited(ended) => {
+                GuardReport::Exited(ended) => {
                     self.exit = self.exit.or(Some(match ended {
                         JobExit::Code(code) => Exit::Code(code),
                         JobExit::Signal(signal) => Exit::Signal(signal),
@@ -103,8 +104,8 @@ impl Watch {
         }
     }
 
-    /// Somebody has killed or stopped the guard, who may still be there: no word of the script's
-    /// counts then.
+    /// Records that the guard was killed or stopped. The process that did it may still exist, so
+    /// the exit of the script does not count.
     fn distrust(&mut self) {
         if !matches!(self.exit, Some(Exit::TimedOut | Exit::Cancelled)) {
             self.exit = Some(Exit::Signal(KILLED_WITH_GUARD));

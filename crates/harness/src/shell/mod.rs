@@ -22,45 +22,46 @@ pub use system::SystemShell;
 pub struct Script {
     /// The command line.
     pub command: String,
-    /// Where it runs.
+    /// The working directory.
     pub directory: PathBuf,
-    /// How long it may take; then TERM, a grace period, KILL, to all of it.
+    /// The time limit. After it, all of it gets TERM, a grace period, and KILL.
     pub timeout: Duration,
-    /// Added to the inherited environment, which is without the variables of a task.
-    /// `HARNESS_STATE_ROOT`, `HARNESS_TASK_ID` and `HARNESS_EPOCH` among them say what it is run for;
-    /// the command line of its guard says the same.
+    /// Variables that are added to the inherited environment, which has no variables of a task.
+    /// `HARNESS_STATE_ROOT`, `HARNESS_TASK_ID` and `HARNESS_EPOCH` among them name the purpose; the
+    /// command line of its guard contains the same.
     pub environment: Vec<(String, String)>,
 }
 
-/// What came of a [`Script`].
+/// The result of a [`Script`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ran {
-    /// How it ended.
+    /// The exit.
     pub exit: Exit,
-    /// Until the last process of it had ended.
+    /// The time until its last process had ended.
     pub duration: Duration,
-    /// The last 64 KiB of standard output and error, interleaved as they came, without the secrets of
-    /// the command's environment.
+    /// The last 64 KiB of standard output and error, interleaved as they came, without the secrets
+    /// of the command's environment.
     pub tail: Vec<u8>,
-    /// All bytes that came, also those no longer in `tail`.
+    /// The number of all output bytes, including those no longer in `tail`.
     pub output_bytes: u64,
-    /// SHA-256 of all of the output, in hexadecimal.
+    /// The SHA-256 of the whole output, in hexadecimal.
     pub output_sha256: String,
 }
 
-/// Runs commands; nothing that they start outlives the call.
+/// Runs commands. Nothing that they start outlives the call.
 pub trait Shell: Send + Sync {
-    /// Blocks until it has ended. A command that fails is an [`Exit`], not an error: an error means
-    /// that it could not be run.
+    /// Blocks until the command has ended. A command that fails is an [`Exit`], not an error. An
+    /// error means that it could not be run.
     fn run(&self, script: &Script) -> io::Result<Ran>;
 
-    /// Like [`Shell::run`], but ends as [`Exit::Cancelled`], stopped as by a time-out, when
-    /// `cancel` is called from another thread. A shell whose commands take no time need not care.
+    /// Does the same as [`Shell::run`], but ends as [`Exit::Cancelled`], stopped as by a time-out,
+    /// when `cancel` is called from another thread. A shell whose commands take no time may ignore
+    /// it.
     fn run_until(&self, script: &Script, cancel: &Cancel) -> io::Result<Ran> {
         let _ = cancel;
         self.run(script)
     }
 
-    /// Whether the first word of `command` is a plain word that `command -v` does not know.
+    /// Returns whether the first word of `command` is a plain word that `command -v` does not find.
     fn lacks(&self, command: &str, directory: &Path) -> bool;
 }

@@ -1,4 +1,4 @@
-//! What a command wrote: all of it counted and hashed, the end of it kept.
+//! The output of a command: all of it is counted and hashed, and its end is kept.
 
 use std::{
     collections::VecDeque,
@@ -16,25 +16,26 @@ use sha2::{Digest as _, Sha256};
 use super::Cancel;
 use crate::process::{RedactedStream, Redactor};
 
-/// What is kept for the next attempt's prompt and the receipt.
+/// The size of the end that is kept for the next attempt's prompt and the receipt.
 const TAIL_BYTES: usize = 64 * 1024;
-/// No pipe holds more, unless somebody who outlives the command goes on writing.
+/// A limit above the size of a pipe. It matters only if a process that outlives the command
+/// continues to write.
 const DRAIN_BYTES_MAX: usize = 1024 * 1024;
 
-/// Takes in the output of a command through a pipe that never blocks.
+/// Reads the output of a command through a pipe that never blocks.
 #[derive(Debug)]
 pub(super) struct Output {
-    /// `None` once it has ended.
+    /// The pipe; `None` once it has ended.
     pipe: Option<PipeReader>,
     buffer: Vec<u8>,
     tail: VecDeque<u8>,
-    /// Nothing secret gets into the tail, also where it comes in two pieces.
+    /// Keeps secrets out of the tail, even if they arrive in two pieces.
     redacted: RedactedStream,
     bytes: u64,
     sha256: Sha256,
 }
 
-/// What one read gave.
+/// The result of one read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pumped {
     Some(usize),
@@ -56,12 +57,12 @@ impl Output {
         })
     }
 
-    /// What to poll, while there may be more.
+    /// Returns the pipe to poll, while there may be more.
     pub(super) fn pipe(&self) -> Option<&PipeReader> {
         self.pipe.as_ref()
     }
 
-    /// One read, so that a flood does not keep the caller from its timers.
+    /// Reads once, so that a flood does not keep the caller from its timers.
     pub(super) fn pump(&mut self) -> io::Result<Pumped> {
         let Some(pipe) = &mut self.pipe else {
             return Ok(Pumped::Ended);
@@ -81,8 +82,8 @@ impl Output {
         }
     }
 
-    /// Takes what is in the pipe now. Its end may never come: a process that outlives the command
-    /// can keep it open as long as it likes.
+    /// Reads what is in the pipe now. Its end may never come, because a process that outlives the
+    /// command can keep it open.
     pub(super) fn drain(&mut self) -> io::Result<()> {
         let mut drained = 0;
         while drained < DRAIN_BYTES_MAX {
@@ -102,7 +103,7 @@ impl Output {
         keep(&mut self.tail, &shown);
     }
 
-    /// The tail, the count and the hash in hexadecimal.
+    /// Returns the tail, the count and the hash in hexadecimal.
     pub(super) fn finish(mut self) -> (Vec<u8>, u64, String) {
         keep(&mut self.tail, &self.redacted.finish());
         let digest = self.sha256.finalize();
@@ -111,7 +112,7 @@ impl Output {
     }
 }
 
-/// Appends to what is kept of the end.
+/// Appends to the kept end.
 fn keep(tail: &mut VecDeque<u8>, shown: &[u8]) {
     let shown = &shown[shown.len().saturating_sub(TAIL_BYTES)..];
     let surplus = (tail.len() + shown.len()).saturating_sub(TAIL_BYTES);
@@ -119,15 +120,15 @@ fn keep(tail: &mut VecDeque<u8>, shown: &[u8]) {
     tail.extend(shown);
 }
 
-/// What a wait gave.
+/// The result of a wait.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Woken {
-    /// There is something to hear of the command.
+    /// `true` if there is news about the command.
     pub(super) told: bool,
     pub(super) cancelled: bool,
 }
 
-/// Until something happens or it is time.
+/// Waits until something happens or the timer ends.
 pub(super) fn wait(
     command: BorrowedFd<'_>,
     output: &Output,

@@ -1,5 +1,4 @@
-//! A script as a direct child, ended with its process group: for programs that do not know of
-//! guards.
+//! Runs a script as a direct child, ended with its process group, for programs without guards.
 
 use std::{
     fs, io,
@@ -15,13 +14,14 @@ use super::{
 };
 use crate::process::group::Group;
 
-/// How often leftovers are looked at: nothing tells us when the last of a group ends.
+/// The interval of looks at leftovers, because there is no notice when the last process of a group
+/// ends.
 const LEFTOVER_POLL: Duration = Duration::from_millis(5);
-/// How long the kernel gets to end what was killed. What hangs in a dead file server takes longer,
-/// and we do not wait for it.
+/// The time that the kernel gets to end killed processes. A process that hangs in a dead file
+/// server takes longer, and is not waited for.
 const KILLED: Duration = Duration::from_secs(1);
 
-/// How far the end of the leader has come.
+/// The progress of the leader's end.
 #[derive(Debug, Clone, Copy)]
 enum Phase {
     Running { deadline: Option<Instant> },
@@ -30,7 +30,7 @@ enum Phase {
 }
 
 impl Phase {
-    /// When something is to be done although nothing happens.
+    /// Returns the time at which something must be done although nothing happens.
     fn timer(self) -> Option<Instant> {
         match self {
             Phase::Running { deadline } => deadline,
@@ -55,7 +55,7 @@ pub(super) fn run(script: &Script, given: Given, cancel: Option<&Cancel>) -> io:
 }
 
 struct Plain {
-    /// Between TERM and KILL.
+    /// The time between TERM and KILL.
     grace: Duration,
 }
 
@@ -102,9 +102,8 @@ impl Plain {
         })
     }
 
-    /// Ends what the leader left behind in its group, in the time that is left of the grace if
-    /// there was a TERM already. Their last words are taken in meanwhile, so that none of them
-    /// hangs on a full pipe.
+    /// Ends the processes that the leader left in its group, in the rest of the grace if TERM was
+    /// sent already. Their output is read meanwhile, so that none of them hangs on a full pipe.
     fn end_leftovers(&self, group: &Group, output: &mut Output, phase: Phase) -> io::Result<()> {
         if !group.has_leftovers() {
             return Ok(());
@@ -139,7 +138,7 @@ fn gone_by(group: &Group, output: &mut Output, deadline: Instant) -> io::Result<
 
 fn start(script: &Script, given: Given) -> io::Result<(Group, Output)> {
     let Given { environment, stdin, grace: _, secrets } = given;
-    // `spawn` does not say whether it was the directory or the shell that is missing.
+    // `spawn` does not report whether the directory or the shell is missing.
     let directory = script.directory.display();
     let named = |e: io::Error| {
         io::Error::new(e.kind(), format!("cannot run a command in {directory}: {e}"))
@@ -161,6 +160,6 @@ fn start(script: &Script, given: Given) -> io::Result<(Group, Output)> {
     let output = Output::from(reader, &secrets)?;
     let group = Group::start(&mut command)
         .map_err(|e| io::Error::new(e.kind(), format!("cannot start sh in {directory}: {e}")))?;
-    // `command`, dropped here, holds our copies of the pipe's other end.
+    // `command` is dropped here. It holds our copies of the pipe's other end.
     Ok((group, output))
 }

@@ -13,17 +13,17 @@ use harness_core::variables::OF_A_TASK;
 use super::{Cancel, Exit, Ran, Script, Shell, guarded, plain};
 use crate::process::{Redactor, guard};
 
-/// How long `command -v` may take; it looks into a few directories.
+/// The time limit of `command -v`, which looks into a few directories.
 const LOOK_UP: Duration = Duration::from_secs(10);
 
-/// Runs commands with `sh`, under a guard where the program has called
-/// [`guard::init`](crate::guard::init): then nothing that they start outlives them, whatever it does.
-/// Elsewhere this holds for what stays in their process group.
+/// Runs commands with `sh`. They run under a guard if the program has called
+/// [`guard::init`](crate::guard::init): then nothing that they start outlives them. Otherwise this
+/// holds for the processes in their process group.
 #[derive(Debug, Clone)]
 pub struct SystemShell {
-    /// Between TERM and KILL.
+    /// The time between TERM and KILL.
     pub grace: Duration,
-    /// What is taken out of the output; `None`: the secrets of the command's environment.
+    /// The secrets that are removed from the output; `None` for those of the command's environment.
     pub secrets: Option<Redactor>,
 }
 
@@ -33,12 +33,12 @@ impl Default for SystemShell {
     }
 }
 
-/// What a script gets beside its command line, and how its output is taken in.
+/// The inputs of a script beside its command line, and the treatment of its output.
 pub(super) struct Given {
-    /// All of it.
+    /// The whole environment.
     pub(super) environment: Vec<(OsString, OsString)>,
     pub(super) stdin: File,
-    /// Between TERM and KILL.
+    /// The time between TERM and KILL.
     pub(super) grace: Duration,
     pub(super) secrets: Redactor,
 }
@@ -65,14 +65,14 @@ impl Shell for SystemShell {
         // The shell looks it up by itself and starts nothing that would need a guard.
         let looked =
             null().and_then(|stdin| plain::run(&look_up, self.given(&look_up, stdin), None));
-        // What could not be looked up is not known to be missing.
+        // If the lookup failed, the command is not known to be missing.
         looked.is_ok_and(|ran| matches!(ran.exit, Exit::Code(code) if code != 0))
     }
 }
 
 impl SystemShell {
-    /// Like [`Shell::run`], with `input` to read. A command that does not read it is none the worse
-    /// for it.
+    /// Does the same as [`Shell::run`], with `input` as standard input. A command that does not
+    /// read it is not affected.
     pub fn run_with_input(&self, script: &Script, input: &[u8]) -> io::Result<Ran> {
         let mut file = tempfile::tempfile()?;
         file.write_all(input)?;
@@ -100,10 +100,10 @@ fn null() -> io::Result<File> {
     File::open("/dev/null")
 }
 
-/// All of it: what is inherited, and what the script adds.
+/// Returns the whole environment: the inherited variables, and those of the script.
 fn environment(script: &Script) -> Vec<(OsString, OsString)> {
     let added = |name: &OsString| script.environment.iter().any(|(other, _)| **other == **name);
-    // A harness may be started by the agent of another one, whose task is not the script's.
+    // Harness may be started by the agent of another harness, whose task is not the script's.
     let is_of_a_task = |name: &OsString| OF_A_TASK.iter().any(|other| name == other);
     std::env::vars_os()
         .filter(|(name, _)| !is_of_a_task(name) && !added(name))
@@ -111,7 +111,7 @@ fn environment(script: &Script) -> Vec<(OsString, OsString)> {
         .collect()
 }
 
-/// The first word, if the shell takes it as it stands and looks it up in `PATH`.
+/// Returns the first word, if the shell uses it literally and looks it up in `PATH`.
 fn plain_first_word(command: &str) -> Option<&str> {
     let command = command.trim_start();
     let (word, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));

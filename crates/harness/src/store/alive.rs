@@ -1,9 +1,9 @@
 //! Workers that are known to be at work, whatever the clock says.
 //!
-//! A lease ends by the wall clock, and clocks jump and differ. Who gave out a claim and is still there
-//! measures the lease by a clock that only goes forward, and holds an OS lock on a file of the worker
-//! for as long. Others see that it is held; when its holder dies, the kernel frees it and the wall clock
-//! counts.
+//! A lease ends by the wall clock, and clocks jump and differ. The process that gave out a claim
+//! measures the lease by a monotonic clock, and holds an OS lock on a file of the worker for as
+//! long. Other processes see that the lock is held. When its holder dies, the kernel frees the lock
+//! and the wall clock counts.
 
 use std::{
     collections::BTreeSet,
@@ -19,7 +19,7 @@ use sha2::{Digest as _, Sha256};
 use super::lock::lock_until;
 use crate::home::{Home, folder::Folder};
 
-/// A process that looks at the lock holds it for a moment.
+/// A process that checks the lock holds it for a moment.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Vouches for a worker until it is dropped.
@@ -32,7 +32,7 @@ pub(crate) struct Alive {
 
 impl Drop for Alive {
     fn drop(&mut self) {
-        // A file that stays says nothing: nobody holds its lock.
+        // A file that stays has no meaning, because nothing holds its lock.
         _ = self.folder.remove(&self.name);
     }
 }
@@ -43,14 +43,14 @@ fn name(worker: &WorkerId) -> String {
     format!("{digits}.lock")
 }
 
-/// `None` if somebody else vouches for it already.
+/// Returns `None` if another process already vouches for the worker.
 pub(crate) fn vouch(root: &Path, worker: &WorkerId) -> io::Result<Option<Alive>> {
     let (folder, name) = (Folder::ours(&Home::of(root).workers())?, name(worker));
     let locked = lock_until(folder.open_to_lock(&name)?, Instant::now() + LOOK)?;
     Ok(locked.map(|locked| Alive { folder, name, _locked: locked }))
 }
 
-/// Whether anybody does. What cannot be seen counts as no.
+/// Returns whether a process vouches for the worker. A state that cannot be read counts as no.
 fn is_vouched_for(root: &Path, worker: &WorkerId) -> bool {
     let find = || -> io::Result<Option<fs::File>> {
         match Folder::find(&Home::of(root).workers())? {
@@ -62,7 +62,7 @@ fn is_vouched_for(root: &Path, worker: &WorkerId) -> bool {
     matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
 }
 
-/// Of the clients whose leases are over by the clock, those that are at work.
+/// Returns the clients at work among those whose leases have ended by the clock.
 pub(super) fn among(root: &Path, ledger: &Ledger, now: Timestamp) -> BTreeSet<WorkerId> {
     let expired = ledger.selection().expired(now).filter_map(|id| ledger.task(id));
     let clients = expired.filter(|task| task.claimed_via() == Via::Client);

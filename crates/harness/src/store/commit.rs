@@ -1,4 +1,4 @@
-//! Where a decision becomes true, for a caller that awaits it.
+//! Makes decisions durable, for a caller that awaits the result.
 
 use std::{future::Future, io, pin::Pin, sync::Arc};
 
@@ -7,12 +7,12 @@ use harness_core::{Command, Refusal, Reply};
 use super::{StoreError, Writer, WriterError};
 
 type Committed<'a> = Pin<Box<dyn Future<Output = Committing> + Send + 'a>>;
-/// What came of a commit: durable, refused, or neither because the store failed.
+/// The result of a commit: durable, refused, or an error of the store.
 pub type Committing = std::result::Result<std::result::Result<Reply, Refusal>, Arc<StoreError>>;
 
-/// Makes commands true.
+/// Makes commands durable.
 pub trait Commit: Send + Sync {
-    /// Is ready when `command` is durable, and not before.
+    /// Completes when `command` is durable, and not before.
     fn commit(&self, command: Command) -> Committed<'_>;
 }
 

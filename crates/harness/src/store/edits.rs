@@ -1,9 +1,8 @@
-//! A ledger that somebody else wrote: whether it counts.
+//! Decides whether a ledger that another program or a person wrote is accepted.
 //!
-//! The seal tells at a glance whether harness wrote a version. Where it did not, and a run or a worker
-//! holds the ledger, core judges what was changed; what it does not take is archived, and what
-//! harness knows is written back. After a run that was killed nothing is written back: a person
-//! decides.
+//! The seal shows whether harness wrote a version. If it did not, and a run or a worker holds the
+//! ledger, core judges the changes. A refused edit is archived, and the version that harness knows
+//! is written back. After a run that was killed, nothing is written back, and a person decides.
 
 use std::collections::BTreeSet;
 
@@ -27,28 +26,29 @@ use super::{
 };
 use crate::home::Home;
 
-/// What to do with what was changed while a killed run held the ledger.
+/// The treatment of changes that were made while a killed run held the ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum InDoubt {
-    /// Say so, and do nothing.
+    /// Report them, and do nothing.
     Refuse,
-    /// A person has said that it counts.
+    /// Accept them, because a person confirmed them.
     Take,
 }
 
-/// What [`FileStore::acknowledge`] did.
+/// The result of [`FileStore::acknowledge`].
 #[derive(Debug)]
 pub struct Acknowledged {
-    /// What was changed in the ledger, where that was in doubt and counts from now on.
+    /// The changes in the ledger, if they were in doubt and are accepted from now on.
     pub edit: Option<String>,
-    /// How many alerts are no longer shown.
+    /// The number of alerts that are no longer shown.
     pub alerts: usize,
-    /// What a person should hear.
+    /// Warnings for a person.
     pub warnings: Vec<String>,
 }
 
 impl FileStore {
-    /// A person has looked: alerts go, and a ledger that was changed while a killed run held it counts.
+    /// Records that a person has looked. Alerts are removed, and a ledger that was changed while a
+    /// killed run held it is accepted.
     pub fn acknowledge(&mut self, now: Timestamp) -> Result<Acknowledged, StoreError> {
         self.in_doubt = InDoubt::Take;
         let applied = super::Store::apply(self, now, &[Command::Acknowledge]);
@@ -76,7 +76,7 @@ impl FileStore {
         if self.is_held()
             && let Some(known) = memory.as_ref()
         {
-            // Nobody else may write now, so even a version that harness once wrote is an edit.
+            // No other program may write now, so even an earlier version by harness is an edit.
             let judged = judge_edit(&known.ledger, &found.ledger, &Held::Run);
             return self.follow(now, memory, found, bytes, judged);
         }
@@ -106,7 +106,7 @@ impl FileStore {
         }
         let judged = judge_edit(&known.ledger, &found.ledger, &Held::Claims(claims));
         let judged = match judged {
-            // What nobody holds may be edited without a word.
+            // A row that nobody holds may be edited without a report.
             Judged::Taken { unproven, .. } if unproven.is_empty() => {
                 self.known = Some(found);
                 return Ok(Freshness::AsKnown);
@@ -116,7 +116,8 @@ impl FileStore {
         self.follow(now, Some(known), found, bytes, judged)
     }
 
-    /// The version that harness knows, if `found` is another one that it did not write.
+    /// Returns the version that harness knows, if `found` differs from it and harness did not write
+    /// it.
     fn known_otherwise(
         &self,
         memory: Option<Known>,
@@ -138,7 +139,7 @@ impl FileStore {
             self.replayed()?.map(|replayed| Known::new(replayed.ledger, replayed.document, None));
         let replayed = match replayed {
             Some(known) if self.wrote(&known.document) => Some(known),
-            // A journal that harness did not write says nothing against a ledger that it did.
+            // A journal that harness did not write does not contradict a ledger that it wrote.
             _ if sealed => return Ok(None),
             // An agent that replaced or removed the journal may have left the backup.
             other => self.sealed_backup()?.or(other),
@@ -152,7 +153,7 @@ impl FileStore {
             (Some(memory), _) => Some(memory),
             (None, replayed) => replayed,
         };
-        // A key that was lost, or a file that was only written anew: nothing is different.
+        // The key was lost, or the file was only rewritten: the content is the same.
         let state = found.state();
         Ok(newest.and_then(|mut known| (known.state() != state).then_some(known)))
     }
@@ -180,7 +181,7 @@ impl FileStore {
         }
     }
 
-    /// Keeps the foreign file; what is known is written back by the transaction.
+    /// Archives the foreign file. The transaction writes the known version back.
     pub(super) fn refuse_edit(
         &self,
         now: Timestamp,
@@ -199,14 +200,14 @@ impl FileStore {
     }
 }
 
-/// The claims that workers hold now.
+/// Returns the claims that workers hold now.
 fn live_claims(ledger: &Ledger, now: Timestamp) -> BTreeSet<TaskId> {
     let live = |end: Option<Timestamp>| end.is_some_and(|end| end > now);
     let held = ledger.tasks().filter(|task| task.status() == Status::InProgress);
     held.filter(|task| live(task.lease_expires_at())).map(|task| task.id.clone()).collect()
 }
 
-/// What a run has to say about an edit that it did not take: on each attempt in progress.
+/// Returns the flags for a refused edit, one on each attempt in progress.
 pub(super) fn raised(ledger: &Ledger, message: &str) -> Vec<Command> {
     let raise =
         |task| Command::Raise(Raise { task, flag: Flag::Edit, message: message.to_owned() });
@@ -218,8 +219,8 @@ pub(super) fn raised(ledger: &Ledger, message: &str) -> Vec<Command> {
     raised
 }
 
-/// What there is to tell of an edit that was taken.
-pub(super) fn told(
+/// Returns the report about an accepted edit.
+pub(super) fn report(
     in_doubt: InDoubt,
     what: &[Difference],
     unproven: Vec<TaskId>,

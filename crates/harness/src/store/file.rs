@@ -1,9 +1,9 @@
 //! The store over `harness-tasks.json`.
 //!
-//! A transaction: take the lock; look whether the file is still the one we know, else read it;
-//! finish the log lines of the last change; decide; write `.tmp`, keep `.bak`, rename, make the
-//! directory durable; only then answer. A reader never sees half a file, and an error on the way
-//! leaves the file as it was.
+//! A transaction has these steps: take the lock; check whether the file is still the known one,
+//! otherwise read it; finish the log lines of the last change; decide; write `.tmp`, keep `.bak`,
+//! rename, make the directory durable; only then answer. A reader never sees half a file, and an
+//! error on the way leaves the file unchanged.
 
 use std::{
     io,
@@ -47,7 +47,7 @@ use crate::home::{Home, Outside, outside};
 /// let mut store = FileStore::open(root.path(), locking)?;
 /// assert_eq!(store.create(SystemClock.now())?, Created::New);
 ///
-/// // A process that lives longer gives its store to a writer.
+/// // A long-lived process gives its store to a writer.
 /// let observers = Observers::default().with(|made: &Transaction<'_>| println!("{:?}", made.facts));
 /// let writer = Writer::start(store, Arc::new(SystemClock), observers)?;
 /// let id = TaskId::parse("parser")?;
@@ -58,7 +58,7 @@ use crate::home::{Home, Outside, outside};
 /// };
 /// assert_eq!(writer.apply(Command::Add(add))?, Reply::Task(id.clone()));
 ///
-/// // It is on the disk: reading needs neither writer nor lock.
+/// // It is on the disk: a reader needs neither writer nor lock.
 /// assert!(look(root.path())?.contains(&id));
 /// # let hash = harness::home::root_hash(&root.path().canonicalize()?);
 /// # std::fs::remove_file(format!("/tmp/harness-{hash}.lock.guard"))?;
@@ -72,41 +72,42 @@ pub struct FileStore {
     pub(super) known: Option<Known>,
     pub(super) journal: Journal,
     pub(super) key: Option<Key>,
-    /// Whether others work through this process: then the rows that they hold are ours.
+    /// `true` if other programs work through this process. The rows that they hold are then
+    /// protected.
     pub(super) hosting: bool,
     pub(super) in_doubt: InDoubt,
-    /// What [`Store::ledger`] found that no transaction has judged yet.
+    /// The version that [`Store::ledger`] found and that no transaction has judged yet.
     looked: Option<Known>,
-    /// To be said with the next transaction.
+    /// Warnings that are returned with the next transaction.
     pub(super) warnings: Vec<String>,
-    /// What was appended to the log since the last transaction that succeeded.
+    /// The bytes that were appended to the log since the last successful transaction.
     pub(super) appended: Vec<u8>,
 }
 
-/// Who keeps others out while a transaction runs.
+/// The way in which other writers are kept out during a transaction.
 pub enum Locking {
-    /// Each transaction for itself, waiting this long.
+    /// Each transaction takes the lock and waits this long for it.
     Each(Wait),
-    /// A session that holds the lock for its whole life.
+    /// A session holds the lock for its whole life.
     Held(StateLock),
-    /// A session for its whole life; the caller sees to it (the simulator).
+    /// A session holds the lock for its whole life, and the caller ensures that (the simulator).
     HeldElsewhere,
-    /// The caller sees to it (the simulator).
+    /// The caller ensures it (the simulator).
     Elsewhere,
 }
 
-/// Whether [`FileStore::create`] made a ledger.
+/// The result of [`FileStore::create`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Created {
-    /// There was none.
+    /// The ledger was created.
     New,
-    /// It was there; nothing was changed.
+    /// The ledger existed, and nothing was changed.
     Existed,
 }
 
 impl FileStore {
-    /// The store of the state root `root`, a directory that exists. Reads nothing yet: a missing ledger
-    /// is an error of the first transaction.
+    /// Opens the store of the state root `root`, a directory that exists. It reads nothing yet: a
+    /// missing ledger is an error of the first transaction.
     ///
     /// A second copy of every change, the journal, is kept in the git directory around the root.
     pub fn open(root: &Path, locking: Locking) -> Result<Self, StoreError> {
@@ -114,8 +115,8 @@ impl FileStore {
         Ok(Self::on(root, Box::new(disk), locking))
     }
 
-    /// The same with the user's state directory (`~/.local/state`): the journal is there where there
-    /// is no git, and the key that seals the ledger always.
+    /// Does the same with the user's state directory (`~/.local/state`). It always contains the key
+    /// that seals the ledger, and the journal if there is no git.
     pub fn open_with(
         root: &Path,
         locking: Locking,
@@ -126,13 +127,13 @@ impl FileStore {
         let mut store = Self::on(root, Box::new(disk), locking);
         match state_home.map(|home| outside::key(root, home)).transpose() {
             Ok(key) => store.key = key,
-            // A read-only home: the ledger works all the same.
+            // The home is read-only. The ledger still works.
             Err(why) => store.warnings.push(format!("the ledger is written without a seal: {why}")),
         }
         Ok(store)
     }
 
-    /// Over any disk: the simulator has one that crashes.
+    /// Opens the store over any disk. The simulator has one that crashes.
     #[doc(hidden)]
     pub fn on(root: &Path, disk: Box<dyn Disk>, locking: Locking) -> Self {
         Self {
@@ -150,24 +151,25 @@ impl FileStore {
         }
     }
 
-    /// For a host: an edit from outside of a row that a worker holds is not taken.
+    /// Makes this the store of a host: an edit from outside of a row that a worker holds is
+    /// refused.
     #[must_use]
     pub fn hosting(self) -> Self {
         Self { hosting: true, ..self }
     }
 
-    /// Seals what it writes with this key.
+    /// Seals every write with this key.
     #[doc(hidden)]
     pub fn sealed_with(self, key: Key) -> Self {
         Self { key: Some(key), ..self }
     }
 
-    /// Makes the ledger, the log and the marker, unless there is a ledger. Where one is missing that can
-    /// be restored this is an error: a new one would be written over what is left of it.
+    /// Creates the ledger, the log and the marker, unless there is a ledger. It is an error if the
+    /// ledger is missing but can be restored, because a new one would overwrite what is left of it.
     pub fn create(&mut self, now: Timestamp) -> Result<Created, StoreError> {
         let _held = self.enter(&mut Vec::new())?;
         if self.disk.identity(File::Ledger)?.is_some() {
-            // The process that made it may have died before it was durable.
+            // The process that created it may have died before it was durable.
             self.disk.sync_root()?;
             return Ok(Created::Existed);
         }
@@ -178,7 +180,7 @@ impl FileStore {
         Ok(Created::New)
     }
 
-    /// Makes ledger, log and marker. The lock is held, and there is no ledger that counts; the last one
+    /// Creates ledger, log and marker. The lock is held, and there is no valid ledger. The last one
     /// was written `revision` times.
     pub(super) fn found(
         &mut self,
@@ -195,7 +197,8 @@ impl FileStore {
         ledger.set_log_tail(lines, self.disk.size(File::Log)?);
         let mut document = Document::new(&ledger);
         document.count_from(revision);
-        // The marker means nothing without a ledger; a ledger without it would stay so.
+        // The marker has no meaning without a ledger, but a ledger without the marker would stay
+        // without it.
         self.disk.make_marker()?;
         let known = Known::new(ledger, document, None);
         self.write(known, Made::default(), Backup::None)?;
@@ -216,8 +219,8 @@ impl FileStore {
         }
     }
 
-    /// Makes `known` the file as it is now. Edits by hand are respected; a file that is gone, or no JSON
-    /// any more, is replaced by the newest version that is left.
+    /// Makes `known` equal to the current file. Edits by hand are respected. A file that is
+    /// missing, or no longer JSON, is replaced by the newest version that is left.
     fn refresh(&mut self, now: Timestamp) -> Result<Freshness, StoreError> {
         let identity = self.disk.identity(File::Ledger)?;
         if identity.is_some() && self.known.as_ref().is_some_and(|k| k.identity == identity) {
@@ -226,10 +229,10 @@ impl FileStore {
         let Some((bytes, identity)) = self.disk.read(File::Ledger)? else {
             return self.restore(now, Lost::Missing);
         };
-        // The process that put it there may have died before the name was durable. Nothing is answered, and
-        // no log line written, on the strength of a version that a power loss would take back.
+        // The process that wrote it may have died before the name was durable. No answer and no log
+        // line may depend on a version that a power loss could take back.
         self.disk.sync_root()?;
-        // A command that looked before it decides has parsed this version already.
+        // A command that read the ledger before it decides has parsed this version already.
         let looked = self.looked.take().filter(|looked| looked.identity == Some(identity));
         let found = match looked {
             Some(found) => Ok(found),
@@ -252,7 +255,7 @@ impl FileStore {
         }
     }
 
-    /// Whether this process keeps everybody else out for its whole life.
+    /// Returns whether this process keeps all other writers out for its whole life.
     pub(super) fn is_held(&self) -> bool {
         match &self.locking {
             Locking::Held(_) | Locking::HeldElsewhere => true,
@@ -260,8 +263,8 @@ impl FileStore {
         }
     }
 
-    /// Decides all commands on one working copy. `known` is taken out: it comes back only when the
-    /// file holds what was decided.
+    /// Decides all commands on one working copy. `known` is taken out. It comes back only when the
+    /// file contains the result.
     fn decide(
         &mut self,
         now: Timestamp,
@@ -293,7 +296,7 @@ impl FileStore {
         Ok(touched)
     }
 
-    /// Gives the path of the archived ledger, if the change throws it away.
+    /// Returns the path of the archived ledger, if the change discards it.
     pub(super) fn put_in(
         &self,
         now: Timestamp,
@@ -314,8 +317,9 @@ impl FileStore {
         Ok(archived)
     }
 
-    /// Makes `known` the file, durable, then appends its log lines and follows it into the journal.
-    /// It is kept only at the end: after an error on the way the next transaction reads what is there.
+    /// Writes `known` to the file durably, then appends its log lines and updates the journal.
+    /// `known` is kept only at the end: after an error on the way, the next transaction reads the
+    /// file.
     pub(super) fn write(
         &mut self,
         mut known: Known,
@@ -343,7 +347,7 @@ impl FileStore {
         let lines = log_tail::text(&known.ledger.head().log_tail);
         match self.append_to_log(&lines) {
             Ok(()) => {}
-            // The ledger remembers the lines: the next change appends them.
+            // The ledger stores the lines, and the next change appends them.
             Err(e) => warnings
                 .push(format!("the change was made, but its log lines are not written yet: {e}")),
         }
@@ -366,7 +370,7 @@ impl FileStore {
         let Some(mut known) = self.known.take() else {
             return Err(StoreError::NoLedger { root: self.root.clone() });
         };
-        let (mut anew, raised) = self.told(freshness, &known.ledger);
+        let (mut anew, raised) = self.report(freshness, &known.ledger);
         anew.extend(self.files_anew(&mut known)?);
         self.finish_log(known.ledger.head())?;
         if !anew.is_empty() || !raised.is_empty() {
@@ -404,7 +408,7 @@ impl FileStore {
         Ok(applied)
     }
 
-    /// The first `count` facts; the others changed nothing.
+    /// Appends the first `count` facts to the trajectory. The others changed nothing.
     fn tell_trajectory(&self, now: Timestamp, count: usize, applied: &mut Applied) {
         let mut lines = String::new();
         for fact in &applied.facts[..count] {
@@ -434,8 +438,8 @@ impl Store for FileStore {
     }
 
     fn ledger(&mut self) -> Result<&Ledger, StoreError> {
-        // Who holds the lock knows the truth; what somebody made of the file meanwhile is for the next
-        // transaction to judge.
+        // The process that holds the lock knows the valid version. The next transaction judges any
+        // edit that was made meanwhile.
         let identity = self.disk.identity(File::Ledger)?;
         let current = |known: &Known| known.identity.is_some() && known.identity == identity;
         if self.known.as_ref().is_some_and(|known| self.is_held() || current(known)) {
@@ -461,13 +465,13 @@ enum Touched {
     Ledger,
 }
 
-/// An error where the ledger names a feature that this version does not know.
+/// Returns an error if the ledger names a feature that this version does not know.
 fn writable(ledger: &Ledger) -> Result<(), StoreError> {
     let features: Vec<String> = ledger.head().unknown_needs().map(str::to_owned).collect();
     if features.is_empty() { Ok(()) } else { Err(StoreError::Needs { features }) }
 }
 
-/// A time as part of a file name.
+/// Formats a time for a file name.
 pub(super) fn stamp(now: Timestamp) -> String {
     now.to_string().replace([':', '-'], "")
 }
@@ -477,7 +481,7 @@ fn shape(e: harness_core::ledger::DuplicateTask) -> StoreError {
 }
 
 impl StoreError {
-    /// Whether another process holds the lock.
+    /// Returns whether another process holds the lock.
     pub fn is_busy(&self) -> bool {
         matches!(self, Self::Lock(LockError::Busy { .. } | LockError::Unseen { .. }))
     }

@@ -1,7 +1,7 @@
-//! Follows each change of the ledger into the journal.
+//! Writes each change of the ledger to the journal.
 //!
-//! The ledger is durable before, so nothing here can make a transaction fail: what could not be
-//! written is said once, and the next writer catches up with a snapshot.
+//! The ledger is durable before, so nothing here can make a transaction fail. A failed write is
+//! reported once, and the next writer catches up with a snapshot.
 
 use std::io;
 
@@ -20,25 +20,25 @@ use super::{
 };
 use crate::home::FileStamp;
 
-/// Where the journal stood when this process last wrote it.
+/// The end of the journal when this process last wrote it.
 #[derive(Debug, Default)]
 pub(super) struct Journal {
     at: Option<(FileStamp, Ending)>,
     warned: bool,
 }
 
-/// What a transaction made true, for the journal.
+/// The changes of a transaction, for the journal.
 #[derive(Debug, Default)]
 pub(super) struct Made {
-    /// The version that it was made from; `None` where there was none, or nobody knows it.
+    /// The version that it started from; `None` if there was none, or if it is not known.
     pub(super) before: Option<State>,
     pub(super) touched: Touched,
     pub(super) receipts: Receipts,
 }
 
 impl Journal {
-    /// Appends a change, or begins anew with a snapshot where the journal does not end with the
-    /// version before. Gives what there is to warn of.
+    /// Appends a change. If the journal does not end with the previous version, it starts again
+    /// with a snapshot. Returns a warning, if there is one.
     pub(super) fn follow(
         &mut self,
         disk: &dyn Disk,
@@ -85,7 +85,7 @@ impl Journal {
                     None => Known::default(),
                 };
                 if ending.is_none_or(|ending| ending.revision + 1 < document.revision()) {
-                    // There was none, or it could not be written for some time.
+                    // There was no journal, or it could not be written for some time.
                     let adopted = adopted(disk, ledger)?;
                     known.log = adopted.log;
                     for (name, line) in adopted.receipts {
@@ -108,7 +108,7 @@ impl Journal {
     }
 }
 
-/// What was there before there was a journal is taken as it is found.
+/// Takes over everything from before there was a journal, without a check.
 fn adopted(disk: &dyn Disk, ledger: &Ledger) -> io::Result<Known> {
     let log = disk.read(File::Log)?.map(|(bytes, _)| bytes).unwrap_or_default();
     let log = String::from_utf8_lossy(&log).lines().map(str::to_owned).collect();
@@ -120,7 +120,7 @@ fn adopted(disk: &dyn Disk, ledger: &Ledger) -> io::Result<Known> {
     Ok(known)
 }
 
-/// The receipts of the completions among `facts`. They were made durable before.
+/// Returns the receipts of the completions among `facts`. They were made durable before.
 pub(super) fn receipts_of(
     disk: &dyn Disk,
     ledger: &Ledger,

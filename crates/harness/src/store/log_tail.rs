@@ -1,9 +1,9 @@
-//! The log and the ledger's memory of its last lines.
+//! The log, and the last lines that the ledger stores.
 //!
-//! A change and its log lines cannot be written in one step. So the ledger carries the lines of
-//! its last change and where the log ended then; they are appended after the ledger is durable, and
-//! the next writer appends what a crash kept from the log. Each line is there exactly once, and
-//! no answer waits for the log.
+//! A change and its log lines cannot be written in one step. So the ledger stores the lines of its
+//! last change and the size of the log at that time. They are appended after the ledger is durable,
+//! and the next writer appends lines that a crash kept from the log. Each line is there exactly
+//! once, and no answer waits for the log.
 
 use std::io;
 
@@ -15,36 +15,36 @@ use super::{
 };
 
 impl FileStore {
-    /// Appends the lines of the last change that the log lacks, and makes sure that they cannot be
-    /// lost any more: the next change overwrites the only other copy.
+    /// Appends the lines of the last change that the log lacks, and makes them durable. The next
+    /// change overwrites the only other copy.
     pub(super) fn finish_log(&mut self, head: &Head) -> io::Result<()> {
         if head.log_tail.is_empty() {
             return Ok(());
         }
-        // A log that is shorter than it was has been replaced; all of it may be new.
+        // A log that is shorter than before has been replaced, so all of it may be new.
         let size = self.disk.size(File::Log)?;
         let from = if size < head.log_at { 0 } else { head.log_at };
         let written = self.disk.read_from(File::Log, from)?;
         let missing = missing(&written, &head.log_tail);
         if !missing.is_empty() {
-            // What ended the line before ours may have gone with the power as well.
+            // A power loss may also have removed the end of the line before ours.
             if written.is_empty() {
                 self.end_log_line()?;
             }
             self.append_to_log(&missing)?;
         }
         self.disk.sync(File::Log)?;
-        // The log may have been made for these lines: then its name must last as well.
+        // The log may have been created for these lines. Its name must then be durable as well.
         if from == 0 { self.disk.sync_root() } else { Ok(()) }
     }
 
-    /// As [`end_line`], for the log.
+    /// Does the same as [`end_line`], for the log.
     pub(super) fn end_log_line(&mut self) -> io::Result<()> {
         self.appended.extend_from_slice(end_line(&*self.disk, File::Log)?);
         Ok(())
     }
 
-    /// Appends to the log, and keeps it for those who watch the transaction.
+    /// Appends to the log, and keeps the bytes for observers of the transaction.
     pub(super) fn append_to_log(&mut self, lines: &[u8]) -> io::Result<()> {
         if !lines.is_empty() {
             self.disk.append(File::Log, lines)?;
@@ -54,8 +54,8 @@ impl FileStore {
     }
 }
 
-/// Ends the last line of a file if somebody left it open, so that what is appended next does not
-/// run into it. Returns what it appended.
+/// Ends the last line of a file if it is open, so that the next append does not run into it.
+/// Returns the appended bytes.
 pub(super) fn end_line(disk: &dyn Disk, file: File) -> io::Result<&'static [u8]> {
     match disk.tail(file, 1)?.last() {
         None | Some(b'\n') => Ok(b""),
@@ -63,17 +63,17 @@ pub(super) fn end_line(disk: &dyn Disk, file: File) -> io::Result<&'static [u8]>
     }
 }
 
-/// What has to be appended so that all `lines` are in the log.
+/// Returns the bytes that must be appended so that all `lines` are in the log.
 fn missing(written: &[u8], lines: &[String]) -> Vec<u8> {
     let wanted = text(lines);
     if written.starts_with(&wanted) {
         return Vec::new();
     }
-    // The usual crash: some of it was written, perhaps half a line.
+    // The usual crash: a part was written, perhaps half a line.
     if let Some(rest) = wanted.strip_prefix(written) {
         return rest.to_vec();
     }
-    // Somebody else wrote too. Lines of ours are in order among theirs.
+    // Other programs wrote too. Our lines are in order among theirs.
     let mut there = written.split(|b| *b == b'\n');
     let mut out = Vec::new();
     if written.last().is_some_and(|b| *b != b'\n') {

@@ -1,4 +1,4 @@
-//! Our files for those who only look: no lock, no repair, no link followed.
+//! Our files for readers: no lock, no repair, and no link is followed.
 
 use std::{fs, io, path::Path};
 
@@ -10,7 +10,7 @@ use super::{
     lock::{self, LockError, Verdict},
 };
 
-/// The ledger as it stands, without lock or repair: for those who only look.
+/// Reads the current ledger without lock or repair.
 pub fn look(root: &Path) -> Result<Ledger, StoreError> {
     let disk = RealDisk::open(root)?;
     let Some((bytes, _)) = disk.read(File::Ledger)? else {
@@ -19,7 +19,7 @@ pub fn look(root: &Path) -> Result<Ledger, StoreError> {
     format::read_ledger(&bytes).map_err(StoreError::Format)
 }
 
-/// The text of the ledger as it stands, for callers that show what [`look`] does not know.
+/// Reads the text of the current ledger, for callers that show fields which [`look`] does not know.
 pub fn look_bytes(root: &Path) -> Result<Vec<u8>, StoreError> {
     match RealDisk::open(root)?.read(File::Ledger)? {
         Some((bytes, _)) => Ok(bytes),
@@ -27,36 +27,36 @@ pub fn look_bytes(root: &Path) -> Result<Vec<u8>, StoreError> {
     }
 }
 
-/// The ledger's previous version; `None` where nothing was written over yet.
+/// Reads the previous version of the ledger; `None` if nothing was overwritten yet.
 pub fn look_backup(root: &Path) -> io::Result<Option<Vec<u8>>> {
     Ok(RealDisk::open(root)?.read(File::Backup)?.map(|(bytes, _)| bytes))
 }
 
-/// The log, to be read at leisure: it only grows. `None` where there is none.
+/// Opens the log for reading; it only grows. Returns `None` if there is none.
 pub fn open_log(root: &Path) -> io::Result<Option<fs::File>> {
     RealDisk::open(root)?.open_to_read(File::Log)
 }
 
-/// Whether somebody holds the lock of a root.
+/// The state of the lock of a root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LockState {
-    /// Nobody holds it.
+    /// No process holds it.
     Free,
-    /// `host` is set when the holder runs where nobody here can tell whether it still lives.
+    /// A process holds it. `host` is set if it runs where its state cannot be determined.
     Held {
-        /// The holder, if it said who it is.
+        /// The holder, if it is known.
         pid: Option<u32>,
-        /// Where it runs, if not here.
+        /// The host of the holder, if it is another one.
         host: Option<String>,
     },
-    /// Of a process that is gone; the next holder removes it.
+    /// It belongs to a dead process. The next process that takes the lock removes it.
     Stale {
-        /// That process, if it said who it was.
+        /// That process, if it is known.
         pid: Option<u32>,
     },
 }
 
-/// Looks at the lock without taking it. `root` is canonical.
+/// Checks the lock without taking it. `root` must be canonical.
 pub fn look_lock(root: &Path) -> Result<LockState, LockError> {
     Ok(match lock::judge(root)? {
         Verdict::Absent => LockState::Free,

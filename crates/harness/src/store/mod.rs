@@ -1,4 +1,4 @@
-//! Where the ledger is kept: one writer, whole transactions, nothing acknowledged before it is
+//! The stores of the ledger: one writer, whole transactions, and no answer before a change is
 //! durable.
 
 pub(crate) mod alive;
@@ -50,62 +50,62 @@ pub use stores::Stores;
 pub use witness::{Origin, Witness};
 pub use writer::{Writer, WriterError, Written};
 
-/// The store port. Blocking: a caller that must not wait owns it in a [`Writer`].
+/// The store port. It blocks. A caller that must not wait owns it in a [`Writer`].
 pub trait Store: Send {
-    /// Decides the commands in order, each on what the ones before it made true, and makes all of
-    /// it durable with one write. A refused command changes nothing and hinders no other.
+    /// Decides the commands in order, each on the result of those before it, and makes all of them
+    /// durable with one write. A refused command changes nothing and affects no other.
     fn apply(&mut self, now: Timestamp, commands: &[Command]) -> Result<Applied, StoreError>;
 
-    /// The ledger as it stands.
+    /// Returns the current ledger.
     fn ledger(&mut self) -> Result<&Ledger, StoreError>;
 }
 
-/// What a transaction did. It is durable.
+/// The result of a transaction. It is durable.
 #[derive(Debug, Default)]
 #[must_use]
 pub struct Applied {
     /// One answer for each command.
     pub replies: Vec<Result<Reply, Refusal>>,
-    /// What became true, in order.
+    /// The facts that became true, in order.
     pub facts: Vec<Fact>,
-    /// For each command that threw the ledger away: which of them, and where the ledger as it was is
-    /// kept, from the root.
+    /// For each command that discarded the ledger: its position, and the path of the archived
+    /// ledger relative to the root.
     pub archived: Vec<(usize, PathBuf)>,
-    /// What a person should hear although the change was made.
+    /// Warnings for a person although the change was made.
     pub warnings: Vec<String>,
-    /// What was appended to the log, if the store keeps one: lines of these facts, after those that an
-    /// earlier failure kept from it.
+    /// The text that was appended to the log, if the store keeps one: lines of these facts, after
+    /// those that an earlier failure kept from it.
     pub log: String,
 }
 
-/// Why a store did nothing. Nothing of the transaction became true.
+/// The reason why a store did nothing. Nothing of the transaction became true.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// Nobody has called [`FileStore::create`] here.
+    /// [`FileStore::create`] was never called here.
     #[error("there is no harness-tasks.json in {}", root.display())]
     NoLedger {
-        /// Where it was looked for.
+        /// The root that was searched.
         root: PathBuf,
     },
     /// There is no ledger, but one can be restored.
     #[error("harness-tasks.json is missing, but {} has a version with {tasks} tasks", source_name(*from))]
     Lost {
-        /// Where the newest version is.
+        /// The source of the newest version.
         from: Source,
-        /// How many tasks it has.
+        /// The number of tasks in it.
         tasks: usize,
     },
-    /// Somebody changed the ledger while a run held it that was killed since: a person must say which
-    /// version counts.
+    /// The ledger was changed while a run held it that was killed since. A person must decide which
+    /// version is valid.
     #[error(
         "harness-tasks.json was changed from outside while a run held it, which was killed: {what}"
     )]
     Edited {
-        /// What was changed.
+        /// The changes.
         what: String,
     },
-    /// The ledger is JSON of a wrong shape, or of a newer version: a person must fix it.
+    /// The ledger is JSON of a wrong shape, or of a newer version. A person must fix it.
     #[error(transparent)]
     Format(FormatError),
     /// A newer program uses features in this ledger that a change by this one could contradict.
@@ -120,15 +120,15 @@ pub enum StoreError {
     /// Neither the ledger nor its backup can be read.
     #[error("harness-tasks.json corrupted and unrecoverable: {ledger}; {backup}")]
     Unrecoverable {
-        /// What is wrong with the ledger.
+        /// The error of the ledger.
         ledger: String,
-        /// What is wrong with the backup.
+        /// The error of the backup.
         backup: String,
     },
-    /// The lock could not be had.
+    /// The lock could not be taken.
     #[error(transparent)]
     Lock(#[from] lock::LockError),
-    /// It was had, and was gone when it mattered.
+    /// The lock was taken, but lost before the write.
     #[error("another program removed the lock; nothing was written")]
     LockLost,
     /// The disk failed.

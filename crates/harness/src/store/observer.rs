@@ -1,4 +1,4 @@
-//! The things that watch a root while a process works on it: one trait and one fan-out.
+//! The observers of a root while a process works on it: one trait and one fan-out.
 
 use std::{cell::RefCell, sync::Arc};
 
@@ -7,20 +7,21 @@ use harness_core::{Fact, Ledger};
 use super::Store;
 use crate::event::Envelope;
 
-/// Watches what happens and answers nothing: a screen, telemetry, a dashboard, clients that wait.
+/// Watches changes and events and returns nothing: a screen, telemetry, a dashboard, clients that
+/// wait.
 ///
-/// It is called on the thread of the writer or of the hub, which waits for it. It must be quick, and it
-/// must not ask the writer anything. It may look at the ledger with [`Transaction::look`].
+/// It is called on the thread of the writer or of the hub, which waits for it. It must be quick,
+/// and it must not call the writer. It may read the ledger with [`Transaction::look`].
 ///
 /// A closure over a transaction is an observer too.
 pub trait Observer: Send + Sync {
-    /// A transaction is durable. Its callers are not answered yet.
+    /// A transaction is durable. Its callers have not received an answer yet.
     fn committed(&self, _transaction: &Transaction<'_>) {}
 
     /// Something happened in a run.
     fn event(&self, _envelope: &Envelope) {}
 
-    /// Nothing more will come. What waits has to be brought away now, within about a second.
+    /// Nothing more will come. Pending output must be delivered now, within about a second.
     fn end(&self) {}
 }
 
@@ -30,14 +31,14 @@ impl<F: Fn(&Transaction<'_>) + Send + Sync> Observer for F {
     }
 }
 
-/// What one transaction of the writer made true.
+/// The changes of one transaction of the writer.
 pub struct Transaction<'a> {
-    /// What became true, in order.
+    /// The facts that became true, in order.
     pub facts: &'a [Fact],
-    /// What was appended to the log: lines of these facts, after those that an earlier failure kept
-    /// from it.
+    /// The text that was appended to the log: lines of these facts, after those that an earlier
+    /// failure kept from it.
     pub log: &'a str,
-    /// What a person should know although the change was made.
+    /// Warnings for a person although the change was made.
     pub warnings: &'a [String],
     store: RefCell<&'a mut dyn Store>,
 }
@@ -52,25 +53,25 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Looks at the ledger as the store knows it, which reads no file as long as nobody else wrote one.
-    /// `None` where the store fails, or inside of another look.
+    /// Reads the ledger of the store. No file is read unless another program wrote one. Returns
+    /// `None` if the store fails, or inside of another look.
     pub fn look<T>(&self, look: impl FnOnce(&Ledger) -> T) -> Option<T> {
         let mut store = self.store.try_borrow_mut().ok()?;
         store.ledger().ok().map(look)
     }
 }
 
-/// The observers of a root. Each of them gets everything, in the order in which they were added.
+/// The observers of a root. Each receives everything, in the order in which they were added.
 #[derive(Clone, Default)]
 pub struct Observers(Vec<Arc<dyn Observer>>);
 
 impl Observers {
-    /// Adds one behind the others.
+    /// Adds an observer after the others.
     pub fn add(&mut self, observer: Arc<dyn Observer>) {
         self.0.push(observer);
     }
 
-    /// Adds one behind the others.
+    /// Adds an observer after the others.
     #[must_use]
     pub fn with(mut self, observer: impl Observer + 'static) -> Self {
         self.add(Arc::new(observer));

@@ -8,22 +8,22 @@ use super::disk::RealDisk;
 use crate::home::{Home, file_name};
 
 pub(super) const FOLDER: &str = file_name(Home::RECEIPTS);
-/// A receipt is bounded; what is larger is none of ours.
+/// The limit of a receipt. A larger file is not ours.
 pub(super) const MAX_BYTES: u64 = 1024 * 1024;
 
-/// The name of its file.
+/// Returns the name of its file.
 pub(super) fn name(task: &TaskId, epoch: Epoch) -> String {
     format!("{task}.{epoch}.json")
 }
 
-/// Makes a receipt durable. Called again, it replaces what was there.
+/// Makes a receipt durable. A repeated call replaces the file.
 pub fn record(root: &Path, receipt: &Receipt) -> io::Result<()> {
     let mut bytes = serde_json::to_vec_pretty(receipt)?;
     bytes.push(b'\n');
     RealDisk::open(root)?.keep(FOLDER, &name(&receipt.task, receipt.epoch), &bytes)
 }
 
-/// The receipt of one claim; `None` where there is none.
+/// Returns the receipt of one claim; `None` if there is none.
 pub fn receipt(root: &Path, task: &TaskId, epoch: Epoch) -> io::Result<Option<Receipt>> {
     let Some(bytes) = RealDisk::open(root)?.kept(FOLDER, &name(task, epoch), MAX_BYTES)? else {
         return Ok(None);

@@ -1,12 +1,12 @@
-//! A store into which no secret gets: the one gate on the way to ledger, backup, log, trajectory and
-//! to everybody who hears of a change.
+//! A store that no secret enters: the single gate on the way to ledger, backup, log, trajectory and
+//! every observer of a change.
 
 use harness_core::{Command, Ledger, Refusal, Timestamp, command::Text};
 
 use super::{Applied, Store, StoreError};
 use crate::process::Redactor;
 
-/// Another store, which only gets commands without the secrets that are known here.
+/// A wrapper of another store, which receives only commands without the known secrets.
 pub struct Redacted<S> {
     store: S,
     secrets: Redactor,
@@ -28,7 +28,7 @@ impl<S: Store> Store for Redacted<S> {
             return Ok(Applied { replies, ..Applied::default() });
         }
         let mut applied = self.store.apply(now, &good)?;
-        // The answers of those that were taken, at the places of all.
+        // The answers of the accepted commands go to the positions among all commands.
         let places: Vec<_> = (0..hidden.len()).filter(|n| hidden[*n].is_ok()).collect();
         for (of, _) in &mut applied.archived {
             *of = places.get(*of).copied().unwrap_or(*of);
@@ -47,8 +47,8 @@ impl<S: Store> Store for Redacted<S> {
     }
 }
 
-/// The command without secrets. A command line that holds one is refused: with a mark in it, it would
-/// do something else.
+/// Returns the command without secrets. A command line that contains one is refused, because with a
+/// mark in its place it would do something else.
 pub fn redacted(mut command: Command, secrets: &Redactor) -> Result<Command, Refusal> {
     let mut holds = None;
     command.texts(&mut |text| match text {
@@ -62,13 +62,13 @@ pub fn redacted(mut command: Command, secrets: &Redactor) -> Result<Command, Ref
     holds.map_or(Ok(command), Err)
 }
 
-/// Why a ledger that somebody edited cannot be worked on: one of its command lines holds a secret, which
-/// would get into logs, receipts and prompts.
+/// Returns the reason why an edited ledger cannot be worked on: one of its command lines contains a
+/// secret, which would get into logs, receipts and prompts.
 pub fn secret_in(ledger: &Ledger, secrets: &Redactor) -> Option<Refusal> {
     ledger.command_lines().find_map(|(what, line)| refused(what, line, secrets))
 }
 
-/// The same for one line.
+/// Does the same for one line.
 pub fn refused(what: &'static str, line: &str, secrets: &Redactor) -> Option<Refusal> {
     secrets.find(line).map(|variable| Refusal::Secret { what, variable })
 }

@@ -1,5 +1,5 @@
-//! A ledger that is gone or broken, and the files beside it: what is left of them, and how they
-//! are made anew.
+//! A ledger that is missing or broken, and the files beside it: what is left of them, and how they
+//! are restored.
 
 use std::io;
 
@@ -26,7 +26,7 @@ use super::{
 };
 use crate::home::Home;
 
-/// A version of the ledger that could be put back.
+/// A version of the ledger that could be restored.
 pub(super) struct Candidate {
     ledger: Ledger,
     document: Document,
@@ -34,45 +34,45 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
-    /// The error of a command that would make a new ledger over it.
+    /// Returns the error of a command that would create a new ledger over it.
     pub(super) fn lost(&self) -> StoreError {
         StoreError::Lost { from: self.from, tasks: self.ledger.len() }
     }
 
-    /// What counts where several are left. Of equally new ones the first counts.
+    /// Decides among several versions. Of equally new ones, the first is used.
     fn is_newer_than(&self, other: &Self) -> bool {
         self.document.revision() > other.document.revision()
     }
 }
 
-/// What [`FileStore::bring_back`] did.
+/// The result of [`FileStore::bring_back`].
 #[derive(Debug)]
 pub struct Restored {
-    /// Where the ledger came from; `None` where the one that is there is the newest.
+    /// The source of the ledger; `None` if the existing one is the newest.
     pub from: Option<Source>,
-    /// How many tasks it has.
+    /// The number of tasks in it.
     pub tasks: usize,
-    /// The version that was replaced, from the root.
+    /// The path of the replaced version, relative to the root.
     pub archived: Option<String>,
-    /// What was made anew besides.
+    /// The other files that were restored.
     pub files: Vec<String>,
-    /// Completed tasks whose receipt is nowhere.
+    /// Completed tasks whose receipt is lost.
     pub without_receipt: Vec<String>,
-    /// What a person should hear.
+    /// Warnings for a person.
     pub warnings: Vec<String>,
 }
 
-/// What [`FileStore::start_over`] did.
+/// The result of [`FileStore::start_over`].
 #[derive(Debug)]
 pub struct Fresh {
-    /// Where the old files are, from the root.
+    /// The paths of the old files, relative to the root.
     pub archived: Vec<String>,
-    /// What a person should hear.
+    /// Warnings for a person.
     pub warnings: Vec<String>,
 }
 
 impl FileStore {
-    /// An error where there is no ledger but one could be restored. Takes no lock.
+    /// Returns an error if there is no ledger but one could be restored. It takes no lock.
     pub fn lost(&mut self) -> Result<(), StoreError> {
         if self.disk.identity(File::Ledger)?.is_some() {
             return Ok(());
@@ -80,7 +80,7 @@ impl FileStore {
         self.newest()?.map_or(Ok(()), |candidate| Err(candidate.lost()))
     }
 
-    /// Puts the newest version that is left in the place of one that is lost.
+    /// Puts the newest version that is left in the place of a lost one.
     pub(super) fn restore(&mut self, now: Timestamp, lost: Lost) -> Result<Freshness, StoreError> {
         let Some(candidate) = self.newest()? else {
             self.known = None;
@@ -94,16 +94,16 @@ impl FileStore {
             };
         };
         let Candidate { mut ledger, document, from } = candidate;
-        // A claim that is lost with the newest version must not share its epoch with a later one:
-        // receipts and runs are kept by it.
+        // A claim that is lost with the newest version must not share its epoch with a later one,
+        // because receipts and runs are identified by it.
         ledger.skip_epochs();
-        // The version that remembered the last lines of the log may be gone.
+        // The version that stored the last lines of the log may be gone.
         if self.disk.identity(File::Log)?.is_some() {
             self.disk.sync(File::Log)?;
         }
         let reason = match lost {
             Lost::Missing => {
-                // Whatever took the ledger took the marker too.
+                // Whatever removed the ledger also removed the marker.
                 self.disk.make_marker()?;
                 "harness-tasks.json was gone".to_owned()
             }
@@ -118,7 +118,7 @@ impl FileStore {
         Ok(Freshness::Restored { from, reason })
     }
 
-    /// The newest good version of those that are not the ledger itself.
+    /// Returns the newest good version apart from the ledger itself.
     pub(super) fn newest(&mut self) -> Result<Option<Candidate>, StoreError> {
         let memory = self.known.take().map(|Known { ledger, document, .. }| Candidate {
             ledger,
@@ -126,7 +126,7 @@ impl FileStore {
             from: Source::Memory,
         });
         if self.is_held() && memory.is_some() {
-            // Nobody else may write, so no file has a newer version, whatever it says.
+            // No other program may write, so no file has a newer version, whatever it contains.
             return Ok(memory);
         }
         let journal = self.replayed()?.map(|Replayed { ledger, document, .. }| Candidate {
@@ -139,7 +139,7 @@ impl FileStore {
         let backup =
             backup.map(|(ledger, document)| Candidate { ledger, document, from: Source::Backup });
         let mut files: Vec<_> = [journal, backup].into_iter().flatten().collect();
-        // What harness cannot tell to be its own counts only where there is nothing else.
+        // A version that harness cannot recognize as its own is used only if there is no other.
         if memory.is_some() || files.iter().any(|file| self.wrote(&file.document)) {
             files.retain(|file| self.wrote(&file.document));
         }
@@ -147,7 +147,7 @@ impl FileStore {
         Ok(all.reduce(|best, other| if other.is_newer_than(&best) { other } else { best }))
     }
 
-    /// The version before the last, if harness wrote it.
+    /// Returns the version before the last, if harness wrote it.
     pub(super) fn sealed_backup(&self) -> Result<Option<Known>, StoreError> {
         let backup = self.disk.read(File::Backup)?;
         let backup = backup.and_then(|(bytes, _)| format::read(&bytes).ok());
@@ -155,7 +155,7 @@ impl FileStore {
         Ok(backup.map(|(ledger, document)| Known::new(ledger, document, None)))
     }
 
-    /// Whether harness wrote this version, as far as that can be told.
+    /// Returns whether harness wrote this version, as far as that is known.
     pub(super) fn wrote(&self, document: &Document) -> bool {
         let seal = self.key.as_ref().map(|key| document.clone().seal(key));
         seal.is_none_or(|seal| seal == format::Seal::Fits)
@@ -167,8 +167,8 @@ impl FileStore {
         }
         let bytes = match self.disk.read(File::Journal) {
             Ok(bytes) => bytes,
-            // One that may not be read here is as good as none. Any other failure may pass, and to go
-            // on without the newest version would lose what was acknowledged.
+            // A journal that may not be read here is treated as missing. Any other failure may be
+            // temporary, and continuing without the newest version would lose acknowledged changes.
             Err(why) if why.kind() == io::ErrorKind::PermissionDenied => None,
             Err(why) => return Err(why.into()),
         };
@@ -201,8 +201,8 @@ impl FileStore {
         self.append_to_log(format!("{line}\n").as_bytes())
     }
 
-    /// What there is to tell of how the ledger was found, and to raise.
-    pub(super) fn told(&self, freshness: Freshness, known: &Ledger) -> (Vec<Fact>, Vec<Command>) {
+    /// Returns the facts to report about the state of the ledger, and the flags to raise.
+    pub(super) fn report(&self, freshness: Freshness, known: &Ledger) -> (Vec<Fact>, Vec<Command>) {
         match freshness {
             Freshness::AsKnown => (Vec::new(), Vec::new()),
             Freshness::Restored { from, reason } => {
@@ -216,12 +216,12 @@ impl FileStore {
                 (vec![Fact::LedgerRestored { from, reason }], raised)
             }
             Freshness::Refused { message } => (Vec::new(), edits::raised(known, &message)),
-            Freshness::Taken { what, unproven } => edits::told(self.in_doubt, &what, unproven),
+            Freshness::Taken { what, unproven } => edits::report(self.in_doubt, &what, unproven),
         }
     }
 
-    /// Makes what was restored the ledger again, as a change of its own: so the backup is never more
-    /// than one transaction older than what is destroyed, also when that happens twice.
+    /// Writes the restored version as a change of its own. So the backup is never more than one
+    /// transaction older than the destroyed version, even if that happens twice.
     pub(super) fn put_back(
         &mut self,
         now: Timestamp,
@@ -257,14 +257,14 @@ impl FileStore {
         Ok(known)
     }
 
-    /// Makes the log and the receipts anew, where they are gone, from what the journal has of them.
-    /// Gives what there is to tell.
+    /// Restores the log and the receipts from the journal, if they are missing. Returns the facts
+    /// to report.
     pub(super) fn files_anew(&self, known: &mut Known) -> Result<Vec<Fact>, StoreError> {
         if !self.disk.journals() {
             return Ok(Vec::new());
         }
         let head = known.ledger.head();
-        // The first lines of a log may only not be written yet.
+        // The first lines of a log may merely not be written yet.
         let begun = head.log_at > 0 || head.log_tail.is_empty();
         let log_is_gone = begun && self.disk.identity(File::Log)?.is_none();
         let completed = |task: &Task| task.status() == Status::Completed;
@@ -280,11 +280,11 @@ impl FileStore {
         if log_is_gone && !kept.log.is_empty() {
             self.disk.append(File::Log, &log_tail::text(&kept.log))?;
             self.disk.sync(File::Log)?;
-            // They are among those; where they begin is not the same any more.
+            // The lines are among the restored ones, and their position has changed.
             known.ledger.set_log_tail(Vec::new(), 0);
             what.push(Home::LOG.to_owned());
         }
-        // So that nobody has to look again where there are none.
+        // The folder is created so that the next look does not search again.
         self.disk.make_receipts()?;
         let mut count = 0;
         for (name, line) in &kept.receipts {
@@ -305,7 +305,8 @@ impl FileStore {
         Ok(vec![Fact::FilesRestored { what: what.join(", "), reason }])
     }
 
-    /// Brings back the newest version that harness wrote, whatever is there now, which is archived.
+    /// Restores the newest version that harness wrote. The existing file is archived, whatever it
+    /// contains.
     pub fn bring_back(&mut self, now: Timestamp) -> Result<Restored, StoreError> {
         let mut applied = Applied::default();
         let _held = self.enter(&mut applied.warnings)?;
@@ -358,7 +359,8 @@ impl FileStore {
         Ok(Restored { from, tasks, archived, files, without_receipt, warnings: applied.warnings })
     }
 
-    /// The ledger that is there, if it is the newest version that harness wrote; else that.
+    /// Returns the existing ledger if it is the newest version that harness wrote, and otherwise
+    /// that version.
     fn newest_sealed(&mut self, read: Option<(Ledger, Document)>) -> Result<Sought, StoreError> {
         self.known = None;
         let newest = self.newest()?;
@@ -394,8 +396,8 @@ impl FileStore {
         Ok(missing)
     }
 
-    /// Archives whatever there is of a ledger and makes a new one. Its epochs go on where those of
-    /// the old one ended, so that old receipts belong to no new claim.
+    /// Archives everything that is left of a ledger and creates a new one. Its epochs continue
+    /// after those of the old one, so that old receipts belong to no new claim.
     pub fn start_over(&mut self, now: Timestamp) -> Result<Fresh, StoreError> {
         let mut warnings = Vec::new();
         let _held = self.enter(&mut warnings)?;
@@ -437,7 +439,7 @@ enum Sought {
     Nothing,
 }
 
-/// What a person hears of something that was made anew.
+/// Returns the message for a person about something that was restored.
 pub(super) fn words(fact: &Fact) -> Option<String> {
     match fact {
         Fact::LedgerRestored { from, reason } => Some(match from {

@@ -1,4 +1,5 @@
-//! The ledger and the runs as one: a caller that commits need not know which of them a command is for.
+//! The ledger and the runs as one store, so that a caller need not know which of them a command is
+//! for.
 
 use std::{pin::Pin, sync::Arc};
 
@@ -7,14 +8,14 @@ use harness_core::Command;
 use super::{Commit, Committing, Runs, StoreError, Writer};
 use crate::clock::Clock;
 
-/// Sends each command to where it is decided.
+/// Sends each command to the store that decides it.
 #[derive(Clone)]
 pub struct Stores {
-    /// Of the ledger.
+    /// The writer of the ledger.
     pub ledger: Arc<Writer>,
-    /// Of the runs.
+    /// The record of runs.
     pub runs: Arc<dyn Runs>,
-    /// What time it is for a run.
+    /// The clock for commands about runs.
     pub clock: Arc<dyn Clock>,
 }
 

@@ -1,4 +1,4 @@
-//! A version of the ledger in memory, and how the one on disk was found beside it.
+//! A version of the ledger in memory, and its relation to the one on disk.
 
 use harness_core::{
     Ledger, TaskId,
@@ -9,13 +9,13 @@ use harness_core::{
 
 use crate::home::FileStamp;
 
-/// The ledger as we know it, and the file it was read from or written to.
+/// The known ledger, and the file that it was read from or written to.
 pub(super) struct Known {
     pub(super) ledger: Ledger,
     pub(super) document: Document,
-    /// `None`: of no file that is there.
+    /// The stamp of the file; `None` if it is in no existing file.
     pub(super) identity: Option<FileStamp>,
-    /// The digest, where somebody has made it since the last change.
+    /// The digest, if it was computed since the last change.
     pub(super) state: Option<State>,
 }
 
@@ -24,20 +24,20 @@ impl Known {
         Self { ledger, document, identity, state: None }
     }
 
-    /// The digest of this version.
+    /// Returns the digest of this version.
     pub(super) fn state(&mut self) -> State {
         *self.state.get_or_insert_with(|| self.document.state())
     }
 }
 
-/// How the ledger on disk was found.
+/// The state of the ledger on disk.
 pub(super) enum Freshness {
     AsKnown,
     Restored {
         from: Source,
         reason: String,
     },
-    /// What is known is to be written back.
+    /// The known version must be written back.
     Refused {
         message: String,
     },
@@ -47,13 +47,13 @@ pub(super) enum Freshness {
     },
 }
 
-/// What became of the ledger.
+/// The damage of a lost ledger.
 pub(super) enum Lost {
     Missing,
     Broken { bytes: Vec<u8>, why: String },
 }
 
-/// Whether what is in the place of the ledger is worth keeping.
+/// Whether the existing ledger becomes the backup.
 pub(super) enum Backup {
     Keep,
     None,

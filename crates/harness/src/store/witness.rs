@@ -1,4 +1,4 @@
-//! What harness wrote of the log and of receipts, by the journal's word.
+//! The journal as evidence of what harness wrote to the log and to receipts.
 
 use std::{collections::HashMap, io, path::Path};
 
@@ -14,25 +14,25 @@ use super::{
 };
 use crate::home::Outside;
 
-/// What the journal of a root knows.
+/// The content of the journal of a root.
 #[derive(Debug)]
 pub struct Witness {
     known: Known,
 }
 
-/// Whose a receipt is.
+/// The origin of a receipt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// The journal has it, to the letter.
+    /// The journal has exactly this receipt.
     Harness,
     /// The journal has another one, or none.
     Foreign,
-    /// There is no such receipt.
+    /// The receipt does not exist.
     Missing,
 }
 
 impl Witness {
-    /// `None` where there is no journal.
+    /// Reads the journal; `None` if there is none.
     pub fn of(root: &Path, state_home: Option<&Path>) -> io::Result<Option<Self>> {
         let disk = RealDisk::open(root)?.with_journal(Outside::of_journal(root, state_home));
         if !disk.journals() {
@@ -42,7 +42,7 @@ impl Witness {
         Ok(bytes.map(|(bytes, _)| Self { known: journal::known(&bytes) }))
     }
 
-    /// Whether harness wrote the receipt of a claim.
+    /// Returns whether harness wrote the receipt of a claim.
     pub fn receipt(&self, root: &Path, task: &TaskId, epoch: Epoch) -> io::Result<Origin> {
         let name = receipts::name(task, epoch);
         let Some(bytes) = RealDisk::open(root)?.receipt(&name)? else { return Ok(Origin::Missing) };
@@ -51,8 +51,8 @@ impl Witness {
         Ok(if line.is_some() && line.as_ref() == known { Origin::Harness } else { Origin::Foreign })
     }
 
-    /// The lines of the log that look like ours and are not. Each line counts as often as it was
-    /// written; what is older than the journal's memory is not judged.
+    /// Returns the lines of the log that look like ours but are not. Each line counts as often as
+    /// it was written. Lines that are older than the journal are not judged.
     pub fn foreign_lines(&self, log: &str) -> Vec<String> {
         let mut ours: HashMap<&str, usize> = HashMap::new();
         for line in &self.known.log {
@@ -73,7 +73,7 @@ impl Witness {
 }
 
 fn looks_like_ours(line: &str) -> bool {
-    // This one is said where there is no ledger that could hold it.
+    // This line is written when there is no ledger that could store it.
     LogLine::parse(line)
         .is_some_and(|line| line.message != "harness-tasks.json corrupted and unrecoverable")
 }

@@ -1,7 +1,7 @@
-//! The one writer of a long-lived process: a thread that owns the store.
+//! The writer of a long-lived process: a thread that owns the store.
 //!
-//! It takes everything that waits, decides it in order, writes once and then answers each. So a
-//! hundred clients share one fsync, and nobody hears of a change that is not durable.
+//! It takes all waiting requests, decides them in order, writes once and then answers each. So a
+//! hundred clients share one fsync, and no change is reported before it is durable.
 
 use std::{
     path::PathBuf,
@@ -19,13 +19,13 @@ use tokio::sync::oneshot;
 use super::{Applied, Observer as _, Observers, Store, StoreError, Transaction};
 use crate::clock::Clock;
 
-/// Requests that may wait before a caller has to.
+/// The number of requests that may wait before a caller must.
 const QUEUE: usize = 1024;
-/// Requests written together at most: a bound on how long the first of them waits.
+/// The limit of requests that are written together. It bounds the wait of the first one.
 const BATCH: usize = 256;
 
-/// Sends commands to the writer thread. When it is dropped, the writer finishes what waits and
-/// ends. For an example see [`FileStore`](super::FileStore).
+/// Sends commands to the writer thread. When it is dropped, the writer finishes the waiting
+/// requests and ends. For an example see [`FileStore`](super::FileStore).
 pub struct Writer {
     requests: Option<SyncSender<Request>>,
     thread: Option<JoinHandle<()>>,
@@ -37,27 +37,27 @@ enum Request {
     Settle(SyncSender<Result<(), Arc<StoreError>>>),
 }
 
-/// Is given the ledger as it stands, in the writer's thread.
+/// Receives the current ledger in the writer's thread.
 type Look = Box<dyn FnOnce(Result<&Ledger, StoreError>) + Send>;
 
 /// A command that became true.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Written {
-    /// What it answers.
+    /// The answer to the command.
     pub reply: Reply,
-    /// Where the ledger as it was is kept, from the root, if the command threw it away.
+    /// The path of the archived ledger relative to the root, if the command discarded it.
     pub archived: Option<PathBuf>,
 }
 
-/// Where the answer goes: to a thread that blocks for it, or to a task that does not.
+/// The receiver of the answer: a thread that blocks for it, or a task that does not.
 enum Return {
     Blocking(SyncSender<Answer>),
     Async(oneshot::Sender<Answer>),
 }
 
 impl Return {
-    /// A caller that no longer listens does not matter to the others.
+    /// Sends the answer. A caller that is gone does not affect the others.
     fn send(self, answer: Answer) {
         match self {
             Self::Blocking(caller) => _ = caller.send(answer),
@@ -68,24 +68,24 @@ impl Return {
 
 type Answer = Result<Result<Written, Refusal>, Arc<StoreError>>;
 
-/// Why a command did not become true.
+/// The reason why a command did not become true.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriterError {
-    /// By the rules; others that were written with it are not affected.
+    /// The rules refused it. Other commands of the same write are not affected.
     #[error("{0}")]
     Refused(Refusal),
-    /// All that were to be written with it share this.
+    /// The store failed. All commands of the same write share this error.
     #[error("{0}")]
     Store(Arc<StoreError>),
-    /// Its thread is gone. Whether the command became true is not known.
+    /// The writer thread is gone. It is not known whether the command became true.
     #[error("the writer has ended")]
     Ended,
 }
 
 impl Writer {
-    /// Starts the thread. The `clock` is asked once for each batch. The `observers` are called after a
-    /// batch is durable and before it is answered.
+    /// Starts the thread. The `clock` is read once for each batch. The `observers` are called after
+    /// a batch is durable and before it is answered.
     pub fn start(
         store: impl Store + 'static,
         clock: Arc<dyn Clock>,
@@ -102,7 +102,7 @@ impl Writer {
         self.requests.as_ref().ok_or(WriterError::Ended)
     }
 
-    /// Blocks until the command is durable or refused. Not for async code: see
+    /// Blocks until the command is durable or refused. Async code uses
     /// [`apply_async`](Writer::apply_async).
     pub fn apply(&self, command: Command) -> Result<Reply, WriterError> {
         let (answer, answered) = mpsc::sync_channel(1);
@@ -112,13 +112,14 @@ impl Writer {
         plain(answered.recv().ok()).map(|written| written.reply)
     }
 
-    /// As [`apply`](Writer::apply), without blocking the thread. If the future is dropped, the
-    /// command may become true all the same.
+    /// Does the same as [`apply`](Writer::apply) without blocking the thread. If the future is
+    /// dropped, the command may still become true.
     pub async fn apply_async(&self, command: Command) -> Result<Reply, WriterError> {
         self.write_async(command).await.map(|written| written.reply)
     }
 
-    /// The same, and says what was archived. Once polled it is in the queue, if there is room.
+    /// Does the same, and returns the path of an archived ledger. Once polled it is in the queue,
+    /// if there is room.
     pub async fn write_async(&self, command: Command) -> Result<Written, WriterError> {
         let (answer, answered) = oneshot::channel();
         let command = Box::new(command);
@@ -126,8 +127,8 @@ impl Writer {
         plain(answered.await.ok())
     }
 
-    /// Looks at the ledger as it stands, without reading the file if it is still the one that the
-    /// writer knows. All that was asked for before is done then. It holds up the writer: be short.
+    /// Reads the current ledger, without reading the file if the writer knows it. All earlier
+    /// requests are done by then. It blocks the writer, so it must be short.
     pub async fn look_async<T: Send + 'static>(
         &self,
         look: impl FnOnce(&Ledger) -> T + Send + 'static,
@@ -138,7 +139,7 @@ impl Writer {
         seen(answered.await.ok())
     }
 
-    /// As [`look_async`](Writer::look_async), blocking.
+    /// Does the same as [`look_async`](Writer::look_async), blocking.
     pub fn look<T: Send + 'static>(
         &self,
         look: impl FnOnce(&Ledger) -> T + Send + 'static,
@@ -149,8 +150,8 @@ impl Writer {
         seen(answered.recv().ok())
     }
 
-    /// Judges and puts in order what others made of the files, as every write does first, and writes
-    /// nothing else.
+    /// Judges and repairs changes of other programs to the files, as every write does first, and
+    /// writes nothing else.
     pub fn settle(&self) -> Result<(), WriterError> {
         let (answer, answered) = mpsc::sync_channel(1);
         self.requests()?.send(Request::Settle(answer)).map_err(|_| WriterError::Ended)?;
@@ -162,7 +163,7 @@ impl Writer {
         match requests.try_send(request) {
             Ok(()) => Ok(()),
             Err(TrySendError::Disconnected(_)) => Err(WriterError::Ended),
-            // Rare: a thousand others wait. A thread may block where a task may not.
+            // This is rare: a thousand others wait. A thread may block where a task may not.
             Err(TrySendError::Full(request)) => {
                 let requests = requests.clone();
                 let send = move || requests.send(request).is_ok();
@@ -193,7 +194,7 @@ impl Drop for Writer {
     fn drop(&mut self) {
         self.requests = None;
         if let Some(thread) = self.thread.take() {
-            // A panic there was printed there; here it could only hide the first one.
+            // A panic of the thread was printed there. Repeating it here could hide the first one.
             let _ = thread.join();
         }
     }
@@ -229,7 +230,7 @@ fn write_all(
     }
 }
 
-/// What is done together: one write, then all who only look.
+/// The requests that are handled together: one write, then all looks.
 #[derive(Default)]
 struct Batch {
     commands: Vec<Command>,
@@ -262,7 +263,7 @@ fn answer(
 ) {
     match applied {
         Ok(Applied { replies, mut archived, .. }) => {
-            // A caller that no longer listens does not matter to the others.
+            // A caller that is gone does not affect the others.
             settles.into_iter().for_each(|caller| _ = caller.send(Ok(())));
             for (n, (answer, reply)) in answers.into_iter().zip(replies).enumerate() {
                 let kept = archived.iter().position(|(of, _)| *of == n);

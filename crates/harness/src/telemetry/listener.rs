@@ -1,12 +1,12 @@
-//! Whose program listens on a port of this machine.
+//! Determines the owner of the program that listens on a port of this machine.
 
 use std::{fs, path::Path};
 
-/// The state of a socket that listens, in the tables of the kernel.
+/// The state of a listening socket in the tables of the kernel.
 const LISTEN: &str = "0A";
-/// 127.0.0.1 and all addresses, as the tables have them on machines of either byte order.
+/// The addresses 127.0.0.1 and 0.0.0.0 in the tables, for machines of either byte order.
 const REACHED_V4: [&str; 3] = ["0100007F", "7F000001", "00000000"];
-/// The same of IPv6 sockets that take IPv4 too.
+/// The same for IPv6 sockets that accept IPv4 too.
 const REACHED_V6: [&str; 4] = [
     "00000000000000000000000000000000",
     "0000000000000000FFFF00000100007F",
@@ -14,19 +14,19 @@ const REACHED_V6: [&str; 4] = [
     "0000000000000000FFFF000000000000",
 ];
 
-/// Who would get what is sent to 127.0.0.1.
+/// The program that would receive data sent to 127.0.0.1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Listener {
     /// A program of this user.
     Ours,
-    /// A program of another user, be it one of several.
+    /// A program of another user, possibly one of several.
     Anothers,
-    /// That cannot be seen.
+    /// The owner is not visible.
     Unknown,
 }
 
 impl Listener {
-    /// As the tables below `proc` (`/proc`) have it.
+    /// Looks the owner up in the tables below `proc` (`/proc`).
     pub(super) fn on(port: u16, proc: &Path) -> Self {
         let tables = [("net/tcp", &REACHED_V4[..]), ("net/tcp6", &REACHED_V6[..])];
         let mut owners = Vec::new();
@@ -43,7 +43,7 @@ impl Listener {
     }
 }
 
-/// The user of a line that is about a socket that listens there.
+/// Returns the user of a line about a socket that listens there.
 fn owner(line: &str, port: u16, addresses: &[&str]) -> Option<u32> {
     let fields: Vec<&str> = line.split_whitespace().collect();
     let (local, state, uid) = (fields.get(1)?, fields.get(3)?, fields.get(7)?);
@@ -66,7 +66,7 @@ mod tests {
     fn the_tables_of_this_machine_say_whose_a_port_is() {
         let bound = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = bound.local_addr().unwrap().port();
-        // Where there are no such tables nobody can tell.
+        // Without such tables the owner is unknown.
         let expected = match Path::new("/proc/net/tcp").exists() {
             true => Listener::Ours,
             false => Listener::Unknown,

@@ -1,5 +1,5 @@
 //! Telemetry: facts for a program of this user that listens on this machine. [`Telemetry`] sends
-//! them; whose program it is, `listener.rs` finds out.
+//! them, and `listener.rs` determines the owner of the program.
 
 mod listener;
 mod sender;

@@ -1,6 +1,6 @@
-//! Telemetry (the seeds' ACP emitter): facts as JSON lines over TCP to a program of this user that
-//! listens on this machine. Telling never waits, and nobody listening costs one line of words and
-//! nothing else. A listener of another user receives nothing.
+//! Telemetry (the ACP emitter of the published protocol): facts as JSON lines over TCP to a program
+//! of this user that listens on this machine. Emitting never waits. If nothing listens, the only
+//! cost is one line of text. A listener of another user receives nothing.
 
 use std::{
     collections::VecDeque,
@@ -23,18 +23,18 @@ use crate::{
     store::{Observer, Transaction},
 };
 
-/// Facts that may wait; beyond that the oldest go.
+/// The limit of waiting facts. Beyond it, the oldest are dropped.
 pub const QUEUE: usize = 4096;
 const CONNECT_WITHIN: Duration = Duration::from_secs(2);
-/// How long a listener that does not read is waited for.
+/// The longest wait for a listener that does not read.
 const SEND_WITHIN: Duration = Duration::from_secs(1);
-/// How long [`Telemetry::close`] waits for what is still to be sent.
+/// The longest wait of [`Telemetry::close`] for unsent facts.
 const DRAIN_WITHIN: Duration = Duration::from_secs(1);
 
-/// Where words for a person go.
+/// Receives messages for a person.
 pub type Say = Box<dyn Fn(&str) + Send>;
 
-/// Sends facts to a port of this machine, from a thread of its own.
+/// Sends facts to a port of this machine, from its own thread.
 pub struct Telemetry {
     shared: Arc<Shared>,
     sender: Option<JoinHandle<()>>,
@@ -42,18 +42,18 @@ pub struct Telemetry {
 
 struct Shared {
     queue: Mutex<Queue>,
-    /// Something to send, or the end.
+    /// Signals that there is something to send, or the end.
     wake: Condvar,
-    /// The sender has ended.
+    /// Signals that the sender has ended.
     ended: Condvar,
 }
 
 struct Queue {
     waiting: BoundedQueue<Told>,
-    /// The sender sleeps: a call to the system that is saved where it does not.
+    /// `true` if the sender sleeps. If it does not, a system call is saved.
     sleeps: bool,
     closing: bool,
-    /// Nobody listens: nothing is kept any more.
+    /// `true` if nothing listens, so that nothing is kept any more.
     off: bool,
     ended: bool,
 }
@@ -65,7 +65,7 @@ impl Default for Queue {
     }
 }
 
-/// What is sent, copied from a fact; it becomes text in the sender's thread.
+/// The data of a fact to be sent. The sender's thread converts it to text.
 enum Told {
     PlanImport { goal: String, task_count: usize },
     TaskClaim { task: TaskId, worker: WorkerId },
@@ -87,7 +87,8 @@ impl Told {
         }
     }
 
-    /// What a listener of unknown owner gets is `Detail::Ids`: no text that somebody wrote.
+    /// Returns the JSON object. A listener of unknown owner gets `Detail::Ids`, which contains no
+    /// text from users.
     fn object(&self, detail: Detail) -> Value {
         match self {
             Self::PlanImport { goal, task_count } => match detail {
@@ -106,23 +107,23 @@ impl Told {
     }
 }
 
-/// A fact as it is sent; `None` for those that are not.
+/// Returns a fact in the form that is sent; `None` for facts that are not sent.
 pub fn object(fact: &Fact) -> Option<Value> {
     Told::of(fact).map(|told| told.object(Detail::All))
 }
 
-/// How much is sent.
+/// The amount of detail that is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Detail {
     All,
-    /// Ids and counts.
+    /// Only ids and counts.
     Ids,
 }
 
 impl Telemetry {
-    /// To `port` of 127.0.0.1; connects when there is something to send. Without `secrets`. `say` is
-    /// given the one line that is said if nothing is listening or somebody else does, and the one about facts
-    /// that had to go.
+    /// Sends to `port` of 127.0.0.1, and connects when there is something to send. `secrets` are
+    /// removed. `say` receives one line if nothing or another user listens, and one about dropped
+    /// facts.
     pub fn start(port: u16, secrets: Redactor, say: Say) -> std::io::Result<Self> {
         Self::start_seeing(port, PathBuf::from("/proc"), secrets, say)
     }
@@ -146,7 +147,7 @@ impl Telemetry {
         Ok(Self { shared, sender: Some(sender) })
     }
 
-    /// Tells a fact. Never waits for anybody but another caller of this.
+    /// Emits a fact. It never waits for anything but another caller of this method.
     pub fn emit(&self, fact: &Fact) {
         let Some(told) = Told::of(fact) else { return };
         let mut queue = self.shared.lock();
@@ -161,10 +162,10 @@ impl Telemetry {
         }
     }
 
-    /// Sends what waits, for at most a second.
+    /// Sends the waiting facts, for at most a second.
     pub fn close(mut self) {
         match (self.drain(), self.sender.take()) {
-            // A panic there was printed there.
+            // A panic of the thread was printed there.
             (Drained::All, Some(sender)) => _ = sender.join(),
             // It ends by itself, or with the process.
             (Drained::All | Drained::Late, _) => {}
@@ -231,7 +232,7 @@ impl Shared {
                 stream.write_all(secrets.text(&lines).as_bytes()).is_ok()
             });
             if !sent {
-                // For good: there is no second try.
+                // This is final: there is no second try.
                 let mut queue = self.lock();
                 queue.off = true;
                 drop(queue.waiting.take());
@@ -242,7 +243,7 @@ impl Shared {
         self.ended.notify_all();
     }
 
-    /// All that waits; `None` at the end.
+    /// Returns all waiting facts; `None` at the end.
     fn next(&self, warned: &mut bool, say: &Say) -> Option<VecDeque<Told>> {
         let mut queue = self.lock();
         while queue.waiting.is_empty() {
@@ -264,7 +265,7 @@ impl Shared {
     }
 }
 
-/// Looks who listens once the connection is there: that one it is that has it.
+/// Connects, then determines the listener, so that it is the one that has the connection.
 fn connect(port: u16, proc: &Path, say: &Say) -> Option<(TcpStream, Detail)> {
     let Ok(stream) = connected(port) else {
         say(&format!("ACP: Claude Code not available on port {port}"));
@@ -312,16 +313,16 @@ mod tests {
         }
     }
 
-    /// What was said, for the asking.
-    fn heard() -> (Say, mpsc::Receiver<String>) {
-        let (said, heard) = mpsc::channel();
-        (Box::new(move |text: &str| _ = said.send(text.to_owned())), heard)
+    /// Returns a receiver for the messages.
+    fn messages() -> (Say, mpsc::Receiver<String>) {
+        let (said, received) = mpsc::channel();
+        (Box::new(move |text: &str| _ = said.send(text.to_owned())), received)
     }
 
     #[test]
     fn facts_arrive_as_lines_in_order() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let (say, said) = heard();
+        let (say, said) = messages();
         let telemetry =
             Telemetry::start(listener.local_addr().unwrap().port(), Redactor::default(), say)
                 .unwrap();
@@ -349,7 +350,7 @@ mod tests {
         Fact::PlanImported { goal: "say very-secret-1".into(), task_count: 2 }
     }
 
-    /// What a listener gets where `/proc/net/tcp` says this of it, for the port that it has.
+    /// Returns what a listener receives if `/proc/net/tcp` has this content for its port.
     fn got(table: Option<&dyn Fn(u16) -> String>) -> (Vec<String>, Vec<String>) {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -358,7 +359,7 @@ mod tests {
             std::fs::create_dir(proc.path().join("net")).unwrap();
             std::fs::write(proc.path().join("net/tcp"), table(port)).unwrap();
         }
-        let (say, said) = heard();
+        let (say, said) = messages();
         let secrets = Redactor::from_environment([("A_KEY".into(), "very-secret-1".into())]);
         let place = proc.path().to_owned();
         let telemetry = Telemetry::start_seeing(port, place, secrets, say).unwrap();
@@ -376,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn x_m11_a_listener_of_another_user_is_told_nothing() {
+    fn x_m11_a_listener_of_another_user_receives_nothing() {
         let own = rustix::process::geteuid().as_raw();
         let (lines, said) = got(Some(&|port| listed(port, own + 1)));
         assert!(lines.is_empty(), "{lines:?}");
@@ -397,10 +398,10 @@ mod tests {
 
     #[test]
     fn nobody_listening_is_said_once_and_switches_it_off() {
-        // A port that was free a moment ago.
+        // This port was free a moment ago.
         let port =
             TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
-        let (say, said) = heard();
+        let (say, said) = messages();
         let telemetry = Telemetry::start(port, Redactor::default(), say).unwrap();
         telemetry.emit(&claimed(0));
         assert_eq!(said.recv().unwrap(), format!("ACP: Claude Code not available on port {port}"));
@@ -414,11 +415,11 @@ mod tests {
     #[test]
     fn the_oldest_go_when_the_listener_is_slow_and_that_is_said_once() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let (say, said) = heard();
+        let (say, said) = messages();
         let telemetry =
             Telemetry::start(listener.local_addr().unwrap().port(), Redactor::default(), say)
                 .unwrap();
-        // Nobody takes anything away while it is locked, so that it overflows for certain.
+        // Nothing is taken away while the queue is locked, so it certainly overflows.
         let mut queue = telemetry.shared.lock();
         (0..3 * QUEUE).for_each(|n| drop(queue.waiting.push(Told::of(&claimed(n)).unwrap())));
         assert_eq!(queue.waiting.len(), QUEUE);

@@ -1,8 +1,8 @@
-//! The tree that a commit would hold now, and what a check made of it.
+//! The tree that a commit would contain now, and the effect of a check on it.
 //!
-//! What is committed is exactly the tree that a passing check began with. So the tree is computed
-//! before the check and compared after it. Where nothing changed, the comparison is one look at the
-//! repository and at the files that no commit holds yet.
+//! The committed tree is exactly the one that a passing check began with. So the tree is computed
+//! before the check and compared after it. If nothing changed, the comparison is one look at the
+//! repository and at the files that are in no commit yet.
 
 use std::{collections::BTreeSet, fs, sync::Arc, time::SystemTime};
 
@@ -23,22 +23,23 @@ use super::{
 };
 use crate::home::FileStamp;
 
-/// A candidate as it was last computed, so that a second look can be cheap.
+/// The last computed candidate, so that a second look can be cheap.
 #[derive(Debug, Clone)]
 pub(super) struct Known {
     pub(super) tree: TreeId,
     pub(super) look: Look,
-    /// The index that holds the tree.
+    /// The index that contains the tree.
     pub(super) index: Option<Arc<PrivateIndex>>,
-    /// Files that stay untracked when the tree is committed; `None` if that is not simply told.
+    /// Files that stay untracked when the tree is committed; `None` if they are not easily known.
     stay: Option<Vec<RepoPath>>,
     stamps: Vec<Option<FileStamp>>,
-    /// Files so young that their stamps may stay the same when they change, with what is in them.
+    /// Files so young that their stamps may stay the same when they change, with a print of their
+    /// contents.
     young: Vec<(RepoPath, Print)>,
 }
 
 impl Known {
-    /// Computes the tree anew.
+    /// Computes the tree from scratch.
     pub(super) fn take(
         git: &Git,
         own: &OwnFiles,
@@ -58,14 +59,14 @@ impl Known {
         Ok((Self { tree, look, index, stay, stamps, young }, recorded))
     }
 
-    /// Whether a new look at the same work tree would give the same tree.
+    /// Returns whether a new look at the same work tree would give the same tree.
     fn still_holds(&self, git: &Git, look: &Look) -> bool {
         let same =
             |(path, known): &(RepoPath, Print)| print(git, path).is_ok_and(|print| print == *known);
         self.look == *look && self.stamps == stamps(git, look) && self.young.iter().all(same)
     }
 
-    /// What a look finds when the tree was committed and nothing else happened.
+    /// Returns the result of a look after the tree was committed and nothing else happened.
     pub(super) fn committed(&self, base: &Base, commit: &CommitId) -> Option<Look> {
         let untracked = self.stay.clone().filter(|_| self.look.branch == base.branch)?;
         let head = Some(commit.clone());
@@ -93,7 +94,8 @@ pub(super) fn candidate(
     Ok((known, candidate))
 }
 
-/// What became of `before` while a check ran. Files that are new since are removed.
+/// Compares the current state with `before`, the candidate before a check. Files that are new since
+/// are removed.
 pub(super) fn settle(
     git: &Git,
     own: &OwnFiles,
@@ -112,7 +114,8 @@ pub(super) fn settle(
     let moved = known.is_none_or(|known| known.look.head != look.head);
     let (mut now, recorded) = Known::take(git, own, base, look)?;
     let changes = difference(git, own, before, &now.tree)?;
-    // If HEAD moved, a new file may be somebody's: it stays, and what is there is judged again.
+    // If HEAD moved, a new file may belong to another program. It stays, and the current tree is
+    // judged again.
     let (new, mut changed): (Vec<_>, Vec<_>) =
         changes.into_iter().partition(|change| change.before.is_none() && !moved);
     if !new.is_empty() {
@@ -127,7 +130,8 @@ pub(super) fn settle(
     Ok((now, settled))
 }
 
-/// What became of `before` while a check ran, in a work tree that others use too: nothing is touched.
+/// Compares the current state with `before`, in a work tree that others use too. Nothing is
+/// touched.
 pub(super) fn compare(
     git: &Git,
     own: &OwnFiles,
@@ -153,7 +157,7 @@ pub(super) fn compare(
     Ok((now, settled))
 }
 
-/// Makes the files that a commit would hold those of `tree`.
+/// Restores the files that a commit would contain to those of `tree`.
 pub(super) fn put_back(
     git: &Git,
     own: &OwnFiles,
@@ -195,7 +199,7 @@ pub(super) fn write<'a>(
     call.args(["--force", "--quiet", "-z", "--stdin"]).input(paths).output().map(drop)
 }
 
-/// Submodules aside: what they have checked out is theirs.
+/// Returns the differences, except in submodules, whose checked-out commits are not ours.
 fn difference(
     git: &Git,
     own: &OwnFiles,
@@ -210,7 +214,7 @@ fn difference(
     Ok(changes)
 }
 
-/// Removes files, and the folders that hold nothing else any more.
+/// Removes files, and the folders that are empty afterwards.
 fn remove(git: &Git, recorded: &Listing, new: &[Change]) -> Result<(), WorkspaceError> {
     for change in new {
         match fs::remove_file(change.path.under(&git.top_level)) {
@@ -228,15 +232,15 @@ fn remove(git: &Git, recorded: &Listing, new: &[Change]) -> Result<(), Workspace
     Ok(())
 }
 
-/// A tree, and where it was computed.
+/// A tree, and the index in which it was computed.
 struct Built {
     tree: TreeId,
     index: Option<Arc<PrivateIndex>>,
     stay: Option<Vec<RepoPath>>,
 }
 
-/// Everything but our files, and but untracked files from before the claim (unless the agent
-/// committed them itself).
+/// Builds the tree of everything except our files and untracked files from before the claim (unless
+/// the agent committed them itself).
 fn build(
     git: &Git,
     own: &OwnFiles,
@@ -251,7 +255,7 @@ fn build(
         return build_plain(git, recorded, look);
     }
     let ours = own.pathspecs();
-    // Usually nobody staged an earlier file; only then is the whole of HEAD listed.
+    // Usually no earlier file is staged. The whole of HEAD is listed only if one is.
     let mut committed = list_tree(git, "HEAD", if staged.is_empty() { &ours } else { &[] })?;
     committed.retain(|path, _| own.own(path.bytes()) || staged.contains(&path));
     let wanted: Vec<_> =
@@ -266,7 +270,7 @@ fn build(
     Ok(Built { tree, index: Some(Arc::new(index)), stay: None })
 }
 
-/// Nobody tracks a file of ours, and nobody staged an earlier file.
+/// Builds the tree for the case that no file of ours is tracked and no earlier file is staged.
 fn build_plain(git: &Git, recorded: &Listing, look: &Look) -> Result<Built, WorkspaceError> {
     let earlier = |path: &&RepoPath| recorded.contains_key(*path);
     let stay = Some(look.untracked.iter().filter(earlier).cloned().collect());

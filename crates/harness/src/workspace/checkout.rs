@@ -1,4 +1,4 @@
-//! A clean checkout of a commit: what is in no commit cannot make a check green there.
+//! A clean checkout of a commit. Files that are in no commit cannot make a check pass there.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -20,19 +20,19 @@ use super::{
     path::{RepoPath, records},
 };
 
-/// A folder with the files of one commit and nothing else. Dropped, it is removed.
+/// A folder with the files of one commit and nothing else. It is removed when it is dropped.
 pub struct Checkout {
     path: PathBuf,
     remove: Option<Box<dyn FnOnce() + Send>>,
 }
 
 impl Checkout {
-    /// `remove` is called once, when nobody needs it any more.
+    /// Creates the value. `remove` is called once, when it is no longer needed.
     pub fn new(path: PathBuf, remove: impl FnOnce() + Send + 'static) -> Self {
         Self { path, remove: Some(Box::new(remove)) }
     }
 
-    /// Its top level.
+    /// Returns its top level.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -52,21 +52,23 @@ impl Drop for Checkout {
     }
 }
 
-/// What a check needs that git does not hold, by paths from the top level of the work tree.
+/// Files that a check needs and git does not hold, as paths from the top level of the work tree.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Bring {
-    /// Linked: the check uses what is there.
+    /// Paths that are linked, so that the check uses the originals.
     pub link: Vec<PathBuf>,
-    /// Copied: the check has its own.
+    /// Paths that are copied, so that the check has its own.
     pub copy: Vec<PathBuf>,
 }
 
-/// A folder of the system's temporary one, with a lock that says that somebody uses it.
+/// The prefix of the folder in the system's temporary folder. Its lock shows that a process uses
+/// it.
 pub(super) const PREFIX: &str = "harness-checkout-";
 pub(super) const LOCK: &str = "lock";
 
-/// A checkout with a git directory of its own. It shares the objects and has the refs, the URLs of
-/// remotes and the submodules; of the rest of the configuration, `info` and `hooks` it has nothing.
+/// Creates a checkout with its own git directory. It shares the objects and has the refs, the URLs
+/// of remotes and the submodules. It has nothing of the remaining configuration, of `info` and of
+/// `hooks`.
 pub(super) fn checkout(
     git: &Git,
     commit: &CommitId,
@@ -138,7 +140,7 @@ fn populate(
     submodules(git, &ours, source, commit)
 }
 
-/// The least that git needs, where remotes are, and the filters that may run here.
+/// Returns the minimal configuration for git, with the remotes and the filters that may run here.
 fn config(
     theirs: &Git,
     source: &Source,
@@ -175,7 +177,7 @@ fn split(setting: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&setting[..end], &setting[end + 1..]))
 }
 
-/// `[section "subsection"]` and `key = "value"`.
+/// Formats `[section "subsection"]` and `key = "value"`.
 fn setting_lines(key: &[u8], value: &[u8]) -> Vec<u8> {
     let first = key.iter().position(|byte| *byte == b'.').unwrap_or(0);
     let last = key.iter().rposition(|byte| *byte == b'.').unwrap_or(0);
@@ -203,7 +205,7 @@ fn setting_lines(key: &[u8], value: &[u8]) -> Vec<u8> {
     lines
 }
 
-/// Submodules that the repository has at hand are checked out too.
+/// Checks out the submodules that the repository has locally.
 fn submodules(git: &Git, ours: &Git, source: &Source, commit: &str) -> Result<(), WorkspaceError> {
     if !ours.top_level.join(".gitmodules").is_file() {
         return Ok(());
@@ -233,7 +235,7 @@ fn submodules(git: &Git, ours: &Git, source: &Source, commit: &str) -> Result<()
     Ok(())
 }
 
-/// Below where it is taken from.
+/// Returns whether the path stays below its start.
 fn is_plain(path: &Path) -> bool {
     !path.as_os_str().is_empty()
         && path.components().all(|part| matches!(part, Component::Normal(name) if name != ".git"))
@@ -245,7 +247,7 @@ enum How {
     Copy,
 }
 
-/// What is not there is not brought, and what is there already stays.
+/// Brings in one path. A missing source is skipped, and an existing target stays.
 fn bring_in(how: How, from: &Path, to: &Path) -> io::Result<()> {
     if fs::symlink_metadata(from).is_err() || fs::symlink_metadata(to).is_ok() {
         return Ok(());

@@ -1,8 +1,8 @@
 //! Commits what the agent left, on the claimed branch.
 //!
-//! The tree was built in a private index (see `candidate.rs`), and the branch moves by one compare-and-swap; only then is
-//! the user's index brought up to date. Cut short anywhere, a second call finds the same tree and
-//! makes no second commit.
+//! The tree was built in a private index (see `candidate.rs`), and the branch moves by one
+//! compare-and-swap. Only then the user's index is updated. If a call is cut short anywhere, a
+//! second one finds the same tree and makes no second commit.
 
 use std::fs;
 
@@ -13,13 +13,14 @@ use super::{
     git::Git,
     index::PrivateIndex,
     object::commit_id,
+    policy::{CommitPolicy, Made},
     preflight::{UnderWay, refuse_locked_index},
-    rescue::{commit_tree, resolve},
+    rescue::resolve,
     status::Look,
 };
 
 /// Commits `tree`, which was computed from `look`, in `index` if that is known: then the user's need
-/// not be computed once more.
+/// not be computed once more. With hooks the commit may hold more than `tree`.
 pub(super) fn commit(
     git: &Git,
     base: &Base,
@@ -27,19 +28,21 @@ pub(super) fn commit(
     tree: &TreeId,
     index: Option<&PrivateIndex>,
     message: &str,
+    policy: &CommitPolicy,
 ) -> Result<CommitId, WorkspaceError> {
     let merged = refuse_before_commit(git, base)?;
     let head = look.commit()?;
     claim_branch_for(git, base, look, &head)?;
+    let mut made = false;
     let commit = if git.tree_of(&head)? == *tree && merged.is_empty() {
         if look.changed.is_empty() && look.ours.is_empty() {
-            // The index holds what HEAD does.
+            // The index equals HEAD.
             return Ok(head);
         }
         head
     } else {
         let parents: Vec<_> = [head.clone()].into_iter().chain(merged).collect();
-        let commit = commit_tree(git, tree, &parents, message)?;
+        let Made { commit, tree } = policy.make(git, tree, index, &parents, message)?;
         let call = git.write("update-ref").args(["-m", "commit by harness", "HEAD"]);
         let moved = call.args([commit.as_str(), head.as_str()]).output();
         if let Err(why) = moved {
@@ -47,18 +50,21 @@ pub(super) fn commit(
             let elsewhere = now.is_some_and(|now| now != head);
             return Err(if elsewhere { WorkspaceError::HeadMoved { from: head } } else { why });
         }
-        git.memory.remember_tree(&commit, tree);
+        git.memory.remember_tree(&commit, &tree);
+        made = true;
         commit
     };
     // A reset also forgets what is under way.
-    if UnderWay::find(git).is_none() && index.is_some_and(|index| index.install(git)) {
-        return Ok(commit);
+    if UnderWay::find(git).is_some() || !index.is_some_and(|index| index.install(git)) {
+        git.write("reset").args(["--quiet", "--mixed"]).output()?;
     }
-    git.write("reset").args(["--quiet", "--mixed"]).output()?;
+    if made {
+        policy.after(git);
+    }
     Ok(commit)
 }
 
-/// The other parents of a merge that was not concluded.
+/// Returns the other parents of a merge that was not concluded.
 pub(super) fn refuse_before_commit(
     git: &Git,
     base: &Base,
@@ -80,7 +86,7 @@ pub(super) fn refuse_before_commit(
     }
 }
 
-/// Moves the claimed branch to HEAD and HEAD to the claimed branch, where the agent left it.
+/// Moves the claimed branch to HEAD and HEAD to the claimed branch, if the agent left it.
 fn claim_branch_for(
     git: &Git,
     base: &Base,
@@ -125,7 +131,7 @@ fn descends(git: &Git, ancestor: &CommitId, commit: &CommitId) -> Result<bool, W
     call.args([ancestor.as_str(), commit.as_str()]).answer()
 }
 
-/// The other parents of a merge that the agent did not conclude.
+/// Returns the other parents of a merge that the agent did not conclude.
 fn merge_heads(git: &Git) -> Result<Vec<CommitId>, WorkspaceError> {
     let text = fs::read_to_string(git.git_dir.join("MERGE_HEAD"))?;
     text.lines().map(commit_id).collect()

@@ -1,5 +1,5 @@
-//! What harness itself reads in a state root, by content: git sees neither what it ignores nor what
-//! lies in our own folder.
+//! The files that harness itself reads in a state root, by content. Git sees neither ignored files
+//! nor those in our own folder.
 
 use std::{collections::BTreeMap, io, path::Path};
 
@@ -8,11 +8,11 @@ use sha2::{Digest, Sha256};
 
 use crate::{home::folder::Folder, prompts::TEMPLATES};
 
-/// Larger ones count as one content.
+/// Larger files all count as the same content.
 const BYTES_MAX: u64 = 1024 * 1024;
 
-/// Digests of the settings, the init script and the prompts that are there, by their paths from `root`.
-/// What cannot be read, or is no file, counts as one content.
+/// Returns digests of the settings, the init script and the prompts, by their paths from `root`. An
+/// object that cannot be read, or is not a file, has a fixed content.
 pub fn own_contents(root: &Path) -> BTreeMap<String, String> {
     let mut contents = BTreeMap::new();
     if let Ok(folder) = Folder::open(root) {
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn contents_are_told_apart() {
+    fn contents_are_distinguished() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().canonicalize().unwrap();
         assert!(own_contents(&path).is_empty());

@@ -1,4 +1,4 @@
-//! Finds the repository, and is the real [`Workspace`].
+//! Finds the repository, and implements the real [`Workspace`].
 
 use std::{
     path::{Path, PathBuf},
@@ -16,7 +16,9 @@ use super::{
     fingerprint,
     git::{Access, Call, Git, failed},
     memory::Memory,
+    object::diff_trees,
     own::OwnFiles,
+    policy::{CommitHooks, CommitPolicy},
     preflight, rescue, restore, rollback,
     settings::{Records, Treatment},
     sight::{Seen, Sight},
@@ -25,24 +27,25 @@ use super::{
     sweep, untracked,
 };
 
-/// A git work tree, worked on by the `git` command.
+/// A git work tree, operated by the `git` command.
 #[derive(Debug, Clone)]
 pub struct GitWorkspace {
     git: Git,
     own: OwnFiles,
     filters: Filters,
-    /// The last candidate, for a cheap second look; clones share it.
+    /// The last candidate, for a cheap second look. Clones share it.
     known: Arc<Mutex<Option<Known>>>,
-    /// The last look, while nothing has run since; clones share it.
+    /// The last look, while nothing has run since. Clones share it.
     seen: Arc<Mutex<Option<Seen>>>,
-    /// Where settings are recorded, if anywhere.
+    /// The place where settings are recorded, if any.
     records: Option<Records>,
-    /// What clean checkouts are given beside the commit.
+    /// The files that clean checkouts get beside the commit.
     bring: Bring,
+    policy: CommitPolicy,
 }
 
 impl GitWorkspace {
-    /// The work tree that `directory` lies in, with our files in `state_root`.
+    /// Finds the work tree around `directory`, with our files in `state_root`.
     pub fn discover(
         directory: &Path,
         state_root: &Path,
@@ -59,6 +62,7 @@ impl GitWorkspace {
             seen: Arc::default(),
             records: None,
             bring: Bring::default(),
+            policy: CommitPolicy::default(),
         })
     }
 
@@ -69,28 +73,79 @@ impl GitWorkspace {
         self
     }
 
-    /// Brings into clean checkouts what git does not hold.
+    /// Brings files that git does not hold into clean checkouts.
     #[must_use]
     pub fn bringing(mut self, bring: Bring) -> Self {
         self.bring = bring;
         self
     }
 
-    /// The same work tree for somebody else: nothing is known of its files yet.
+    /// Makes the commits of attempts in this way.
+    #[must_use]
+    pub fn committing(mut self, policy: CommitPolicy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// The hooks that git would run around a commit; `None` where it would run none.
+    pub fn commit_hooks(&self) -> Result<Option<CommitHooks>, WorkspaceError> {
+        CommitHooks::find(&self.git)
+    }
+
+    /// Whether the user has asked git to sign every commit.
+    pub fn signs(&self) -> bool {
+        let call = Call::plain(&self.git.top_level, "config");
+        let call = call.args(["--type=bool", "--get", "commit.gpgSign"]);
+        call.line().is_ok_and(|value| value == "true")
+    }
+
+    /// Returns the same work tree for another user of it, without any cached state.
     #[must_use]
     pub fn anew(&self, filters: Filters) -> Self {
         Self { filters, known: Arc::default(), seen: Arc::default(), ..self.clone() }
     }
 
-    /// Removes what killed processes left in the git directory and of checkouts; how many there were.
+    /// Removes leftovers of killed processes in the git directory and of checkouts, and returns
+    /// their number.
     pub fn sweep(&self) -> usize {
         sweep::sweep(&self.git)
     }
 
-    /// Whether HEAD is on no branch.
+    /// Returns whether HEAD is on no branch.
     pub fn is_detached(&self) -> bool {
         let head = std::fs::read_to_string(self.git.git_dir.join("HEAD"));
         head.is_ok_and(|head| !head.starts_with("ref:"))
+    }
+
+    /// Makes a branch whose tip is a rescue. Nothing else changes.
+    pub fn branch_of_rescue(&self, rescue: &Rescue, name: &str) -> Result<(), WorkspaceError> {
+        restore::branch(&self.git()?, rescue, name)
+    }
+
+    /// Writes the files of a rescue into a directory outside of the work tree, or an empty one.
+    /// Returns the files written.
+    pub fn copy_rescue(
+        &self,
+        rescue: &Rescue,
+        directory: &Path,
+    ) -> Result<Vec<String>, WorkspaceError> {
+        restore::copy_to(&self.git()?, &self.own, rescue, directory)
+    }
+
+    /// The branch that is checked out; `None` on a detached commit.
+    pub fn branch(&self) -> Option<String> {
+        let head = std::fs::read_to_string(self.git.git_dir.join("HEAD")).ok()?;
+        Some(head.trim().strip_prefix("ref: refs/heads/")?.to_owned())
+    }
+
+    /// The files, ours aside, in which a tree differs from a commit, sorted.
+    pub fn between(&self, commit: &CommitId, tree: &TreeId) -> Result<Vec<String>, WorkspaceError> {
+        if self.tree_of(commit)? == *tree {
+            return Ok(Vec::new());
+        }
+        let changes = diff_trees(&self.git, commit.as_str(), tree.as_str())?;
+        let others = changes.iter().filter(|change| !self.own.own(change.path.bytes()));
+        Ok(others.map(|change| change.path.shown()).collect())
     }
 
     /// The tasks whose commits a ref of [`LANDED`] keeps.
@@ -100,15 +155,15 @@ impl GitWorkspace {
         Ok(names.lines().filter_map(|name| Some(name.strip_prefix(LANDED)?.to_owned())).collect())
     }
 
-    /// The name that commits of the user carry; `None` where git knows none.
+    /// Returns the committer name of the user; `None` if git has none.
     pub fn committer(&self) -> Option<String> {
         let ident = self.git.read("var").arg("GIT_COMMITTER_IDENT").line().ok()?;
         let name = ident.rsplit_once(" <")?.0;
         Some(name.to_owned()).filter(|name| !name.is_empty())
     }
 
-    /// How the repository stands. Runs nothing that the repository names, filters of a trusted root
-    /// aside.
+    /// Returns the state of the repository. It runs nothing that the repository names, except
+    /// filters of a trusted root.
     pub fn overview(&self) -> Result<Overview, WorkspaceError> {
         let look = Look::take(&self.git()?, &self.own)?;
         let unmerged = look.changed.iter().filter(|c| c.staged == Staged::Unmerged).count();
@@ -135,7 +190,7 @@ impl GitWorkspace {
         Ok(look)
     }
 
-    /// Git with those filters silenced that are configured now and must not run.
+    /// Returns git with those filters silenced that are configured now and must not run.
     fn git(&self) -> Result<Git, WorkspaceError> {
         let silenced = match self.filters {
             Filters::Run => Vec::new(),
@@ -145,7 +200,7 @@ impl GitWorkspace {
     }
 }
 
-/// Top level and git directory, found once and then passed to every call.
+/// Finds the top level and the git directory once. They are then passed to every call.
 pub(super) fn repository(directory: &Path) -> Result<Git, WorkspaceError> {
     let nowhere = || WorkspaceError::NotARepository { path: directory.to_owned() };
     let ask = |question: &str| -> Result<Option<PathBuf>, WorkspaceError> {
@@ -164,7 +219,7 @@ pub(super) fn repository(directory: &Path) -> Result<Git, WorkspaceError> {
     };
     let top_level = ask("--show-toplevel")?.ok_or_else(nowhere)?.canonicalize()?;
     let git_dir = ask("--absolute-git-dir")?.ok_or_else(nowhere)?.canonicalize()?;
-    // `core.worktree` may name any folder, the user's home for example. A work tree has a `.git`.
+    // `core.worktree` may name any folder, for example the user's home. A work tree has a `.git`.
     if !top_level.join(".git").exists() || !directory.canonicalize()?.starts_with(&top_level) {
         return Err(WorkspaceError::Unsafe {
             what: format!("{} is set as the work tree by core.worktree", top_level.display()),
@@ -176,7 +231,7 @@ pub(super) fn repository(directory: &Path) -> Result<Git, WorkspaceError> {
 }
 
 impl GitWorkspace {
-    /// Lets go of a rescue, if it is still what was seen.
+    /// Deletes the ref of a rescue, if it is still the same.
     pub fn discard(&self, rescue: &Rescue) -> Result<(), WorkspaceError> {
         let call = self.git.write("update-ref").arg("-d");
         call.args([rescue.reference.as_str(), rescue.commit.as_str()]).output().map(drop)
@@ -268,7 +323,7 @@ impl Workspace for GitWorkspace {
             None => Vec::new(),
         };
         if !changes.is_empty() {
-            // What was seen before was seen with them.
+            // The earlier look depended on these settings.
             self.disturbed();
         }
         Ok(changes)
@@ -306,7 +361,15 @@ impl Workspace for GitWorkspace {
         let look = Look::take(&git, &self.own)?;
         let (known, _) = Known::take(&git, &self.own, base, look)?;
         self.disturbed();
-        commit::commit(&git, base, &known.look, &known.tree, known.index.as_deref(), message)
+        commit::commit(
+            &git,
+            base,
+            &known.look,
+            &known.tree,
+            known.index.as_deref(),
+            message,
+            &self.policy,
+        )
     }
 
     fn candidate(&self, base: &Base, sight: Sight) -> Result<Candidate, WorkspaceError> {
@@ -357,16 +420,19 @@ impl Workspace for GitWorkspace {
         let seen = self.seen().take();
         let Some(known) = known else {
             let look = Look::take(&git, &self.own)?;
-            let commit = commit::commit(&git, base, &look, tree, None, message)?;
+            let commit = commit::commit(&git, base, &look, tree, None, message, &self.policy)?;
             *self.known() = None;
             return Ok(commit);
         };
         let index = known.index.as_deref();
-        let commit = commit::commit(&git, base, &known.look, tree, index, message)?;
+        let commit = commit::commit(&git, base, &known.look, tree, index, message, &self.policy)?;
         *self.known() = None;
-        let same = seen.is_some_and(|seen| seen.look == known.look);
+        // A hook may change files.
+        let hooks = self.policy.hooks.is_some();
+        let same = !hooks && seen.is_some_and(|seen| seen.look == known.look);
         let look = known.committed(base, &commit).filter(|_| same);
-        // The second name of the installed index goes first: it is part of its stamp.
+        // The second name of the installed index is removed first, because the removal changes the
+        // stamp of the index.
         drop(known);
         *self.seen() = look.map(|look| Seen::known(&git, look));
         Ok(commit)

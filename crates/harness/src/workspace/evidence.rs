@@ -1,4 +1,4 @@
-//! What recovery looks at.
+//! The evidence for recovery.
 
 use std::collections::BTreeSet;
 
@@ -65,7 +65,8 @@ pub(super) fn touched(
     let unchanged = untracked::unchanged(git, &recorded, &look.untracked)?;
     let new = look.untracked.iter().filter(|path| !unchanged.contains(*path)).cloned();
     let changed = look.changed.iter().map(|changed| changed.path.clone());
-    // They are ours and nobody else's to commit, but what agents are told must not change unseen.
+    // These files are ours and are never committed, but the prompts of agents must not change
+    // unnoticed.
     let mut output = Vec::new();
     if moved || look.ours.iter().any(|path| own.is_prompt(path.bytes())) {
         let call = git.read("diff").args(["--name-only", "-z", "--no-renames", "--no-ext-diff"]);
@@ -76,8 +77,8 @@ pub(super) fn touched(
     Ok(touched.iter().map(RepoPath::shown).collect())
 }
 
-/// Attributes count as they were at the base: otherwise a changed `.gitattributes` could make
-/// different contents look the same.
+/// Uses the attributes at the base. Otherwise a changed `.gitattributes` could make different
+/// contents look the same.
 pub(super) fn differing(
     git: &Git,
     own: &OwnFiles,
@@ -85,7 +86,7 @@ pub(super) fn differing(
     protected: &dyn Fn(&str) -> bool,
 ) -> Result<Vec<String>, WorkspaceError> {
     let mut expected = list_tree(git, base.commit.as_str(), &[])?;
-    // What the user had changed behind git's back before the claim is what counts.
+    // If the user had changed a file behind git's back before the claim, that content counts.
     let recorded = untracked::recorded(git, base.untracked.as_ref())?;
     let raw: BTreeSet<_> = recorded.keys().filter(|path| expected.contains_key(path)).collect();
     expected.retain(|path, entry| {

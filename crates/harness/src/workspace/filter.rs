@@ -1,8 +1,8 @@
-//! Content filters: programs that a repository's attributes and configuration name (LFS, say).
+//! Content filters: programs that a repository's attributes and configuration name (such as LFS).
 //!
-//! They run only where the user trusts the root. Elsewhere they are silenced, and because a
-//! silenced filter would write pointer files into the tree or raw files into commits, a path that
-//! has one is refused before anything is touched.
+//! They run only if the user trusts the root. Otherwise they are silenced. A silenced filter would
+//! write pointer files into the tree or raw files into commits, so a path that has one is refused
+//! before anything is touched.
 
 use std::{
     collections::BTreeSet,
@@ -19,14 +19,14 @@ use super::{
 /// Whether the programs behind content filters may run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Filters {
-    /// The root is trusted.
+    /// The root is trusted, and they run.
     Run,
-    /// A path that has one is refused.
+    /// They do not run, and a path that has one is refused.
     Off,
 }
 
-/// The drivers that any configuration file defines. Read anew for each operation: the agent may
-/// have added one.
+/// Returns the drivers that any configuration file defines. They are read again for each operation,
+/// because the agent may have added one.
 pub(super) fn configured(git: &Git) -> Result<Vec<OsString>, WorkspaceError> {
     let call = git.read("config").args(["--null", "--name-only", "--get-regexp"]);
     let ran = call.arg(r"^filter\..*\.(clean|smudge|process)$").run()?;
@@ -45,8 +45,8 @@ pub(super) fn configured(git: &Git) -> Result<Vec<OsString>, WorkspaceError> {
     Ok(drivers.into_iter().collect())
 }
 
-/// Refuses if a silenced driver is responsible for one of `paths`; `source` is the tree whose
-/// attributes count, `None` the work tree's.
+/// Refuses if a silenced driver is responsible for one of `paths`. `source` is the tree whose
+/// attributes count; `None` for those of the work tree.
 pub(super) fn refuse_silenced<'a>(
     git: &Git,
     source: Option<&str>,

@@ -1,4 +1,4 @@
-//! What is in a file, in a few bytes; and a text that changes when the work does.
+//! A short print of a file's content, and a text that changes when the work does.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,13 +23,13 @@ use super::{
 };
 use crate::home::FileStamp;
 
-/// Equal prints are equal files: kind, mode as git knows it, contents.
+/// Equal prints mean equal files: kind, mode as git knows it, and contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Print([u8; 32]);
 
 const CHUNK: usize = 64 * 1024;
 
-/// Reads what lies there. A folder is a repository of its own: its HEAD counts.
+/// Reads the file. A folder is a repository of its own, and its HEAD counts.
 pub(super) fn print(git: &Git, path: &RepoPath) -> io::Result<Print> {
     let file = path.under(&git.top_level);
     let mut hash = Sha256::new();
@@ -64,8 +64,8 @@ pub(super) fn print(git: &Git, path: &RepoPath) -> io::Result<Print> {
     Ok(Print(hash.finalize().into()))
 }
 
-/// Tells two states of the files apart that a commit could hold. Files that have not changed since
-/// the last call are not read again.
+/// Returns a text that distinguishes two states of the files that a commit could contain. Files
+/// that have not changed since the last call are not read again.
 pub(super) fn of_work(git: &Git, look: &Look) -> io::Result<String> {
     let changed = look.changed.iter().map(|changed| &changed.path);
     let paths: BTreeSet<_> = changed.chain(&look.untracked).collect();
@@ -79,7 +79,7 @@ pub(super) fn of_work(git: &Git, look: &Look) -> io::Result<String> {
             Some((_, print)) => print,
             None => print(git, path)?,
         };
-        // What a repository of its own has checked out does not show in its folder.
+        // The checked-out commit of a nested repository does not show in its folder.
         let keeps = file.is_file() && !file.is_symlink();
         if let Some(stamp) = stamp.filter(|stamp| keeps && !stamp.is_young(now)) {
             prints.insert(path.clone(), (stamp, print));

@@ -1,7 +1,7 @@
-//! Untracked folders: git lists files, and an empty folder is none.
+//! Untracked folders. Git lists only files, so it does not report an empty folder.
 //!
-//! The folders of tracked files are read once, without git. Git is asked only which of the others are
-//! ignored, and only if they hold an empty folder or more than is worth looking through.
+//! The folders of tracked files are read once, without git. Git is asked only which of the others
+//! are ignored, and only if they contain an empty folder or too many entries to look through.
 
 use std::{
     collections::BTreeSet,
@@ -20,10 +20,12 @@ use super::{
     untracked::untracked_folders,
 };
 
-/// How many entries of a folder are looked through before git is asked whether it is ignored.
+/// The number of entries of a folder that are looked through before git is asked whether it is
+/// ignored.
 const MOST: usize = 200;
 
-/// The outermost folders without a tracked file, not ignored, that may hold an empty folder.
+/// Returns the outermost folders without a tracked file, not ignored, that may contain an empty
+/// folder.
 pub(super) fn with_empty_ones(git: &Git, own: &OwnFiles) -> Result<Vec<RepoPath>, WorkspaceError> {
     let file = IndexFile::read(git)?;
     let (mut folders, mut submodules) = (BTreeSet::new(), BTreeSet::new());
@@ -89,7 +91,7 @@ impl Tracked<'_> {
     }
 }
 
-/// Surely: a large folder may.
+/// Returns whether the folder certainly contains no empty one. A large folder may contain one.
 fn holds_no_empty_one(folder: &Path) -> bool {
     fn look(folder: &Path, left: &mut usize) -> io::Result<bool> {
         let mut entries = 0;
@@ -113,12 +115,13 @@ fn without_ignored(git: &Git, mut folders: Vec<RepoPath>) -> Result<Vec<RepoPath
     if folders.is_empty() {
         return Ok(folders);
     }
-    // This command takes no literal paths, and `./` keeps a name from being read as a pattern.
+    // This command does not accept literal paths, and `./` keeps a name from being read as a
+    // pattern.
     let plain = |folder: &RepoPath| RepoPath::new(&[b"./", folder.bytes()].concat());
     let asked: Vec<_> = folders.iter().map(plain).collect();
     let call = git.read("check-ignore").env("GIT_LITERAL_PATHSPECS", "0");
     let ran = call.args(["-z", "--stdin"]).input(nul_separated(&asked)).run()?;
-    // 1: none is.
+    // Exit code 1 means that none is ignored.
     if !matches!(ran.code, Some(0 | 1)) {
         return Err(failed("check-ignore", &ran.stderr));
     }

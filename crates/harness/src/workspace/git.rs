@@ -1,5 +1,5 @@
-//! Runs `git`, hardened: a repository's configuration may have been written by an agent or by a
-//! stranger, so nothing that it names is executed.
+//! Runs `git` in a hardened way. An agent or a stranger may have written a repository's
+//! configuration, so nothing that it names is executed.
 //!
 //! The git directory and the work tree are always passed explicitly. Otherwise a `core.worktree`
 //! that an agent wrote would point a reset at another folder.
@@ -8,15 +8,19 @@ use std::{
     ffi::{OsStr, OsString},
     fs,
     io::{self, Write},
+    os::unix::process::CommandExt,
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    sync::Arc,
+    sync::{Arc, mpsc},
     thread,
+    time::Duration,
 };
+
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::{WorkspaceError, mark::unmarked, memory::Memory};
 
-/// Settings that win over every configuration file.
+/// Settings that take precedence over every configuration file.
 const HARDENED: [&str; 21] = [
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -25,7 +29,7 @@ const HARDENED: [&str; 21] = [
     "core.askPass=",
     "core.safecrlf=false",
     "core.splitIndex=false",
-    // Loose objects are not synced by default; a rescue must survive a power cut.
+    // Git does not sync loose objects by default, but a rescue must survive a power cut.
     "core.fsync=committed,reference",
     "core.fsyncMethod=batch",
     "commit.gpgSign=false",
@@ -39,12 +43,13 @@ const HARDENED: [&str; 21] = [
     "merge.renormalize=false",
     "protocol.ext.allow=never",
     "submodule.recurse=false",
-    // Guessed from the host name, an identity is nobody's: configured, or ours.
+    // An identity that is guessed from the host name belongs to nobody. It must be configured, or
+    // ours.
     "user.useConfigOnly=true",
 ];
 
-/// Variables of the caller that say who the user is or where the user's configuration lies. All
-/// other `GIT_*` variables (of a hook or an alias that we run in) would redirect us.
+/// Variables of the caller that identify the user or locate the user's configuration. All other
+/// `GIT_*` variables (of a hook or an alias that we run in) would redirect us.
 const KEPT: [&str; 9] = [
     "GIT_AUTHOR_NAME",
     "GIT_AUTHOR_EMAIL",
@@ -60,7 +65,7 @@ const KEPT: [&str; 9] = [
 /// Whether a call may write to the repository or the work tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {
-    /// Takes no lock, not even to refresh the index.
+    /// The call takes no lock, not even to refresh the index.
     Read,
     Write,
 }
@@ -72,14 +77,14 @@ pub(super) struct Git {
     pub(super) git_dir: PathBuf,
     /// Filter drivers that must not run.
     pub(super) silenced: Vec<OsString>,
-    /// Further settings that win over every configuration file.
+    /// Further settings that take precedence over every configuration file.
     pub(super) settings: Vec<(OsString, OsString)>,
-    /// What is known of this repository; clones share it.
+    /// The cache for this repository. Clones share it.
     pub(super) memory: Arc<Memory>,
 }
 
 impl Git {
-    /// The git directory that linked work trees share.
+    /// Returns the git directory that linked work trees share.
     pub(super) fn common_dir(&self) -> PathBuf {
         match fs::read_to_string(self.git_dir.join("commondir")) {
             Ok(text) => {
@@ -105,8 +110,8 @@ impl Git {
         call
     }
 
-    /// Empties each silenced driver, and sets the further settings, by the environment: `-c` cannot
-    /// name a key with `=` in it.
+    /// Clears each silenced driver, and sets the further settings, through the environment, because
+    /// `-c` cannot name a key with `=` in it.
     fn silence(&self, command: &mut Command) {
         let silent = [("clean", ""), ("smudge", ""), ("process", ""), ("required", "0")];
         let silent = self.silenced.iter().flat_map(|driver| {
@@ -137,33 +142,25 @@ pub(super) struct Call {
     input: Option<Vec<u8>>,
 }
 
-/// What came of it.
+/// The result of a call.
 pub(super) struct Ran {
-    /// `None`: ended by a signal.
+    /// The exit code; `None` if a signal ended it.
     pub(super) code: Option<i32>,
     pub(super) stdout: Vec<u8>,
     pub(super) stderr: Vec<u8>,
 }
 
 impl Call {
-    /// A call before the repository is known.
+    /// Creates a call before the repository is known.
     pub(super) fn anywhere(directory: &Path, access: Access, name: &'static str) -> Self {
         let mut command = Command::new("git");
         command.current_dir(directory);
-        for (variable, value) in std::env::vars_os() {
-            let git = variable.to_string_lossy().starts_with("GIT_");
-            if git && !KEPT.iter().any(|kept| variable == *kept) {
-                command.env_remove(variable);
-            } else if variable == "GIT_COMMITTER_NAME" {
-                let name = value.to_string_lossy();
-                command.env(variable, unmarked(&name));
-            }
-        }
+        without_git_variables(&mut command);
         command.env("LC_ALL", "C");
         command.env("GIT_TERMINAL_PROMPT", "0");
         command.env("GIT_PAGER", "cat");
         command.env("GIT_EDITOR", "true");
-        // A missing object is an error here, never a reason to call the network.
+        // A missing object is an error here, never a reason to use the network.
         command.env("GIT_NO_LAZY_FETCH", "1");
         command.env("GIT_LITERAL_PATHSPECS", "1");
         if access == Access::Read {
@@ -174,6 +171,19 @@ impl Call {
             command.arg("-c").arg(setting);
         }
         command.arg(name);
+        Self::of(command, name, directory)
+    }
+
+    /// A call that sees the repository's configuration as it is. Only for commands that run nothing.
+    pub(super) fn plain(directory: &Path, name: &'static str) -> Self {
+        let mut command = Command::new("git");
+        command.current_dir(directory).env("LC_ALL", "C").arg(name);
+        without_git_variables(&mut command);
+        Self::of(command, name, directory)
+    }
+
+    /// Any program, run as git is.
+    pub(super) fn of(command: Command, name: &'static str, directory: &Path) -> Self {
         Self { command, name, directory: directory.to_owned(), input: None }
     }
 
@@ -207,7 +217,8 @@ impl Call {
         self.command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
         self.command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = self.command.spawn().map_err(|error| self.not_started(error))?;
-        // Written beside the reading: git may answer before it has read all of its input.
+        // The input is written in parallel to reading, because git may answer before it has read
+        // all of its input.
         let writer = input.and_then(|bytes| {
             let mut pipe = child.stdin.take()?;
             Some(thread::spawn(move || pipe.write_all(&bytes)))
@@ -215,12 +226,40 @@ impl Call {
         let output = child.wait_with_output()?;
         if let Some(writer) = writer {
             let written = writer.join().unwrap_or_else(|_| Err(io::Error::other("writer died")));
-            // A git that failed early closed its input; its own message says more.
+            // A git that failed early closed its input, and its own message says more.
             if output.status.success() {
                 written?;
             }
         }
         Ok(Ran { code: output.status.code(), stdout: output.stdout, stderr: output.stderr })
+    }
+
+    /// Runs it in a process group of its own, which is killed when the time is up; then the answer is
+    /// `None`.
+    pub(super) fn run_within(mut self, limit: Duration) -> Result<Option<Ran>, WorkspaceError> {
+        let input = self.input.take();
+        self.command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
+        self.command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        let mut child = self.command.spawn().map_err(|error| self.not_started(error))?;
+        let group = Pid::from_child(&child);
+        let (done, ended) = mpsc::channel::<()>();
+        let watch = thread::spawn(move || {
+            let late = ended.recv_timeout(limit) == Err(mpsc::RecvTimeoutError::Timeout);
+            if late {
+                let _ = kill_process_group(group, Signal::KILL);
+            }
+            late
+        });
+        if let (Some(bytes), Some(mut pipe)) = (input, child.stdin.take()) {
+            // A program that fails early closes its input; its own message says more.
+            let _ = pipe.write_all(&bytes);
+        }
+        let output = child.wait_with_output();
+        drop(done);
+        let late = watch.join().unwrap_or(false);
+        let output = output?;
+        let (stdout, stderr) = (output.stdout, output.stderr);
+        Ok((!late).then_some(Ran { code: output.status.code(), stdout, stderr }))
     }
 
     /// Runs it with its output going into `file`, for contents of any size.
@@ -231,20 +270,20 @@ impl Call {
         if output.status.success() { Ok(()) } else { Err(failed(self.name, &output.stderr)) }
     }
 
-    /// Its output, or the error that git printed.
+    /// Returns its output, or the error that git printed.
     pub(super) fn output(self) -> Result<Vec<u8>, WorkspaceError> {
         let name = self.name;
         let ran = self.run()?;
         if ran.code == Some(0) { Ok(ran.stdout) } else { Err(failed(name, &ran.stderr)) }
     }
 
-    /// Its output as one line.
+    /// Returns its output as one line.
     pub(super) fn line(self) -> Result<String, WorkspaceError> {
         let output = self.output()?;
         Ok(String::from_utf8_lossy(&output).trim_end_matches('\n').to_owned())
     }
 
-    /// For commands that answer by their exit code: 0 is yes, 1 is no.
+    /// Runs a command that answers by its exit code: 0 is yes, 1 is no.
     pub(super) fn answer(self) -> Result<bool, WorkspaceError> {
         let name = self.name;
         let ran = self.run()?;
@@ -255,7 +294,7 @@ impl Call {
         }
     }
 
-    /// "Not found" means git only if the directory is there.
+    /// Translates the error. "Not found" refers to git only if the directory exists.
     fn not_started(&self, error: io::Error) -> WorkspaceError {
         if error.kind() == io::ErrorKind::NotFound {
             if self.directory.is_dir() {
@@ -264,6 +303,19 @@ impl Call {
             return WorkspaceError::NotARepository { path: self.directory.clone() };
         }
         error.into()
+    }
+}
+
+/// Takes away the variables that would redirect git, and the mark of an agent around us.
+pub(super) fn without_git_variables(command: &mut Command) {
+    for (variable, value) in std::env::vars_os() {
+        let git = variable.to_string_lossy().starts_with("GIT_");
+        if git && !KEPT.iter().any(|kept| variable == *kept) {
+            command.env_remove(variable);
+        } else if variable == "GIT_COMMITTER_NAME" {
+            let name = value.to_string_lossy();
+            command.env(variable, unmarked(&name));
+        }
     }
 }
 

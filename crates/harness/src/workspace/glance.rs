@@ -1,5 +1,5 @@
-//! A glance at the repository, for those who only note where it stands: at most one git process each,
-//! and no answer where there is no repository.
+//! Quick looks at the repository. Each uses at most one git process, and returns nothing if there
+//! is no repository.
 
 use std::{
     collections::BTreeSet,
@@ -14,7 +14,7 @@ use harness_core::CommitId;
 
 use super::git::{Access, Call};
 
-/// HEAD of the repository that `directory` lies in.
+/// Returns HEAD of the repository around `directory`.
 pub fn head(directory: &Path) -> Option<CommitId> {
     match head_at_once(directory) {
         Some(head) => head,
@@ -25,8 +25,8 @@ pub fn head(directory: &Path) -> Option<CommitId> {
     }
 }
 
-/// The same where a few small files tell it, so that nobody needs a thread that may block for a git
-/// process; `None` where git has to be asked.
+/// Does the same if a few small files are enough, so that no thread has to block for a git process.
+/// Returns `None` if git must be asked.
 pub fn head_at_once(directory: &Path) -> Option<Option<CommitId>> {
     match plain_head(directory) {
         Plain::Commit(commit) => Some(Some(commit)),
@@ -35,26 +35,26 @@ pub fn head_at_once(directory: &Path) -> Option<Option<CommitId>> {
     }
 }
 
-/// What can be told without git, for a host that is asked hundreds of times a second.
+/// The result of a look without git, for a host that is asked hundreds of times a second.
 #[derive(Debug, PartialEq, Eq)]
 enum Plain {
     Commit(CommitId),
     NoRepository,
-    /// Packed or otherwise not plain to see.
+    /// It is packed or otherwise not directly readable.
     AskGit,
 }
 
-/// Reads HEAD where it is a commit, or names a branch with a file of its own, in a `.git` directory of
-/// this user. Everything else is left to git.
+/// Reads HEAD if it is a commit, or names a branch with its own file, in a `.git` directory of this
+/// user. Everything else is left to git.
 fn plain_head(directory: &Path) -> Plain {
     let Ok(directory) = directory.canonicalize() else { return Plain::AskGit };
     let Some(top) = directory.ancestors().find(|directory| is_work_tree(directory)) else {
-        // A bare repository has its HEAD in the open.
+        // A bare repository has its HEAD directly in the folder.
         let is_bare = |directory: &Path| directory.join("HEAD").symlink_metadata().is_ok();
         let bare = directory.ancestors().any(is_bare);
         return if bare { Plain::AskGit } else { Plain::NoRepository };
     };
-    // Where git would stop looking, or refuse somebody else's repository, git shall say so.
+    // If git might stop the search, or refuse the repository of another user, git must decide.
     if top != directory && env::var_os("GIT_CEILING_DIRECTORIES").is_some() {
         return Plain::AskGit;
     }
@@ -77,8 +77,9 @@ fn plain_head(directory: &Path) -> Plain {
     found.map_or(Plain::AskGit, Plain::Commit)
 }
 
-/// Whether this is the top of a work tree: `.git` is a repository, or a file in a linked work tree and
-/// a submodule. Git passes over one without a HEAD, as sandboxes leave them in /tmp, and so do we.
+/// Returns whether this is the top of a work tree: `.git` is a repository, or a file in a linked
+/// work tree or a submodule. Git ignores one without a HEAD, which sandboxes leave in /tmp, and so
+/// do we.
 pub fn is_work_tree(directory: &Path) -> bool {
     let git = directory.join(".git");
     match git.symlink_metadata() {
@@ -88,13 +89,13 @@ pub fn is_work_tree(directory: &Path) -> bool {
     }
 }
 
-/// The top of the work tree that `directory` lies in.
+/// Returns the top of the work tree around `directory`.
 pub fn top_level(directory: &Path) -> Option<PathBuf> {
     rev_parse(directory, &["--show-toplevel"]).map(|said| OsString::from_vec(said).into())
 }
 
-/// Whether `other` is a work tree of the repository that `own` lies in, by what that repository lists.
-/// A folder is one of its own.
+/// Returns whether `other` is a work tree of the repository around `own`, according to that
+/// repository's list. A folder is a work tree of itself.
 pub fn is_work_tree_of(own: &Path, other: &Path) -> bool {
     let (Ok(own), Ok(other)) = (own.canonicalize(), other.canonicalize()) else { return false };
     if own == other {
@@ -110,8 +111,8 @@ pub fn is_work_tree_of(own: &Path, other: &Path) -> bool {
     })
 }
 
-/// Which of `paths`, relative to `directory`, git tracks, or has tracked files below; `None` where that
-/// cannot be told. Without a repository nothing is tracked.
+/// Returns which of `paths`, relative to `directory`, git tracks, or has tracked files below;
+/// `None` if that is unknown. Without a repository nothing is tracked.
 pub fn tracked(directory: &Path, paths: &[&str]) -> Option<BTreeSet<String>> {
     let place = directory.canonicalize().ok()?;
     if !place.ancestors().any(is_work_tree) {
@@ -131,8 +132,8 @@ pub fn tracked(directory: &Path, paths: &[&str]) -> Option<BTreeSet<String>> {
     Some(paths.iter().filter(is_tracked).map(|path| (*path).to_owned()).collect())
 }
 
-/// Files below `directory` that git does not ignore, as paths from there, at most `most` of them. None
-/// where there is no repository, or where git cannot tell.
+/// Returns at most `most` files below `directory` that git does not ignore, as paths from there.
+/// The list is empty if there is no repository, or if git fails.
 pub fn files(directory: &Path, most: usize) -> Vec<String> {
     let call = Call::anywhere(directory, Access::Read, "ls-files");
     let call = call.args(["-z", "--cached", "--others", "--exclude-standard"]);
@@ -141,7 +142,8 @@ pub fn files(directory: &Path, most: usize) -> Vec<String> {
     names.map(|name| String::from_utf8_lossy(name).into_owned()).collect()
 }
 
-/// The programs behind content filters, as `name.key = command`; none where there is no repository.
+/// Returns the programs behind content filters, as `name.key = command`. The list is empty if there
+/// is no repository.
 pub fn filters(directory: &Path) -> Vec<String> {
     let call = Call::anywhere(directory, Access::Read, "config").args(["--null", "--get-regexp"]);
     let Ok(ran) = call.arg(r"^filter\..*\.(clean|smudge|process)$").run() else {
@@ -172,7 +174,7 @@ mod tests {
     const COMMIT: &str = "9fceb02d0ae598e95dc970b74767f19372d61af8";
 
     #[test]
-    fn tracked_files_are_told_from_others() {
+    fn tracked_files_are_distinguished_from_others() {
         let place = tempfile::tempdir().unwrap();
         let root = place.path().canonicalize().unwrap();
         let git = |args: &[&str]| {
@@ -196,7 +198,7 @@ mod tests {
     fn head_is_read_where_it_is_plain_and_left_to_git_elsewhere() {
         let place = tempfile::tempdir().unwrap();
         let root = place.path().canonicalize().unwrap();
-        // Where the temporary directory lies in a repository, this one says nothing.
+        // If the temporary directory lies in a repository, this test proves nothing.
         if plain_head(&root) != Plain::NoRepository {
             return;
         }

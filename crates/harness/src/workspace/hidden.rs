@@ -1,6 +1,5 @@
-//! Work that no commit of this repository can hold: in another repository inside of it, in a
-//! submodule, in an untracked file from before the claim; and, where nothing else was done, in an
-//! ignored file.
+//! Work that no commit of this repository can hold: in a nested repository, in a submodule, or in
+//! an untracked file from before the claim. If nothing else was done, ignored files count too.
 
 use std::{fs, os::unix::fs::MetadataExt};
 
@@ -15,7 +14,7 @@ use super::{
     untracked,
 };
 
-/// How many files of a folder are looked at.
+/// The limit of files of a folder that are checked.
 const MOST: usize = 20_000;
 
 pub(super) fn hidden(
@@ -44,7 +43,7 @@ pub(super) fn hidden(
     Ok(found)
 }
 
-/// Whether a file was changed since the claim; without its time, all were.
+/// The time of the claim. Without it, all files count as changed.
 #[derive(Clone, Copy)]
 struct Since(Option<i64>);
 
@@ -53,7 +52,8 @@ impl Since {
         self.0.is_none_or(|claimed| found.ctime() >= claimed)
     }
 
-    /// Whether a file in the folder was. What git keeps for itself does not count, except HEAD.
+    /// Returns whether a file in the folder was changed. Git's internal files do not count, except
+    /// HEAD.
     fn touched_below(self, folder: &std::path::Path, left: &mut usize) -> bool {
         let Ok(entries) = fs::read_dir(folder) else { return false };
         for entry in entries.flatten() {
@@ -76,7 +76,7 @@ impl Since {
     }
 }
 
-/// Untracked files from before the claim that are not what they were.
+/// Returns untracked files from before the claim that have changed.
 fn earlier(git: &Git, since: Since, recorded: &Listing) -> Result<Vec<String>, WorkspaceError> {
     let files = recorded.iter().filter(|(_, entry)| entry.mode != GITLINK).map(|(path, _)| path);
     let suspects: Vec<_> = files
@@ -93,8 +93,8 @@ fn earlier(git: &Git, since: Since, recorded: &Listing) -> Result<Vec<String>, W
     Ok(changed.map(RepoPath::shown).collect())
 }
 
-/// Submodules with changes of their own. Each is asked by itself, with nothing of its configuration
-/// executed.
+/// Returns submodules with changes of their own. Each is asked separately, and nothing of its
+/// configuration is executed.
 fn submodules(git: &Git, since: Since) -> Result<Vec<String>, WorkspaceError> {
     if fs::symlink_metadata(git.top_level.join(".gitmodules")).is_err() {
         return Ok(Vec::new());
@@ -124,7 +124,8 @@ fn submodules(git: &Git, since: Since) -> Result<Vec<String>, WorkspaceError> {
     Ok(dirty)
 }
 
-/// Ignored files that were changed since the claim; of a folder that is ignored as a whole, its name.
+/// Returns ignored files that were changed since the claim. A folder that is ignored as a whole is
+/// returned by its name.
 fn ignored(git: &Git, own: &OwnFiles, since: Since) -> Result<Vec<String>, WorkspaceError> {
     let call = git.read("ls-files").args(["--others", "--ignored", "--exclude-standard"]);
     let output = call.args(["--directory", "-z"]).output()?;

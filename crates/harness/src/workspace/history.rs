@@ -1,4 +1,4 @@
-//! The commits since a claim, and who made them.
+//! The commits since a claim, and their authors.
 
 use harness_core::{CommitId, TaskId};
 
@@ -10,12 +10,12 @@ use super::{
     path::records,
 };
 
-/// The commits between the base and a tip, newest first, by who made them.
+/// The commits between the base and a tip, newest first, by their author.
 #[derive(Debug, Default)]
 pub(super) struct History {
     pub(super) attempts: Vec<Since>,
     pub(super) foreign: Vec<CommitId>,
-    /// The attempt was undone by a commit already.
+    /// `true` if a commit has already undone the attempt.
     pub(super) undone: bool,
 }
 
@@ -26,7 +26,7 @@ pub(super) struct Since {
 }
 
 impl History {
-    /// `tip` must not be an option; the base must be there.
+    /// Reads the commits. `tip` must not be an option, and the base must exist.
     pub(super) fn read(
         git: &Git,
         task: &TaskId,

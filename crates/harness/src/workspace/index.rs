@@ -1,4 +1,4 @@
-//! A private index: trees are built in it, so that the user's index is never touched.
+//! A private index in which trees are built, so that the user's index is never touched.
 
 use std::{
     ffi::OsString,
@@ -18,29 +18,30 @@ use super::{
 };
 use crate::home::FileStamp;
 
-/// How such folders are called; what a killed process left of them is swept by that name.
+/// The prefix of such folders. Leftovers of killed processes are found by it.
 pub(super) const SCRATCH: &str = "harness-tmp-";
 
-/// A folder inside the git directory (so it is writable wherever a commit is), gone with the value.
+/// A folder inside the git directory, so that it is writable wherever a commit is. It is removed
+/// with the value.
 #[derive(Debug)]
 pub(super) struct PrivateIndex {
     folder: tempfile::TempDir,
     file: PathBuf,
-    /// The user's index when it was copied.
+    /// The stamp of the user's index when it was copied.
     users: Option<FileStamp>,
 }
 
 impl PrivateIndex {
-    /// A folder for other short-lived files, with an empty index.
+    /// Creates a folder for other short-lived files, with an empty index.
     pub(super) fn scratch(git: &Git) -> Result<Self, WorkspaceError> {
         let folder = tempfile::Builder::new().prefix(SCRATCH).tempdir_in(&git.git_dir)?;
         let file = folder.path().join("index");
         Ok(Self { folder, file, users: None })
     }
 
-    /// A copy of the user's, with its cached stat data: only changed files are read again. It
-    /// keeps the time of the original, by which git knows the files that changed too soon after
-    /// it was written for their stat data to show it.
+    /// Creates a copy of the user's index with its cached stat data, so that only changed files are
+    /// read again. The copy keeps the time of the original. By that time, git recognizes files that
+    /// changed too soon after the index was written for their stat data to show it.
     pub(super) fn copy_of_users(git: &Git) -> Result<Self, WorkspaceError> {
         let mut index = Self::scratch(git)?;
         let mut users = match File::open(git.git_dir.join("index")) {
@@ -64,8 +65,8 @@ impl PrivateIndex {
         &self.file
     }
 
-    /// Makes the entries of `paths` what the work tree has, deletions included. Paths are taken
-    /// literally; ignore rules do not matter.
+    /// Sets the entries of `paths` to the content of the work tree, deletions included. Paths are
+    /// literal, and ignore rules do not matter.
     pub(super) fn take<'a>(
         &self,
         git: &Git,
@@ -74,7 +75,7 @@ impl PrivateIndex {
         self.update(git, &["--add", "--remove", "--replace"], paths)
     }
 
-    /// Sets entries as given.
+    /// Sets the given entries.
     pub(super) fn set(&self, git: &Git, listing: &Listing) -> Result<(), WorkspaceError> {
         if listing.is_empty() {
             return Ok(());
@@ -89,7 +90,7 @@ impl PrivateIndex {
         call.input(input).output().map(drop)
     }
 
-    /// Drops the entries of `paths`, whatever the work tree has.
+    /// Removes the entries of `paths`, whatever the work tree has.
     pub(super) fn remove<'a>(
         &self,
         git: &Git,
@@ -112,7 +113,7 @@ impl PrivateIndex {
         call.input(input).output().map(drop)
     }
 
-    /// Drops our files, if the user's index has any.
+    /// Removes our files, if the user's index has any.
     pub(super) fn drop_ours(&self, git: &Git, own: &OwnFiles) -> Result<(), WorkspaceError> {
         match git.tracked()?.is_some_and(|tracked| !tracked.ours) {
             true => Ok(()),
@@ -134,9 +135,9 @@ impl PrivateIndex {
         call.output().map(drop)
     }
 
-    /// Puts a copy of the user's index that was brought up to date into its place, as git would: by
-    /// its lock, and only if the user's is still the one that was copied. Otherwise nothing changes,
-    /// and the answer is no.
+    /// Replaces the user's index with this updated copy, as git would: by its lock, and only if the
+    /// user's index is still the copied one. Otherwise nothing changes. Returns whether it was
+    /// replaced.
     pub(super) fn install(&self, git: &Git) -> bool {
         let (index, lock) = (git.git_dir.join("index"), git.git_dir.join("index.lock"));
         if self.users.is_none() || fs::hard_link(&self.file, &lock).is_err() {

@@ -1,5 +1,4 @@
-//! The user's index, read without git: versions 2 and 3 with SHA-1. What is not understood here is
-//! left to git.
+//! The user's index, read without git: versions 2 and 3 with SHA-1. Other formats are left to git.
 
 use std::{fs, io};
 
@@ -8,7 +7,7 @@ use super::git::Git;
 /// The bytes of the file.
 pub(super) struct IndexFile(Vec<u8>);
 
-/// What is read of one entry.
+/// The parts of one entry that are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct IndexEntry<'a> {
     pub(super) path: &'a [u8],
@@ -27,7 +26,7 @@ impl IndexEntry<'_> {
 }
 
 impl IndexFile {
-    /// Empty if there is none.
+    /// Reads the index. It is empty if there is none.
     pub(super) fn read(git: &Git) -> io::Result<Self> {
         match fs::read(git.git_dir.join("index")) {
             Ok(bytes) => Ok(Self(bytes)),
@@ -36,8 +35,8 @@ impl IndexFile {
         }
     }
 
-    /// Calls `visit` with each entry in order. `None`: the file is of a kind that is not understood,
-    /// and what was visited does not count.
+    /// Calls `visit` with each entry in order. Returns `None` if the format is unknown; the visited
+    /// entries are then invalid.
     pub(super) fn entries<'a>(&'a self, mut visit: impl FnMut(IndexEntry<'a>)) -> Option<()> {
         const STAT: usize = 40;
         const MODE: usize = 24;
@@ -78,10 +77,11 @@ impl IndexFile {
                 assume_unchanged: first & 0x8000 != 0,
                 skip_worktree: second & 0x4000 != 0,
             });
-            // Between one and eight zeros, so that entries begin at multiples of eight.
+            // One to eight zeros follow, so that entries begin at multiples of eight.
             at += (start + length - at + 8) & !7;
         }
-        // Extensions follow. A shared index has its entries elsewhere, a sparse one has folders.
+        // Extensions follow. A shared index has its entries elsewhere, and a sparse one has
+        // folders.
         while bytes.len().checked_sub(HASH)? > at {
             let name = bytes.get(at..at + 4)?;
             if name == b"link" || name == b"sdir" {

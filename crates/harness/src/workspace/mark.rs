@@ -1,5 +1,5 @@
-//! Whose commit is it? Agents and checks of a run commit under a committer's name that carries the
-//! attempt; everything else between the base and HEAD belongs to somebody else.
+//! The author of a commit. Agents and checks of a run commit under a committer name that contains
+//! the attempt. Everything else between the base and HEAD belongs to others.
 
 use harness_core::{Epoch, TaskId};
 
@@ -7,21 +7,21 @@ use harness_core::{Epoch, TaskId};
 const REVERTS: &str = "Harness-Reverts: ";
 const OPENING: &str = " (harness ";
 
-/// Who made a commit since the base.
+/// The author of a commit since the base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommitAuthor {
-    /// The attempt: its mark is in the committer's name, or the message names the task.
+    /// The attempt: its mark is in the committer name, or the message names the task.
     Attempt,
-    /// The harness, to undo the attempt.
+    /// Harness, to undo the attempt.
     Undo,
-    /// Somebody else. Such a commit is never taken off its branch.
+    /// Another program or person. Such a commit is never removed from its branch.
     Foreign,
 }
 
-/// Decides by the committer's name and the message. Without an epoch only the message counts.
+/// Decides by the committer name and the message. Without an epoch, only the message counts.
 pub fn author(committer: &str, message: &str, task: &TaskId, epoch: Option<Epoch>) -> CommitAuthor {
     if let Some(epoch) = epoch {
-        // First: an attempt cannot say of itself that it is undone.
+        // This comes first, because an attempt cannot declare itself undone.
         if committer.ends_with(&mark(task, epoch)) {
             return CommitAuthor::Attempt;
         }
@@ -33,7 +33,7 @@ pub fn author(committer: &str, message: &str, task: &TaskId, epoch: Option<Epoch
     if names_task(message, task) { CommitAuthor::Attempt } else { CommitAuthor::Foreign }
 }
 
-/// The committer's name for the processes of an attempt: the user's, and the mark.
+/// Returns the committer name for the processes of an attempt: the user's name and the mark.
 pub fn committer(user: &str, task: &TaskId, epoch: Epoch) -> String {
     format!("{}{}", unmarked(user), mark(task, epoch))
 }
@@ -42,7 +42,8 @@ fn mark(task: &TaskId, epoch: Epoch) -> String {
     format!("{OPENING}{task}.{epoch})")
 }
 
-/// A committer's name without the mark of an attempt: a harness that an agent starts inherits it.
+/// Returns a committer name without the mark of an attempt. A harness that an agent starts inherits
+/// the mark.
 pub fn unmarked(committer: &str) -> &str {
     match committer.rfind(OPENING) {
         Some(at) if committer.ends_with(')') => &committer[..at],
@@ -50,7 +51,7 @@ pub fn unmarked(committer: &str) -> &str {
     }
 }
 
-/// The message of the commit that reverts an attempt.
+/// Returns the message of the commit that reverts an attempt.
 pub fn undo_message(task: &TaskId, epoch: Option<Epoch>) -> String {
     match epoch {
         Some(epoch) => format!("{task}: undo\n\n{REVERTS}{task}.{epoch}\n"),
@@ -58,14 +59,14 @@ pub fn undo_message(task: &TaskId, epoch: Option<Epoch>) -> String {
     }
 }
 
-/// The arguments with which a person makes such a commit.
+/// Returns the arguments with which a person makes such a commit.
 pub(super) fn undo_arguments(task: &TaskId, epoch: Option<Epoch>, what: &str) -> String {
     let epoch = epoch.unwrap_or_default();
     format!("-m '{task}: {what}' -m '{REVERTS}{task}.{epoch}'")
 }
 
-/// Whether a commit message names the task id as a whole token: `task-1` is in "task-1: title" and
-/// in "fixes task-1.", not in "task-10" or "my-task-1".
+/// Returns whether a commit message names the task id as a whole token: `task-1` is in "task-1:
+/// title" and in "fixes task-1.", but not in "task-10" or "my-task-1".
 pub fn names_task(message: &str, task: &TaskId) -> bool {
     let part_of_id = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-');
     let mut tokens = message.split(|c| !part_of_id(c));

@@ -1,6 +1,7 @@
-//! What was read of the repository and still holds, so that git is not asked for it again.
+//! A cache of what was read of the repository, so that git is not asked for it again.
 //!
-//! Objects never change. Files of git are known by their stamp, which every replacement changes.
+//! Objects never change. Files of git are identified by their stamp, which every replacement
+//! changes.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -22,14 +23,14 @@ use super::{
 };
 use crate::home::FileStamp;
 
-/// How many commits are remembered with their trees.
+/// The number of commits that are remembered with their trees.
 const COMMITS: usize = 8;
 
-/// What the user's index tells beside the names of files.
+/// Data of the user's index beside the names of files.
 #[derive(Debug)]
 pub(super) struct Tracked {
     pub(super) flags: Flags,
-    /// A file of ours has an entry.
+    /// `true` if a file of ours has an entry.
     pub(super) ours: bool,
 }
 
@@ -47,7 +48,7 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Memory {
-    /// Knows which files are ours; without that, all could be.
+    /// Creates a cache that knows which files are ours. Without that, any file could be.
     pub(super) fn with(own: &OwnFiles) -> Self {
         Self { own: OnceLock::from(own.clone()), ..Self::default() }
     }
@@ -68,7 +69,7 @@ impl Memory {
 }
 
 impl Git {
-    /// The tree of a commit.
+    /// Returns the tree of a commit.
     pub(super) fn tree_of(&self, commit: &CommitId) -> Result<TreeId, WorkspaceError> {
         let known = lock(&self.memory.trees).iter().find(|(of, _)| of == commit).cloned();
         if let Some((_, tree)) = known {
@@ -80,7 +81,7 @@ impl Git {
         Ok(tree)
     }
 
-    /// Every file of a tree.
+    /// Returns every file of a tree.
     pub(super) fn listing(&self, tree: &TreeId) -> Result<Arc<Listing>, WorkspaceError> {
         let known = lock(&self.memory.listing).clone();
         if let Some((_, listing)) = known.filter(|(of, _)| of == tree) {
@@ -91,7 +92,7 @@ impl Git {
         Ok(listing)
     }
 
-    /// `None` if the index is of a kind that only git understands.
+    /// Returns `None` if the index has a format that only git understands.
     pub(super) fn tracked(&self) -> Result<Option<Arc<Tracked>>, WorkspaceError> {
         let (now, stamp) = (SystemTime::now(), FileStamp::at(&self.git_dir.join("index")));
         let known = lock(&self.memory.tracked).clone();

@@ -1,4 +1,4 @@
-//! The workspace port: what the harness asks of version control.
+//! The workspace port: the operations that harness needs from version control.
 //!
 //! Every method can be repeated: a crash may come after any step, and recovery calls the same
 //! methods again. Nothing here decides whether a task passed or failed.
@@ -24,6 +24,7 @@ mod memory;
 mod object;
 mod own;
 mod path;
+mod policy;
 mod preflight;
 mod rescue;
 mod restore;
@@ -47,6 +48,7 @@ pub use self::{
     filter::Filters,
     mark::CommitAuthor,
     own::OwnFiles,
+    policy::{CommitHooks, CommitPolicy, Signing},
     settings::SettingChange,
     sight::Sight,
 };
@@ -59,48 +61,49 @@ pub use self::{
 
 use harness_core::{CommitId, Epoch, Task, TaskId, Timestamp, TreeId};
 
-/// What a claim records about the tree that it starts from.
+/// The state of the tree that a claim starts from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Base {
     /// HEAD at the claim.
     pub commit: CommitId,
-    /// The branch that HEAD names; `None` when detached.
+    /// The branch that HEAD names; `None` if HEAD is detached.
     pub branch: Option<String>,
-    /// The untracked files that were there before the claim, as a git tree kept under
+    /// The untracked files that existed before the claim, as a git tree kept under
     /// `refs/harness/base/<task>`; `None` if there were none.
     pub untracked: Option<TreeId>,
-    /// Canonical top level of the work tree.
+    /// The canonical top level of the work tree.
     pub worktree: PathBuf,
-    /// The claim that started there; `None` before it is made. Commits carry it in their mark.
+    /// The epoch of the claim that started there; `None` before it is made. The mark of commits
+    /// contains it.
     pub epoch: Option<Epoch>,
-    /// When that claim was made.
+    /// The time of that claim.
     pub claimed_at: Option<Timestamp>,
 }
 
-/// What would be committed now.
+/// The tree that would be committed now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
     /// Exactly the tree that the commit would have.
     pub tree: TreeId,
-    /// Work that no commit can hold: in a nested repository, a submodule, an untracked file from
-    /// before the claim; and, where nothing else was done, in an ignored file.
+    /// Work that no commit can hold: in a nested repository, a submodule, or an untracked file from
+    /// before the claim. If nothing else was done, ignored files count too.
     pub hidden: Vec<String>,
 }
 
-/// What a check made of the tree that it began with.
+/// The effect of a check on the tree that it began with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settled {
     /// The candidate now.
     pub tree: TreeId,
     /// Files of the tree that the check changed or removed; sorted.
     pub changed: Vec<String>,
-    /// HEAD moved meanwhile, perhaps by somebody else: nothing was removed, and what is there has to
-    /// be judged again.
+    /// `true` if HEAD moved meanwhile, perhaps by another program. Nothing was removed, and the
+    /// current tree must be judged again.
     pub moved: bool,
 }
 
 impl Base {
-    /// What the claim of `task` recorded; `None` where it recorded no commit. A claim that names no
+    /// Reads the base from the claim of `task`; `None` if it recorded no commit. A claim without a
     /// work tree was made in the one at `top_level`.
     pub fn of_claim(task: &Task, top_level: &Path) -> Option<Self> {
         let claim = task.claim();
@@ -116,125 +119,129 @@ impl Base {
     }
 }
 
-/// What is in the work tree that no commit holds. Ours and ignored files aside.
+/// The files of the work tree that are in no commit, except ours and ignored files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TreeStatus {
     /// Tracked files with staged or unstaged changes.
     pub changed: Vec<String>,
-    /// Untracked, not ignored.
+    /// Files that are untracked and not ignored.
     pub untracked: Vec<String>,
 }
 
-/// How the repository stands, for a person to read.
+/// The state of the repository, for a person to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Overview {
-    /// `None` before the first commit.
+    /// The commit of HEAD; `None` before the first commit.
     pub head: Option<CommitId>,
-    /// `None` when detached.
+    /// The branch; `None` if HEAD is detached.
     pub branch: Option<String>,
-    /// Tracked files with staged or unstaged changes, those with conflicts too. Ours aside.
+    /// The number of tracked files with staged or unstaged changes, including conflicts, except
+    /// ours.
     pub changed: usize,
-    /// Files with conflicts.
+    /// The number of files with conflicts.
     pub unmerged: usize,
 }
 
-/// What recovery looks at. The decision is the core's.
+/// The evidence for recovery. Core decides on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Evidence {
-    /// Tracked changes, or untracked files that were not there at the claim (or differ).
+    /// `true` if there are tracked changes, or untracked files that did not exist at the claim (or
+    /// differ).
     pub uncommitted: bool,
-    /// HEAD, its branch, tracked files and the untracked files of the claim are what they were, and
-    /// there is nothing new: as if the claim had never been made.
+    /// `true` if HEAD, its branch, tracked files and the untracked files of the claim are unchanged
+    /// and there is nothing new, as if the claim had never been made.
     pub untouched: bool,
-    /// Commits since the base that the attempt made, newest first: by their committer's mark, or
-    /// because their message names the task id as a whole token.
+    /// Commits since the base that the attempt made, newest first. They have its mark in the
+    /// committer name, or their message names the task id as a whole token.
     pub task_commits: Vec<CommitId>,
-    /// The other commits since the base, newest first. They are somebody else's: no rollback takes
-    /// them off their branch.
+    /// The other commits since the base, newest first. They belong to others, and no rollback
+    /// removes them from their branch.
     pub foreign_commits: Vec<CommitId>,
-    /// The tree of tracked and untracked files as they stand, ours and ignored ones aside.
+    /// The current tree of tracked and untracked files, except ours and ignored ones.
     pub tree: TreeId,
-    /// HEAD as it stands.
+    /// The current HEAD.
     pub head: CommitId,
-    /// Subjects of stashes younger than the claim: named, never applied.
+    /// Subjects of stashes that are younger than the claim. They are named, but never applied.
     pub stashes: Vec<String>,
 }
 
 /// One saved state of the work tree under `refs/harness/rescue/`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rescue {
-    /// `refs/harness/rescue/<task>/<attempt>`, perhaps with `-2`, `-3` …
+    /// The name `refs/harness/rescue/<task>/<attempt>`, perhaps with `-2`, `-3` …
     pub reference: String,
-    /// What that points to.
+    /// The commit that it points to.
     pub commit: CommitId,
-    /// When it was saved.
+    /// The time at which it was saved.
     pub when: Timestamp,
-    /// First line of its message.
+    /// The first line of its message.
     pub subject: String,
 }
 
-/// What a rollback did, for the log. By default nothing: there was nothing to undo.
+/// The result of a rollback, for the log. The default means that there was nothing to undo.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RolledBack {
-    /// How the branch was brought back.
+    /// The way in which the branch was restored.
     pub undone: Undone,
-    /// Where the vanished work is, if there was any.
+    /// The ref of the saved work, if there was any.
     pub rescue: Option<String>,
     /// Untracked files from before the claim that the agent had changed and that were put back.
     pub put_back: Vec<String>,
 }
 
-/// How the work of an attempt was taken back.
+/// The way in which the work of an attempt was undone.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Undone {
-    /// There was nothing to take back.
+    /// There was nothing to undo.
     #[default]
     Nothing,
     /// The branch is at the base again.
     Reset,
     /// Commits of others are on the branch and stay there. The commits of the attempt were reverted
-    /// on top of them; where it had none, HEAD is what others made it.
+    /// on top of them. If there were none, HEAD is unchanged.
     Kept {
         /// HEAD now.
         head: CommitId,
-        /// It is the commit that reverts the attempt.
+        /// `true` if HEAD is the commit that reverts the attempt.
         reverts: bool,
     },
 }
 
-/// Below this are commits of tasks that were completed on no branch, by task.
+/// The prefix of refs for commits of tasks that were completed on no branch, by task.
 #[doc(hidden)]
 pub const LANDED: &str = "refs/harness/landed/";
 
-/// Git as the harness needs it. One work tree; blocking calls.
+/// The operations on git that harness needs. It covers one work tree, and its calls block.
 pub trait Workspace: Send + Sync {
-    /// Of the work tree, canonical.
+    /// Returns the canonical top level of the work tree.
     fn top_level(&self) -> &Path;
 
-    /// HEAD, or [`WorkspaceError::NoCommits`].
+    /// Returns HEAD, or [`WorkspaceError::NoCommits`].
     fn head(&self) -> Result<CommitId, WorkspaceError>;
 
-    /// What no commit holds.
+    /// Returns the files that are in no commit.
     fn status(&self) -> Result<TreeStatus, WorkspaceError>;
 
     /// Refuses states of the repository in which a session could do harm (a merge or rebase under
-    /// way, a locked index, …), each with its way out. Otherwise: what no commit holds.
+    /// way, a locked index, …), each with a hint. Otherwise returns the files that are in no
+    /// commit.
     fn preflight(&self) -> Result<TreeStatus, WorkspaceError>;
 
-    /// Says that something is about to run, or has run, that may have changed files: what was seen
-    /// before does not count any more.
+    /// Declares that something is about to run, or has run, that may have changed files. Earlier
+    /// looks are then invalid.
     fn disturbed(&self);
 
-    /// HEAD, and a text that changes when a file does; ours and ignored ones aside.
+    /// Returns HEAD, and a text that changes when a file does, except ours and ignored ones.
     fn mark(&self, sight: Sight) -> Result<(CommitId, String), WorkspaceError>;
 
-    /// Records what the claim of `task` starts from, and keeps the untracked files' tree alive.
+    /// Records the starting point of a claim of `task`, and keeps the tree of the untracked files
+    /// alive.
     fn base(&self, task: &TaskId, sight: Sight) -> Result<Base, WorkspaceError>;
 
-    /// The tree as it stands (for a checkpoint).
+    /// Returns the current tree, for a checkpoint.
     fn tree(&self) -> Result<TreeId, WorkspaceError>;
 
-    /// What happened in the work tree since `task` was claimed at `base`.
+    /// Returns the changes in the work tree since `task` was claimed at `base`.
     fn evidence(
         &self,
         task: &TaskId,
@@ -242,12 +249,13 @@ pub trait Workspace: Send + Sync {
         claimed_at: Timestamp,
     ) -> Result<Evidence, WorkspaceError>;
 
-    /// The files, from the top level, that are not what they were at the claim: by commits since
-    /// `base`, changed, or untracked and not there before. Ours and ignored ones aside; sorted.
+    /// Returns the files, from the top level, that differ from the claim: by commits since `base`,
+    /// changed, or untracked and new. Ours and ignored files are left out; the list is sorted.
     fn touched(&self, base: &Base, sight: Sight) -> Result<Vec<String>, WorkspaceError>;
 
-    /// The files of the base that `protected` picks and whose contents are not what they were at the
-    /// claim. They are read: no flag, no ignore rule and no cache of the index counts. Sorted.
+    /// Returns the files of the base that `protected` selects and whose contents differ from the
+    /// claim. They are read: no flag, no ignore rule and no cache of the index counts. The list is
+    /// sorted.
     fn differing(
         &self,
         base: &Base,
@@ -258,50 +266,51 @@ pub trait Workspace: Send + Sync {
     /// files in `info` and `hooks`.
     fn record_settings(&self, task: &TaskId, epoch: Epoch) -> Result<(), WorkspaceError>;
 
-    /// The settings that are not what was recorded; [`SettingChange::set_back`] tells which of them
-    /// [`Workspace::restore_settings`] would set back. Nothing is touched.
+    /// Returns the settings that differ from the record. [`SettingChange::set_back`] shows which of
+    /// them [`Workspace::restore_settings`] would set back. Nothing is touched.
     fn changed_settings(
         &self,
         task: &TaskId,
         epoch: Epoch,
     ) -> Result<Vec<SettingChange>, WorkspaceError>;
 
-    /// Sets back the settings that are not what was recorded, and tells which. Called before
-    /// anything is looked at, it makes every other method see what it saw at the claim. Without a
-    /// record there is nothing to compare.
+    /// Sets back the settings that differ from the record, and returns them. If it is called before
+    /// any look, every other method sees the repository as at the claim. Without a record, nothing
+    /// is compared.
     fn restore_settings(
         &self,
         task: &TaskId,
         epoch: Epoch,
     ) -> Result<Vec<SettingChange>, WorkspaceError>;
 
-    /// Drops the record of a claim that has ended.
+    /// Removes the record of a claim that has ended.
     fn forget_settings(&self, task: &TaskId, epoch: Epoch) -> Result<(), WorkspaceError>;
 
-    /// The tree of a commit.
+    /// Returns the tree of a commit.
     fn tree_of(&self, commit: &CommitId) -> Result<TreeId, WorkspaceError>;
 
-    /// A clean checkout of a commit, outside of the work tree; gone when it is dropped.
+    /// Creates a clean checkout of a commit, outside of the work tree. It is removed when it is
+    /// dropped.
     fn checkout(&self, commit: &CommitId) -> Result<Checkout, WorkspaceError>;
 
-    /// The tree that [`Workspace::commit`] would commit now.
+    /// Returns the tree that [`Workspace::commit`] would commit now.
     fn candidate(&self, base: &Base, sight: Sight) -> Result<Candidate, WorkspaceError>;
 
-    /// What became of `before`, a candidate, while a check ran: the work tree is looked at. Files that are new since are
-    /// removed; ignored ones stay.
+    /// Looks at the work tree and compares it with `before`, the candidate before a check. Files
+    /// that are new since are removed; ignored ones stay.
     fn settle(&self, base: &Base, before: &TreeId) -> Result<Settled, WorkspaceError>;
 
-    /// What became of `before`, a candidate, in a work tree that others use too: nothing is removed,
-    /// and files that are new since do not count as changes.
+    /// Compares `before`, a candidate, with a work tree that others use too. Nothing is removed,
+    /// and new files do not count as changes.
     fn compare(&self, base: &Base, before: &TreeId) -> Result<Settled, WorkspaceError>;
 
-    /// Makes the files that would be committed those of `tree`. Returns the ones that differed,
+    /// Restores the files that would be committed to those of `tree`. Returns those that differed,
     /// sorted.
     fn put_back(&self, base: &Base, tree: &TreeId) -> Result<Vec<String>, WorkspaceError>;
 
-    /// Commits `tree`, the candidate that [`Workspace::candidate`], [`Workspace::settle`] or
-    /// [`Workspace::put_back`] came to last, as [`Workspace::commit`] does. If HEAD moved since, the
-    /// answer is [`WorkspaceError::HeadMoved`].
+    /// Commits `tree` as [`Workspace::commit`] does. It must be the last candidate that
+    /// [`Workspace::candidate`], [`Workspace::settle`] or [`Workspace::put_back`] computed. If HEAD
+    /// moved since, it returns [`WorkspaceError::HeadMoved`].
     fn commit_tree(
         &self,
         base: &Base,
@@ -309,13 +318,13 @@ pub trait Workspace: Send + Sync {
         message: &str,
     ) -> Result<CommitId, WorkspaceError>;
 
-    /// Commits everything the agent left, but neither our files nor untracked files from before
-    /// the claim. Nothing to commit: no commit, HEAD is returned. HEAD on another branch that
-    /// descends from the base: the claimed branch is moved to it and checked out again.
+    /// Commits everything that the agent left, but neither our files nor untracked files from
+    /// before the claim. If there is nothing to commit, it returns HEAD. If HEAD is on another
+    /// branch that descends from the base, the claimed branch is moved to it and checked out again.
     fn commit(&self, base: &Base, message: &str) -> Result<CommitId, WorkspaceError>;
 
-    /// Saves everything that a rollback to `base` would make vanish. `None`: nothing would.
-    /// Called again for a state that is already saved under this attempt, it returns that ref.
+    /// Saves everything that a rollback to `base` would destroy. Returns `None` if it would destroy
+    /// nothing. If the state is already saved under this attempt, it returns that ref.
     fn rescue(
         &self,
         task: &TaskId,
@@ -323,10 +332,11 @@ pub trait Workspace: Send + Sync {
         base: &Base,
     ) -> Result<Option<Rescue>, WorkspaceError>;
 
-    /// Saves (as [`Workspace::rescue`]), then makes the work tree what it was at the claim. Commits
-    /// of others on the claimed branch stay: then uncommitted changes go back to HEAD, and the
-    /// commits of the attempt are reverted in one commit. If that conflicts, nothing is touched and
-    /// the answer is [`WorkspaceError::CannotUndo`]. Nothing to undo: nothing is touched.
+    /// Saves as [`Workspace::rescue`] does, then restores the work tree to the state at the claim.
+    /// Commits of others on the claimed branch stay. In that case uncommitted changes are reset to
+    /// HEAD, and the commits of the attempt are reverted in one commit. If that conflicts, nothing
+    /// is touched and it returns [`WorkspaceError::CannotUndo`]. If there is nothing to undo,
+    /// nothing is touched.
     fn rollback(
         &self,
         task: &TaskId,
@@ -334,103 +344,123 @@ pub trait Workspace: Send + Sync {
         base: &Base,
     ) -> Result<RolledBack, WorkspaceError>;
 
-    /// All rescues, oldest first; of one task if named.
+    /// Returns all rescues, oldest first, or those of one task.
     fn rescues(&self, task: Option<&TaskId>) -> Result<Vec<Rescue>, WorkspaceError>;
 
-    /// The files that a rescue holds and how they differ from its base, as `git` prints it.
+    /// Returns the files of a rescue and their differences from its base, as `git` prints them.
     fn show(&self, rescue: &Rescue) -> Result<String, WorkspaceError>;
 
-    /// Writes the files of a rescue into the work tree, and removes those that it had removed;
-    /// refuses if one of them is here in another form than at the rescue's base. The index stays.
-    /// Returns the files written.
+    /// Writes the files of a rescue into the work tree, and removes those that it had removed.
+    /// Refuses if one of them differs here from the rescue's base. The index is unchanged. Returns
+    /// the written files.
     fn restore(&self, rescue: &Rescue) -> Result<Vec<String>, WorkspaceError>;
 
-    /// Keeps a completed commit reachable by a ref of its own, for a HEAD that is on no branch.
-    /// Returns the name of the ref. A later commit of the same task replaces it.
+    /// Keeps a completed commit reachable by its own ref, for a HEAD that is on no branch. Returns
+    /// the name of the ref. A later commit of the same task replaces it.
     fn keep_reachable(&self, task: &TaskId, commit: &CommitId) -> Result<String, WorkspaceError>;
 
-    /// Forgets the base that [`Workspace::base`] kept.
+    /// Removes the base that [`Workspace::base`] kept.
     fn forget(&self, task: &TaskId) -> Result<(), WorkspaceError>;
 }
 
-/// Why a workspace did not do what it was asked.
+/// The reason why an operation of a workspace failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorkspaceError {
     /// There is no work tree around the directory.
     #[error("{path} is not inside a git work tree")]
     NotARepository {
-        /// Where one was looked for.
+        /// The directory that was searched.
         path: PathBuf,
     },
-    /// HEAD names no commit: there is nothing to go back to.
+    /// HEAD names no commit, so there is nothing to return to.
     #[error("the repository has no commit yet")]
     NoCommits,
     /// The command could not be started.
     #[error("git is not installed or not on PATH")]
     NoGit,
-    /// Going on could do harm.
+    /// Continuing could do harm.
     #[error("{what}")]
     Unsafe {
-        /// What is wrong.
+        /// A description of the problem.
         what: String,
-        /// The way out of it.
+        /// A hint for solving it.
         hint: String,
     },
-    /// Another git command is at work, or was killed at work.
+    /// Another git command is running, or was killed.
     #[error("the index is locked by {}", lock.display())]
     Locked {
-        /// The file that says so.
+        /// The lock file.
         lock: PathBuf,
     },
-    /// Somebody removed it, or it is another repository's.
+    /// The commit was removed, or belongs to another repository.
     #[error("{commit} is not a commit of this repository")]
     NoSuchCommit {
-        /// What was asked for.
+        /// The requested commit.
         commit: CommitId,
+    },
+    /// A hook of the repository does not let the commit through.
+    #[error("the {hook} hook refused the commit: {detail}")]
+    HookRefused {
+        /// The name of the hook.
+        hook: String,
+        /// The end of what it printed.
+        detail: String,
+    },
+    /// The commit could not be signed.
+    #[error("the commit could not be signed: {detail}")]
+    NotSigned {
+        /// The end of what git printed.
+        detail: String,
     },
     /// The task was claimed in another work tree.
     #[error("the claim was made in {claimed}, not in {here}")]
     WrongWorktree {
-        /// Where the claim was made.
+        /// The work tree of the claim.
         claimed: PathBuf,
-        /// Where we are.
+        /// The current work tree.
         here: PathBuf,
     },
-    /// What HEAD holds is not the work of this claim.
+    /// HEAD does not contain the work of this claim.
     #[error("HEAD is on {found}, which does not descend from the base {base}")]
     NotDescendant {
         /// The branch or commit.
         found: String,
-        /// What the claim started from.
+        /// The commit that the claim started from.
         base: CommitId,
     },
-    /// Somebody committed since the tree was computed that should be committed.
+    /// Another program committed after the tree to be committed was computed.
     #[error("HEAD is not at {from} any more")]
     HeadMoved {
-        /// Where it was.
+        /// The earlier HEAD.
         from: CommitId,
     },
     /// Commits of the attempt lie below commits of others and do not revert cleanly.
     #[error("{what}")]
     CannotUndo {
-        /// What is in the way.
+        /// The obstacle.
         what: String,
-        /// How a person settles it: by undoing the commits, or by keeping them.
+        /// The two ways in which a person can resolve it: undo the commits, or keep them.
         ways: [String; 2],
+    },
+    /// Later commits changed the same lines as a rescue.
+    #[error("later commits changed the same lines: {}", files.join(", "))]
+    Conflicts {
+        /// Relative to the top level.
+        files: Vec<String>,
     },
     /// A restore would destroy what is there.
     #[error("would overwrite changed files: {}", files.join(", "))]
     WouldOverwrite {
-        /// From the top level.
+        /// The files, relative to the top level.
         files: Vec<String>,
     },
-    /// A git command failed that should not.
+    /// A git command failed unexpectedly.
     #[error("git {command} failed: {detail}")]
     Git {
         /// Its subcommand.
         command: String,
-        /// What it said.
+        /// Its error message.
         detail: String,
     },
     /// A file could not be read or written.
@@ -438,7 +468,8 @@ pub enum WorkspaceError {
     Io(#[from] std::io::Error),
 }
 
-/// The tree as it stands, off the runtime's thread. A checkpoint without one is worth more than none.
+/// Returns the current tree without blocking the runtime's thread. On failure, it returns `None`: a
+/// checkpoint without a tree is better than none.
 pub async fn tree_for_checkpoint(workspace: Arc<dyn Workspace>) -> Option<TreeId> {
     match tokio::task::spawn_blocking(move || workspace.tree()).await {
         Ok(Ok(tree)) => Some(tree),

@@ -1,4 +1,4 @@
-//! Trees, entries and blobs: reading what git prints about them, writing files as blobs.
+//! Trees, entries and blobs: parsing git's output about them, and writing files as blobs.
 
 use std::{
     collections::BTreeMap,
@@ -15,7 +15,7 @@ use super::{
     path::{RepoPath, records},
 };
 
-/// What a tree or an index says about one path.
+/// The entry of a tree or an index for one path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) mode: String,
@@ -28,7 +28,7 @@ pub(super) const LINK: &str = "120000";
 /// A submodule; in a tree of untracked files, a folder (see `untracked.rs`).
 pub(super) const GITLINK: &str = "160000";
 
-/// How one path differs between two trees.
+/// The difference of one path between two trees.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Change {
     pub(super) path: RepoPath,
@@ -46,7 +46,7 @@ pub(super) fn tree_id(text: &str) -> Result<TreeId, WorkspaceError> {
     TreeId::parse(text).map_err(|bad| failed("output", bad.to_string().as_bytes()))
 }
 
-/// Every file of a tree; of some paths only, if any are named.
+/// Returns every file of a tree, or only those of the named paths.
 pub(super) fn list_tree(
     git: &Git,
     treeish: &str,
@@ -69,7 +69,7 @@ pub(super) fn list_tree(
     Ok(listing)
 }
 
-/// The paths in which two trees (or commits) differ.
+/// Returns the paths in which two trees (or commits) differ.
 pub(super) fn diff_trees(
     git: &Git,
     before: &str,
@@ -100,21 +100,21 @@ fn entry(mode: &str, object: &str) -> Option<Entry> {
     (mode != "000000").then(|| Entry { mode: mode.to_owned(), object: object.to_owned() })
 }
 
-/// What to do with the blobs that [`hash_files`] computes.
+/// Whether [`hash_files`] stores the blobs that it computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hashing {
     Store,
     Compare,
 }
 
-/// Whether a file becomes a blob byte by byte or as `git add` would make it.
+/// Whether a file becomes a blob byte by byte or in the way of `git add`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Contents {
     Raw,
     Cleaned,
 }
 
-/// The entries of those of `paths` that are files or links. One process for all.
+/// Returns the entries of those of `paths` that are files or links. One process handles all.
 pub(super) fn hash_files<'a>(
     git: &Git,
     hashing: Hashing,
@@ -124,7 +124,7 @@ pub(super) fn hash_files<'a>(
     hash_with(git, hashing, contents, None, paths)
 }
 
-/// The same with a variable more.
+/// Does the same with one more variable.
 pub(super) fn hash_with<'a>(
     git: &Git,
     hashing: Hashing,
@@ -132,7 +132,7 @@ pub(super) fn hash_with<'a>(
     variable: Option<(&str, &str)>,
     paths: impl IntoIterator<Item = &'a RepoPath>,
 ) -> Result<Listing, WorkspaceError> {
-    // hash-object follows links; the text of a link goes through a file of our own.
+    // hash-object follows links, so the text of a link goes through a file of our own.
     let links = PrivateIndex::scratch(git)?;
     let (mut plain, mut linked, mut modes) = (Vec::new(), Vec::new(), Vec::new());
     let mut link_paths = Vec::new();
@@ -195,15 +195,16 @@ fn hash(
     Ok(String::from_utf8_lossy(&output).lines().map(str::to_owned).collect())
 }
 
-/// Whether the path leads through something that is no folder: then there is no such file here,
-/// whatever the link points at.
+/// Returns whether the path leads through something that is not a folder. The file does not exist
+/// here then, whatever the link points at.
 pub(super) fn behind_link(git: &Git, path: &RepoPath) -> bool {
     path.parents().any(|parent| {
         fs::symlink_metadata(parent.under(&git.top_level)).is_ok_and(|found| !found.is_dir())
     })
 }
 
-/// No such file, also because something above it is no folder.
+/// Returns whether the file does not exist, including the case that something above it is not a
+/// folder.
 pub(super) fn absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }

@@ -1,14 +1,14 @@
-//! The harness's own files: never committed, never cleaned, never reset.
+//! The files of harness itself: never committed, never cleaned, never reset.
 
 use std::path::Path;
 
 use crate::home::Home;
 
-/// Which paths of a work tree are ours.
+/// The paths of a work tree that are ours.
 ///
 /// All are relative to the state root, which may be a folder below the top level. In a worker's
-/// linked worktree the state root lies elsewhere; what is checked out there under our names is a
-/// copy that nobody reads, and it is kept out of commits in the same way.
+/// linked worktree the state root lies elsewhere. Files that are checked out there under our names
+/// are copies that nothing reads, and they are kept out of commits in the same way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnFiles {
     /// Empty, or the state root below the top level with a `/` at the end.
@@ -21,7 +21,7 @@ pub const OWN_FILES: [&str; 8] = Home::OWN_FILES;
 pub const OWN_FOLDER: &str = Home::FOLDER;
 
 impl OwnFiles {
-    /// Both paths canonical.
+    /// Creates the value from two canonical paths.
     pub fn new(top_level: &Path, state_root: &Path) -> Self {
         use std::os::unix::ffi::OsStrExt;
         let below = state_root.strip_prefix(top_level).unwrap_or(Path::new(""));
@@ -32,7 +32,7 @@ impl OwnFiles {
         Self { prefix }
     }
 
-    /// Whether `path`, relative to the top level, is one of ours.
+    /// Returns whether `path`, relative to the top level, is one of ours.
     pub fn own(&self, path: &[u8]) -> bool {
         let Some(name) = path.strip_prefix(self.prefix.as_slice()) else { return false };
         OWN_FILES.iter().any(|file| file.as_bytes() == name)
@@ -41,21 +41,21 @@ impl OwnFiles {
                 .is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
     }
 
-    /// The templates of prompts, as a literal pathspec.
+    /// Returns the templates of prompts as a literal pathspec.
     pub(super) fn prompts(&self) -> std::ffi::OsString {
         use std::os::unix::ffi::OsStringExt;
         let path = [self.prefix.as_slice(), Home::PROMPTS.as_bytes()].concat();
         std::ffi::OsString::from_vec(path)
     }
 
-    /// Whether `path` is one of those templates.
+    /// Returns whether `path` is one of those templates.
     pub(super) fn is_prompt(&self, path: &[u8]) -> bool {
         use std::os::unix::ffi::OsStrExt;
         let rest = path.strip_prefix(self.prompts().as_bytes());
         rest.is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
     }
 
-    /// Ours, relative to the top level, as literal pathspecs.
+    /// Returns our files, relative to the top level, as literal pathspecs.
     pub(super) fn pathspecs(&self) -> Vec<std::ffi::OsString> {
         use std::os::unix::ffi::OsStringExt;
         let named = OWN_FILES.iter().chain([&OWN_FOLDER]);

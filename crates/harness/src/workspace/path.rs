@@ -1,4 +1,4 @@
-//! Names of files as git knows them: bytes, relative to the top level, `/` between components.
+//! File names as git has them: bytes, relative to the top level, with `/` between components.
 
 use std::{
     ffi::OsStr,
@@ -7,8 +7,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// A path inside the work tree. File names are bytes: newlines and broken UTF-8 happen, and an
-/// agent may make them on purpose.
+/// A path inside the work tree. File names are bytes: newlines and invalid UTF-8 occur, and an
+/// agent may create them on purpose.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct RepoPath(Vec<u8>);
 
@@ -21,7 +21,7 @@ impl RepoPath {
         &self.0
     }
 
-    /// Where the file is.
+    /// Returns the path of the file.
     pub(super) fn under(&self, top: &Path) -> PathBuf {
         top.join(OsStr::from_bytes(&self.0))
     }
@@ -33,18 +33,18 @@ impl RepoPath {
         Self(bytes)
     }
 
-    /// The directories above it, outermost first.
+    /// Returns the directories above it, outermost first.
     pub(super) fn parents(&self) -> impl Iterator<Item = RepoPath> + '_ {
         let slashes = self.0.iter().enumerate().filter(|(_, byte)| **byte == b'/');
         slashes.map(|(at, _)| Self(self.0[..at].to_vec()))
     }
 
-    /// For people: what is not UTF-8 is replaced.
+    /// Returns the path for people, with invalid UTF-8 replaced.
     pub(super) fn shown(&self) -> String {
         String::from_utf8_lossy(&self.0).into_owned()
     }
 
-    /// As git quotes a path where lines separate paths (`"a\012b"`).
+    /// Quotes the path in git's form for lists of lines (`"a\012b"`).
     pub(super) fn quoted(&self) -> Vec<u8> {
         let mut quoted = vec![b'"'];
         for &byte in &self.0 {
@@ -65,7 +65,7 @@ impl fmt::Debug for RepoPath {
     }
 }
 
-/// NUL after each path, as `-z --stdin` reads them.
+/// Joins the paths with a NUL after each, for `-z --stdin`.
 pub(super) fn nul_separated<'a>(paths: impl IntoIterator<Item = &'a RepoPath>) -> Vec<u8> {
     let mut input = Vec::new();
     for path in paths {
@@ -75,7 +75,7 @@ pub(super) fn nul_separated<'a>(paths: impl IntoIterator<Item = &'a RepoPath>) -
     input
 }
 
-/// The records of an output that was asked for with `-z`.
+/// Returns the records of an output that was requested with `-z`.
 pub(super) fn records(output: &[u8]) -> impl Iterator<Item = &[u8]> {
     output.split(|byte| *byte == 0).filter(|record| !record.is_empty())
 }

@@ -1,4 +1,4 @@
-//! States of a repository in which we do not start, each with its way out.
+//! States of a repository in which a session does not start, each with a hint.
 
 use std::{
     fs, thread,
@@ -17,7 +17,7 @@ fn refuse(what: impl Into<String>, hint: impl Into<String>) -> WorkspaceError {
     WorkspaceError::Unsafe { what: what.into(), hint: hint.into() }
 }
 
-/// Something that git began and did not end.
+/// An operation that git began and did not end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum UnderWay {
     Merge,
@@ -64,8 +64,8 @@ impl UnderWay {
         refuse(format!("{what} is in progress"), hint)
     }
 
-    /// Forgets it and leaves index, work tree and HEAD as they are. What `reset --hard` forgets by
-    /// itself needs nothing here.
+    /// Forgets it and leaves index, work tree and HEAD unchanged. Anything that `reset --hard`
+    /// forgets by itself is not handled here.
     pub(super) fn quit(self, git: &Git) -> Result<(), WorkspaceError> {
         let (command, argument): (&'static str, &[&str]) = match self {
             Self::Merge => ("merge", &["--quit"]),
@@ -79,10 +79,11 @@ impl UnderWay {
     }
 }
 
-/// How long an editor's `git status` in the background may keep us waiting.
+/// The longest wait for an editor's `git status` in the background.
 const LOCK_PATIENCE: Duration = Duration::from_millis(500);
 
-/// `index.lock` means that git is at work, or was killed at work: who can tell is the user.
+/// Refuses a locked index. `index.lock` means that git is running or was killed, and only the user
+/// can tell which.
 pub(super) fn refuse_locked_index(git: &Git) -> Result<(), WorkspaceError> {
     let lock = git.git_dir.join("index.lock");
     let start = Instant::now();

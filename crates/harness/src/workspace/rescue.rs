@@ -1,8 +1,8 @@
-//! Saves everything that a rollback would make vanish, as a commit under `refs/harness/rescue/`.
+//! Saves everything that a rollback would destroy, as a commit under `refs/harness/rescue/`.
 //!
-//! Plumbing and a private index only: neither the user's index nor the work tree changes. The
-//! first parent is HEAD; staged contents that are nowhere else, and the tip of the claimed branch
-//! where HEAD has left it, are further parents.
+//! It uses only plumbing and a private index, so neither the user's index nor the work tree
+//! changes. The first parent is HEAD. Further parents are staged contents that are nowhere else,
+//! and the tip of the claimed branch if HEAD has left it.
 
 use std::collections::BTreeSet;
 
@@ -20,10 +20,10 @@ use super::{
 };
 
 const PREFIX: &str = "refs/harness/rescue/";
-/// Names the base in a rescue's message: what the rescue holds is the difference to it.
+/// Names the base in a rescue's message. The content of the rescue is the difference to it.
 pub(super) const BASE_TRAILER: &str = "Harness-Base: ";
 
-/// What would vanish.
+/// The work that would be destroyed.
 struct Losses {
     snapshot: Snapshot,
     /// Paths whose contents (or whose absence) only the work tree has.
@@ -32,11 +32,11 @@ struct Losses {
     tips: Vec<CommitId>,
 }
 
-/// What [`Rescuing::save`] looked at, and where it is.
+/// The result of [`Rescuing::save`].
 pub(super) struct Saved {
-    /// `None`: nothing would vanish.
+    /// The rescue; `None` if nothing would be destroyed.
     pub(super) rescue: Option<Rescue>,
-    /// Every path whose contents are now in some rescue of the attempt.
+    /// All paths whose contents are now in some rescue of the attempt.
     pub(super) paths: Vec<RepoPath>,
 }
 
@@ -51,7 +51,7 @@ pub(super) struct Rescuing<'a> {
 }
 
 impl Rescuing<'_> {
-    /// What is reachable from `stays` does not vanish.
+    /// Saves the work. Commits that are reachable from `stays` are not at risk.
     pub(super) fn save(
         self,
         look: Look,
@@ -100,8 +100,8 @@ fn losses(git: &Git, own: &OwnFiles, base: &Base, look: Look) -> Result<Losses, 
     Ok(Losses { snapshot, paths, tips })
 }
 
-/// Files that a rollback overwrites although git does not see them here: a tracked file that the
-/// agent untracked and ignored, a folder of ignored files where a file was.
+/// Returns files that a rollback overwrites although git does not see them here: a tracked file
+/// that the agent untracked and ignored, or a folder of ignored files in the place of a file.
 fn hidden(
     git: &Git,
     own: &OwnFiles,
@@ -123,8 +123,8 @@ fn hidden(
     Ok(hidden)
 }
 
-/// Whether nothing would vanish that the base or the rescues at hand do not hold. So a rollback
-/// that is repeated after a crash, at whatever point, saves nothing a second time.
+/// Returns whether the base and the existing rescues hold everything that would be destroyed. So a
+/// rollback that is repeated after a crash, at any point, saves nothing twice.
 fn covered(
     git: &Git,
     losses: &Losses,
@@ -156,7 +156,7 @@ fn covered(
     held(git, &staged.paths, staged.tree.as_str(), &holders)
 }
 
-/// Whether one of `holders` has, for each path, what `tree` has there.
+/// Returns whether one of `holders` has, for each path, the same as `tree`.
 fn held(
     git: &Git,
     paths: &[RepoPath],
@@ -175,7 +175,7 @@ fn held(
     Ok(open.is_empty())
 }
 
-/// A commit by the user, or by us where git knows no user.
+/// Creates a commit by the user, or by us if git has no user.
 pub(super) fn commit_tree(
     git: &Git,
     tree: &TreeId,
@@ -195,7 +195,7 @@ pub(super) fn commit_tree(
     commit_id(&line)
 }
 
-/// Creates `name`, or `name-2`, `name-3` …: the first that is free.
+/// Creates `name`, or `name-2`, `name-3` …, the first that is free.
 fn create(git: &Git, name: &str, commit: &CommitId) -> Result<Rescue, WorkspaceError> {
     const MOST: u32 = 1000;
     let nothing = "0".repeat(commit.as_str().len());
@@ -214,7 +214,7 @@ fn create(git: &Git, name: &str, commit: &CommitId) -> Result<Rescue, WorkspaceE
     Err(failed("update-ref", format!("{MOST} rescues of {name} exist").as_bytes()))
 }
 
-/// All rescues under a prefix, oldest first.
+/// Returns all rescues under a prefix, oldest first.
 fn list(git: &Git, pattern: &str) -> Result<Vec<Rescue>, WorkspaceError> {
     let format = "%(refname)%00%(objectname)%00%(committerdate:unix)%00%(contents:subject)";
     let output =
@@ -226,7 +226,7 @@ fn list(git: &Git, pattern: &str) -> Result<Vec<Rescue>, WorkspaceError> {
         let [reference, object, seconds, subject] = fields[..] else {
             return Err(failed("for-each-ref", b"unexpected output"));
         };
-        // A ref that is no commit has no date; it is not one of ours.
+        // A ref that is not a commit has no date, and is not one of ours.
         let Ok(seconds) = seconds.parse() else { continue };
         rescues.push(Rescue {
             reference: reference.to_owned(),
@@ -239,7 +239,7 @@ fn list(git: &Git, pattern: &str) -> Result<Vec<Rescue>, WorkspaceError> {
     Ok(rescues)
 }
 
-/// `…/1` before `…/1-2` before `…/1-10` before `…/2`.
+/// Sorts `…/1` before `…/1-2` before `…/1-10` before `…/2`.
 fn order(reference: &str) -> (String, u64, u64) {
     let (folder, name) = reference.rsplit_once('/').unwrap_or(("", reference));
     let (attempt, copy) = name.split_once('-').unwrap_or((name, "1"));
@@ -261,7 +261,7 @@ fn of_attempt(git: &Git, task: &TaskId, attempt: u32) -> Result<Vec<Rescue>, Wor
     Ok(rescues)
 }
 
-/// The commit that a full ref name stands for.
+/// Returns the commit that a full ref name points to.
 pub(super) fn resolve(git: &Git, reference: &str) -> Result<Option<CommitId>, WorkspaceError> {
     let call = git.read("rev-parse").args(["--verify", "--quiet", "--end-of-options"]);
     let ran = call.arg(format!("{reference}^{{commit}}")).run()?;

@@ -1,19 +1,20 @@
-//! Brings a rescue back, without overwriting anything.
+//! Restores a rescue without overwriting anything.
 
-use std::{collections::BTreeSet, fs};
+use std::{collections::BTreeSet, fs, path::Path};
 
 use super::{
     Rescue, WorkspaceError,
     filter::refuse_silenced,
     git::Git,
     index::PrivateIndex,
-    object::{Change, Contents, GITLINK, Hashing, behind_link, diff_trees, hash_files},
+    object::{Change, Contents, GITLINK, Hashing, behind_link, diff_trees, hash_files, tree_id},
     own::OwnFiles,
-    path::{RepoPath, nul_separated},
-    rescue::BASE_TRAILER,
+    path::{RepoPath, nul_separated, records},
+    rescue::{BASE_TRAILER, resolve},
+    undo::without_merge_drivers,
 };
 
-/// The commit that a rescue's contents differ from: the base of the attempt, else the parent.
+/// Returns the commit that a rescue is compared with: the base of the attempt, or the parent.
 fn base_of(git: &Git, rescue: &Rescue) -> Result<String, WorkspaceError> {
     let call = git.read("log").args(["--max-count=1", "--format=%B"]);
     let message = call.arg(rescue.commit.as_str()).line()?;
@@ -23,11 +24,70 @@ fn base_of(git: &Git, rescue: &Rescue) -> Result<String, WorkspaceError> {
 
 fn changes(git: &Git, own: &OwnFiles, rescue: &Rescue) -> Result<Vec<Change>, WorkspaceError> {
     let mut changes = diff_trees(git, &base_of(git, rescue)?, rescue.commit.as_str())?;
-    let gitlink = |change: &Change| {
-        [&change.before, &change.after].into_iter().flatten().any(|entry| entry.mode == GITLINK)
-    };
-    changes.retain(|change| !own.own(change.path.bytes()) && !gitlink(change));
+    changes.retain(|change| !own.own(change.path.bytes()) && !is_gitlink(change));
     Ok(changes)
+}
+
+fn is_gitlink(change: &Change) -> bool {
+    [&change.before, &change.after].into_iter().flatten().any(|entry| entry.mode == GITLINK)
+}
+
+/// Writes the files that a rescue changed or added into a directory that is empty or not there.
+pub(super) fn copy_to(
+    git: &Git,
+    own: &OwnFiles,
+    rescue: &Rescue,
+    directory: &Path,
+) -> Result<Vec<String>, WorkspaceError> {
+    let in_the_way = match fs::read_dir(directory) {
+        Ok(mut found) => found.next().is_some(),
+        Err(why) if why.kind() == std::io::ErrorKind::NotFound => false,
+        Err(why) => return Err(why.into()),
+    };
+    if in_the_way {
+        return Err(WorkspaceError::Unsafe {
+            what: format!("{} is not empty", directory.display()),
+            hint: "name a directory that is not there yet".to_owned(),
+        });
+    }
+    fs::create_dir_all(directory)?;
+    let mut prefix = directory.canonicalize()?.into_os_string();
+    prefix.push("/");
+    let changes = changes(git, own, rescue)?;
+    refuse_silenced(git, None, changes.iter().map(|change| &change.path))?;
+    let written = changes.iter().filter(|change| change.after.is_some());
+    let written: BTreeSet<_> = written.map(|change| change.path.clone()).collect();
+    if !written.is_empty() {
+        let index = PrivateIndex::scratch(git)?;
+        index.read_tree(git, rescue.commit.as_str())?;
+        let mut option = std::ffi::OsString::from("--prefix=");
+        option.push(prefix);
+        let call = git.write("checkout-index").index(index.file()).arg(option);
+        let call = call.args(["--quiet", "-z", "--stdin"]);
+        call.input(nul_separated(&written)).output()?;
+    }
+    Ok(written.iter().map(RepoPath::shown).collect())
+}
+
+/// Makes a branch whose tip is the rescue.
+pub(super) fn branch(git: &Git, rescue: &Rescue, name: &str) -> Result<(), WorkspaceError> {
+    let reference = format!("refs/heads/{name}");
+    let good = git.read("check-ref-format").arg(&reference).answer()?;
+    if !good || name.starts_with('-') {
+        return Err(WorkspaceError::Unsafe {
+            what: format!("{name:?} is no name of a branch"),
+            hint: "use letters, digits, `-`, `_` and `/`".to_owned(),
+        });
+    }
+    if resolve(git, &reference)?.is_some() {
+        return Err(WorkspaceError::Unsafe {
+            what: format!("the branch {name} exists already"),
+            hint: "choose another name, or delete it with `git branch -D`".to_owned(),
+        });
+    }
+    let call = git.write("update-ref").args(["-m", "harness: rescue", &reference]);
+    let none = "0".repeat(rescue.commit.as_str().len());
+    call.args([rescue.commit.as_str(), &none]).output().map(drop)
 }
 
 pub(super) fn show(git: &Git, own: &OwnFiles, rescue: &Rescue) -> Result<String, WorkspaceError> {
@@ -66,10 +126,60 @@ pub(super) fn restore(
         wanted.push(change);
     }
     if !in_danger.is_empty() {
+        return merge(git, own, rescue, in_danger);
+    }
+    write(git, rescue.commit.as_str(), &wanted)
+}
+
+/// Later commits changed files of the rescue: what it did is merged into HEAD, without a commit. A
+/// file that is not as HEAD has it is not touched.
+fn merge(
+    git: &Git,
+    own: &OwnFiles,
+    rescue: &Rescue,
+    in_danger: Vec<String>,
+) -> Result<Vec<String>, WorkspaceError> {
+    let git = &without_merge_drivers(git)?;
+    let call = git.write("merge-tree").args(["--write-tree", "-z", "--name-only", "--no-messages"]);
+    let call = call.arg(format!("--merge-base={}", base_of(git, rescue)?));
+    let ran = call.args(["HEAD", rescue.commit.as_str()]).run()?;
+    let mut fields = records(&ran.stdout);
+    let tree = match (ran.code, fields.next()) {
+        (Some(0), Some(tree)) => tree_id(&String::from_utf8_lossy(tree))?,
+        (Some(1), Some(_)) => {
+            let files = fields.map(|path| RepoPath::new(path).shown()).collect();
+            return Err(WorkspaceError::Conflicts { files });
+        }
+        // An option that git does not know: older than 2.40.
+        (_, _) => return Err(WorkspaceError::WouldOverwrite { files: in_danger }),
+    };
+    let mut changes = diff_trees(git, "HEAD", tree.as_str())?;
+    changes.retain(|change| !own.own(change.path.bytes()) && !is_gitlink(change));
+    refuse_silenced(git, None, changes.iter().map(|change| &change.path))?;
+    let paths = changes.iter().map(|change| &change.path);
+    let here = hash_files(git, Hashing::Compare, Contents::Cleaned, paths)?;
+    let (mut wanted, mut in_danger) = (Vec::new(), Vec::new());
+    for change in &changes {
+        let current = here.get(&change.path);
+        let occupied = occupied(git, change, current.is_some());
+        if current == change.after.as_ref() && !occupied {
+            continue;
+        }
+        if current != change.before.as_ref() || occupied {
+            in_danger.push(change.path.shown());
+        }
+        wanted.push(change);
+    }
+    if !in_danger.is_empty() {
         return Err(WorkspaceError::WouldOverwrite { files: in_danger });
     }
-    let (written, removed): (Vec<_>, Vec<_>) =
-        wanted.into_iter().partition(|change| change.after.is_some());
+    write(git, tree.as_str(), &wanted)
+}
+
+/// Makes the files what `tree` has, or removes them.
+fn write(git: &Git, tree: &str, wanted: &[&Change]) -> Result<Vec<String>, WorkspaceError> {
+    let (written, removed): (Vec<&Change>, Vec<&Change>) =
+        wanted.iter().copied().partition(|change| change.after.is_some());
     for change in &removed {
         let file = change.path.under(&git.top_level);
         if fs::symlink_metadata(&file).is_ok() {
@@ -79,7 +189,7 @@ pub(super) fn restore(
     let written: BTreeSet<_> = written.iter().map(|change| change.path.clone()).collect();
     if !written.is_empty() {
         let index = PrivateIndex::scratch(git)?;
-        index.read_tree(git, rescue.commit.as_str())?;
+        index.read_tree(git, tree)?;
         let call = git.write("checkout-index").index(index.file());
         let call = call.args(["--force", "--quiet", "-z", "--stdin"]);
         call.input(nul_separated(&written)).output()?;
@@ -87,7 +197,8 @@ pub(super) fn restore(
     Ok(written.iter().map(RepoPath::shown).collect())
 }
 
-/// Something other than a file is at the path, or something other than a folder above it.
+/// Returns whether there is something other than a file at the path, or something other than a
+/// folder above it.
 fn occupied(git: &Git, change: &Change, is_file: bool) -> bool {
     let found = fs::symlink_metadata(change.path.under(&git.top_level));
     behind_link(git, &change.path) || (found.is_ok() && !is_file)

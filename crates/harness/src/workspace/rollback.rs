@@ -1,8 +1,9 @@
-//! Makes the work tree what it was at the claim. The rescue comes first; every step after it can
-//! be repeated, so a rollback that was cut short is finished by calling it again.
+//! Restores the work tree to the state at the claim. The rescue comes first. Every step after it
+//! can be repeated, so a second call finishes a rollback that was cut short.
 //!
-//! Order matters: the untracked files from before the claim come back before anything is cleaned,
-//! because one of them may be a `.gitignore` that keeps other files of the user from being cleaned.
+//! The order matters: the untracked files from before the claim are restored before anything is
+//! cleaned, because one of them may be a `.gitignore` that keeps other files of the user from being
+//! cleaned.
 
 use std::{collections::BTreeSet, fs};
 
@@ -62,7 +63,8 @@ pub(super) fn rollback(
     leftover.retain(|path| !recorded.contains_key(path));
     let known: BTreeSet<_> = saved.paths.iter().collect();
     if leftover.iter().any(|path| !known.contains(path)) {
-        // Ignore rules of the attempt are gone now: what they hid is saved before it is removed.
+        // The ignore rules of the attempt are gone now. Files that they hid are saved before they
+        // are removed.
         saved = rescuing.save(look, Some(&target.commit))?;
     }
     for path in &leftover {
@@ -79,8 +81,8 @@ pub(super) fn rollback(
     })
 }
 
-/// Tracked files that the user keeps git from looking at, and that are what they were. A reset writes
-/// over them; they are put back without a word.
+/// Returns unchanged tracked files that the user hides from git. A reset overwrites them, and they
+/// are put back without a report.
 fn flagged_as_recorded(
     git: &Git,
     recorded: &Listing,
@@ -92,7 +94,7 @@ fn flagged_as_recorded(
     untracked::unchanged(git, recorded, &flagged)
 }
 
-/// Compares and swaps: a commit that somebody makes at this moment is not lost.
+/// Compares and swaps, so that a commit that is made at this moment is not lost.
 fn move_branch(git: &Git, base: &Base, target: &Target) -> Result<(), WorkspaceError> {
     let Some(tip) = target.tip.as_ref().filter(|tip| **tip != target.commit) else {
         return Ok(());
@@ -144,8 +146,8 @@ fn return_to_claimed_branch(git: &Git, base: &Base) -> Result<(), WorkspaceError
     Ok(())
 }
 
-/// `reset --hard`, except that it never touches a file of ours that somebody tracks: for those,
-/// the index is first made to agree with the work tree, and the tree to reset to as well.
+/// Performs `reset --hard`, but never touches a file of ours that is tracked. For those, the index
+/// is first made equal to the work tree, and so is the tree to reset to.
 fn reset(git: &Git, own: &OwnFiles, commit: &CommitId) -> Result<(), WorkspaceError> {
     let commit = commit.as_str();
     let ours = own.pathspecs();
@@ -166,7 +168,8 @@ fn reset(git: &Git, own: &OwnFiles, commit: &CommitId) -> Result<(), WorkspaceEr
     git.write("reset").args(["--quiet", "--mixed", commit]).output().map(drop)
 }
 
-/// Submodules whose checked-out commit is not that of `commit`, and what it is there.
+/// Returns submodules whose checked-out commit differs from that of `commit`, with the commit
+/// there.
 fn moved_submodules(
     git: &Git,
     commit: &CommitId,
@@ -194,7 +197,8 @@ fn moved_submodules(
     Ok(moved.collect())
 }
 
-/// Without force: local changes inside a submodule are not ours to overwrite, git refuses.
+/// Checks out without force: we must not overwrite local changes inside a submodule, and git
+/// refuses.
 fn check_out_submodule(git: &Git, path: &RepoPath, commit: &str) -> Result<(), WorkspaceError> {
     let folder = path.under(&git.top_level);
     if !folder.join(".git").exists() {

@@ -5,18 +5,18 @@ use std::time::{Duration, Instant};
 use super::{WorkspaceError, git::Git, own::OwnFiles, status::Look};
 use crate::home::FileStamp;
 
-/// How fresh an answer has to be.
+/// The required freshness of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sight {
-    /// The work tree is looked at.
+    /// A fresh look at the work tree is taken.
     Anew,
-    /// What the same workspace saw last will do, if nothing has run in the work tree since
-    /// ([`Workspace::disturbed`](super::Workspace::disturbed)). Otherwise it is looked at.
+    /// The last look of the same workspace is used if nothing has run in the work tree since
+    /// ([`Workspace::disturbed`](super::Workspace::disturbed)). Otherwise a fresh look is taken.
     Last,
 }
 
-/// The last look, and git's own files at that time: staging, committing and checking out each replace
-/// one of them.
+/// The last look, and the stamps of git's own files at that time. Staging, committing and checking
+/// out each replace one of them.
 #[derive(Debug, Clone)]
 pub(super) struct Seen {
     pub(super) look: Look,
@@ -25,7 +25,7 @@ pub(super) struct Seen {
     at: Instant,
 }
 
-/// A process that was stopped for longer than this looks again: people work meanwhile.
+/// A process that was stopped for longer than this looks again, because people work meanwhile.
 const LONGEST: Duration = Duration::from_secs(30);
 
 impl Seen {
@@ -34,7 +34,7 @@ impl Seen {
         Ok(Self { look: Look::take(git, own)?, index, head, at: Instant::now() })
     }
 
-    /// What a look would find now, as far as it is known.
+    /// Records the result that a look would have now, as far as it is known.
     pub(super) fn known(git: &Git, look: Look) -> Self {
         let [index, head] = stamps(git);
         Self { look, index, head, at: Instant::now() }

@@ -1,4 +1,4 @@
-//! The work tree as a git tree: tracked and untracked files, ours and ignored ones aside.
+//! The work tree as a git tree: tracked and untracked files, except ours and ignored ones.
 
 use harness_core::TreeId;
 
@@ -13,7 +13,7 @@ pub(super) struct Snapshot {
     index: PrivateIndex,
 }
 
-/// The user's index, where it holds contents that neither HEAD nor the work tree has.
+/// The user's index, if it has contents that neither HEAD nor the work tree has.
 pub(super) struct StagedOnly {
     pub(super) tree: TreeId,
     pub(super) paths: Vec<RepoPath>,
@@ -34,8 +34,8 @@ impl Snapshot {
         Ok(Self { look, tree, staged, index })
     }
 
-    /// Adds files that git would not have looked at; entries whose flags keep git from looking go
-    /// first.
+    /// Adds files that git would not have looked at. Entries whose flags hide them from git are
+    /// removed first.
     pub(super) fn add(&mut self, git: &Git, hidden: &[RepoPath]) -> Result<(), WorkspaceError> {
         if !hidden.is_empty() {
             self.index.remove(git, hidden)?;

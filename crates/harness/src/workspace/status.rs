@@ -1,4 +1,4 @@
-//! What `git status` sees, in one process.
+//! The result of `git status`, read in one process.
 
 use harness_core::CommitId;
 
@@ -10,20 +10,20 @@ use super::{
     path::{RepoPath, records},
 };
 
-/// One look at HEAD, index and work tree; our own files aside.
+/// One look at HEAD, index and work tree, except our own files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Look {
-    /// `None` in a repository without commits.
+    /// The commit of HEAD; `None` in a repository without commits.
     pub(super) head: Option<CommitId>,
-    /// `None` when detached.
+    /// The branch; `None` if HEAD is detached.
     pub(super) branch: Option<String>,
     pub(super) changed: Vec<Changed>,
-    /// Files, not ignored.
+    /// Untracked files that are not ignored.
     pub(super) untracked: Vec<RepoPath>,
-    /// Repositories inside this one that are no submodules. They are somebody's work tree of their
-    /// own: neither saved nor committed nor cleaned.
+    /// Nested repositories that are not submodules. They are work trees of their own, and are
+    /// neither saved nor committed nor cleaned.
     pub(super) nested: Vec<RepoPath>,
-    /// Files of ours that somebody tracks, and that differ.
+    /// Tracked files of ours that differ.
     pub(super) ours: Vec<RepoPath>,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Look {
 pub(super) struct Changed {
     pub(super) path: RepoPath,
     pub(super) staged: Staged,
-    /// The work tree differs from the index.
+    /// `true` if the work tree differs from the index.
     pub(super) in_work_tree: bool,
 }
 
@@ -93,7 +93,7 @@ impl Look {
         Some(())
     }
 
-    /// `XY` and further fields, `fields` in all, the last of which is the path.
+    /// Parses `XY` and further fields, `fields` in all, of which the last is the path.
     fn tracked(&mut self, rest: &[u8], fields: usize, own: &OwnFiles) -> Option<()> {
         let path = rest.splitn(fields, |byte| *byte == b' ').nth(fields - 1)?;
         if own.own(path) {
@@ -115,14 +115,15 @@ impl Look {
         self.head.clone().ok_or(WorkspaceError::NoCommits)
     }
 
-    /// What the index does not know of the work tree.
+    /// Returns the changes in the work tree that the index does not have.
     pub(super) fn unstaged(&self) -> impl Iterator<Item = &RepoPath> {
         let changed = self.changed.iter().filter(|changed| changed.in_work_tree);
         changed.map(|changed| &changed.path).chain(&self.untracked)
     }
 
-    /// Paths for which the index holds contents that neither HEAD nor the work tree has. None
-    /// during a conflict: an unmerged index is no tree, and what it holds are commits' files.
+    /// Returns paths for which the index has contents that neither HEAD nor the work tree has.
+    /// There are none during a conflict: an unmerged index is not a tree, and its contents are
+    /// files of commits.
     pub(super) fn only_staged(&self) -> Vec<RepoPath> {
         if self.changed.iter().any(|changed| changed.staged == Staged::Unmerged) {
             return Vec::new();

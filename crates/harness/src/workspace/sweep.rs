@@ -1,4 +1,4 @@
-//! What killed processes left behind: private indexes, and checkouts that nobody uses any more.
+//! Leftovers of killed processes: private indexes, and checkouts that are no longer in use.
 
 use std::{
     fs::{self, File},
@@ -14,12 +14,12 @@ use super::{
     index::SCRATCH,
 };
 
-/// No call of ours takes that long.
+/// An age that no call of ours reaches.
 const SCRATCH_AGE: Duration = Duration::from_secs(3600);
-/// For a checkout without a lock, as earlier versions made them.
+/// The age limit for a checkout without a lock, as earlier versions made them.
 const CHECKOUT_AGE: Duration = Duration::from_secs(24 * 3600);
 
-/// Removes them, and returns how many there were. What cannot be removed stays.
+/// Removes them, and returns their number. Anything that cannot be removed stays.
 pub(super) fn sweep(git: &Git) -> usize {
     let scratch = |path: &Path| older(path, SCRATCH_AGE) && fs::remove_dir_all(path).is_ok();
     let swept = each(&git.git_dir, SCRATCH, scratch);
@@ -40,21 +40,21 @@ fn older(path: &Path, age: Duration) -> bool {
     modified.is_ok_and(|at| SystemTime::now().duration_since(at).is_ok_and(|past| past >= age))
 }
 
-/// A checkout of this user whose lock nobody holds.
+/// Returns whether this is a checkout of this user whose lock nothing holds.
 fn abandoned(path: &Path) -> bool {
     let ours = |found: fs::Metadata| found.uid() == rustix::process::geteuid().as_raw();
     if !fs::symlink_metadata(path).is_ok_and(ours) {
         return false;
     }
     match File::open(path.join(LOCK)) {
-        // One that is just being made is not locked yet.
+        // A checkout that is just being created is not locked yet.
         Ok(lock) => lock.try_lock().is_ok() && older(path, Duration::from_secs(60)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => older(path, CHECKOUT_AGE),
         Err(_) => false,
     }
 }
 
-/// With its entry among the work trees, where an earlier version made one.
+/// Removes the checkout and its entry among the work trees, if an earlier version made one.
 fn remove(git: &Git, path: &Path) -> bool {
     let linked = fs::read_to_string(path.join("tree/.git")).unwrap_or_default();
     let entry = linked.strip_prefix("gitdir: ").map(|entry| Path::new(entry.trim_end()).to_owned());

@@ -1,8 +1,8 @@
-//! What a rollback has to bring about, found out before anything is touched.
+//! The plan of a rollback, made before anything is touched.
 //!
-//! Without commits of others the branch goes back to the base. With them they stay, and the commits
+//! Without commits of others, the branch returns to the base. With them, they stay, and the commits
 //! of the attempt are reverted, newest first, in one commit on top. The revert is computed in the
-//! object store alone: if it conflicts, nothing has changed.
+//! object store alone, so nothing has changed if it conflicts.
 
 use std::ffi::OsString;
 
@@ -21,24 +21,24 @@ use super::{
     untracked,
 };
 
-/// Where a rollback leads.
+/// The plan of a rollback.
 #[derive(Debug)]
 pub(super) enum Plan {
-    /// Everything is already as it should be.
+    /// The state is already as it should be.
     Nothing,
     Go(Target),
 }
 
 #[derive(Debug)]
 pub(super) struct Target {
-    /// What the branch holds afterwards: the base, the tip with commits of others, or the undo
+    /// The commit of the branch afterwards: the base, the tip with commits of others, or the undo
     /// commit on top of them.
     pub(super) commit: CommitId,
-    /// What the branch holds now; `None` if it is gone.
+    /// The current commit of the branch; `None` if the branch is gone.
     pub(super) tip: Option<CommitId>,
-    /// Commits of others stay below.
+    /// `true` if commits of others stay below.
     pub(super) foreign: bool,
-    /// The undo commit was made for this rollback.
+    /// `true` if the undo commit was made for this rollback.
     pub(super) undone: bool,
 }
 
@@ -70,7 +70,7 @@ pub(super) fn plan(
     Ok(Plan::Go(Target { commit, tip, foreign, undone }))
 }
 
-/// What the claimed branch holds. Commits elsewhere stay where they are.
+/// Returns the commit of the claimed branch. Commits elsewhere stay where they are.
 fn claimed_tip(git: &Git, base: &Base, look: &Look) -> Result<Option<CommitId>, WorkspaceError> {
     if look.branch == base.branch {
         return Ok(look.head.clone());
@@ -81,7 +81,8 @@ fn claimed_tip(git: &Git, base: &Base, look: &Look) -> Result<Option<CommitId>, 
     }
 }
 
-/// Whether the work tree holds what HEAD does, and what the claim recorded beside it.
+/// Returns whether the work tree equals HEAD, together with the files that the claim recorded
+/// beside it.
 fn clean(git: &Git, base: &Base, look: &Look) -> Result<bool, WorkspaceError> {
     if !look.changed.is_empty() || UnderWay::find(git).is_some() {
         return Ok(false);
@@ -120,7 +121,8 @@ fn undo_commit(
     Ok(current)
 }
 
-/// The tree of `current` without what `since` did, or why that is not possible.
+/// Returns the tree of `current` without the changes of `since`, or the reason why that is not
+/// possible.
 fn reverted(
     git: &Git,
     current: &CommitId,
@@ -139,7 +141,7 @@ fn reverted(
             let files: Vec<_> = fields.map(|path| RepoPath::new(path).shown()).collect();
             Ok(Err(format!("later commits changed {}", files.join(", "))))
         }
-        // An option that git does not know: older than 2.40.
+        // The exit code for an unknown option: git is older than 2.40.
         (Some(129), _) => {
             Ok(Err("this version of git cannot revert without a work tree".to_owned()))
         }
@@ -148,7 +150,7 @@ fn reverted(
 }
 
 /// Attributes of the repository may name programs that merge; here they count as a conflict.
-fn without_merge_drivers(git: &Git) -> Result<Git, WorkspaceError> {
+pub(super) fn without_merge_drivers(git: &Git) -> Result<Git, WorkspaceError> {
     use std::os::unix::ffi::OsStringExt;
     let call = git.read("config").args(["--null", "--name-only", "--get-regexp"]);
     let ran = call.arg(r"^merge\..*\.driver$").run()?;

@@ -1,8 +1,9 @@
-//! The untracked files from before a claim: recorded byte by byte, put back as they were.
+//! The untracked files from before a claim: recorded byte by byte, and restored exactly.
 //!
-//! They are the user's, perhaps the only copy, so no content filter and no line-end conversion
-//! comes between. An empty folder has no place in a git index; it is recorded as a submodule entry
-//! (which names an object that need not exist), so that a rollback does not remove it.
+//! They belong to the user and may be the only copy, so no content filter and no line-end
+//! conversion is applied. An empty folder has no place in a git index. It is recorded as a
+//! submodule entry (which names an object that need not exist), so that a rollback does not remove
+//! it.
 
 use std::{
     collections::BTreeSet,
@@ -30,8 +31,8 @@ pub(super) fn base_ref(task: &TaskId) -> String {
     format!("refs/harness/base/{task}")
 }
 
-/// Records the untracked files, and the tracked ones that the user keeps git from looking at: their
-/// changes are in no commit either. `None` if there are none.
+/// Records the untracked files, and the tracked ones that the user hides from git, because their
+/// changes are in no commit either. Returns `None` if there are none.
 pub(super) fn record(
     git: &Git,
     own: &OwnFiles,
@@ -61,8 +62,8 @@ pub(super) fn record(
     Ok(Some(tree))
 }
 
-/// Whether there is surely no such ref: neither a file of its own, nor a packed one, nor a store of
-/// another kind.
+/// Returns whether the ref certainly does not exist: neither as a file of its own, nor packed, nor
+/// in another kind of store.
 fn is_absent(git: &Git, reference: &str) -> bool {
     let common = git.common_dir();
     let missing = |path: &Path| fs::symlink_metadata(path).is_err_and(|error| absent(&error));
@@ -77,13 +78,13 @@ pub(super) fn forget(git: &Git, task: &TaskId) -> Result<(), WorkspaceError> {
     git.write("update-ref").args(["-d", &base_ref(task)]).output().map(drop)
 }
 
-/// What was recorded.
+/// Returns the recorded files.
 pub(super) fn recorded(git: &Git, tree: Option<&TreeId>) -> Result<Arc<Listing>, WorkspaceError> {
     tree.map_or_else(|| Ok(Arc::default()), |tree| git.listing(tree))
 }
 
-/// Those of `paths` that are, byte by byte, what was recorded. An index cannot tell: it knows
-/// files as they come out of the filters.
+/// Returns those of `paths` that are equal to the record byte by byte. An index cannot answer this,
+/// because it knows files as they come out of the filters.
 pub(super) fn unchanged<'a>(
     git: &Git,
     recorded: &Listing,
@@ -95,13 +96,13 @@ pub(super) fn unchanged<'a>(
     Ok(same.map(|(path, _)| path).collect())
 }
 
-/// Whether every recorded file is among the `unchanged` ones. (A repository of its own is nobody's
+/// Returns whether every recorded file is among the `unchanged` ones. (A nested repository is not a
 /// file.)
 pub(super) fn all_there(recorded: &Listing, unchanged: &BTreeSet<RepoPath>) -> bool {
     recorded.iter().all(|(path, entry)| entry.mode == GITLINK || unchanged.contains(path))
 }
 
-/// Makes every recorded file what it was. Returns those that had changed or vanished.
+/// Restores every recorded file. Returns those that had changed or vanished.
 pub(super) fn put_back(git: &Git, recorded: &Listing) -> Result<Vec<RepoPath>, WorkspaceError> {
     let here = hash_files(git, Hashing::Compare, Contents::Raw, recorded.keys())?;
     let mut put_back = Vec::new();
@@ -124,7 +125,7 @@ pub(super) fn put_back(git: &Git, recorded: &Listing) -> Result<Vec<RepoPath>, W
     Ok(put_back)
 }
 
-/// Makes the folders above `path` real ones. What stands in the way was saved by the rescue.
+/// Makes the folders above `path` real ones. The rescue has saved anything that is in the way.
 fn make_way(top_level: &Path, path: &RepoPath) -> Result<(), WorkspaceError> {
     for parent in path.parents() {
         let folder = parent.under(top_level);
@@ -163,7 +164,7 @@ fn write(git: &Git, file: &Path, entry: &Entry) -> Result<(), WorkspaceError> {
     Ok(opened.sync_all()?)
 }
 
-/// Untracked folders, not ignored, that hold nothing at all.
+/// Returns untracked folders, not ignored, that are empty.
 fn empty_folders(git: &Git, own: &OwnFiles) -> Result<Vec<RepoPath>, WorkspaceError> {
     let mut empty = Vec::new();
     for folder in folders::with_empty_ones(git, own)? {
@@ -177,7 +178,7 @@ fn empty_folders(git: &Git, own: &OwnFiles) -> Result<Vec<RepoPath>, WorkspaceEr
     Ok(empty)
 }
 
-/// Removes untracked folders that hold nothing (or only such folders), but not recorded ones.
+/// Removes untracked folders that contain nothing (or only such folders), except recorded ones.
 pub(super) fn prune_empty_folders(
     git: &Git,
     own: &OwnFiles,
@@ -195,7 +196,7 @@ pub(super) fn prune_empty_folders(
     Ok(())
 }
 
-/// The outermost folders without a tracked file.
+/// Returns the outermost folders without a tracked file.
 pub(super) fn untracked_folders(
     git: &Git,
     own: &OwnFiles,
@@ -238,7 +239,8 @@ fn walk(
     visit(folder, inside)
 }
 
-/// Files that git does not look at (ignored, say) but that putting back `path` would remove.
+/// Returns files that git does not look at (such as ignored ones) but that putting back `path`
+/// would remove.
 pub(super) fn in_the_way(git: &Git, path: &RepoPath) -> Result<Vec<RepoPath>, WorkspaceError> {
     for parent in path.parents() {
         match fs::symlink_metadata(parent.under(&git.top_level)) {

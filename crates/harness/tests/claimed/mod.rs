@@ -1,4 +1,4 @@
-//! A repository with a claim, and what a test does to it.
+//! A repository with a claim, and the actions of a test on it.
 #![allow(dead_code, reason = "each test program uses some of it")]
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
@@ -41,7 +41,7 @@ pub(crate) fn script(path: &Path, text: &str) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// Everything a harness does with a repository, one call each.
+/// Calls everything that harness does with a repository once.
 pub(crate) fn exercise(repository: &Repository) {
     let workspace = repository.open(Filters::Off);
     workspace.status().unwrap();

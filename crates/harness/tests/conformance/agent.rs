@@ -103,7 +103,7 @@ async fn conformance_agent_runid_uniqueness() {
     for _ in 0..2 {
         let hub = Hub::new(S);
         let seen = Seen::on(&hub);
-        on_start(&hub, |hub, run| hub.send_to_run(run, format!("message:{run}")));
+        on_start(&hub, |hub, run| _ = hub.send_to_run(run, format!("message:{run}")));
         let done = flow.create_in(hub, ()).run().await.unwrap();
         let expected = ["run-0", "run-1"].map(|id| (id.to_owned(), format!("message:{id}")));
         assert_eq!(done.result, expected);

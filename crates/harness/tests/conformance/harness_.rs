@@ -149,9 +149,11 @@ async fn conformance_harness_inbox_routing() {
         });
     let hub = Hub::new(S);
     let seen = Seen::on(&hub);
-    on_start(&hub, |hub, run| match run {
-        "run-0" => hub.send_to_run(run, "first"),
-        _ => hub.send_to_run(run, "second"),
+    on_start(&hub, |hub, run| {
+        _ = match run {
+            "run-0" => hub.send_to_run(run, "first"),
+            _ => hub.send_to_run(run, "second"),
+        };
     });
     let done = flow.create_in(hub, ()).run().await.unwrap();
     let expected = [("run-0", "one:first"), ("run-1", "two:second")];

@@ -1,4 +1,4 @@
-//! What a `*` subscriber sees.
+//! The events that a `*` subscriber receives.
 
 use std::{
     collections::BTreeSet,
@@ -13,7 +13,7 @@ pub(crate) const S: &str = "session-under-test";
 pub(crate) struct Seen(Arc<Mutex<Vec<Value>>>);
 
 impl Seen {
-    /// Listens to everything, for as long as the hub lives.
+    /// Subscribes to everything, for as long as the hub lives.
     pub(crate) fn on(hub: &Hub) -> Self {
         Self::only(hub, "*")
     }
@@ -24,7 +24,7 @@ impl Seen {
         seen
     }
 
-    /// Listens to everything until the subscription ends.
+    /// Subscribes to everything until the subscription ends.
     pub(crate) fn until_ended(hub: &Hub) -> (Self, Subscription) {
         Self::subscribed(hub, "*")
     }
@@ -36,14 +36,14 @@ impl Seen {
         (Self(seen), hub.subscribe(filter, hear))
     }
 
-    /// Compares context and event of all, exactly; checks identities and times.
+    /// Compares context and event of all exactly, and checks ids and times.
     #[track_caller]
     pub(crate) fn exactly(&self, expected: &[(Value, Value)]) {
         check(&self.0.lock().unwrap(), expected);
     }
 }
 
-/// The same for the events that a result holds.
+/// Does the same for the events of a result.
 #[track_caller]
 pub(crate) fn events_are(events: &[Arc<Envelope>], expected: &[(Value, Value)]) {
     let events: Vec<Value> = events.iter().map(|e| serde_json::to_value(e).unwrap()).collect();
@@ -61,12 +61,12 @@ fn check(seen: &[Value], expected: &[(Value, Value)]) {
     assert!(times.is_sorted(), "time never runs backwards: {times:?}");
 }
 
-/// The end of a run on a clock that stands still, as every run of these scenarios is.
+/// Returns the end of a run on a paused clock, as in all these scenarios.
 pub(crate) fn complete() -> (Value, Value) {
     (outside(), json!({ "type": "harness:complete", "success": true, "durationMs": 0 }))
 }
 
-/// The context outside of all scopes.
+/// Returns the context outside of all scopes.
 pub(crate) fn outside() -> Value {
     json!({ "sessionId": S })
 }

@@ -1,10 +1,10 @@
-//! Conversations that were recorded when the socket's format was fixed: a host answers the recorded
+//! Conversations that were recorded when the socket's format was fixed. A host answers the recorded
 //! requests with the recorded answers.
 //!
-//! A recording is a text: `NAME> REQUEST` sends a line on the connection NAME, `NAME< ANSWER` reads one,
-//! `NAME? REQUEST` asks until the answer is not an empty list, and `clock SECONDS` lets time pass. What
-//! differs from run to run has a placeholder. `RECORD_FRAMES=1` writes the answers anew, which is right
-//! only where PROTOCOL.md changes too.
+//! A recording is a text: `NAME> REQUEST` sends a line on the connection NAME, `NAME< ANSWER` reads
+//! one, `NAME? REQUEST` asks until the answer is not an empty list, and `clock SECONDS` moves the
+//! clock. Values that differ from run to run have placeholders. `RECORD_FRAMES=1` writes the
+//! answers again, which is right only if PROTOCOL.md changes too.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
@@ -45,7 +45,7 @@ fn a_run_answers_recorded_requests_as_it_did() {
     });
 }
 
-/// Every command of the binary that asked a host when the recording was made.
+/// The recording has every command of the binary that asked a host at that time.
 #[test]
 fn a_client_sends_the_requests_that_were_recorded() {
     for line in fs::read_to_string(file("client.jsonl")).unwrap().lines() {
@@ -57,7 +57,7 @@ fn a_client_sends_the_requests_that_were_recorded() {
     }
 }
 
-/// What a request says: null, false and no choices are what is assumed anyway.
+/// Returns the request without defaults: null, false and no choices.
 fn said(mut request: Value) -> Value {
     let fields = request.as_object_mut().unwrap();
     fields.retain(|name, value| {
@@ -125,7 +125,7 @@ fn replay(name: &str, kind: Kind) {
     }
 }
 
-/// A newer host may say more about what to do next.
+/// Removes hints that a newer host adds.
 fn without_new_hints(mut answer: Value, recorded: &Value) -> Value {
     if recorded.get("hints").is_none()
         && let Some(fields) = answer.as_object_mut()
@@ -138,12 +138,12 @@ fn without_new_hints(mut answer: Value, recorded: &Value) -> Value {
 struct Talk<'a> {
     served: &'a Served,
     connections: HashMap<String, BufReader<UnixStream>>,
-    /// What stands for a placeholder, learned from answers.
+    /// The values of placeholders, learned from answers.
     names: Vec<(String, String)>,
 }
 
 impl Talk<'_> {
-    /// The answer, where the line has one, and what stands before it.
+    /// Returns the answer, if the line has one, and the text before it.
     fn step(&mut self, line: &str) -> Option<(String, Value)> {
         if line.is_empty() || line.starts_with('#') {
             return None;
@@ -202,7 +202,7 @@ impl Talk<'_> {
         self.names.push(("$PROMPT".to_owned(), id));
     }
 
-    /// With placeholders for what differs from run to run.
+    /// Replaces values that differ from run to run with placeholders.
     fn hidden(&self, mut answer: Value) -> Value {
         if answer["data"]["pid"].is_u64() {
             answer["data"]["pid"] = json!(1);

@@ -1,4 +1,4 @@
-//! Agents of different types in one team, and the prompt that they are given.
+//! Agents of different types in one team, and their prompts.
 
 use std::path::Path;
 
@@ -27,7 +27,7 @@ impl Agent for Upper {
     }
 }
 
-/// Agrees with [`Upper`] in nothing but input and output.
+/// An agent that shares only input and output types with [`Upper`].
 struct Counted(usize);
 
 impl Agent for Counted {

@@ -18,7 +18,7 @@ async fn in_session<R>(
     Ok((done.result, done.status))
 }
 
-/// Answers the first question with each of these in turn, and collects what became of them.
+/// Answers the first question with each of these in turn, and collects the results.
 fn answer_with(hub: &Hub, replies: Vec<UserReply>) -> Arc<Mutex<Vec<Answered>>> {
     let became = Arc::new(Mutex::new(Vec::new()));
     let (speaker, into) = (hub.clone(), Arc::clone(&became));
@@ -49,7 +49,7 @@ async fn the_first_fitting_answer_counts() {
     let (reply, status) = in_session(&hub, ask).await.unwrap();
     assert_eq!(reply, UserReply::choice("yes"));
     assert_eq!(status, HubStatus::Complete);
-    let unfit = Answered::Unfit { why: "it is none of yes, no".into() };
+    let unfit = Answered::Unfit { why: "choose one of: yes, no".into() };
     let expected = [unfit.clone(), unfit, Answered::Accepted, Answered::Unknown];
     assert_eq!(*became.lock().unwrap(), expected);
     assert_eq!(hub.reply(PromptId(0), UserReply::text("late")), Answered::Unknown);

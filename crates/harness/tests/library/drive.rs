@@ -14,7 +14,7 @@ use harness::{
     },
 };
 
-/// Writes down what it is told and does what its script says.
+/// Records its inputs and follows its script.
 struct Scripted {
     script: std::vec::IntoIter<Next<&'static str, &'static str>>,
     heard: Heard,
@@ -41,7 +41,7 @@ impl Machine for Scripted {
     }
 }
 
-/// Refuses resets, takes all else.
+/// Refuses resets, and accepts everything else.
 struct Store;
 
 impl Commit for Store {
@@ -78,7 +78,7 @@ async fn drive(
 
 type Heard = Arc<Mutex<Vec<String>>>;
 
-/// With what the machine is told for others to look at.
+/// Drives a script, and records the inputs of the machine.
 async fn drive_into(
     script: Vec<Next<&'static str, &'static str>>,
     hub: Hub,

@@ -1,4 +1,4 @@
-//! The library as its users meet it: what the scenarios of `conformance` leave open.
+//! The library from the view of its users, beyond the scenarios of `conformance`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "clippy only knows #[test] functions")]
 

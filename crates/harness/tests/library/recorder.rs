@@ -1,4 +1,4 @@
-//! What is kept of a run.
+//! The file that a run leaves.
 
 use std::{
     fs,
@@ -70,7 +70,7 @@ async fn nothing_told_makes_no_file_and_a_second_run_appends() {
         hub.emit(task("after the end"));
     }
     assert_eq!(lines(&path).len(), 2);
-    // Half a line of a process that was killed stays alone on its line.
+    // A partial line of a killed process stays on its own line.
     fs::write(&path, "{\"id\":\"01").unwrap();
     let cleanup = attach(&hub, &path);
     hub.emit(task("three"));

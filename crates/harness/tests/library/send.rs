@@ -1,4 +1,4 @@
-//! A run can be given to another thread, whatever its flow is made of.
+//! A run can be moved to another thread, whatever its flow contains.
 
 use harness::{Agent, Cx, Execution, Harness, Named, Result, RetryPolicy, named};
 

@@ -12,8 +12,8 @@ use harness::store::lock::{StateLock, Wait, Warning};
 
 use super::Root;
 
-/// The protocol as published, from finding the root to the trap. Then it says `held` and keeps the
-/// lock until its standard input has a line or ends.
+/// The protocol as published, from finding the root to the trap. Then it prints `held` and keeps
+/// the lock until its standard input has a line or ends.
 const SCRIPT: &str = r#"
 ROOT="$PWD"
 SEARCH="$PWD"
@@ -74,7 +74,7 @@ impl Script {
         line.trim_end().to_owned()
     }
 
-    /// Lets it go on to its end.
+    /// Lets it continue to its end.
     fn end(mut self) {
         self.input.write_all(b"\n").unwrap();
         assert!(self.child.wait().unwrap().success());
@@ -130,7 +130,7 @@ fn the_lock_goes_back_and_forth_without_overlap() {
         let mut script = Script::start(&root);
         assert_eq!(script.says(), "held", "round {round}");
         let path = root.path();
-        // It stands in line while the script holds and while it lets go.
+        // It waits in line while the script holds the lock and while it releases it.
         let waiter = std::thread::spawn(move || {
             StateLock::acquire(&path, Wait::For(Duration::from_secs(60))).unwrap()
         });
@@ -152,7 +152,7 @@ fn the_lock_of_a_killed_script_is_reclaimed() {
     let mut script = Script::start(&root);
     assert_eq!(script.says(), "held");
     let pid = script.child.id();
-    // KILL: the trap does not run.
+    // After KILL, the trap does not run.
     script.child.kill().unwrap();
     script.child.wait().unwrap();
     assert!(root.lock().exists());

@@ -1,7 +1,7 @@
 //! Many processes at one lock, some of which are killed at any moment.
 //!
-//! The workers are this test binary again. Only the directory lock is taken: the OS lock beneath
-//! would hide its faults.
+//! The workers are this test binary again. Only the directory lock is taken, because the OS lock
+//! beneath would hide its faults.
 
 use std::{
     fs,
@@ -22,7 +22,7 @@ const ROOT: &str = "HARNESS_TEST_LOCK_ROOT";
 const SEED: &str = "HARNESS_TEST_LOCK_SEED";
 const ENTRIES: usize = 60;
 
-/// Marsaglia's xorshift; a seed reproduces what each process decides.
+/// A xorshift generator (Marsaglia). A seed reproduces the decisions of each process.
 struct Dice(u64);
 
 impl Dice {
@@ -34,7 +34,7 @@ impl Dice {
     }
 }
 
-/// Not a test of its own: the body of a worker. Without the environment there is nothing to do.
+/// The body of a worker, not a test of its own. Without the environment it does nothing.
 #[test]
 fn worker() {
     let (Ok(root), Ok(seed)) = (std::env::var(ROOT), std::env::var(SEED)) else {
@@ -80,8 +80,8 @@ fn die() -> ! {
     unreachable!("KILL returns to nobody");
 }
 
-/// A link is made with its content in one step, and only if nothing is there: a process that finds one
-/// learns who else is inside, or who died there.
+/// Creates a link, which gets its content in one step and only if nothing is there. A process that
+/// finds one learns which process is inside, or died there.
 fn enter(critical: &Path) {
     let pid = std::process::id().to_string();
     while symlink(&pid, critical).is_err() {
@@ -137,7 +137,8 @@ fn no_two_processes_are_inside_while_holders_die() {
             wrong.push(line);
         } else if line.contains("entry") {
             entries += 1;
-            // From outside it strikes anywhere: while it waits, takes, reclaims or lets go.
+            // A kill from outside may come at any moment: while the worker waits, takes, reclaims
+            // or releases.
             if dice.roll(40) == 0 {
                 let victim = dice.roll(workers.len() as u64) as usize;
                 let _ = workers[victim].kill();

@@ -1,4 +1,4 @@
-//! The adapter of the Agent Client Protocol, over programs that speak it.
+//! The adapter of the Agent Client Protocol, with programs that speak it.
 
 use std::{fs, os::unix::fs::PermissionsExt as _, path::Path};
 
@@ -15,8 +15,8 @@ use crate::{
     stage::within,
 };
 
-/// What each of them begins with: two requests are answered, and the prompt is read. All that is
-/// asked is kept in the file `asked`.
+/// The start of each of them: two requests are answered, and the prompt is read. All requests are
+/// kept in the file `asked`.
 const BEGINS: &str = r#"#!/bin/sh
 hear() { read -r line && echo "$line" >> ../asked; }
 answer() { echo "{\"jsonrpc\":\"2.0\",\"id\":$1,\"result\":$2}"; }
@@ -30,7 +30,7 @@ answer 2 '{"sessionId":"s-1"}'
 hear
 "#;
 
-/// Runs its prompt as a script, and keeps the promise if that went well.
+/// Runs its prompt as a script, and gives the promise if it succeeded.
 const RUNS_ITS_PROMPT: &str = r#"
 sh "$HARNESS_PROMPT_FILE" < /dev/null
 code=$?
@@ -50,7 +50,7 @@ fn program(folder: &Path, rest: &str) -> AcpAgent {
     AcpAgent::new(path.to_str().unwrap(), Allowed::base()).unwrap()
 }
 
-/// The end, what was told, and what the agent was asked and answered.
+/// Returns the end, the events, and the requests and answers of the agent.
 fn after(rest: &str) -> (End, Vec<String>, String) {
     let place = Place::new();
     let agent = program(place.path(), rest);
@@ -127,7 +127,7 @@ say 'I talk on.'
     assert_eq!((&asked[3]["id"], &asked[3]["error"]["code"]), (&7.into(), &(-32601).into()));
 }
 
-/// Where a text is cut depends on what could be the beginning of a secret.
+/// Joins pieces of text, because the cuts depend on possible starts of secrets.
 fn joined(told: &[String]) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for one in told {
@@ -168,7 +168,7 @@ answer 4 '{"stopReason":"REASON"}'
     }
 }
 
-/// What a question leaves out is what was told of its call before.
+/// Missing fields of a question are taken from earlier information about its call.
 pub(crate) fn acp_agents_are_taken_at_their_word() {
     let question = r#"
 update '{"sessionUpdate":"tool_call","toolCallId":"t","title":"Edit it","status":"pending",CALL}'
@@ -219,7 +219,7 @@ pub(crate) fn acp_agents_say_why_they_ended() {
         ("exit 0".to_owned(), "Protocol"),
         ("echo Please log in first >&2; exit 41".to_owned(), "Auth"),
         ("exit 1".to_owned(), "Crashed"),
-        // It stays where it is: it is ended, and the turn counts.
+        // The program stays, so it is ended, and the turn counts.
         ("answer 4 '{\"stopReason\":\"end_turn\"}'; exec sleep 100000".to_owned(), "Finished"),
     ] {
         assert_eq!(name(&after(&rest).0), expected, "{rest}");
@@ -244,7 +244,7 @@ answer 4 '{"stopReason":"end_turn"}'
     let (end, told, asked) = run_in(&place, program(place.path(), rest), kept);
     let usage = Usage { cost_usd: Some(0.5), ..Usage::default() };
     assert_eq!(end, End::Finished { final_text: String::new(), usage });
-    // What was said before is not said again.
+    // Earlier texts are not repeated.
     assert_eq!(told, ["context 1 of 2", "used 0 0 for 0.5"]);
     let load = asked.lines().nth(1).unwrap();
     assert!(load.contains("session/load") && load.contains("s-0"), "{load}");
@@ -273,7 +273,7 @@ answer 4 '{"stopReason":"cancelled","usage":{"inputTokens":3,"outputTokens":1}}'
 "#;
     let agent = program(place.path(), rest);
     let mut prompt = place.prompt("x");
-    // Longer than it takes to begin: who is not prompted yet cannot be asked.
+    // The limit is longer than the start takes, because a program without a prompt cannot be asked.
     prompt.limits.stall = Some(std::time::Duration::from_secs(2));
     prompt.limits.grace = crate::stage::LONG;
     let (end, events) = within(execute(agent, prompt, Begun::Nothing)).unwrap();
@@ -282,7 +282,7 @@ answer 4 '{"stopReason":"cancelled","usage":{"inputTokens":3,"outputTokens":1}}'
     assert!(events.iter().any(|told| used(&told.event)), "what it used until then counts");
 }
 
-/// What a person says is a prompt of its own, once the turn is over.
+/// A message of a person becomes its own prompt, once the turn is over.
 pub(crate) fn acp_agents_hear_what_people_say() {
     let place = Place::new();
     let rest = r#"
@@ -304,7 +304,7 @@ answer 5 '{"stopReason":"end_turn","usage":{"inputTokens":7,"outputTokens":1}}'
     assert_eq!(last["params"]["prompt"][0]["text"], "leave the parser alone");
 }
 
-/// Money of an agent that has a price is counted from its tokens alone, and helpers are others.
+/// The cost of an agent with a price is computed from its tokens alone, and helpers do not count.
 pub(crate) fn what_is_not_ours_is_not_counted() {
     let place = Place::new();
     let rest = r#"
@@ -317,7 +317,7 @@ answer 4 '{"stopReason":"end_turn","usage":{"inputTokens":30,"outputTokens":5}}'
     assert_eq!(end, End::Finished { final_text: String::new(), usage });
 }
 
-/// The caller starts afresh then, with a whole prompt.
+/// The caller then starts afresh, with a whole prompt.
 pub(crate) fn a_session_of_acp_that_is_gone_is_named() {
     let place = Place::new();
     let agent = program(place.path(), "");

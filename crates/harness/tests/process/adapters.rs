@@ -41,7 +41,7 @@ pub(crate) fn a_script_needs_instructions() {
     let prompt = place.prompt("exit 0").instructions(None);
     let end = within(async { execute(ShellAgent, prompt, Begun::Nothing).await.unwrap().0 });
     assert!(matches!(end, End::Failed { kind: FailureKind::Config, .. }), "{end:?}");
-    // `-e` and `-u`.
+    // The options `-e` and `-u` apply.
     for script in ["false; exit 0", "echo $NO_SUCH_VARIABLE; exit 0"] {
         let place = Place::new();
         let prompt = place.prompt(script);
@@ -53,7 +53,7 @@ pub(crate) fn a_script_needs_instructions() {
 pub(crate) fn a_command_gets_its_prompt() {
     let place = Place::new();
     let text = "do what\nI say ü";
-    // Told in capitals: a copy of the prompt to the letter is no answer, and taken out.
+    // The output is in capitals, because an exact copy of the prompt is removed.
     let (loud, said_loudly) = ("tr a-z A-Z", "DO WHAT\nI SAY ü");
     assert_eq!(said(loud, place.prompt(text)), said_loudly);
     let file = format!("sh -c '{loud} < \"$HARNESS_PROMPT_FILE\"'");
@@ -162,7 +162,7 @@ pub(crate) fn a_missing_program_is_said() {
     let end = end_of("sh -c 'echo there is no nowhere >&2; exit 127'", place.prompt("x"));
     let End::Failed { kind: FailureKind::NotFound, detail } = end else { panic!("{end:?}") };
     assert!(detail.ends_with("exit code 127: there is no nowhere"), "{detail}");
-    // A promise that is kept goes before a limit.
+    // A kept promise takes precedence over a limit.
     let script = r#"echo '{"type":"limit"}' >> "$HARNESS_EVENTS"; echo TASK_COMPLETE"#;
     assert_eq!(said("sh {prompt_file}", place.prompt(script)), "TASK_COMPLETE\n");
 }

@@ -1,4 +1,4 @@
-//! Claude Code's adapter over programs that speak like it.
+//! Claude Code's adapter, with programs that use the same protocol.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use harness_sim::conformance::agent::{Begun, Place, conforms, converses, execute
 
 use crate::stage::within;
 
-/// Does what the prompt says, whatever that prints, and then says that it is done.
+/// Runs the prompt as a script, and then reports that it is done.
 const OBEYS: &str = r#"
     sh "$HARNESS_PROMPT_FILE"
     code=$?
@@ -46,7 +46,8 @@ pub(crate) fn claude_conforms() {
     within(converses(agent(&path, ClaudeSettings::default())));
 }
 
-/// Its input stays open for answers, and ends with the result: else this program would never end.
+/// Its input stays open for answers, and ends with the result. Otherwise this program would never
+/// end.
 pub(crate) fn claude_is_spoken_to() {
     let place = Place::new();
     let text = r#"
@@ -93,7 +94,7 @@ pub(crate) fn claude_is_spoken_to() {
     assert_eq!(tools, [true, false]);
 }
 
-/// What it cost is heard even of one that is stopped.
+/// The cost is reported even if it is stopped.
 pub(crate) fn claude_is_interrupted_before_it_is_killed() {
     let place = Place::new();
     let path = script(
@@ -119,7 +120,7 @@ pub(crate) fn claude_is_interrupted_before_it_is_killed() {
     assert_eq!(cost, Some(0.25));
 }
 
-/// What a person says reaches it in its turn, and has to be answered before the turn is over.
+/// A message of a person reaches it in its turn, and must be answered before the turn is over.
 pub(crate) fn claude_hears_what_people_say() {
     let place = Place::new();
     let path = script(
@@ -145,7 +146,7 @@ pub(crate) fn claude_hears_what_people_say() {
     assert!(said.contains(r#""text":"leave the parser alone""#), "{said}");
 }
 
-/// Silence is asked about first, so that what it cost is heard here too.
+/// A silent program is asked first, so that it reports its cost here too.
 pub(crate) fn a_silent_claude_is_interrupted() {
     let place = Place::new();
     let text = r#"
@@ -192,7 +193,7 @@ pub(crate) fn claude_sees_its_own_variables_and_no_others() {
     assert!(transcript.starts_with("[redacted:OWN_TOKEN] [redacted:ANTHROPIC_API_KEY]\n"));
 }
 
-/// A secret that is a word of the protocol hides nothing of it.
+/// A secret that is a word of the protocol does not break the protocol.
 pub(crate) fn secrets_do_not_break_the_protocol_of_claude() {
     let place = Place::new();
     let mut prompt = place.prompt("x");
@@ -208,7 +209,7 @@ pub(crate) fn secrets_do_not_break_the_protocol_of_claude() {
     assert!(events.iter().any(said), "{events:?}");
 }
 
-/// A result that is too long to be read is missed, and that is said.
+/// A result that is too long to be read is lost, and this is reported.
 pub(crate) fn what_claude_says_at_too_great_length_is_named() {
     let place = Place::new();
     let text = r#"printf '{"type":"result","result":"'; head -c 17000000 /dev/zero | tr '\0' x; echo '"}'"#;
@@ -229,7 +230,7 @@ pub(crate) fn claude_does_not_bypass_permissions_as_root() {
     } else {
         assert!(matches!(end, End::Finished { .. }), "{end:?}");
     }
-    // In a sandbox it does.
+    // In a sandbox it does not refuse.
     let sandbox = ClaudeSettings { env: vec!["IS_SANDBOX=1".into()], ..more() };
     let (end, _) = run(&text, sandbox, place.prompt("true"), &place);
     assert!(matches!(end, End::Finished { .. }), "{end:?}");

@@ -1,4 +1,4 @@
-//! The adapter of Codex, over a program that prints what Codex prints.
+//! The adapter of Codex, with a program that prints the output of Codex.
 
 use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, sync::Arc};
 
@@ -12,7 +12,8 @@ use harness_sim::conformance::agent::{Begun, Place, conforms, converses, execute
 
 use crate::stage::within;
 
-/// Runs its prompt as a script, keeps the promise if that went well, and ends as it did.
+/// Runs its prompt as a script, gives the promise if it succeeded, and ends with the same exit
+/// code.
 const RUNS_ITS_PROMPT: &str = r#"#!/bin/sh
 cat > /dev/null
 echo '{"type":"thread.started","thread_id":"thread-1"}'
@@ -27,7 +28,8 @@ echo '{"type":"turn.completed","usage":{"input_tokens":10,"output_tokens":1}}'
 [ ! -e ../stays ] || exec sleep 100000
 "#;
 
-/// Prints its prompt, which is what Codex would have printed, and ends as `EXIT` says.
+/// Prints its prompt, which is the output of Codex, and ends with the code in
+/// `HARNESS_TEST_EXIT`.
 const PRINTS_ITS_PROMPT: &str = "#!/bin/sh\ncat\nexit ${HARNESS_TEST_EXIT:-0}\n";
 
 fn program(folder: &Path, text: &str) -> CodexAgent {
@@ -132,7 +134,7 @@ pub(crate) fn codex_says_why_it_ended() {
         (failed("your input exceeds the context window of this model"), "1", "OutOfContext"),
         (failed("Incomplete response returned, reason: content_filter"), "1", "Refused"),
         (failed("nobody knows"), "1", "Crashed"),
-        // What it said before and its exit code, where it did not end its turn.
+        // If it did not end its turn, its earlier output and its exit code decide.
         (
             r#"{"type":"error","message":"unexpected status 401 Unauthorized"}"#.to_owned(),
             "1",
@@ -143,7 +145,7 @@ pub(crate) fn codex_says_why_it_ended() {
         (String::new(), "2", "Config"),
         (String::new(), "127", "NotFound"),
         (failed("Error loading config.toml: TOML parse error at line 1"), "1", "Config"),
-        // A turn that it completed, and then it went wrong.
+        // The turn was completed, and then the process failed.
         (r#"{"type":"turn.completed","usage":{}}"#.to_owned(), "1", "Crashed"),
         (r#"{"type":"turn.completed","usage":{}}"#.to_owned(), "0", "Finished"),
     ] {
@@ -155,7 +157,7 @@ pub(crate) fn codex_says_why_it_ended() {
     assert!(matches!(end, End::Failed { kind: FailureKind::NotFound, .. }), "{end:?}");
 }
 
-/// The kind of an end, in a word.
+/// Returns the kind of an end as one word.
 pub(crate) fn name(end: &End) -> String {
     match end {
         End::Failed { kind, .. } => format!("{kind:?}"),
@@ -163,7 +165,7 @@ pub(crate) fn name(end: &End) -> String {
     }
 }
 
-/// It does not listen while it works, and is not hindered by what people say.
+/// It accepts no messages while it works, and is not disturbed by them.
 pub(crate) fn codex_works_on_whatever_people_say() {
     let place = Place::new();
     let script = r#"exec 9>"$HARNESS_ROLL"; echo here >&9; exec 9>&-; read -r line < ../told"#;

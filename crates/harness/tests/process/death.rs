@@ -1,4 +1,4 @@
-//! The harness is killed.
+//! Tests in which harness is killed.
 
 use std::path::Path;
 
@@ -28,7 +28,7 @@ pub(crate) fn nothing_survives_a_killed_harness() {
         roll.wait_for(4);
         harness.kill();
         roll.wait_for_end();
-        // Nothing is left to do but to forget it.
+        // Only the record is left to be removed.
         assert_eq!(leftovers::sweep(&records(&roll)).unwrap(), Swept::default());
         assert_eq!(count(&records(&roll)), 0);
     }
@@ -38,7 +38,7 @@ pub(crate) fn a_sweep_ends_what_a_killed_guard_left() {
     let mut roll = Roll::new();
     let mut harness = Harness::start("__harness", &family(&roll), &records(&roll));
     roll.wait_for(3);
-    // So that the harness does not do it.
+    // Harness must not do it itself.
     signal(harness.process.id(), Signal::STOP);
     signal(harness.guard, Signal::KILL);
     harness.kill();

@@ -1,4 +1,4 @@
-//! How a job begins and ends.
+//! The start and the end of a job.
 
 use std::time::{Duration, Instant};
 
@@ -66,8 +66,8 @@ pub(crate) fn the_environment_is_what_was_given() {
 
 pub(crate) fn one_that_hears_term_ends_by_it() {
     within(async {
-        // The child says it, once it is a program of its own: a TERM between fork and exec would
-        // meet the shell's trap in the child and be forgotten.
+        // The child prints it, once it is a program of its own. A TERM between fork and exec would
+        // meet the shell's trap in the child and be lost.
         let mut polite =
             spec("trap 'echo bye; exit 7' TERM; sh -c 'echo on; exec sleep 100' & wait");
         polite.limits.grace = LONG;

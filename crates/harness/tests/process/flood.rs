@@ -1,4 +1,4 @@
-//! Much more output than there is memory for.
+//! Much more output than memory.
 
 use std::process::{Command, ExitCode};
 
@@ -9,7 +9,7 @@ use crate::stage::{spec, within};
 const GIBIBYTE: u64 = 1 << 30;
 const KIBIBYTES_MAX: u64 = 64 * 1024;
 
-/// In a process of its own: the peak is that of all that a process ever did.
+/// This runs in its own process, because the peak covers everything that a process ever did.
 pub(crate) fn a_gibibyte_takes_no_memory() {
     let out = Command::new(std::env::current_exe().unwrap()).arg("__flood").output().unwrap();
     let text = String::from_utf8(out.stdout).unwrap();
@@ -24,7 +24,7 @@ pub(crate) fn a_gibibyte_takes_no_memory() {
     }
 }
 
-/// Tells bytes, lines and the peak of its memory.
+/// Prints bytes, lines and the peak of its memory.
 pub(crate) fn be_flooded() -> ExitCode {
     let script = "yes \"$(printf %0400d 0)\" | head -c 1073741824";
     let (bytes, lines) = within(async {

@@ -1,6 +1,6 @@
-//! Agents as processes: started, fed, listened to and ended, with everything that they leave behind.
+//! Agents as processes: started, fed, read and ended, with everything that they leave behind.
 //!
-//! With a `main` of its own, since this program is also the guard of what it starts, and the harness
+//! It has its own `main`, because this program is also the guard of its processes, and the harness
 //! that is killed.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -39,7 +39,7 @@ macro_rules! tests {
 }
 
 fn main() -> ExitCode {
-    // A program that starts agents and does not know of guards.
+    // This is a program that starts agents without guards.
     if std::env::args().nth(1).as_deref() == Some("__unguarded") {
         return stage::be_harness();
     }

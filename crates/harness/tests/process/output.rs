@@ -1,4 +1,4 @@
-//! What goes in and comes out.
+//! The input and output of a job.
 
 use std::{future::Future as _, pin::pin, task::Poll};
 
@@ -69,11 +69,11 @@ pub(crate) fn a_line_of_100_megabytes_is_cut() {
 }
 
 pub(crate) fn only_three_descriptors_are_inherited() {
-    // Without the flag that closes it: as a careless program might hold its lock.
+    // The descriptor has no close-on-exec flag, like a lock of a careless program.
     let careless = rustix::io::dup(rustix::stdio::stderr()).unwrap();
     let ran = run(spec("exec ls /dev/fd/"));
     drop(careless);
-    // The fourth is the listing's own.
+    // The fourth descriptor is that of the listing.
     let listed = String::from_utf8(ran.stdout).unwrap();
     assert_eq!(listed.split_ascii_whitespace().collect::<Vec<_>>(), ["0", "1", "2", "3"]);
 }

@@ -30,7 +30,7 @@ fn text(ran: Ran) -> String {
     String::from_utf8(ran.tail).unwrap()
 }
 
-/// Ends when all three are there, and leaves them behind.
+/// Returns a script that ends when all three processes run, and leaves them behind.
 fn deserter(roll: &Roll) -> String {
     let said = roll.folder.path().join("said");
     assert!(Command::new("mkfifo").arg(&said).status().unwrap().success());
@@ -92,7 +92,7 @@ pub(crate) fn a_script_that_is_stopped_takes_all_with_it() {
     }
 }
 
-/// Whether it says before or after its own end that all is well.
+/// The result is the same whether it reports success before or after its own end.
 pub(crate) fn a_script_that_kills_its_guard_has_not_passed() {
     let folder = tempfile::tempdir().unwrap();
     let up = folder.path().join("up").display().to_string();

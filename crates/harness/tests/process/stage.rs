@@ -1,4 +1,4 @@
-//! What the tests share: specs, runs, and a way to know that all of a tree is gone.
+//! The common parts of the tests: specs, runs, and a way to know that all of a tree is gone.
 
 use std::{
     ffi::OsString,
@@ -14,7 +14,7 @@ use std::{
 use harness::process::{Finished, Job, JobEvent, Limits, OutputSource, Spec, Stdin};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
-/// Longer than anything takes, on a machine that is busy with something else.
+/// A time limit that no step reaches, even on a busy machine.
 pub(crate) const LONG: Duration = Duration::from_secs(120);
 pub(crate) const GRACE: Duration = Duration::from_millis(200);
 
@@ -66,7 +66,7 @@ pub(crate) fn run(spec: Spec) -> Ran {
     within(async { to_the_end(&mut Job::start(spec).await.unwrap()).await })
 }
 
-/// Reads the output until it holds `word`.
+/// Reads the output until it contains `word`.
 pub(crate) async fn until_it_says(job: &mut Job, word: &str) -> String {
     let mut said = String::new();
     while !said.contains(word) {
@@ -78,7 +78,7 @@ pub(crate) async fn until_it_says(job: &mut Job, word: &str) -> String {
     said
 }
 
-/// A named pipe that every process of a tree holds open: its end is theirs.
+/// A named pipe that every process of a tree holds open, so that its end is the end of all of them.
 pub(crate) struct Roll {
     pub(crate) folder: tempfile::TempDir,
     reader: File,
@@ -99,8 +99,8 @@ impl Roll {
         self.folder.path().join("roll")
     }
 
-    /// The beginning of a script: `linger NAME` holds the pipe open and does nothing for ever,
-    /// whatever it is asked to.
+    /// Returns the start of a script: `linger NAME` holds the pipe open and does nothing forever,
+    /// whatever signal it gets.
     pub(crate) fn prelude(&self) -> String {
         format!(
             "roll={}\n\
@@ -109,7 +109,7 @@ impl Roll {
         )
     }
 
-    /// One more that lingers, reparented and in a session of its own.
+    /// Returns a lingering process that is reparented and in its own session.
     pub(crate) fn detached(&self, name: &str) -> String {
         format!(
             "( setsid sh -c 'exec 9>{}; trap \"\" TERM HUP INT; echo {name} >&9; \
@@ -118,7 +118,7 @@ impl Roll {
         )
     }
 
-    /// The same, with nothing in its environment by which it could be found.
+    /// Returns the same, with nothing in its environment by which it could be found.
     pub(crate) fn nameless(&self, name: &str) -> String {
         self.detached(name).replacen("setsid", "setsid env -i", 1)
     }
@@ -130,7 +130,7 @@ impl Roll {
         rustix::event::poll(&mut polled, Some(&left)).unwrap() > 0
     }
 
-    /// Waits for as many lines.
+    /// Waits for this many lines.
     pub(crate) fn wait_for(&mut self, lines: usize) {
         let deadline = Instant::now() + LONG;
         let (mut said, mut buffer) = (Vec::new(), [0; 256]);
@@ -142,7 +142,7 @@ impl Roll {
         }
     }
 
-    /// Waits until the last one is gone.
+    /// Waits until the last process is gone.
     pub(crate) fn wait_for_end(&mut self) {
         let deadline = Instant::now() + LONG;
         let mut buffer = [0; 256];
@@ -156,7 +156,7 @@ impl Roll {
         }
     }
 
-    /// Whether nobody holds it, now.
+    /// Returns whether no process holds the pipe now.
     pub(crate) fn is_empty(&mut self) -> bool {
         let mut buffer = [0; 4096];
         loop {
@@ -169,7 +169,7 @@ impl Roll {
     }
 }
 
-/// Another harness, which starts `script` and tells the number of its guard (or 0).
+/// Another harness, which starts `script` and reports the pid of its guard (or 0).
 pub(crate) struct Harness {
     pub(crate) process: Child,
     pub(crate) guard: u32,

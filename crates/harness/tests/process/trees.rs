@@ -70,7 +70,7 @@ pub(crate) fn giving_up_the_start_ends_the_tree() {
     let mut roll = Roll::new();
     let script = family(&roll);
     within(async {
-        // Wherever it is given up.
+        // The start is cancelled at every point.
         for polls in 1..12 {
             let mut start = std::pin::pin!(Job::start(spec(&script)));
             for _ in 0..polls {
@@ -83,7 +83,8 @@ pub(crate) fn giving_up_the_start_ends_the_tree() {
                 tokio::task::yield_now().await;
             }
         }
-        // Opened for writing so that there is an end to wait for, if none of them has come so far.
+        // The pipe is opened for writing, so that there is an end to wait for even if no process
+        // has opened it.
         drop(std::fs::File::options().write(true).open(roll.path()).unwrap());
         roll.wait_for_end();
     });

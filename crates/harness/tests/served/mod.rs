@@ -211,7 +211,7 @@ fn surroundings() -> Surroundings {
         claims: None,
         settings: Box::new(|| {
             let protected = Protected::new(&[], OnTouch::Flag).map_err(|e| e.to_string())?;
-            let rules = Rules { clean: false, baseline: false, protected };
+            let rules = Rules { protected, ..Rules::default() };
             Ok(Settings { rules, unchecked: Unchecked::Allowed, bring: Bring::default() })
         }),
         may_run: Box::new(|_, _| Ok(())),

@@ -9,6 +9,7 @@ use harness::{
     client::{ANSWER_WITHIN, Launch},
     host::wait_until_gone,
     protocol::{Answer, Pong, Request},
+    store::RunStore,
 };
 use harness_core::role::Operation;
 
@@ -74,8 +75,13 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
 fn start(invocation: &mut Invocation) -> Result<ExitCode> {
     let root = invocation.root_or_new()?;
     if let Some(other) = running(invocation, &root)? {
+        let pid = other.pid;
+        if is_run(&root, pid) {
+            return Err(Failure::error("`harness run` serves this ledger already")
+                .hint(format!("it is process {pid}; commands ask it while it works")));
+        }
         return Err(Failure::error("Another daemon is already running")
-            .hint(format!("it is process {}", other.pid)));
+            .hint(format!("it is process {pid}")));
     }
     let launch = Launch { idle: None, ..invocation.launch()? };
     let pong = invocation.with_client(&root, |client| {
@@ -84,6 +90,13 @@ fn start(invocation: &mut Invocation) -> Result<ExitCode> {
     })?;
     invocation.out.line(pong.pid)?;
     Ok(ExitCode::Done)
+}
+
+/// Whether that process drives a run of this root.
+fn is_run(root: &StateRoot, pid: u32) -> bool {
+    let live = RunStore::look(root.path()).ok().flatten().and_then(|runs| runs.live().ok());
+    let mut leases = live.unwrap_or_default().into_iter().filter_map(|run| run.lease);
+    leases.any(|lease| lease.owner.pid == pid)
 }
 
 /// The host that answers now; none is started.
@@ -108,18 +121,40 @@ fn nobody() -> Failure {
     Failure::error("no daemon is running").hint("`harness daemon start` starts one")
 }
 
-pub(super) fn stop(invocation: &mut Invocation) -> Result<ExitCode> {
+fn stop(invocation: &mut Invocation) -> Result<ExitCode> {
+    match end(invocation)? {
+        Found::Daemon => Ok(ExitCode::Done),
+        Found::Nobody => Err(nobody()),
+    }
+}
+
+/// `harness shutdown`, which is content where nobody serves the root.
+pub(super) fn shut_down(invocation: &mut Invocation) -> Result<ExitCode> {
+    if end(invocation)? == Found::Nobody {
+        invocation.out.line("Daemon not running")?;
+    }
+    Ok(ExitCode::Done)
+}
+
+/// Whether there was a daemon to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Found {
+    Daemon,
+    Nobody,
+}
+
+fn end(invocation: &mut Invocation) -> Result<Found> {
     let root = invocation.root_or_new()?;
     invocation.permit(&root, Operation::Shutdown)?;
     if ask_running(invocation, &root, &Request::Shutdown)?.is_none() {
-        return Err(nobody());
+        return Ok(Found::Nobody);
     }
     // It was asked to end; the code after this relies on its end.
     if !wait_until_gone(root.path(), ANSWER_WITHIN)? {
         return Err(Failure::error("the daemon was asked to stop but is still running"));
     }
     invocation.out.line("Daemon stopped")?;
-    Ok(ExitCode::Done)
+    Ok(Found::Daemon)
 }
 
 fn status(invocation: &mut Invocation) -> Result<ExitCode> {

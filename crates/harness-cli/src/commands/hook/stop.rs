@@ -72,14 +72,18 @@ fn tasks_are_used_up(project: &Project<'_>, ledger: &Ledger) -> bool {
         return false;
     }
     let ids: HashSet<&str> = ledger.tasks().map(|task| task.id.as_str()).collect();
-    let session = format!("] [SESSION-{}] ", head.session_count);
+    let session = format!("[SESSION-{}] ", head.session_count);
+    // Lines of the published protocol may come without a time.
+    let fact = |line: &'_ str| {
+        let (before, fact) = line.split_once(&session)?;
+        (before.is_empty() || before.ends_with("] ")).then(|| fact.to_owned())
+    };
     let log = project.log_tail();
-    let is_over = |line: &String| line.ends_with(&format!("{session}LOCK released"));
-    if log.iter().any(is_over) {
+    if log.iter().any(|line| fact(line).is_some_and(|fact| fact == "LOCK released")) {
         return false;
     }
     let ended = |line: &&String| {
-        let Some((_, fact)) = line.split_once(&session) else { return false };
+        let Some(fact) = fact(line) else { return false };
         let failed = fact.strip_prefix("ERROR [").and_then(|rest| rest.split_once(']'));
         fact.starts_with("Completed [") || failed.is_some_and(|(id, _)| ids.contains(id))
     };

@@ -9,6 +9,7 @@ use harness::{
 use harness_core::{
     TaskId,
     command::{Authority, Edit, ImportMode},
+    machine::judge::ClientWork,
     plan::Plan,
 };
 use schemars::JsonSchema;
@@ -152,7 +153,12 @@ impl Call for TaskComplete {
 
     fn call(self, invocation: &Invocation) -> Result<Answer> {
         let claimed = claimed(self.task_id.as_deref())?;
-        Answer::data(&complete::complete(invocation, &claimed, Authority::Holder)?)
+        Answer::data(&complete::complete(
+            invocation,
+            &claimed,
+            Authority::Holder,
+            ClientWork::Left,
+        )?)
     }
 }
 
@@ -232,6 +238,8 @@ impl Call for TaskAdd {
             depends_on: Some(depends_on?),
             validation_command: self.validate,
             validation_timeout_seconds: None,
+            validation_clean: None,
+            validation_baseline: None,
             attempt_timeout_seconds: None,
             max_attempts: self.max_attempts,
             cleanup: None,

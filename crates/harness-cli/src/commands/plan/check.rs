@@ -1,30 +1,29 @@
 //! `harness plan check`
 
-use std::path::PathBuf;
-
 use harness_core::plan::Plan;
 use serde_json::json;
 
 use super::source;
-use crate::{exit::ExitCode, failure::Result, invocation::Invocation, paint::one_line};
+use crate::{
+    exit::ExitCode, failure::Result, invocation::Invocation, paint::one_line, render::tasks,
+};
 
 /// Check a plan without importing it
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  harness plan check --file plan.md
-  my-agent 'write a plan' | harness plan check --file -")]
+  harness plan check plan.md
+  my-agent 'write a plan' | harness plan check -")]
 pub(crate) struct Args {
-    /// The file that contains the plan; - is standard input
-    #[arg(short, long, value_name = "FILE")]
-    file: PathBuf,
+    #[command(flatten)]
+    source: source::Source,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
-    let plan = Plan::parse(&source::read(&args.file)?)?;
+    let plan = Plan::parse(&source::read(args.source.file())?)?;
     source::warn_of(&plan);
     let count = plan.tasks.len();
     if args.json {
@@ -32,7 +31,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         let answer = json!({ "goal": goal, "task_count": count, "warnings": warnings });
         invocation.out.document(&answer)?;
     } else {
-        invocation.out.line(format_args!("Plan is valid ({count} tasks)"))?;
+        invocation.out.line(format_args!("Plan is valid ({})", tasks(count)))?;
         invocation.out.line(format_args!("Goal: {}", one_line(&plan.goal)))?;
     }
     Ok(ExitCode::Done)

@@ -1,6 +1,6 @@
 //! `harness plan import`
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use harness::protocol::{ImportedPlan, PlanText};
 use harness_core::{
@@ -18,6 +18,7 @@ use crate::{
     invocation::{Invocation, working_directory},
     paint::visible,
     prompt::Audience,
+    render::tasks,
     root::StateRoot,
     trust::{self, Trust},
     would_run::WouldRun,
@@ -30,13 +31,12 @@ use crate::{
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  harness plan import --file plan.md
-  harness plan import --file more.md --merge
-  my-agent 'write a plan' | harness plan import --file -")]
+  harness plan import plan.md
+  harness plan import more.md --merge
+  my-agent 'write a plan' | harness plan import -")]
 pub(crate) struct Args {
-    /// The file that contains the plan; - is standard input
-    #[arg(short, long, value_name = "FILE")]
-    file: PathBuf,
+    #[command(flatten)]
+    source: source::Source,
     /// Archive the present tasks, finished or not, and start from the plan
     #[arg(long, conflicts_with = "merge")]
     replace: bool,
@@ -59,7 +59,7 @@ impl Args {
 }
 
 pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
-    let text = source::read(&args.file)?;
+    let text = source::read(args.source.file())?;
     let plan = Plan::read(&text)?;
     source::warn_of(&plan);
     let made = WouldRun::of_plan(&plan);
@@ -70,8 +70,9 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         invocation.out.document(&imported)?;
         return Ok(ExitCode::Done);
     }
-    let count = &imported["task_count"];
-    invocation.out.line(format_args!("Plan imported ({count} tasks)"))?;
+    let count = imported["task_count"].as_u64().unwrap_or_default();
+    let count = usize::try_from(count).unwrap_or_default();
+    invocation.out.line(format_args!("Plan imported ({})", tasks(count)))?;
     if let Some(path) = imported["archive"].as_str() {
         invocation.out.line(format_args!("Archived: {}", visible(path)))?;
     }

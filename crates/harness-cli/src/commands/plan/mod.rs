@@ -17,8 +17,8 @@ use crate::{exit::ExitCode, failure::Result, invocation::Invocation};
 #[command(after_help = "\
 Examples:
   harness plan template > plan.md
-  harness plan check --file plan.md
-  harness plan import --file plan.md
+  harness plan check plan.md
+  harness plan import plan.md
   harness plan export > plan.md")]
 pub(crate) struct Args {
     #[command(subcommand)]

@@ -12,6 +12,7 @@ use crate::{
     invocation::Invocation,
     paint::visible,
     prompt::{Answer, Audience, confirm},
+    render::tasks,
 };
 
 /// Remove all tasks; the ledger is archived first
@@ -50,7 +51,10 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         };
         match confirm(&question)? {
             Answer::Yes => {}
-            Answer::No => return Err(Failure::error("nothing changed")),
+            Answer::No => {
+                eprintln!("Nothing was changed");
+                return Ok(ExitCode::Error);
+            }
         }
     }
     let reset = invocation.with_client(&root, |client| client.reset_plan())?;
@@ -60,7 +64,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         invocation.out.document(&json!({ "task_count": task_count, "archive": archived }))?;
         return Ok(ExitCode::Done);
     }
-    invocation.out.line(format_args!("Plan reset ({task_count} tasks)"))?;
+    invocation.out.line(format_args!("Plan reset ({})", tasks(task_count)))?;
     if let Some(path) = archived {
         invocation.out.line(format_args!("Archived: {}", visible(&path)))?;
     }

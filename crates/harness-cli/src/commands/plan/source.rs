@@ -3,7 +3,7 @@
 use std::{
     fs::File,
     io::{self, Read},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use harness_core::plan::{Plan, PlanError};
@@ -12,6 +12,25 @@ use crate::{
     failure::{Failure, Result},
     store::warn,
 };
+
+/// Where a plan is read from.
+#[derive(Debug, clap::Args)]
+#[group(required = true, multiple = false)]
+pub(super) struct Source {
+    /// The file that contains the plan; - is standard input
+    #[arg(value_name = "FILE")]
+    plan: Option<PathBuf>,
+    /// The same
+    #[arg(short, long, value_name = "FILE")]
+    file: Option<PathBuf>,
+}
+
+impl Source {
+    /// One of the two is there, as the arguments ask for.
+    pub(super) fn file(&self) -> &Path {
+        self.plan.as_deref().or(self.file.as_deref()).unwrap_or(Path::new("-"))
+    }
+}
 
 /// The limit of one line on the wire.
 const BYTES_MAX: u64 = 8 * 1024 * 1024;

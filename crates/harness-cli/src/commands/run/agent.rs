@@ -40,12 +40,13 @@ pub(super) fn installed(env: &Environment) -> Option<&'static str> {
 }
 
 /// The agents that the flags, the configuration or the `PATH` name.
-pub(super) fn choose(config: &Config, command: Option<&str>) -> Result<Agents> {
+/// `more` names variables that the program of `command` gets.
+pub(super) fn choose(config: &Config, command: Option<&str>, more: &[String]) -> Result<Agents> {
     let summarizer = config.summarizer.agent.as_deref();
     let summarizer_price = summarizer.and_then(|name| price(config, name));
     let summarizer = summarizer.map(|name| named(config, name)).transpose()?;
     if let Some(command) = command {
-        let worker = program(command, &Agent::default())?;
+        let worker = program(command, &by_command(config, more))?;
         let names = vec![format!("command: {command}")];
         let (others, prices) = (Vec::new(), vec![None]);
         return Ok(Agents { worker, others, summarizer, summarizer_price, names, prices });
@@ -71,9 +72,64 @@ pub(super) fn choose(config: &Config, command: Option<&str>) -> Result<Agents> {
     Ok(Agents { worker, others, summarizer, summarizer_price, names, prices })
 }
 
+/// What `[agents.command]` and `--agent-env` say of programs that `--agent-command` names.
+fn by_command(config: &Config, more: &[String]) -> Agent {
+    let mut env = config.agents.get("command").map(|table| table.env.clone()).unwrap_or_default();
+    env.extend(more.iter().cloned());
+    Agent { env, ..Agent::default() }
+}
+
+/// Names the keys of models that are set here and that the program does not get.
+pub(super) fn say_what_is_kept_back(env: &Environment, config: &Config, more: &[String]) {
+    let allowed = Allowed::base().and(by_command(config, more).env);
+    let is_key = |name: &str| name.ends_with("_API_KEY") || name.ends_with("_AUTH_TOKEN");
+    let mut names: Vec<String> =
+        env.names().filter(|name| is_key(name) && !allowed.allows(name)).collect();
+    names.sort();
+    if !names.is_empty() {
+        let all = names.join(",");
+        eprintln!("the agent does not get {}: --agent-env {all} passes it", names.join(", "));
+    }
+}
+
 fn price(config: &Config, name: &str) -> Option<Price> {
     let price = config.agents.get(name)?.price?;
     Some(Price { input: price.input, output: price.output })
+}
+
+/// A command line that only a shell understands would reach the program as words of its own.
+pub(super) fn refuse_shell_syntax(command: &str) -> Result<()> {
+    let Some(found) = shell_syntax(command) else { return Ok(()) };
+    let what = format!("--agent-command is not run by a shell, and {found:?} is shell syntax");
+    Err(Failure::usage(what)
+        .hint("put the line into a script and name that, or write sh -c '…' around it")
+        .hint("quotes around a word keep such characters as they are"))
+}
+
+/// The first operator outside of quotes.
+fn shell_syntax(command: &str) -> Option<&'static str> {
+    const OPERATORS: [&str; 7] = ["$(", "`", ";", "|", "&", "<", ">"];
+    let mut quote = None;
+    let mut from = 0;
+    while let Some(next) = command[from..].chars().next() {
+        let rest = &command[from..];
+        from += next.len_utf8();
+        match (quote, next) {
+            (Some(open), _) if next == open => quote = None,
+            (None, '\'' | '"') => quote = Some(next),
+            (None | Some('"'), '\\') => {
+                from += command[from..].chars().next().map_or(0, char::len_utf8);
+            }
+            (None, _) => {
+                let found = OPERATORS.into_iter().find(|operator| rest.starts_with(operator));
+                if found.is_some() {
+                    return found;
+                }
+            }
+            (Some(_), _) => {}
+        }
+    }
+    None
 }
 
 /// A built-in, refined by the table of its name, or an agent that only has a table.
@@ -178,6 +234,25 @@ mod tests {
 
     fn config(text: &str) -> Config {
         toml::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn only_operators_outside_of_quotes_are_shell_syntax() {
+        for (command, found) in [
+            ("my-agent --print", None),
+            ("my-agent 'a; b' \"c > d\" e\\;f {prompt_file}", None),
+            ("sh -c 'echo x > f; echo done'", None),
+            ("echo x > f; echo done", Some(">")),
+            ("a; b", Some(";")),
+            ("a | b", Some("|")),
+            ("a && b", Some("&")),
+            ("a $(date)", Some("$(")),
+            ("a `date`", Some("`")),
+            ("a < f", Some("<")),
+            ("a \"it's\" | b", Some("|")),
+        ] {
+            assert_eq!(shell_syntax(command), found, "{command}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! `harness run`
 
 mod agent;
+mod commits;
 mod detach;
 mod dirty;
 mod dry_run;
@@ -25,7 +26,7 @@ use harness::{
     process::Redactor,
     project::RunStart,
     prompts::Prompts,
-    store::{Store as _, StoreError},
+    store::{RunStore, Runs as _, Store as _, StoreError},
     workspace::GitWorkspace,
 };
 use harness_core::{
@@ -39,6 +40,7 @@ use self::{
     stop::RunReport,
     view::View,
 };
+use super::runs::run_of_name;
 use crate::{
     config::{Config, Overrides},
     exit::ExitCode,
@@ -68,6 +70,7 @@ Examples:
   harness run --agent claude --max-cost 5.00   # Claude Code on the tasks of the ledger
   harness run --agent shell                    # instructions are scripts: no model, no key
   harness run --agent-command 'my-agent --print'   # the prompt comes on standard input
+  harness run --agent-command 'aider --yes' --agent-env OPENAI_API_KEY
   harness run 'Write the release notes' --verify 'test -s NOTES.md' --max-cost 5.00
   harness run --resume --max-iterations 20
   harness run --agent shell --dry-run
@@ -83,6 +86,11 @@ pub(crate) struct Args {
     /// {prompt_file}
     #[arg(long, value_name = "COMMAND", conflicts_with = "agent")]
     agent_command: Option<String>,
+    /// A variable that the program of --agent-command gets beside PATH, HOME, GIT_*, HARNESS_* and
+    /// the like: NAME, a beginning (OPENAI_*), or NAME=value (repeatable, or with commas)
+    #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "agent_command")]
+    #[arg(conflicts_with = "agent")]
+    agent_env: Vec<String>,
     /// Stop after this session, even if work is left
     #[arg(long)]
     once: bool,
@@ -127,8 +135,8 @@ pub(crate) struct Args {
     /// Continue the newest unfinished run; options replace its stored ones
     #[arg(long, conflicts_with_all = ["objective", "dry_run"])]
     resume: bool,
-    /// The run to resume
-    #[arg(long, value_name = "UUID", requires = "resume")]
+    /// The run to resume; the beginning of its id is enough
+    #[arg(long, value_name = "RUN_ID", requires = "resume", conflicts_with = "objective")]
     run_id: Option<String>,
     #[command(flatten)]
     worker: crate::worker::Choice,
@@ -146,7 +154,7 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
     trust::require(invocation, &root)?;
     let stored = stored(invocation, &root, &mut args)?;
     let config = configured(invocation, &root, &mut args)?;
-    let agents = agent::choose(&config, args.agent_command.as_deref())?;
+    let agents = agent::choose(&config, args.agent_command.as_deref(), &args.agent_env)?;
     let ledger = workable(invocation, &root, &args)?;
     if args.dry_run {
         return plan(invocation, &ledger, args.json);
@@ -179,6 +187,10 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
         name_unfinishable(&ledger, &agents.worker);
     }
     money::say_what_it_may_cost(&row, &args, &agents);
+    say_what_will_count(&row, &agents.worker);
+    if args.agent_command.is_some() {
+        agent::say_what_is_kept_back(&invocation.env, &config, &args.agent_env);
+    }
     let chosen = Chosen { args: &args, config: &config, ledger: &ledger, row: &row };
     let session = session(invocation, &root, &chosen, workspace, secrets)?;
     let before = Alerts::of(&ledger);
@@ -219,6 +231,13 @@ fn session<'a>(
         let what = "HEAD is on no branch: each completed commit is kept by a ref below";
         warnings.push(format!("{what} {}", harness::workspace::LANDED));
     }
+    let workspace = match row.objective {
+        Some(_) => workspace,
+        None => {
+            let policy = commits::policy(invocation, root, &config.git, &workspace)?;
+            workspace.committing(policy)
+        }
+    };
     let rules = config.rules(root.path())?;
     warnings.extend(invocation.compare_protected(root, &rules.protected));
     let most = args.max_tasks_per_session.map(i64::from);
@@ -253,17 +272,25 @@ fn stored(invocation: &Invocation, root: &StateRoot, args: &mut Args) -> Result<
             .hint("omit it to work on the tasks of the ledger"));
     }
     refuse_secrets(args, &invocation.secrets(root))?;
+    if let Some(command) = &args.agent_command {
+        agent::refuse_shell_syntax(command)?;
+    }
     if !args.resume {
         return Ok(None);
     }
-    let id = args.run_id.as_deref().map(RunId::parse).transpose();
-    let id = id.map_err(|bad| Failure::usage(bad.to_string()))?;
+    let id = args.run_id.as_deref().map(|name| named_run(root, name)).transpose()?;
     let stored = Project::open(root.path())?.resumable(id.as_ref())?;
     if chosen_by(args).is_none() {
         args.agent_command.clone_from(&stored.agent_command);
         args.agent = stored.agent_command.is_none().then(|| stored.agent.clone());
     }
     Ok(Some(stored))
+}
+
+fn named_run(root: &StateRoot, name: &str) -> Result<RunId> {
+    let store = RunStore::look(root.path())?;
+    let runs = store.as_ref().map(RunStore::runs).transpose()?.unwrap_or_default();
+    Ok(run_of_name(&runs, name)?.id.clone())
 }
 
 /// The ledger, if a run can work on it.
@@ -378,6 +405,18 @@ impl Invocation {
 /// As receipts name it.
 fn agent_name(config: &Config, command: Option<&str>) -> String {
     command.map(|c| format!("command: {c}")).or_else(|| config.agent.clone()).unwrap_or_default()
+}
+
+/// An objective without a check ends when the agent claims that it is done.
+fn say_what_will_count(row: &Run, agent: &CodingAgent) {
+    if row.objective.is_none() || row.verify.is_some() {
+        return;
+    }
+    let what = match agent {
+        CodingAgent::Shell(_) => "the exit code of the script",
+        _ => "the agent's word",
+    };
+    eprintln!("no --verify: {what} alone will count as done");
 }
 
 /// Said before anything is done: the session would stop at the first of these.

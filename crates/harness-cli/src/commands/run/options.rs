@@ -1,10 +1,10 @@
 //! The options of the library's engine, as the arguments and the configuration choose them.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{ffi::OsString, path::Path, sync::Arc, time::Duration};
 
 use harness::{
     agent::CodingAgent,
-    core::{machine::session::SessionTerms, promise},
+    core::{machine::session::SessionTerms, promise, variables::WORKER},
     flows::Team,
     named,
     project::{AgentTerms, RunOptions},
@@ -19,6 +19,7 @@ impl Session<'_> {
         let mut options = RunOptions::new(Arc::new(self.workspace.clone()));
         options.shell =
             Arc::new(SystemShell { secrets: Some(self.secrets.clone()), ..SystemShell::default() });
+        options.environment = self.environment();
         options.lease_seconds = self.lease_seconds;
         options.agents = self.agent_terms(agents);
         options.summarizer_price = agents.summarizer_price;
@@ -26,6 +27,7 @@ impl Session<'_> {
         options.socket = Some(socket.to_owned());
         options.rules = self.rules.clone();
         options.promise_match = match self.config.promise_match {
+            PromiseMatch::Line => promise::Match::Line,
             PromiseMatch::Token => promise::Match::Token,
             PromiseMatch::Tag => promise::Match::Tag,
         };
@@ -47,6 +49,13 @@ impl Session<'_> {
             until: None,
             heartbeat: None,
         }
+    }
+
+    /// Contains the worker of the run too, because an agent of an objective may use commands of workers.
+    fn environment(&self) -> Vec<(OsString, OsString)> {
+        let mut all: Vec<_> = std::env::vars_os().filter(|(name, _)| name != WORKER).collect();
+        all.push((WORKER.into(), self.worker.as_str().into()));
+        all
     }
 
     fn agent_terms(&self, agents: &Agents) -> Vec<AgentTerms> {

@@ -40,7 +40,7 @@ pub(super) fn tokens(text: &str) -> Result<u64, String> {
 }
 
 pub(super) fn seconds(text: &str) -> Result<u64, String> {
-    let wrong = || "a length of time such as 90s, 30m, 8h or 2d".to_owned();
+    let wrong = || "a length of time such as 90s, 30m, 8h or 2d, or a number of seconds".to_owned();
     let duration = crate::config::Duration::parse(text).ok_or_else(wrong)?;
     let seconds = duration.0.as_secs();
     if seconds <= 10 * 366 * 86_400 { Ok(seconds) } else { Err(wrong()) }

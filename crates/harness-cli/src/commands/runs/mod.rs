@@ -28,7 +28,7 @@ use crate::{
 Examples:
   harness runs list
   harness runs show
-  harness runs show 0197f0a2
+  harness runs show 0197f0a2-41c3
   harness runs cost --json | jq .total")]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -93,20 +93,7 @@ struct Record {
 impl Record {
     /// The one whose id begins like this.
     fn find(&self, name: &str) -> Result<&Run> {
-        let name = name.to_ascii_lowercase();
-        let found: Vec<&Run> =
-            self.runs.iter().filter(|run| run.id.as_str().starts_with(&name)).collect();
-        match found[..] {
-            [run] => Ok(run),
-            [] => Err(Failure::error(format!("there is no run {name}"))
-                .hint("`harness runs list --all` shows all runs")),
-            _ => {
-                let many = format!("{} runs begin with {name:?}", found.len());
-                let failure = Failure::error(many);
-                let shown = found.iter().take(10).map(|run| format!("{}  {}", run.id, what(run)));
-                Err(shown.fold(failure, Failure::hint))
-            }
-        }
+        run_of_name(&self.runs, name)
     }
 
     /// The last that was started; an attempt only where nothing else is.
@@ -125,6 +112,24 @@ impl Record {
 
     fn iterations(&self, run: &Run) -> Result<Vec<harness_core::run::Iteration>> {
         Ok(self.store.as_ref().map(|s| s.iterations(&run.id)).transpose()?.unwrap_or_default())
+    }
+}
+
+/// The only one whose id begins like this.
+pub(crate) fn run_of_name<'a>(runs: &'a [Run], name: &str) -> Result<&'a Run> {
+    let name = name.trim().to_ascii_lowercase();
+    let is_meant = |run: &&Run| !name.is_empty() && run.id.as_str().starts_with(&name);
+    let found: Vec<&Run> = runs.iter().filter(is_meant).collect();
+    match found[..] {
+        [run] => Ok(run),
+        [] => Err(Failure::error(format!("there is no run {name}"))
+            .hint("`harness runs list --all` shows all runs")),
+        _ => {
+            let many = format!("{} runs begin with {name:?}", found.len());
+            let failure = Failure::error(many);
+            let shown = found.iter().take(10).map(|run| format!("{}  {}", run.id, what(run)));
+            Err(shown.fold(failure, Failure::hint))
+        }
     }
 }
 

@@ -2,20 +2,29 @@
 
 use harness::protocol::{ExtendedLease, TaskCheckpoint};
 
-use super::{holder::Claimed, renew::tell_lease};
+use super::{
+    holder::{Claimed, Told},
+    renew::tell_lease,
+};
 use crate::{exit::ExitCode, failure::Result, invocation::Invocation};
 
 /// Record progress on a task, and renew the lease
 ///
-/// An agent that harness started needs no --id: the task is in its environment.
+/// An agent that harness started need not name the task: it is in its environment.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   harness task checkpoint --step 2 --total 4 \"auth routes created, tests pending\"
-  harness task checkpoint --id task-003 --step 1 --total 1 \"done but for the docs\"")]
+  harness task checkpoint task-003 --step 1 --total 1 \"done but for the docs\"")]
 pub(super) struct Args {
     #[command(flatten)]
-    done: Done,
+    told: Told,
+    /// The number of the step, from 1
+    #[arg(long)]
+    step: u32,
+    /// The total number of steps
+    #[arg(long)]
+    total: u32,
     #[command(flatten)]
     claimed: Claimed,
     /// Print JSON
@@ -24,20 +33,20 @@ pub(super) struct Args {
 }
 
 /// How far the work came.
-#[derive(Debug, clap::Args)]
+#[derive(Debug)]
 pub(crate) struct Done {
-    /// What was done
+    /// What was done.
     pub(crate) description: String,
-    /// The number of the step, from 1
-    #[arg(long)]
+    /// The number of the step, from 1.
     pub(crate) step: u32,
-    /// The total number of steps
-    #[arg(long)]
+    /// The total number of steps.
     pub(crate) total: u32,
 }
 
 pub(super) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
-    let lease = checkpoint(invocation, &args.claimed, args.done)?;
+    let (description, claimed) = args.told.of(args.claimed)?;
+    let done = Done { description, step: args.step, total: args.total };
+    let lease = checkpoint(invocation, &claimed, done)?;
     tell_lease(invocation, &lease, args.json)
 }
 
@@ -49,6 +58,7 @@ pub(crate) fn checkpoint(
     let root = invocation.root()?;
     let holder = claimed.holder(invocation, &root)?;
     let Done { description, step, total } = done;
+    let task = holder.task.clone();
     let step = TaskCheckpoint { holder, step, total, description };
-    invocation.with_client(&root, |client| client.checkpoint(step))
+    invocation.with_client_of_task(&root, &task, |client| client.checkpoint(step))
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use harness::protocol::{Answer, Request, TaskClaim};
 
+use super::super::fields::seconds;
 use crate::{exit::ExitCode, failure::Result, invocation::Invocation, worker};
 
 /// As long as it takes.
@@ -24,12 +25,17 @@ pub(super) struct Args {
     /// Only tasks of this role, or without a role
     #[arg(long)]
     role: Option<String>,
-    /// Wait until a task is ready, or for this many seconds
-    #[arg(long, value_name = "SECONDS", num_args = 0..=1)]
+    /// Wait until a task is ready, or for this long, such as 90s or 10m
+    #[arg(long, value_name = "TIME", num_args = 0..=1, value_parser = patience)]
     #[expect(clippy::option_option, reason = "clap's form for a flag with an optional value")]
     wait: Option<Option<u64>>,
     #[command(flatten)]
     worker: worker::Choice,
+}
+
+/// 0 asks once.
+fn patience(text: &str) -> std::result::Result<u64, String> {
+    if text == "0" { Ok(0) } else { seconds(text) }
 }
 
 pub(super) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {

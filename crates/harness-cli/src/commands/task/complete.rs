@@ -1,10 +1,13 @@
 //! `harness task complete`
 
-use harness::protocol::CompletedTask;
-use harness_core::command::Authority;
+use harness::protocol::{CompletedTask, TaskComplete};
+use harness_core::{TaskId, command::Authority, machine::judge::ClientWork};
 
-use super::holder::Claimed;
-use crate::{exit::ExitCode, failure::Result, invocation::Invocation};
+use super::{
+    super::why::receipt_of,
+    holder::{Claimed, Named},
+};
+use crate::{exit::ExitCode, failure::Result, invocation::Invocation, store::warn};
 
 /// Check a task, and mark it as completed if the check passes
 ///
@@ -15,14 +18,18 @@ use crate::{exit::ExitCode, failure::Result, invocation::Invocation};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  harness task complete --id task-001
-  harness task complete --id task-001 --force   # another's, or unclaimed: still checked")]
+  harness task complete task-001
+  harness task complete task-001 --commit   # commits the files that passed the check
+  harness task complete task-001 --force   # another's, or unclaimed: still checked")]
 pub(super) struct Args {
     #[command(flatten)]
-    claimed: Claimed,
+    named: Named,
     /// Complete a task that another worker or nobody has claimed
     #[arg(long)]
     force: bool,
+    /// Commit what is in no commit yet, as `harness run` does: the files that passed the check
+    #[arg(long)]
+    commit: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -30,7 +37,8 @@ pub(super) struct Args {
 
 pub(super) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let authority = if args.force { Authority::Force } else { Authority::Holder };
-    let completed = complete(invocation, &args.claimed, authority)?;
+    let work = if args.commit { ClientWork::Committed } else { ClientWork::Left };
+    let completed = complete(invocation, &args.named.claimed(), authority, work)?;
     let CompletedTask { task_id, requested } = &completed;
     if args.json {
         invocation.out.document(&completed)?;
@@ -39,7 +47,20 @@ pub(super) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     } else {
         invocation.out.line(format_args!("Task {task_id} completed"))?;
     }
+    if !completed.requested {
+        name_uncommitted(invocation, &completed.task_id);
+    }
     Ok(ExitCode::Done)
+}
+
+/// Files that passed the check but are in no commit are lost with the work tree.
+fn name_uncommitted(invocation: &Invocation, task: &TaskId) {
+    let Ok(root) = invocation.root() else { return };
+    let Ok(ledger) = invocation.look(&root) else { return };
+    let receipt = ledger.task(task).and_then(|task| receipt_of(&root, task));
+    if let Some(what) = receipt.and_then(|receipt| receipt.of_no_commit()) {
+        warn(&format!("{task}: {what}; commit them, or complete with --commit next time"));
+    }
 }
 
 /// The answer is `requested` where the check follows the end of the agent.
@@ -47,8 +68,11 @@ pub(crate) fn complete(
     invocation: &Invocation,
     claimed: &Claimed,
     authority: Authority,
+    work: ClientWork,
 ) -> Result<CompletedTask> {
     let root = invocation.root()?;
     let holder = claimed.holder(invocation, &root)?;
-    invocation.with_client(&root, |client| client.complete_as(holder, authority))
+    let task = holder.task.clone();
+    let complete = TaskComplete { holder, authority, work };
+    invocation.with_client_of_task(&root, &task, |client| client.complete_task(complete))
 }

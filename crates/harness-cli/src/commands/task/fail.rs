@@ -3,7 +3,7 @@
 use harness::protocol::{FailedTask, TaskFail};
 use harness_core::Category;
 
-use super::holder::Claimed;
+use super::holder::{Claimed, Told};
 use crate::{exit::ExitCode, failure::Result, invocation::Invocation};
 
 /// Mark your task as failed
@@ -12,11 +12,11 @@ use crate::{exit::ExitCode, failure::Result, invocation::Invocation};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  harness task fail --id task-002 \"Redis connection refused\"
+  harness task fail task-002 \"Redis connection refused\"
   harness task fail --category ENV_SETUP \"no compiler\"")]
 pub(super) struct Args {
-    /// The reason
-    message: String,
+    #[command(flatten)]
+    why: Told,
     /// The category of the failure
     #[arg(long, default_value = "TASK_EXEC", value_parser = category)]
     category: Category,
@@ -32,7 +32,8 @@ pub(crate) fn category(text: &str) -> std::result::Result<Category, String> {
 }
 
 pub(super) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
-    let failed = fail(invocation, &args.claimed, args.category, args.message)?;
+    let (message, claimed) = args.why.of(args.claimed)?;
+    let failed = fail(invocation, &claimed, args.category, message)?;
     if args.json {
         invocation.out.document(&failed)?;
     } else {
@@ -51,6 +52,7 @@ pub(crate) fn fail(
 ) -> Result<FailedTask> {
     let root = invocation.root()?;
     let holder = claimed.holder(invocation, &root)?;
+    let task = holder.task.clone();
     let fail = TaskFail { holder, category, message };
-    invocation.with_client(&root, |client| client.fail(fail))
+    invocation.with_client_of_task(&root, &task, |client| client.fail(fail))
 }

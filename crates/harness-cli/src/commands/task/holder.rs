@@ -14,6 +14,48 @@ use crate::{
     worker,
 };
 
+/// The task as an argument of its own.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct Named {
+    /// The task [default: HARNESS_TASK_ID]
+    #[arg(value_name = "ID", value_parser = task_id, conflicts_with = "id")]
+    task: Option<TaskId>,
+    #[command(flatten)]
+    claimed: Claimed,
+}
+
+impl Named {
+    pub(crate) fn claimed(self) -> Claimed {
+        Claimed { id: self.task.or(self.claimed.id), ..self.claimed }
+    }
+}
+
+/// A text, after the task or alone.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Told {
+    /// The text; before it, the task [default: --id, or HARNESS_TASK_ID]
+    #[arg(value_names = ["[ID] TEXT"], num_args = 1..=2, required = true)]
+    words: Vec<String>,
+}
+
+impl Told {
+    /// The text, and whose it is.
+    pub(crate) fn of(self, claimed: Claimed) -> Result<(String, Claimed)> {
+        let mut words = self.words.into_iter();
+        match (words.next(), words.next(), &claimed.id) {
+            (Some(_), Some(_), Some(id)) => {
+                Err(Failure::usage(format!("the task is named twice: --id {id}")))
+            }
+            (Some(id), Some(text), None) => {
+                let id = task_id(&id).map_err(Failure::usage)?;
+                Ok((text, Claimed { id: Some(id), ..claimed }))
+            }
+            (Some(text), None, _) => Ok((text, claimed)),
+            (None, _, _) => Err(Failure::usage("a text is needed")),
+        }
+    }
+}
+
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Claimed {
     /// The task [default: HARNESS_TASK_ID]
@@ -40,7 +82,7 @@ impl Claimed {
                 TaskId::parse(named).map_err(|bad| Failure::config(format!("{TASK}: {bad}")))
             }
             (None, None) => Err(Failure::usage("no task was named")
-                .hint("pass --id (or `task_id` of the tool), or set HARNESS_TASK_ID")),
+                .hint("name it (its id, or `task_id` of the tool), or set HARNESS_TASK_ID")),
         }
     }
 

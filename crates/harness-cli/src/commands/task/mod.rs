@@ -30,7 +30,7 @@ Examples:
   harness task list --ready
   harness task claim
   harness task checkpoint --step 2 --total 4 \"routes done\"
-  harness task complete --id task-001
+  harness task complete task-001
   harness task edit task-002 --priority P0")]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -77,7 +77,17 @@ fn done(invocation: &mut Invocation, request: Request, word: &str, json: bool) -
         Request::TaskRelease(of) => invocation.permit_release(&root, &of.task_id)?,
         other => invocation.permit(&root, other.operation()?)?,
     }
-    let task = match invocation.with_client(&root, |client| client.ask(request))? {
+    let about = match &request {
+        Request::TaskEdit(edit) => Some(edit.task.clone()),
+        Request::TaskRetry(of) | Request::TaskRelease(of) => Some(of.task_id.clone()),
+        Request::TaskRemove { task_id } => Some(task_id.clone()),
+        _ => None,
+    };
+    let asked = match &about {
+        Some(task) => invocation.with_client_of_task(&root, task, |client| client.ask(request)),
+        None => invocation.with_client(&root, |client| client.ask(request)),
+    };
+    let task = match asked? {
         Answer::Task { task_id } => task_id,
         other => return Err(Failure::error(format!("unexpected answer: {other:?}"))),
     };

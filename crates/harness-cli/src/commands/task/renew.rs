@@ -2,7 +2,7 @@
 
 use harness::protocol::ExtendedLease;
 
-use super::holder::Claimed;
+use super::holder::Named;
 use crate::{exit::ExitCode, failure::Result, invocation::Invocation};
 
 /// Renew the lease of a claim
@@ -10,10 +10,10 @@ use crate::{exit::ExitCode, failure::Result, invocation::Invocation};
 #[command(after_help = "\
 Examples:
   harness task renew
-  harness task renew --id task-003 --worker alice")]
+  harness task renew task-003 --worker alice")]
 pub(super) struct Args {
     #[command(flatten)]
-    claimed: Claimed,
+    named: Named,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -21,8 +21,9 @@ pub(super) struct Args {
 
 pub(super) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let root = invocation.root()?;
-    let holder = args.claimed.holder(invocation, &root)?;
-    let lease = invocation.with_client(&root, |client| client.renew(holder))?;
+    let holder = args.named.claimed().holder(invocation, &root)?;
+    let lease = invocation
+        .with_client_of_task(&root, &holder.task.clone(), |client| client.renew(holder))?;
     tell_lease(invocation, &lease, args.json)
 }
 

@@ -4,7 +4,7 @@ use std::{collections::HashSet, fmt::Display};
 
 use harness::clock::{Clock, SystemClock};
 use harness_core::{
-    Ledger, Refusal, Standing, TaskId, Timestamp,
+    Ledger, Standing, TaskId, Timestamp,
     format::{self, task_object},
     stats,
     task::{Intent, Status, Task},
@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 
 use crate::{
     exit::ExitCode,
-    failure::{Failure, Result},
+    failure::Result,
     invocation::Invocation,
     paint::one_line,
     render::Out,
-    store::task_id,
+    store::{not_found, task_id},
     task_line::{Claim, Outlook, Span, Tag, style},
 };
 
@@ -63,18 +63,6 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         Page { out, ledger: &ledger, blocked, task, now: SystemClock.now() }.print()?;
     }
     Ok(ExitCode::Done)
-}
-
-/// With the id that was probably meant.
-pub(crate) fn not_found(ledger: &Ledger, id: TaskId) -> Failure {
-    let distance = |other: &Task| strsim::damerau_levenshtein(other.id.as_str(), id.as_str());
-    let near = ledger.tasks().map(|task| (distance(task), &task.id)).filter(|(d, _)| *d <= 2);
-    let nearest = near.min().map(|(_, id)| format!("`{id}`"));
-    let failure = Failure::from(Refusal::NotFound { task: id.clone() });
-    match nearest {
-        Some(nearest) => failure.hint(format!("did you mean {nearest}?")),
-        None => failure,
-    }
 }
 
 fn others<'a>(ledger: &Ledger, ids: impl Iterator<Item = &'a TaskId>) -> Vec<Value> {

@@ -76,10 +76,11 @@ fn x_c1_forged_receipts_checks_and_log_lines_do_not_pass() {
     assert_eq!(env.task(1)["validation"]["command"], "false");
     let verified = env.run(["verify"]).code(1);
     let verified = verified.stdout_contains("its receipt was not written by harness");
-    verified.stderr_contains("but not by harness: [[TIME]] [SESSION-1] Completed [task-002]");
+    verified
+        .stderr_contains("but not written by harness: [[TIME]] [SESSION-1] Completed [task-002]");
     let doctor = env.run(["doctor"]);
-    let doctor = doctor.stdout_contains("harness did not write the receipt of task-001");
-    doctor.stdout_contains("harness did not write this line of the log");
+    let doctor = doctor.stdout_contains("the receipt of task-001 was not written by harness");
+    doctor.stdout_contains("a line of the log was not written by harness");
 }
 
 #[test]

@@ -62,7 +62,7 @@ fn x_l8_a_daemon_whose_root_was_replaced_leaves() {
     env.git(["commit", "--quiet", "--allow-empty", "--message", "another"]);
     let plan = json!({ "goal": "g", "tasks": { "a": { "description": "A" } } });
     env.write("plan.md", format!("```json\n{plan}\n```\n"));
-    env.run(["plan", "import", "--file", "plan.md"]).success().stdout("Plan imported (1 tasks)");
+    env.run(["plan", "import", "--file", "plan.md"]).success().stdout("Plan imported (1 task)");
     env.run(["task", "claim"]).success().stdout_contains("\"a\"");
     let after: u32 = env.run(["daemon", "status"]).success().raw().parse().unwrap();
     assert_ne!(before, after);

@@ -227,7 +227,7 @@ fn purge_removes_everything_of_ours_and_nothing_else() {
     let state = env.home().join(".local/state/harness/roots");
     assert_eq!(fs::read_dir(state).unwrap().count(), 0);
     env.run(["status"]).code(1);
-    env.run(["purge", "--yes"]).success().stdout_contains("nothing of harness");
+    env.run(["purge", "--yes"]).success().stdout_contains("no files of harness");
 }
 
 #[test]

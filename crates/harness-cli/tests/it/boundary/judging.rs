@@ -126,7 +126,7 @@ fn x_m13_a_forged_work_tree_does_not_move_the_check() {
         edit(&env, 0, &json!({ "worktree": elsewhere }));
         env.run(["task", "complete", "--id", "task-001"])
             .code(5)
-            .stderr_contains("no work tree of");
+            .stderr_contains("not a work tree of");
         assert_eq!(task(&env, 0)["status"], "in_progress");
         // Another work tree of the same repository is one of ours.
         let other = env.home().join("other");

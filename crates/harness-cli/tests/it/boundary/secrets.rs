@@ -94,7 +94,7 @@ fn x_m2_a_command_line_that_holds_a_secret_is_refused() {
     for flag in ["--validate", "--cleanup"] {
         env.run(["add", "A", flag, &line])
             .code(1)
-            .stderr_contains("holds the value of MY_API_KEY")
+            .stderr_contains("contains the value of MY_API_KEY")
             .stderr_contains("\"$MY_API_KEY\"");
     }
     let task = json!({ "description": "A", "validation": { "command": line } });
@@ -178,8 +178,7 @@ fn x_m2_a_gate_that_holds_a_secret_is_not_run() {
         .to_string()
     };
     let secret = ledger(&format!("echo {SECRET} >> $HOME/ran"));
-    let hint =
-        "the gate holds the value of MY_API_KEY, which must not be stored: write \"$MY_API_KEY\"";
+    let hint = "the gate contains the value of MY_API_KEY, which must not be stored: write \"$MY_API_KEY\"";
     let env = world();
     env.write("harness-tasks.json", &secret);
     env.run(["run", "--agent", "shell"]).code(5).stderr_contains(hint);
@@ -200,7 +199,7 @@ fn x_m2_an_edit_with_a_secret_in_a_command_line_is_refused() {
     for flag in ["--validate", "--cleanup"] {
         env.run(["task", "edit", "task-001", flag, &format!("curl -H {SECRET} x")])
             .code(1)
-            .stderr_contains("holds the value of MY_API_KEY");
+            .stderr_contains("contains the value of MY_API_KEY");
     }
     assert_eq!(leaks(env.root()), [""; 0]);
 }

@@ -36,7 +36,7 @@ fn x_h3_init_trusts_nothing_that_the_repository_brought() {
     add(&env);
     env.run(["run", "--agent", "shell"])
         .code(5)
-        .stderr_contains("brings what you have not trusted yet")
+        .stderr_contains("brings commands that you have not trusted yet")
         .stderr_contains("notify = ");
     env.run(["verify"]).code(5);
     assert!(!env.exists("script-ran") && !env.exists("notify-ran") && !env.exists("work"));
@@ -173,7 +173,7 @@ fn s11_without_a_terminal_trust_and_reset_need_yes() {
         env.run(args)
             .code(2)
             .stderr_contains("test -f work")
-            .stderr_contains("nothing changed")
+            .stderr_contains("nothing was changed")
             .stderr_contains("harness trust --yes");
     }
     env.run(["trust", "--list"]).success().stdout("");

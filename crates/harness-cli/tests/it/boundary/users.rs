@@ -118,7 +118,7 @@ fn x_h7_a_folder_that_others_can_use_is_not_used() {
         // Naming that place all the same is refused.
         let socket = user.folder().join("s");
         let words = ["daemon".as_ref(), socket.as_os_str(), ".".as_ref()];
-        user.run(words).code(5).stderr_contains("the socket's folder /tmp/harness-");
+        user.run(words).code(5).stderr_contains("the socket's directory /tmp/harness-");
         fs::remove_dir(user.folder()).unwrap();
     }
     let open = user.env.home().join("open");

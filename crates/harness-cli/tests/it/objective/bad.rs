@@ -9,8 +9,8 @@ use crate::environment::TestEnvironment;
 fn promises_and_limits_that_nobody_means_are_refused() {
     let env = stage();
     for (flag, value, words) in [
-        ("--completion-promise", "", "a promise has at least one character"),
-        ("--completion-promise", " \t ", "a promise has at least one character"),
+        ("--completion-promise", "", "a promise must not be empty"),
+        ("--completion-promise", " \t ", "a promise must not be empty"),
         ("--completion-promise", "two\nlines", "a promise must be one line"),
         ("--max-iterations", "1000001", "a number from 0 to 1000000"),
         ("--max-iterations", "many", "a number from 0 to 1000000"),
@@ -74,7 +74,7 @@ fn a_database_that_is_none_is_named_and_kept() {
     let env = stage();
     let garbage = "this is no database ".repeat(400);
     env.write(".harness/harness.db", &garbage);
-    let words = "harness.db is damaged, or no database of harness";
+    let words = "harness.db is damaged, or not a database of harness";
     env.run(["run", "write it", "--agent", "shell"]).code(5).stderr_contains(words);
     env.run(["run", "--resume"]).code(5).stderr_contains(words);
     assert_eq!(env.read(".harness/harness.db"), garbage);
@@ -108,6 +108,9 @@ fn a_line_that_is_no_event_is_warned_of_once() {
     let ran = go(&env, "printf 'x\\ny\\n' >> $HARNESS_EVENTS; echo TASK_COMPLETE", &[]);
     let warnings: Vec<_> = ran.errors().lines().filter(|line| line.contains("WARN")).collect();
     assert_eq!(warnings.len(), 1, "{warnings:?}");
-    assert!(warnings[0].starts_with("WARN: a line in $HARNESS_EVENTS is no event"), "{warnings:?}");
+    assert!(
+        warnings[0].starts_with("WARN: a line in $HARNESS_EVENTS is not an event"),
+        "{warnings:?}"
+    );
     came_to(ran, 0, "complete", 0);
 }

@@ -163,7 +163,7 @@ fn money_that_nobody_tells_of_can_not_be_limited_and_that_is_said() {
     }
     // Of Codex it is known before it works.
     let env = stage();
-    let words = "WARN: mine tells no money and has no `price` in [agents.mine]";
+    let words = "WARN: mine reports no cost and has no `price` in [agents.mine]";
     let table = "[agents.mine]\nkind = \"codex\"\ncommand = \"/nowhere/codex\"\n";
     let run = ["run", "write it", "--agent", "mine", "--max-cost", "5"];
     env.write("harness.toml", table);

@@ -9,6 +9,9 @@ fn only_the_whole_token_in_the_final_text_completes() {
     for (says, kept) in [
         ("echo 'Done. TASK_COMPLETE'", true),
         ("echo '<promise>TASK_COMPLETE</promise>'", true),
+        ("echo TASK_COMPLETE; echo 'The tests pass.'", true),
+        ("echo 'not TASK_COMPLETE yet'", false),
+        ("echo 'TASK_COMPLETE is what I say later'", false),
         ("echo TASK_COMPLETED", false),
         ("echo task_complete", false),
         // Not what it was given, not what tools print, not what goes to standard error.
@@ -28,6 +31,33 @@ fn only_the_whole_token_in_the_final_text_completes() {
         let (code, reason) = if kept { (0, "complete") } else { (3, "max_iterations") };
         came_to(go(&env, says, &["--max-iterations", "0"]), code, reason, 0);
     }
+}
+
+#[test]
+fn the_older_match_takes_a_mention_too() {
+    let env = stage();
+    env.write("harness.toml", "promise_match = \"token\"\n");
+    came_to(go(&env, "echo 'not TASK_COMPLETE yet'", &[]), 0, "complete", 0);
+}
+
+#[test]
+fn a_mention_is_named_to_the_next_context() {
+    let env = stage();
+    let script =
+        "if [ $n = 0 ]; then echo 'TASK_COMPLETE comes later'; else echo TASK_COMPLETE; fi";
+    came_to(go(&env, script, &[]), 0, "complete", 1);
+    assert!(prompt(&env, 1).contains("mentioned it within other text"), "{}", prompt(&env, 1));
+}
+
+#[test]
+fn the_start_of_an_objective_says_whose_word_will_count() {
+    let env = stage();
+    let words = "no --verify: the agent's word alone will count as done";
+    let ran = go(&env, "echo TASK_COMPLETE", &[]);
+    assert!(ran.errors().contains(words), "{ran}");
+    let env = stage();
+    let ran = go(&env, "echo TASK_COMPLETE", &["--verify", "true"]);
+    assert!(!ran.errors().contains(words), "{ran}");
 }
 
 #[test]

@@ -104,7 +104,7 @@ fn a_broken_template_is_named_and_the_built_in_one_used() {
 #[test]
 fn a_broken_handoff_is_a_warning_and_the_run_goes_on_with_what_is_valid() {
     for (write, warning, kept) in [
-        ("echo '{broken' > state/handoff.json", "state/handoff.json is no JSON", ""),
+        ("echo '{broken' > state/handoff.json", "state/handoff.json is not JSON", ""),
         (
             "echo '{\"phase\": 7, \"next_step\": \"go\"}' > state/handoff.json",
             "`phase`",

@@ -34,7 +34,7 @@ impl Attempt {
         self.commit(State::Warning { then }, Command::Note(note))
     }
 
-    /// Continues after the undo. The log tells the user which of their files were put back.
+    /// Continues after the undo. The log lists the user's files that were put back.
     pub(super) fn undone(
         &mut self,
         base: Option<CommitId>,

@@ -17,6 +17,8 @@ pub enum Cause {
     First,
     /// The promise was not in the last text.
     NoPromise,
+    /// The last text holds the promise in a way that does not count.
+    OnlyMentioned,
     /// The promise was there, but the check of the run failed. The text is its output.
     VerifyFailed(String),
     /// The last context failed. The text is the reason.

@@ -1,6 +1,6 @@
 //! The decisions when the agent stops, in their order.
 
-use super::{BLANKS_MAX, Cause, Effect, Iterate, Seen, State, Step, past::FAILED_MAX};
+use super::{BLANKS_MAX, Cause, Effect, Iterate, Nudge, Seen, State, Step, past::FAILED_MAX};
 use crate::{
     Timestamp,
     agent::{End, FailureKind, StoppedBy},
@@ -38,6 +38,11 @@ impl Iterate {
             }
             End::Finished { final_text, .. } if self.overlooks(now, final_text) => {
                 self.blanks += 1;
+                self.nudged = Some(Nudge::Blank);
+                self.nudge(now)
+            }
+            End::Finished { final_text, .. } if self.asks_again(now, final_text) => {
+                self.nudged = Some(Nudge::Mention);
                 self.nudge(now)
             }
             _ => {
@@ -53,6 +58,21 @@ impl Iterate {
             && self.rules.restarts
             && self.blanks < BLANKS_MAX
             && self.purse.used_up(now).is_none()
+    }
+
+    /// A mention of the promise is answered once in each iteration, and only where the agent still
+    /// has its context.
+    fn asks_again(&self, now: Timestamp, text: &str) -> bool {
+        self.nudged != Some(Nudge::Mention)
+            && self.only_mentions(text)
+            && self.context.is_some()
+            && self.rules.restarts
+            && self.purse.used_up(now).is_none()
+    }
+
+    fn only_mentions(&self, text: &str) -> bool {
+        let (promise, how) = (&self.run.completion_promise, self.rules.promise_match);
+        !self.promised && promise::is_only_mentioned(text, promise, how)
     }
 
     pub(super) fn spent_up(&mut self, now: Timestamp) -> Step {
@@ -131,7 +151,9 @@ impl Iterate {
         let said = self.last_text.as_deref().unwrap_or_default();
         let promise = &self.run.completion_promise;
         if !self.promised && !promise::is_kept(said, promise, self.rules.promise_match) {
-            return self.go_on(now, Cause::NoPromise);
+            let mentioned = self.only_mentions(said);
+            let cause = if mentioned { Cause::OnlyMentioned } else { Cause::NoPromise };
+            return self.go_on(now, cause);
         }
         match self.run.verify.clone() {
             Some(command) => {
@@ -186,7 +208,7 @@ impl Iterate {
             return self.stop(StopReason::Stalled, detail);
         }
         self.number = self.run.iteration_count + 1;
-        (self.cause, self.blanks) = (cause, 0);
+        (self.cause, self.blanks, self.nudged) = (cause, 0, None);
         match self.past.pause() {
             Some(seconds) => {
                 let until = now.plus(seconds);

@@ -83,6 +83,16 @@ pub enum Effect {
     },
 }
 
+/// Why an agent is asked to go on in the same context.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Nudge {
+    /// Its last turn ended without a message.
+    #[default]
+    Blank,
+    /// Its last message holds the promise in a way that does not count.
+    Mention,
+}
+
 /// One execution.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Turn {
@@ -93,6 +103,8 @@ pub struct Turn {
     /// The kept context, if the last turn was blank: the agent is asked to continue in it. Without
     /// one, the agent gets the whole prompt again.
     pub kept: Option<KeptContext>,
+    /// Why it is asked to go on in the context that is kept.
+    pub nudge: Nudge,
     /// The index of the agent, from 0.
     pub agent: usize,
     /// The time by which it must end.

@@ -45,13 +45,25 @@ pub struct Request {
     pub lease_seconds: u64,
     /// The strictness of judging.
     pub rules: Rules,
+    /// What happens to work that is in no commit.
+    pub work: ClientWork,
+}
+
+/// What a completion does with the work of a client that is in no commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ClientWork {
+    /// It stays uncommitted, and the receipt names its files.
+    #[default]
+    Left,
+    /// The tree that passed the check is committed.
+    Committed,
 }
 
 impl Judge {
     /// Creates the judge for the work of a client. A wrong holder is refused at once, not after a
     /// check that may take an hour.
     pub fn of_client(standing: Standing, request: Request) -> Self {
-        let Request { holder, authority, unchecked, lease_seconds, rules } = request;
+        let Request { holder, authority, unchecked, lease_seconds, rules, work } = request;
         let Standing { task, next_epoch, .. } = standing;
         let known = task.is_some();
         let task = task.unwrap_or_else(|| Task::new(holder.task.clone(), ""));
@@ -63,6 +75,7 @@ impl Judge {
             authority,
             unchecked,
             keeper: Keeper::Worker,
+            work,
             held,
             epoch,
             foregone,

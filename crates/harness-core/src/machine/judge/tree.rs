@@ -1,7 +1,7 @@
 //! Ensures that the judged tree is the committed tree: the tree that a passing check began with is
 //! committed. Points that a person should look at are flagged on the way.
 
-use super::{AfterKeep, Effect, Finding, Judge, Keeper, Setting, State, Step};
+use super::{AfterKeep, ClientWork, Effect, Finding, Judge, Keeper, Setting, State, Step};
 use crate::{
     Command, CommitId, TreeId,
     check::Verdict,
@@ -223,8 +223,13 @@ impl Judge {
                     let message = format!("files change each time the check runs: {files}");
                     self.flag(Flag::Unstable, message);
                 }
-                self.tree = Some(before);
-                self.before_record()
+                match self.work {
+                    ClientWork::Committed => Then::Keep(Some(before)),
+                    ClientWork::Left => {
+                        self.tree = Some(before);
+                        self.before_record()
+                    }
+                }
             }
         }
     }
@@ -250,6 +255,7 @@ impl Judge {
         settings: &[Setting],
     ) -> Step {
         self.commit = Some(commit);
+        self.committed_by_us = true;
         if !hidden.is_empty() {
             self.hidden = hidden;
         }

@@ -1,4 +1,4 @@
-//! How a session ended: what the agent said of it, and how its process did.
+//! Determines the end of a session from the reports of the agent and the exit of its process.
 
 use harness_core::{
     Timestamp,
@@ -14,7 +14,7 @@ use crate::{
     process::JobExit,
 };
 
-/// The agent wants to be signed in first.
+/// The error code of an agent that must be signed in first.
 const AUTH_REQUIRED: i64 = -32000;
 
 pub(super) fn end(session: &Session, ran: &Ran, now: Timestamp) -> End {
@@ -47,7 +47,7 @@ fn stopped(session: &Session, ran: &Ran, why: &str) -> End {
         }
         "max_tokens" => End::OutOfContext,
         "refusal" => End::Refused,
-        // Some give up when they are not allowed something.
+        // Some agents give up when a permission is refused.
         "cancelled" => {
             let rejected = session.rejected.as_deref().map(|what| ran.redactor.text(what));
             let detail = match rejected {
@@ -77,7 +77,7 @@ fn refused(what: &str, problem: &Problem, ran: &Ran, now: Timestamp) -> End {
     }
 }
 
-/// It left before it had answered.
+/// The agent left before it had answered.
 fn without_a_word(ran: &Ran, now: Timestamp) -> End {
     let Some(crash) = ran.improper() else {
         let detail = "the agent ended before its turn did".to_owned();

@@ -1,7 +1,8 @@
-//! `acp`: any program that speaks the Agent Client Protocol, wire version 1, on its standard streams.
+//! `acp`: any program that speaks the Agent Client Protocol, wire version 1, on its standard
+//! streams.
 //!
-//! One process, one session, one turn for one prompt. Files and terminals are the agent's own
-//! business; what it asks leave for is decided by [`permission`].
+//! There is one process, one session and one turn for one prompt. The agent handles files and
+//! terminals itself. Its requests for permission are decided by [`permission`].
 
 mod end;
 mod permission;
@@ -26,18 +27,18 @@ use crate::{
 use permission::Policy;
 use session::{Session, Wanted};
 
-/// An agent that is known by name: how it is started, and which variables hold its keys.
+/// An agent that is known by name: its command, and the variables that contain its keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KnownAcpAgent {
-    /// `--agent NAME`.
+    /// The NAME of `--agent NAME`.
     pub name: &'static str,
     /// The program and its arguments.
     pub command: &'static str,
-    /// What it sees of the environment beyond the base.
+    /// The variables that it receives beyond the base.
     pub variables: &'static [&'static str],
 }
 
-/// All of them.
+/// All known agents.
 const KNOWN: [KnownAcpAgent; 4] = [
     KnownAcpAgent { name: "gemini", command: "gemini --acp", variables: &["GEMINI_*", "GOOGLE_*"] },
     KnownAcpAgent {
@@ -58,19 +59,19 @@ const KNOWN: [KnownAcpAgent; 4] = [
 ];
 
 impl KnownAcpAgent {
-    /// The agents that are known by name.
+    /// Returns the agents that are known by name.
     #[must_use]
     pub fn all() -> &'static [KnownAcpAgent] {
         &KNOWN
     }
 
-    /// By its name.
+    /// Returns the agent with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<&'static KnownAcpAgent> {
         KNOWN.iter().find(|known| known.name == name)
     }
 
-    /// What it sees of the environment.
+    /// Returns the variables that it receives.
     #[must_use]
     pub fn allowed(&self) -> Allowed {
         Allowed::base().and(self.variables.iter().copied())
@@ -89,7 +90,7 @@ pub struct AcpAgent {
     tools: Option<ToolServer>,
 }
 
-/// What it may do without a person.
+/// The actions that it may take without asking a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Leave {
     WorkTree,
@@ -97,8 +98,8 @@ enum Leave {
 }
 
 impl AcpAgent {
-    /// `command` is the program with the arguments that make it speak ACP. `allowed` says what it
-    /// sees of the environment.
+    /// Creates an agent. `command` is the program with the arguments that make it speak ACP.
+    /// `allowed` selects the variables that it receives.
     pub fn new(command: &str, allowed: Allowed) -> std::result::Result<AcpAgent, BadCommand> {
         Ok(AcpAgent {
             words: split(command)?,
@@ -111,42 +112,42 @@ impl AcpAgent {
         })
     }
 
-    /// Further arguments.
+    /// Adds arguments.
     #[must_use]
     pub fn args(mut self, args: impl IntoIterator<Item = String>) -> AcpAgent {
         self.words.extend(args);
         self
     }
 
-    /// The model to ask for, by the agent's own name for it.
+    /// Sets the model, by the agent's own name for it.
     #[must_use]
     pub fn model(mut self, model: impl Into<String>) -> AcpAgent {
         self.model = Some(model.into());
         self
     }
 
-    /// How many tokens its context holds, for agents that tell what they use and not of how much.
+    /// Sets the size of its context in tokens, for agents that report only the used part.
     #[must_use]
     pub fn context_window(mut self, tokens: u64) -> AcpAgent {
         self.window = Some(tokens);
         self
     }
 
-    /// The user has a price for tokens: what the agent says of money is not told.
+    /// Ignores the cost that the agent reports, because the user has set a price for tokens.
     #[must_use]
     pub fn priced(mut self) -> AcpAgent {
         self.is_priced = true;
         self
     }
 
-    /// Gives it the harness's own tools.
+    /// Gives it harness's own tools.
     #[must_use]
     pub fn tools(mut self, server: Option<ToolServer>) -> AcpAgent {
         self.tools = server;
         self
     }
 
-    /// Whatever it asks for is allowed. Only for those who wrote that they want it.
+    /// Allows everything that it asks for. It is only for users who explicitly configured this.
     #[must_use]
     pub fn allowing_anything(mut self) -> AcpAgent {
         self.leave = Leave::Anything;

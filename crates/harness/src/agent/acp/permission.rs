@@ -1,22 +1,23 @@
-//! What an agent that asks is allowed.
+//! The permissions of an agent that asks.
 //!
-//! Nobody is there to be asked, and an agent that may do nothing does nothing. So it may work, one
-//! act at a time; it may not write outside of the work tree, nor change the rules that it works by.
+//! No person is available, and an agent without permissions can do nothing. So it may work, one
+//! action at a time. It may not write outside of the work tree, nor change the rules that it works
+//! by.
 
 use std::path::{Component, Path, PathBuf};
 
 use serde_json::{Value, json};
 
-/// What is allowed without a person.
+/// The actions that are allowed without a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Policy {
-    /// Work in this tree.
+    /// Work in this tree is allowed.
     Within(PathBuf),
-    /// Anything: the user wrote so.
+    /// Everything is allowed, because the user configured it.
     Anything,
 }
 
-/// What was decided, and the answer that says so.
+/// The decision, with the answer for the agent.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Decision {
     Allowed(Value),
@@ -24,9 +25,8 @@ pub(super) enum Decision {
 }
 
 impl Policy {
-    /// Picks by kind among the options of a `session/request_permission`: what allows least, or
-    /// what rejects least.
-    /// `known` is what was told before of the same call.
+    /// Chooses by kind among the options of a `session/request_permission`: the one that allows
+    /// least, or that rejects least. `known` is the earlier information about the same call.
     pub(super) fn decide(&self, params: &Value, known: Option<&Claim>) -> Decision {
         if self.allows(&params["toolCall"], known)
             && let Some(answer) = select(params, &["allow_once", "allow_always"])
@@ -47,7 +47,7 @@ impl Policy {
         let stays_within = || claim.paths.iter().all(|path| is_within(tree, Path::new(path)));
         match claim.kind.as_deref() {
             Some("switch_mode") => false,
-            // One that does not say what it changes may change anything.
+            // A call that does not name the files that it changes may change anything.
             Some("edit" | "delete" | "move") => !claim.paths.is_empty() && stays_within(),
             Some(_) => true,
             None => is_known && stays_within(),
@@ -55,11 +55,11 @@ impl Policy {
     }
 }
 
-/// What a call of a tool says that it does, as far as its leave depends on that.
+/// The information about a tool call on which its permission depends.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Claim {
     kind: Option<String>,
-    /// All files that it says it touches.
+    /// All files that it declares to touch.
     paths: Vec<String>,
 }
 
@@ -73,7 +73,7 @@ impl Claim {
         Claim { kind: tool_call["kind"].as_str().map(str::to_owned), paths: paths.collect() }
     }
 
-    /// With what was told before, where this says nothing.
+    /// Fills missing values from the earlier information.
     pub(super) fn or(self, before: Option<&Claim>) -> Claim {
         let Some(before) = before else { return self };
         Claim {
@@ -83,14 +83,15 @@ impl Claim {
     }
 }
 
-/// Agents spell it in many ways: `file_path`, `filePath`, `abs_path`.
+/// Returns whether the key names a file. Agents use many spellings: `file_path`, `filePath`,
+/// `abs_path`.
 fn names_a_file(key: &str) -> bool {
     let key = key.replace('_', "").to_ascii_lowercase();
     ["path", "filepath", "filename", "abspath", "absolutepath", "notebookpath"]
         .contains(&key.as_str())
 }
 
-/// The answer to a question that nobody answers any more.
+/// Returns the answer to a question that is no longer needed.
 pub(super) fn cancelled() -> Value {
     json!({ "outcome": { "outcome": "cancelled" } })
 }
@@ -103,7 +104,7 @@ fn select(params: &Value, kinds: &[&str]) -> Option<Value> {
     Some(json!({ "outcome": { "outcome": "selected", "optionId": id } }))
 }
 
-/// Links are followed as far as there is something.
+/// Returns whether the path is inside of the tree. Links are followed as far as the path exists.
 fn is_within(tree: &Path, path: &Path) -> bool {
     let (Ok(tree), Some(path)) = (tree.canonicalize(), plain(&tree.join(path))) else {
         return false;
@@ -115,7 +116,7 @@ fn is_within(tree: &Path, path: &Path) -> bool {
     there.is_some_and(|there| there.starts_with(tree))
 }
 
-/// Without `.` and `..`; `None` if it climbs above the root.
+/// Removes `.` and `..`; `None` if the path climbs above the root.
 fn plain(path: &Path) -> Option<PathBuf> {
     let mut plain = PathBuf::new();
     for component in path.components() {

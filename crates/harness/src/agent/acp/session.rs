@@ -1,4 +1,4 @@
-//! Our side of one session: what is asked, what is answered, and what is known at its end.
+//! Our side of one session: the requests, the answers, and the state at its end.
 
 use std::{collections::VecDeque, path::PathBuf};
 
@@ -17,34 +17,34 @@ use crate::{
     process::RedactedStream,
 };
 
-/// The numbers of our requests; there is one of each, and further prompts count on.
+/// The numbers of our requests. There is one of each, and further prompts continue the count.
 const INITIALIZE: u64 = 1;
 const OPEN: u64 = 2;
 const MODEL: u64 = 3;
 const PROMPT: u64 = 4;
 
-/// How the session ended, as far as the agent said.
+/// The end of the session, as far as the agent reported it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Said {
-    /// The turn, with its stop reason.
+    /// The turn ended with this stop reason.
     Stopped(String),
-    /// A request of ours: which, and why.
+    /// A request of ours was refused: its name, and the error.
     Refused(&'static str, Problem),
-    /// Something that this side does not understand.
+    /// The agent sent something that this side does not understand.
     Strange(String),
-    /// Something that this side was told to ask for and cannot.
+    /// This side was asked for something that it cannot request.
     Unable(String),
 }
 
-/// What is wanted of a session.
+/// The settings of a session.
 #[derive(Debug, Clone)]
 pub(super) struct Wanted {
     pub(super) prompt: String,
     pub(super) work_tree: PathBuf,
     pub(super) model: Option<String>,
-    /// Of the context, in tokens, where the agent does not say.
+    /// The size of the context in tokens, if the agent does not report it.
     pub(super) window: Option<u64>,
-    /// The user has a price for tokens: what the agent says of money is not told.
+    /// `true` if the user has set a price for tokens, so that the reported cost is ignored.
     pub(super) is_priced: bool,
     pub(super) policy: Policy,
     pub(super) kept: Option<KeptContext>,
@@ -56,22 +56,22 @@ pub(super) struct Wanted {
 pub(super) struct Session {
     wanted: Wanted,
     id: Option<String>,
-    /// How the session was opened.
+    /// The method that opened the session.
     opening: &'static str,
-    /// What people said to it meanwhile: each gets a turn of its own.
+    /// Messages that people sent meanwhile. Each gets its own turn.
     waiting: VecDeque<String>,
-    /// The final texts of the turns before this one.
+    /// The final texts of earlier turns.
     earlier: Vec<String>,
-    /// By a later process.
+    /// `true` if a later process can load the session.
     can_be_loaded: bool,
-    /// Before that, what comes is history.
+    /// `true` once the prompt was sent. Everything before it is history.
     is_prompted: bool,
-    /// Whether it was asked to stop.
+    /// `true` if it was asked to stop.
     is_cancelled: bool,
     pub(super) said: Option<Said>,
-    /// Its last message is the reason of a failure.
+    /// `true` if its last message is the reason of a failure.
     pub(super) is_broken: bool,
-    /// The last thing that it was not allowed.
+    /// The last action that was refused.
     pub(super) rejected: Option<String>,
     pub(super) meter: Meter,
     tools: Tools,
@@ -79,13 +79,13 @@ pub(super) struct Session {
     thought: Option<RedactedStream>,
 }
 
-/// The message that is being said.
+/// The current message.
 #[derive(Debug, Default)]
 pub(super) struct Speech {
-    /// The end of it, where it is long.
+    /// The text of the message, or its end if it is long.
     pub(super) text: String,
     id: Option<String>,
-    /// Something else came in between: what follows is another message.
+    /// `true` if something else came in between, so that further text is another message.
     is_over: bool,
     stream: Option<RedactedStream>,
 }
@@ -112,7 +112,7 @@ impl Session {
         }
     }
 
-    /// What is said first. Files and terminals are the agent's own business.
+    /// Returns the first request. The agent handles files and terminals itself.
     pub(super) fn greeting() -> Value {
         let params = json!({
             "protocolVersion": wire::VERSION,
@@ -142,7 +142,7 @@ impl Session {
         }
     }
 
-    /// The number of the prompt that it works on.
+    /// Returns the number of the current prompt.
     fn turn(&self) -> u64 {
         (self.earlier.len() as u64).saturating_add(PROMPT)
     }
@@ -237,13 +237,14 @@ impl Session {
         });
     }
 
-    /// What it said last, in all of its turns: a promise in any counts.
+    /// Returns the last texts of all turns, because a promise in any of them counts.
     pub(super) fn final_text(&self) -> String {
         let texts = self.earlier.iter().chain([&self.message.text]).map(String::as_str);
         texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n")
     }
 
-    /// Some speak of several sessions on one connection, of their helpers for one.
+    /// Returns whether the update belongs to our session. Some agents report several sessions on
+    /// one connection, for example those of helpers.
     fn is_ours(&self, params: &Value) -> bool {
         params["sessionId"].as_str().is_none_or(|id| self.id.as_deref() == Some(id))
     }
@@ -299,7 +300,7 @@ impl Session {
                 }
             }
             Update::Health { is_broken } => {
-                // What it says next is another message.
+                // Further text is another message.
                 self.message.end(voice);
                 self.is_broken = is_broken;
             }
@@ -307,7 +308,7 @@ impl Session {
         }
     }
 
-    /// `size` is 0 where the agent does not say.
+    /// Reports the fill level of the context. `size` is 0 if the agent does not report it.
     fn tell_context(&self, used_tokens: u64, size: u64, voice: &Voice<'_>) {
         let window = Some(size).filter(|size| *size > 0).or(self.wanted.window);
         if let Some(window_tokens) = window {
@@ -321,7 +322,7 @@ impl Session {
         }
     }
 
-    /// What was held back, since it could have been the beginning of a secret.
+    /// Sends the text that was held back because it could have been the start of a secret.
     fn flush(&mut self, voice: &Voice<'_>) {
         self.finish_thought(voice);
         self.message.end(voice);

@@ -1,4 +1,4 @@
-//! The calls of tools, put together from the pieces in which they are told.
+//! Tool calls, assembled from the pieces in which they are reported.
 
 use std::collections::BTreeMap;
 
@@ -11,9 +11,9 @@ use super::{
 };
 use crate::{agent::supervise::Voice, queue::BoundedQueue};
 
-/// More calls at once are no work.
+/// The limit of calls at the same time. No real work has more.
 const OPEN_MAX: usize = 1024;
-/// How many that have ended are remembered: more may be told of them.
+/// The number of ended calls that are remembered, because further reports about them may come.
 const ENDED_MAX: usize = 256;
 
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl Tools {
         !self.open.is_empty()
     }
 
-    /// What was told of a call that runs.
+    /// Returns the information about a running call.
     pub(super) fn claim(&self, id: &str) -> Option<&Claim> {
         self.open.get(id).map(|call| &call.claim)
     }

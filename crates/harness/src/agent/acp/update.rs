@@ -1,10 +1,10 @@
-//! What a `session/update` says, as a value.
+//! Parses a `session/update`.
 
 use serde_json::Value;
 
 use super::{permission::Claim, usage::Tokens};
 
-/// The updates that mean something here. Plans, modes and lists of commands do not.
+/// The updates that are used here. Plans, modes and lists of commands are not.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Update {
     Message {
@@ -16,32 +16,32 @@ pub(super) enum Update {
         text: String,
     },
     Tool(ToolCall),
-    /// A size of 0 is not known.
+    /// The fill level of the context. A size of 0 means unknown.
     Context {
         used: u64,
         size: u64,
         cost_usd: Option<f64>,
     },
-    /// Whether the agent's own machinery failed, as codex-acp tells it: it says why as a message, and
-    /// ends its turn as if nothing had been.
+    /// Whether the agent itself failed, in the form of codex-acp: it sends the reason as a message,
+    /// and ends its turn as if nothing had happened.
     Health {
         is_broken: bool,
     },
     Other,
 }
 
-/// What is told of a call of a tool, in pieces.
+/// A piece of information about a tool call.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct ToolCall {
     pub(super) id: String,
-    /// As good a name as there is.
+    /// The best available name.
     pub(super) name: Option<String>,
     pub(super) title: Option<String>,
     pub(super) input: Option<Value>,
     pub(super) output: Option<Value>,
     pub(super) status: Option<Status>,
     pub(super) claim: Claim,
-    /// A call that begins, not more of one.
+    /// `true` if the call begins; `false` for more information about one.
     pub(super) is_new: bool,
 }
 
@@ -90,7 +90,7 @@ fn words(value: &Value) -> Option<String> {
     value.as_str().map(str::to_owned)
 }
 
-/// Of the whole session; other currencies are no dollars.
+/// Returns the cost of the whole session. Other currencies than US dollars are ignored.
 fn dollars(update: &Value) -> Option<f64> {
     let cost = &update["cost"];
     let is_usd = cost["currency"].as_str().is_none_or(|currency| currency == "USD");

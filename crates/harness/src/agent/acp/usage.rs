@@ -1,11 +1,11 @@
-//! What a session used. Agents tell it in four ways, some in more than one: with each answer of
-//! the model, with the end of the turn, in a quota beside that end, and as money of the session so
-//! far.
+//! The usage of a session. Agents report it in four ways, some in more than one: with each answer
+//! of the model, with the end of the turn, in a quota beside that end, and as the cost of the
+//! session so far.
 
 use harness_core::agent::Usage;
 use serde_json::Value;
 
-/// Of one answer of the model, or of a turn.
+/// The tokens of one answer of the model, or of a turn.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Tokens {
     pub(super) input: u64,
@@ -13,7 +13,8 @@ pub(super) struct Tokens {
 }
 
 impl Tokens {
-    /// `None`: nothing is told. Some count cached input apart from the input; the total has all.
+    /// Reads the tokens; `None` if there are none. Some agents count cached input separately, but
+    /// the total includes it.
     pub(super) fn read(value: &Value) -> Option<Tokens> {
         let number =
             |camel: &str, snake: &str| value[camel].as_u64().or_else(|| value[snake].as_u64());
@@ -23,30 +24,30 @@ impl Tokens {
         Some(Tokens { input: input.max(total.saturating_sub(output)), output })
     }
 
-    /// Of a turn, from the answer to its prompt.
+    /// Reads the tokens of a turn from the answer to its prompt.
     pub(super) fn of_turn(result: &Value) -> Option<Tokens> {
         Tokens::read(&result["usage"])
             .or_else(|| Tokens::read(&result["_meta"]["quota"]["token_count"]))
     }
 }
 
-/// Counts one execution.
+/// Counts the usage of one execution.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Meter {
-    /// Of the session, when money was told last.
+    /// The last reported cost of the session.
     told_usd: Option<f64>,
     used: Usage,
-    /// Of the turns before this one.
+    /// The usage of earlier turns.
     before: Usage,
 }
 
 impl Meter {
-    /// `before` is what earlier executions of the same session cost.
+    /// Creates a meter. `before_usd` is the cost of earlier executions of the same session.
     pub(super) fn new(before_usd: Option<f64>) -> Meter {
         Meter { told_usd: before_usd, ..Meter::default() }
     }
 
-    /// More tokens.
+    /// Adds tokens.
     pub(super) fn add(&mut self, tokens: Tokens) -> Usage {
         self.count(Usage {
             input_tokens: tokens.input,
@@ -59,7 +60,8 @@ impl Meter {
         self.before = self.used;
     }
 
-    /// The tokens of the whole turn: what was not told before, if anything.
+    /// Takes the tokens of the whole turn, and returns the part that was not reported before, if
+    /// any.
     pub(super) fn turn(&mut self, tokens: Tokens) -> Option<Usage> {
         let rest = Tokens {
             input: (self.before.input_tokens + tokens.input).saturating_sub(self.used.input_tokens),
@@ -69,7 +71,7 @@ impl Meter {
         (rest != Tokens::default()).then(|| self.add(rest))
     }
 
-    /// The money of the whole session: what is new of it, if anything.
+    /// Takes the cost of the whole session, and returns the new part, if any.
     pub(super) fn cost(&mut self, session_usd: f64) -> Option<Usage> {
         let before = self.told_usd.filter(|told| *told <= session_usd).unwrap_or_default();
         self.told_usd = Some(session_usd);
@@ -97,7 +99,7 @@ mod tests {
     fn tokens_are_read_in_all_ways() {
         for (value, expected) in [
             (json!({"inputTokens": 30, "outputTokens": 5, "totalTokens": 35}), Some((30, 5))),
-            // Cached input beside the input, and in the total.
+            // Cached input is reported beside the input, and in the total.
             (
                 json!({"inputTokens": 30, "outputTokens": 5, "cachedReadTokens": 60,
                 "totalTokens": 95}),
@@ -129,7 +131,7 @@ mod tests {
         assert_eq!((turn.input_tokens, turn.output_tokens), (6, 1));
         assert_eq!(meter.cost(0.5).unwrap().cost_usd, Some(0.25));
         assert_eq!(meter.cost(0.5), None);
-        // A session that forgot what it cost counts from zero.
+        // A session that lost its cost counts from zero.
         assert_eq!(meter.cost(0.125).unwrap().cost_usd, Some(0.125));
         let used = Usage { input_tokens: 35, output_tokens: 3, cost_usd: Some(0.375) };
         assert_eq!(meter.used(), used);

@@ -1,24 +1,25 @@
-//! Messages of the Agent Client Protocol, wire version 1: JSON-RPC 2.0, one message in a line.
+//! Messages of the Agent Client Protocol, wire version 1: JSON-RPC 2.0, one message per line.
 //!
-//! Read as loosely as can be: agents leave fields out, add their own, and are ahead of each other.
+//! They are parsed tolerantly: agents leave fields out, add their own, and implement different
+//! versions.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-/// The wire version that is spoken here.
+/// The supported wire version.
 pub(super) const VERSION: u64 = 1;
-/// A method that is not known here.
+/// The error code for an unknown method.
 const METHOD_NOT_FOUND: i64 = -32601;
 
 /// A message of the agent.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Message {
-    /// To a request of ours.
+    /// The answer to a request of ours.
     Answer {
         id: u64,
         result: Result<Value, Problem>,
     },
-    /// It wants an answer that carries this very id.
+    /// A request, whose answer must have the same id.
     Request {
         id: Value,
         method: String,
@@ -40,7 +41,7 @@ pub(super) struct Problem {
 }
 
 impl Problem {
-    /// All that it says. What went wrong is often only in `data`.
+    /// Returns the whole text. The cause is often only in `data`.
     pub(super) fn words(&self) -> String {
         match &self.data {
             None | Some(Value::Null) => self.message.clone(),
@@ -50,7 +51,7 @@ impl Problem {
     }
 }
 
-/// `None`: the line is no message.
+/// Parses a line; `None` if it is not a message.
 pub(super) fn message(line: &str) -> Option<Message> {
     let Ok(Value::Object(mut fields)) = serde_json::from_str(line) else { return None };
     let id = fields.remove("id").filter(|id| !id.is_null());
@@ -97,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_are_told_apart() {
+    fn messages_are_distinguished() {
         let problem = Problem {
             code: -32603,
             message: "Internal error".to_owned(),

@@ -1,5 +1,6 @@
-//! How an execution of Claude Code ended. Its result line says `success` beside many errors, so the
-//! reason, the flag and the exit code have to agree before anything counts as a proper end.
+//! Determines the end of an execution of Claude Code. Its result line contains `success` beside
+//! many errors. So the reason, the flag and the exit code must agree before it counts as a regular
+//! end.
 
 use harness_core::{
     Timestamp,
@@ -9,21 +10,21 @@ use harness_core::{
 use super::parse::Outcome;
 use crate::process::JobExit;
 
-/// All that tells how it ended, but for a stop of ours.
+/// Everything that determines the end, except a stop by harness.
 #[derive(Debug)]
 pub(super) struct Signs<'a> {
     /// The last result line, if one came.
     pub(super) outcome: Option<&'a Outcome>,
-    /// The kind of the last error that stood in place of an answer.
+    /// The kind of the last error that came in place of an answer.
     pub(super) api_error: Option<&'a str>,
-    /// When the limit ends that was reported last.
+    /// The end of the last reported limit.
     pub(super) limit_until: Option<Timestamp>,
-    /// Lines that were no lines of the protocol.
+    /// The number of lines that do not belong to the protocol.
     pub(super) noise_lines: u64,
-    /// Lines that were too long to be read.
+    /// The number of lines that were too long to be read.
     pub(super) missed_lines: u64,
     pub(super) exit: JobExit,
-    /// The end by its exit alone: `None` for 0.
+    /// The end according to the exit alone; `None` for 0.
     pub(super) crash: Option<End>,
     pub(super) usage: Usage,
 }
@@ -35,7 +36,7 @@ impl Signs<'_> {
         match (outcome.is_error == Some(true), outcome.terminal_reason.as_deref()) {
             (false, Some("completed")) => self.proper(outcome),
             (false, None) if words.trim().is_empty() => self.proper(outcome),
-            // A hook took the prompt away, or the prompt was a command of Claude Code's own.
+            // A hook removed the prompt, or the prompt was a command of Claude Code itself.
             (false, None) => failed(FailureKind::Config, "it did not work on the prompt", &words),
             (_, Some("hook_stopped" | "stop_hook_prevented")) => {
                 failed(FailureKind::Config, "a hook of Claude Code stopped it", &words)
@@ -91,7 +92,7 @@ impl Signs<'_> {
             (Some(400..500), _) | (_, "invalid_request") => {
                 failed(FailureKind::Protocol, "its request was rejected", words)
             }
-            // No status at all: the connection was refused, or broke off once too often.
+            // There is no status at all: the connection was refused, or broke off too often.
             (None, _) if outcome.terminal_reason.is_some() => {
                 failed(FailureKind::Network, "it cannot reach its model", words)
             }
@@ -99,7 +100,7 @@ impl Signs<'_> {
         }
     }
 
-    /// Killed, or never begun.
+    /// Returns the end of a process that was killed or never began.
     fn without_outcome(self) -> End {
         match (self.exit, self.crash) {
             (JobExit::Code(127), Some(End::Failed { detail, .. })) => {
@@ -125,7 +126,7 @@ impl Signs<'_> {
     }
 }
 
-/// What it says of flags that it does not take.
+/// Returns whether the message is about unknown flags.
 fn is_about_flags(detail: &str) -> bool {
     ["error: unknown option", "error: option ", "cannot be used with", "Error: --"]
         .iter()

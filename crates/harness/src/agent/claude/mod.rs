@@ -1,12 +1,12 @@
-//! `claude`: Claude Code, by its `stream-json` on both sides.
+//! `claude`: Claude Code, with its `stream-json` in both directions.
 //!
-//! One process for one prompt, in a session of its own or in one that is kept. Its standard input stays open until the result has come, so that what
-//! it asks (may it use this tool?) can be answered, and so that it can be interrupted in a way that
-//! still tells what it cost. What a line says is in `parse`, what the whole comes to in `end`, what
-//! it used in `usage`, what it may do in `permission`.
+//! There is one process for one prompt, in a new session or in a kept one. Its standard input stays
+//! open until the result has come. So its requests for permission can be answered, and it can be
+//! interrupted in a way that still reports its cost. `parse` parses a line, `end` determines the
+//! end, `usage` counts the usage, and `permission` decides the permissions.
 
+mod dialogue;
 mod end;
-mod heard;
 mod parse;
 mod permission;
 mod usage;
@@ -29,42 +29,42 @@ use crate::{
     error::Result,
     process::{Allowed, Limits, Spec, Stdin},
 };
+use dialogue::ClaudeDialogue;
 use end::Signs;
-use heard::Heard;
 use permission::Permission;
 use usage::Costs;
 
-/// What a user may say about Claude Code: `[agents.claude]` in the configuration.
+/// The settings of Claude Code: `[agents.claude]` in the configuration.
 #[derive(Debug, Clone, Default)]
 pub struct ClaudeSettings {
-    /// The program, split into words as POSIX does; `claude` from the `PATH` without it.
+    /// The program, split into words as POSIX does. The default is `claude` from the `PATH`.
     pub command: Option<String>,
     /// Further arguments, after ours.
     pub args: Vec<String>,
-    /// The model to ask for.
+    /// The model.
     pub model: Option<String>,
     /// Variables beyond the usual ones: `NAME`, `PREFIX_*` or `NAME=value`.
     pub env: Vec<String>,
-    /// Bypass all permissions.
+    /// `true` to bypass all permissions.
     pub yolo: bool,
-    /// Tokens of the context, until Claude Code says so itself.
+    /// The size of the context in tokens, until Claude Code reports it.
     pub context_window: Option<u64>,
-    /// Part of its context that it may use before it is asked to hand over to a fresh one.
+    /// The fill level of its context at which it is asked to hand over to a fresh one.
     pub context_threshold: Option<f64>,
-    /// In place of the limit of the execution.
+    /// The limit of silence, in place of the limit of the execution.
     pub stall: Option<Duration>,
-    /// The user has a price for tokens: what Claude Code says of money is not told.
+    /// `true` if the user has set a price for tokens, so that the reported cost is ignored.
     pub is_priced: bool,
-    /// Gives it the harness's own tools.
+    /// The server of harness's own tools.
     pub tools: Option<ToolServer>,
 }
 
-/// The real thing, or whatever speaks like it.
+/// Claude Code, or a program with the same protocol.
 #[derive(Debug, Clone)]
 pub struct ClaudeAgent {
     words: Vec<String>,
     allowed: Allowed,
-    /// What the configuration sets.
+    /// The variables that the configuration sets.
     variables: Vec<(OsString, OsString)>,
     model: Option<String>,
     args: Vec<String>,
@@ -72,14 +72,14 @@ pub struct ClaudeAgent {
     stall: Option<Duration>,
     costs: Costs,
     threshold: Option<f64>,
-    /// Tokens of the context; 0 while nobody said. An execution hears it with its result, the next
-    /// one knows it from the start.
+    /// The size of the context in tokens; 0 while it is unknown. An execution learns it with its
+    /// result, and the next one knows it from the start.
     window: Arc<AtomicU64>,
     tools: Option<ToolServer>,
 }
 
 impl ClaudeAgent {
-    /// Checks the words of the command; nothing is started.
+    /// Checks the words of the command. Nothing is started.
     pub fn new(settings: ClaudeSettings) -> std::result::Result<ClaudeAgent, BadCommand> {
         let command = settings.command.as_deref().unwrap_or("claude");
         let words = super::command::split(command)?;
@@ -118,7 +118,7 @@ impl ClaudeAgent {
         if let Some(kept) = &prompt.kept {
             words.extend(["--resume".into(), OsString::from(&kept.session)]);
         }
-        // It tells what it cost only when it is done, so it has to keep to the budget by itself.
+        // It reports its cost only at the end, so it must enforce the budget by itself.
         if let (Some(left), Costs::Told) = (prompt.cost_left_usd, self.costs) {
             words.extend(["--max-budget-usd".into(), format!("{left:.6}").into()]);
         }
@@ -144,7 +144,8 @@ impl ClaudeAgent {
         }
     }
 
-    /// Claude Code refuses the bypass as root, unless it is told that it is in a sandbox.
+    /// Returns whether Claude Code refuses the bypass. It does so as root, unless a variable
+    /// declares a sandbox.
     fn refuses_bypass(&self, prompt: &Prompt) -> bool {
         let in_sandbox = self.allowed.allows("IS_SANDBOX")
             && prompt.environment.iter().any(|(name, value)| name == "IS_SANDBOX" && value == "1");
@@ -175,35 +176,36 @@ impl Agent for ClaudeAgent {
         }
         let file = prompt.file("md", &prompt.text)?;
         let spec = self.spec(&prompt, &file);
-        let mut heard = Heard::new(self.costs, self.window.load(Ordering::Relaxed), self.threshold);
-        let ran = match converse(spec, &prompt, execution, &mut heard).await? {
+        let mut dialogue =
+            ClaudeDialogue::new(self.costs, self.window.load(Ordering::Relaxed), self.threshold);
+        let ran = match converse(spec, &prompt, execution, &mut dialogue).await? {
             Err(end) => return Ok(end),
             Ok(ran) => ran,
         };
-        if heard.window > 0 {
-            self.window.store(heard.window, Ordering::Relaxed);
+        if dialogue.window > 0 {
+            self.window.store(dialogue.window, Ordering::Relaxed);
         }
         if let Some(by) = ran.finished.stopped_by {
             return Ok(End::Stopped { by });
         }
-        let outcome = heard.outcome();
+        let outcome = dialogue.outcome();
         let outcome =
             outcome.map(|outcome| outcome.in_words(|text| ran.redactor.text(text).into()));
         let signs = Signs {
             outcome: outcome.as_ref(),
-            api_error: heard.api_error.as_deref(),
-            limit_until: heard.limit_until,
-            noise_lines: heard.noise_lines,
-            missed_lines: heard.missed_lines,
+            api_error: dialogue.api_error.as_deref(),
+            limit_until: dialogue.limit_until,
+            noise_lines: dialogue.noise_lines,
+            missed_lines: dialogue.missed_lines,
             exit: ran.finished.exit,
             crash: ran.improper(),
-            usage: heard.account.all(),
+            usage: dialogue.account.all(),
         };
         Ok(signs.end())
     }
 }
 
-/// Tokens of the context of a model, where nobody has told.
+/// Returns the usual size of the context of a model, if it was not reported.
 fn usual_window(model: Option<&str>) -> u64 {
     let is_large = model.is_some_and(|model| model.ends_with(parse::LARGE));
     if is_large { 1_000_000 } else { 200_000 }

@@ -1,7 +1,7 @@
-//! One line of Claude Code's `stream-json`, as far as it means something to us.
+//! Parses one line of Claude Code's `stream-json`, as far as it is used.
 //!
-//! Lines of a kind that is not known are [`Message::Other`]: new versions say new things. Fields that
-//! are missing or `null` are no error either.
+//! Lines of an unknown kind are [`Message::Other`], because new versions add kinds. Missing or
+//! `null` fields are not an error either.
 
 use std::collections::BTreeMap;
 
@@ -9,26 +9,26 @@ use harness_core::{Timestamp, agent::Usage};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Behind the name of a model: asked for with a context of a million tokens.
+/// The suffix of a model that is requested with a context of a million tokens.
 pub(super) const LARGE: &str = "[1m]";
 
-/// What a line says.
+/// The content of a line.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Message {
-    /// About the session, the connection, hooks.
+    /// A report about the session, the connection or hooks.
     System(System),
-    /// A block of what the model says.
+    /// A block of the model's message.
     Assistant(Assistant),
-    /// What the model is told: answers of tools, mostly.
+    /// A message to the model, usually results of tools.
     User(User),
-    /// It wants to know something and waits for the answer.
+    /// A question that waits for an answer.
     ControlRequest(ControlRequest),
-    /// How much of a subscription is used.
+    /// The used part of a subscription.
     RateLimitEvent(RateLimit),
     /// The turn is over.
     Result(Box<Outcome>),
-    /// Anything else.
+    /// Any other line.
     #[serde(other)]
     Other,
 }
@@ -38,22 +38,22 @@ pub(super) enum Message {
 pub(super) struct System {
     pub(super) subtype: Option<String>,
     pub(super) session_id: Option<String>,
-    /// Of `init`.
+    /// The model, in `init`.
     pub(super) model: Option<String>,
-    /// Of `api_retry`.
+    /// The status, in `api_retry`.
     pub(super) error_status: Option<u16>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Assistant {
     pub(super) message: Said,
-    /// Said by a helper of its own, in another context.
+    /// The call of a helper that sent it, which has another context.
     pub(super) parent_tool_use_id: Option<String>,
-    /// The kind of an error that is shown as if the model had said it.
+    /// The kind of an error that is shown in place of a message of the model.
     pub(super) error: Option<String>,
 }
 
-/// One block of a message; the blocks of one message come as lines with the same id.
+/// One block of a message. The blocks of one message come as lines with the same id.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Said {
@@ -88,16 +88,16 @@ pub(super) enum Block {
 
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct User {
-    pub(super) message: Heard,
+    pub(super) message: UserContent,
 }
 
 #[derive(Debug, Clone, Deserialize)]
-pub(super) struct Heard {
+pub(super) struct UserContent {
     content: Value,
 }
 
-impl Heard {
-    /// None where there are only words.
+impl UserContent {
+    /// Returns the blocks; none if there is only text.
     pub(super) fn blocks(self) -> Vec<Block> {
         serde_json::from_value(self.content).unwrap_or_default()
     }
@@ -130,15 +130,15 @@ pub(super) struct RateLimit {
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct RateLimitInfo {
     pub(super) status: Option<String>,
-    /// Since 1970, in seconds.
+    /// The time in seconds since 1970.
     resets_at: Option<i64>,
 }
 
-/// No time in seconds is as late as this.
+/// A value above any time in seconds.
 const MILLISECONDS_MIN: i64 = 100_000_000_000;
 
 impl RateLimitInfo {
-    /// Some say it in milliseconds.
+    /// Returns the time. Some versions report it in milliseconds.
     pub(super) fn resets_at(&self) -> Option<Timestamp> {
         self.resets_at.map(|time| match time {
             MILLISECONDS_MIN.. => Timestamp::from_seconds(time / 1000),
@@ -147,7 +147,7 @@ impl RateLimitInfo {
     }
 }
 
-/// As the API counts them. What was read from or written to its cache is not in `input_tokens`.
+/// The counts of the API. `input_tokens` does not include tokens read from or written to its cache.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Tokens {
@@ -171,7 +171,7 @@ impl Tokens {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Outcome {
-    /// `success` also stands beside errors of the API.
+    /// The subtype. `success` also occurs with errors of the API.
     pub(super) subtype: Option<String>,
     pub(super) is_error: Option<bool>,
     pub(super) terminal_reason: Option<String>,
@@ -211,8 +211,9 @@ impl ModelUsage {
 }
 
 impl Outcome {
-    /// All that the turn used. The sums by model hold what helpers and summaries used too, which is
-    /// not in `usage`; those of the whole session are those of the turn, since each session has one.
+    /// Returns the usage of the turn. The sums by model include helpers and summaries, which
+    /// `usage` does not. The sums of the whole session are those of the turn, because each session
+    /// has one.
     pub(super) fn used(&self) -> Usage {
         let sum = |by_model: &BTreeMap<String, ModelUsage>| {
             by_model.values().fold(Usage::default(), |mut sum, of| {
@@ -220,7 +221,8 @@ impl Outcome {
                 sum
             })
         };
-        // That of a turn in which no model was asked is empty; all other sums are the session's.
+        // It is empty for a turn in which no model was asked. All other sums are those of the
+        // session.
         if let Some(since) = &self.model_usage_since_last_result {
             return sum(since);
         }
@@ -232,19 +234,19 @@ impl Outcome {
         used
     }
 
-    /// Whether the turn came to the end that it was meant to.
+    /// Returns whether the turn ended in a regular way.
     pub(super) fn is_proper(&self) -> bool {
         self.is_error != Some(true) && self.terminal_reason.as_deref() == Some("completed")
     }
 
-    /// How many tokens the context of `model` holds.
+    /// Returns the size of the context of `model` in tokens.
     pub(super) fn window(&self, model: &str) -> Option<u64> {
         let by_model = self.model_usage.as_ref()?;
         let large = || by_model.get(&format!("{model}{LARGE}"));
         by_model.get(model).or_else(large)?.context_window
     }
 
-    /// With other words for its own.
+    /// Replaces its texts by the results of `words`.
     pub(super) fn in_words(mut self, words: impl Fn(&str) -> String) -> Outcome {
         self.result = self.result.map(|text| words(&text));
         for error in self.errors.iter_mut().flatten() {
@@ -253,7 +255,7 @@ impl Outcome {
         self
     }
 
-    /// What it says of its end: the final text, or what went wrong.
+    /// Returns the text of its end: the final text, or the errors.
     pub(super) fn words(&self) -> String {
         match (&self.result, &self.errors) {
             (Some(text), _) if !text.trim().is_empty() => text.clone(),
@@ -267,10 +269,10 @@ fn is_amount(cost: &f64) -> bool {
     cost.is_finite() && *cost >= 0.0
 }
 
-/// `None`: this is no line of the protocol.
+/// Parses a line; `None` if it does not belong to the protocol.
 pub(super) fn parse(line: &[u8]) -> Option<Message> {
     let line = line.trim_ascii();
-    // What launchers and wrappers print is told apart without a look at all of it.
+    // Output of launchers and wrappers is recognized without reading all of it.
     if !line.starts_with(b"{") {
         return None;
     }

@@ -1,26 +1,26 @@
-//! What Claude Code may do, and what it is answered when it asks.
+//! The permissions of Claude Code, and the answers to its questions.
 //!
-//! By default it edits inside the work tree and runs commands; that is what coding needs. It asks for
-//! everything else over the control protocol, and there is nobody to ask: reading is allowed, the
-//! rest is not. The configuration can allow more.
+//! By default it edits inside the work tree and runs commands, as coding requires. It asks for
+//! everything else over the control protocol, and no person is available. Reading is allowed, and
+//! the rest is refused. The configuration can allow more.
 
 use serde_json::{Value, json};
 
-/// Tools that would wait for a person, work somewhere else or come back later: one prompt in this
-/// work tree is all that there is.
+/// Tools that would wait for a person, work in another place or return later. They do not fit one
+/// prompt in this work tree.
 const NEVER: &str = "AskUserQuestion,EnterPlanMode,ExitPlanMode,EnterWorktree,ExitWorktree,\
                      CronCreate,ScheduleWakeup";
-/// Look at any files: libraries are read in their own folders.
+/// Tools that read any files, because libraries are read in their own folders.
 const READS: [&str; 5] = ["Read", "Glob", "Grep", "LS", "NotebookRead"];
-/// Our own tools.
+/// The prefix of our own tools.
 const OURS: &str = "mcp__harness__";
 
-/// Bounds on what it does.
+/// The extent of its permissions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Permission {
     #[default]
     Least,
-    /// The user wrote `yolo = true`.
+    /// The user configured `yolo = true`.
     Bypass,
 }
 
@@ -42,7 +42,7 @@ impl Permission {
     }
 }
 
-/// The answer to its question whether it may use a tool.
+/// Returns the answer to its question whether it may use a tool.
 pub(super) fn answer(tool: &str, input: &Value) -> Value {
     if READS.contains(&tool) || tool.starts_with(OURS) {
         return json!({ "behavior": "allow", "updatedInput": input });

@@ -1,4 +1,4 @@
-//! Lines as Claude Code prints them, shortened, and what comes of them.
+//! Shortened lines of Claude Code, and their effects.
 
 use harness_core::agent::{End, FailureKind, StoppedBy};
 
@@ -13,33 +13,33 @@ const WROTE: &str = r#"{"type":"user","message":{"role":"user","content":[{"tool
 const HELPER: &str = r#"{"type":"user","message":{"role":"user","content":"words alone"},"parent_tool_use_id":"t9"}"#;
 const DONE: &str = r#"{"duration_ms":5,"stop_reason":"end_turn","total_cost_usd":0.5,"usage":{"input_tokens":1,"output_tokens":1},"modelUsage":{"claude-x":{"inputTokens":200,"outputTokens":40,"cacheReadInputTokens":3,"cacheCreationInputTokens":20,"costUSD":0.5,"contextWindow":1000}},"terminal_reason":"completed","is_error":false,"subtype":"success","api_error_status":null,"result":"All done.","type":"result","model_usage_since_last_result":{"claude-x":{"inputTokens":200,"outputTokens":40,"cacheReadInputTokens":3,"cacheCreationInputTokens":20,"costUSD":0.5}}}"#;
 
-fn hear(lines: &[&str]) -> (Heard, Vec<AgentEvent>, Vec<Reply>) {
-    let (mut heard, mut told, mut replies) =
-        (Heard::new(Costs::Told, 0, None), Vec::new(), Vec::new());
+fn hear(lines: &[&str]) -> (ClaudeDialogue, Vec<AgentEvent>, Vec<Reply>) {
+    let (mut dialogue, mut told, mut replies) =
+        (ClaudeDialogue::new(Costs::Told, 0, None), Vec::new(), Vec::new());
     for line in lines {
         match parse(line.as_bytes()) {
-            Some(message) => replies.extend(heard.take(message, |event| told.push(event))),
-            None => heard.noise_lines += 1,
+            Some(message) => replies.extend(dialogue.take(message, |event| told.push(event))),
+            None => dialogue.noise_lines += 1,
         }
     }
-    (heard, told, replies)
+    (dialogue, told, replies)
 }
 
 fn end_with(lines: &[&str], exit: i32, stderr: &str) -> End {
-    let (heard, _, _) = hear(lines);
+    let (dialogue, _, _) = hear(lines);
     let crash = (exit != 0).then(|| End::Failed {
         kind: FailureKind::Crashed,
         detail: format!("exit code {exit}: {stderr}"),
     });
     Signs {
-        outcome: heard.outcome().as_ref(),
-        api_error: heard.api_error.as_deref(),
-        limit_until: heard.limit_until,
-        noise_lines: heard.noise_lines,
-        missed_lines: heard.missed_lines,
+        outcome: dialogue.outcome().as_ref(),
+        api_error: dialogue.api_error.as_deref(),
+        limit_until: dialogue.limit_until,
+        noise_lines: dialogue.noise_lines,
+        missed_lines: dialogue.missed_lines,
         exit: JobExit::Code(exit),
         crash,
-        usage: heard.account.all(),
+        usage: dialogue.account.all(),
     }
     .end()
 }
@@ -49,8 +49,8 @@ fn usage(input_tokens: u64, output_tokens: u64, cost_usd: Option<f64>) -> Usage 
 }
 
 #[test]
-fn a_turn_is_told_as_it_goes() {
-    let (heard, told, replies) = hear(&[INIT, HOOK, SAYS, WRITES, WROTE, HELPER, DONE]);
+fn a_turn_is_reported_while_it_runs() {
+    let (dialogue, told, replies) = hear(&[INIT, HOOK, SAYS, WRITES, WROTE, HELPER, DONE]);
     let input = Some(json!({ "file_path": "/w/a" }));
     let name = || "Write".to_owned();
     let expected = [
@@ -65,15 +65,15 @@ fn a_turn_is_told_as_it_goes() {
     ];
     assert_eq!(told, expected);
     assert_eq!(replies, [Reply::HangUp]);
-    assert_eq!((heard.noise_lines, heard.window), (0, 1000));
+    assert_eq!((dialogue.noise_lines, dialogue.window), (0, 1000));
 }
 
 #[test]
-fn a_known_window_is_told_with_every_message() {
-    let mut heard = Heard::new(Costs::Told, 500, None);
+fn a_known_window_is_reported_with_every_message() {
+    let mut dialogue = ClaudeDialogue::new(Costs::Told, 500, None);
     let mut told = Vec::new();
     for line in [SAYS, WRITES] {
-        heard.take(parse(line.as_bytes()).unwrap(), |event| told.push(event));
+        dialogue.take(parse(line.as_bytes()).unwrap(), |event| told.push(event));
     }
     let contexts = told.iter().filter(|event| matches!(event, AgentEvent::Context { .. }));
     let context = AgentEvent::Context { used_tokens: 124, window_tokens: 500 };
@@ -82,10 +82,10 @@ fn a_known_window_is_told_with_every_message() {
 
 #[test]
 fn tools_at_work_are_known() {
-    let (heard, _, _) = hear(&[SAYS, WRITES]);
-    assert_eq!(heard.tools.len(), 1);
-    let (heard, _, _) = hear(&[SAYS, WRITES, WROTE]);
-    assert!(heard.tools.is_empty());
+    let (dialogue, _, _) = hear(&[SAYS, WRITES]);
+    assert_eq!(dialogue.tools.len(), 1);
+    let (dialogue, _, _) = hear(&[SAYS, WRITES, WROTE]);
+    assert!(dialogue.tools.is_empty());
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn only_all_three_signs_make_a_proper_end() {
     );
 }
 
-/// A result with these fields, and how that is understood.
+/// Returns the end for a result with these fields.
 fn ends(fields: &str) -> End {
     end_with(&[INIT, &format!(r#"{{"type":"result",{fields}}}"#)], 1, "")
 }
@@ -137,7 +137,7 @@ fn limits_of_its_own_are_no_failures() {
 }
 
 #[test]
-fn errors_of_the_api_are_told_apart() {
+fn errors_of_the_api_are_distinguished() {
     let error = |status: &str| {
         ends(&format!(
             r#""subtype":"success","is_error":true,"terminal_reason":"api_error","api_error_status":{status},"result":"API Error: {status}""#
@@ -158,9 +158,9 @@ fn errors_of_the_api_are_told_apart() {
     assert_eq!(error("429"), End::Limited { until: None });
 }
 
-/// There is no status where nothing was asked: the kind of the error tells.
+/// There is no status if nothing was asked, so the kind of the error decides.
 #[test]
-fn who_is_not_signed_in_is_told() {
+fn a_missing_sign_in_is_reported() {
     let says = r#"{"type":"assistant","message":{"id":"x","model":"<synthetic>","content":[{"type":"text","text":"Not logged in"}],"usage":{"input_tokens":0}},"error":"authentication_failed"}"#;
     let result = r#"{"type":"result","subtype":"success","is_error":true,"terminal_reason":"api_error","api_error_status":null,"result":"Not logged in"}"#;
     assert_eq!(failure(end_with(&[says, result], 1, "")), FailureKind::Auth);
@@ -178,7 +178,7 @@ fn the_reset_of_a_limit_is_kept() {
     assert_eq!(end_with(&[&late, result], 1, ""), End::Limited { until });
     let (_, told, _) = hear(&[allowed, limit]);
     assert_eq!(told, [AgentEvent::Limit { until }]);
-    // A limit that was lifted by the time of the result is none.
+    // A limit that ended before the result does not count.
     assert!(matches!(end_with(&[limit, DONE], 0, ""), End::Finished { .. }));
 }
 
@@ -199,8 +199,8 @@ fn without_a_result_the_exit_tells() {
 #[test]
 fn strange_lines_are_borne() {
     let strange = ["", "npm warn", "{", "[]", r#"{"type":"assistant"}"#, r#"{"type":7}"#];
-    let (heard, told, _) = hear(&strange);
-    assert_eq!((heard.noise_lines, told.len()), (strange.len() as u64, 0));
+    let (dialogue, told, _) = hear(&strange);
+    assert_eq!((dialogue.noise_lines, told.len()), (strange.len() as u64, 0));
     let new = [r#"{"type":"something_new","x":1}"#, r#"{"type":"system","subtype":"new"}"#];
     assert_eq!(hear(&new).0.noise_lines, 0);
     let End::Failed { kind: FailureKind::Protocol, detail } = end_with(&["npm warn"], 0, "") else {
@@ -232,10 +232,10 @@ fn long_answers_of_tools_are_shortened() {
 #[test]
 fn it_is_asked_to_hand_over_once_before_its_context_is_full() {
     for (window, replies) in [(124, 1), (165, 1), (166, 0), (0, 0)] {
-        let mut heard = Heard::new(Costs::Told, window, Some(0.75));
+        let mut dialogue = ClaudeDialogue::new(Costs::Told, window, Some(0.75));
         let mut asked = Vec::new();
         for line in [SAYS, WRITES, SAYS] {
-            asked.extend(heard.take(parse(line.as_bytes()).unwrap(), drop));
+            asked.extend(dialogue.take(parse(line.as_bytes()).unwrap(), drop));
         }
         assert_eq!(asked.len(), replies, "{window}: {asked:?}");
         let words = |reply: &Reply| matches!(reply, Reply::Say(v) if v["type"] == "user");
@@ -251,15 +251,15 @@ fn a_context_of_unknown_size_is_as_large_as_is_usual() {
         ("claude-x[1m]", "150000", 0),
         ("claude-x[1m]", "750000", 1),
     ] {
-        let mut heard = Heard::new(Costs::Told, 0, Some(0.75));
+        let mut dialogue = ClaudeDialogue::new(Costs::Told, 0, Some(0.75));
         let init = INIT.replace("claude-x", model);
         let says = SAYS.replace(":100,", &format!(":{tokens},"));
         let mut asked = Vec::new();
         for line in [init, says] {
-            asked.extend(heard.take(parse(line.as_bytes()).unwrap(), drop));
+            asked.extend(dialogue.take(parse(line.as_bytes()).unwrap(), drop));
         }
         assert_eq!(asked.len(), replies, "{model} {tokens}");
-        assert_eq!(heard.window, 0, "it was not told");
+        assert_eq!(dialogue.window, 0, "it was not told");
     }
 }
 
@@ -271,11 +271,11 @@ fn a_turn_is_over_when_nothing_is_owed() {
         hear(&[DONE, &SAYS.replace("null,\"session_id", "\"t9\",\"session_id")]).0.standing(),
         Standing::Over
     );
-    // Asked to hand over in the middle of a turn, it answers in that turn or in the next.
-    let mut heard = Heard::new(Costs::Told, 124, Some(0.75));
+    // If it is asked to hand over in the middle of a turn, it answers in that turn or in the next.
+    let mut dialogue = ClaudeDialogue::new(Costs::Told, 124, Some(0.75));
     let mut standing = |line: &str| {
-        heard.take(parse(line.as_bytes()).unwrap(), drop);
-        heard.standing()
+        dialogue.take(parse(line.as_bytes()).unwrap(), drop);
+        dialogue.standing()
     };
     for (line, expected) in [
         (SAYS, Standing::Open),
@@ -295,7 +295,8 @@ fn the_words_of_an_improper_turn_promise_nothing() {
     assert_eq!(final_text, "All done.");
 }
 
-/// What it was told too late for its turn it answers in another one: a promise in either counts.
+/// A message that comes too late for its turn is answered in another one. A promise in either
+/// counts.
 #[test]
 fn the_final_text_is_that_of_all_turns() {
     let end = end_with(&[DONE, &DONE.replace("All done.", "Handed over.")], 0, "");
@@ -306,10 +307,10 @@ fn the_final_text_is_that_of_all_turns() {
 
 #[test]
 fn a_turn_in_which_no_model_was_asked_costs_nothing() {
-    // The sums of the session come again with it.
+    // The sums of the session are repeated with it.
     let since = r#""model_usage_since_last_result":{"#;
     let (head, _) = DONE.split_once(since).unwrap();
     let nothing = format!("{head}{since}}}}}");
-    let (heard, _, _) = hear(&[INIT, DONE, &nothing]);
-    assert_eq!(heard.account.all().cost_usd, Some(0.5));
+    let (dialogue, _, _) = hear(&[INIT, DONE, &nothing]);
+    assert_eq!(dialogue.account.all().cost_usd, Some(0.5));
 }

@@ -1,23 +1,23 @@
-//! What an execution used, as increments.
+//! The usage of an execution, as increments.
 //!
-//! The blocks of one message repeat its usage, and the tokens that it wrote are not final there. So
-//! each message counts once, and the result tells what is missing. One that is killed before that has
-//! at least the messages.
+//! The blocks of one message repeat its usage, and the number of written tokens is not final there.
+//! So each message counts once, and the result completes the count. An execution that is killed
+//! before has at least the messages.
 
 use harness_core::agent::Usage;
 
 use crate::queue::BoundedQueue;
 
-/// Messages whose blocks may still come: those of a few helpers side by side.
+/// The limit of messages whose blocks may still come: those of a few parallel helpers.
 const MESSAGES_MAX: usize = 256;
 
-/// Where money comes from.
+/// The source of the cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Costs {
-    /// Claude Code tells what it cost.
+    /// Claude Code reports its cost.
     #[default]
     Told,
-    /// The user has set a price for tokens, which goes before.
+    /// The user has set a price for tokens, which takes precedence.
     Priced,
 }
 
@@ -25,9 +25,9 @@ pub(super) enum Costs {
 pub(super) struct Account {
     costs: Costs,
     messages: BoundedQueue<(String, Usage)>,
-    /// Since the last result.
+    /// The usage since the last result.
     told: Usage,
-    /// Of the whole execution.
+    /// The usage of the whole execution.
     all: Usage,
 }
 
@@ -37,7 +37,7 @@ impl Account {
         Account { costs, messages, told: Usage::default(), all: Usage::default() }
     }
 
-    /// Of one block of a message: what is new.
+    /// Takes the usage of one block of a message, and returns the new part.
     pub(super) fn message(&mut self, id: &str, usage: Usage) -> Option<Usage> {
         let usage = Usage { cost_usd: None, ..usage };
         let found = self.messages.iter_mut().find(|(known, _)| known == id);
@@ -55,7 +55,7 @@ impl Account {
         self.tell(new)
     }
 
-    /// Of all since the last result: what was not told yet.
+    /// Takes the usage since the last result, and returns the part that was not reported yet.
     pub(super) fn result(&mut self, used: Usage) -> Option<Usage> {
         let rest = beyond(used, self.told);
         let cost_usd = match self.costs {
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_price_of_the_user_goes_before_what_is_told() {
+    fn a_price_of_the_user_takes_precedence_over_the_reported_cost() {
         let mut account = Account::new(Costs::Priced);
         let used = Usage { cost_usd: Some(0.25), ..usage(10, 1) };
         assert_eq!(account.result(used), Some(usage(10, 1)));

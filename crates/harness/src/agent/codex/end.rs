@@ -1,4 +1,4 @@
-//! How a turn of Codex ended: what it said of its end, and how its process did.
+//! Determines the end of a turn of Codex from its reports and the exit of its process.
 
 use harness_core::{
     Timestamp,
@@ -11,14 +11,14 @@ use crate::{
     process::JobExit,
 };
 
-/// What the turn said of its own end.
+/// The end of a turn, as the turn itself reported it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Said {
     Completed,
     Failed(String),
 }
 
-/// A turn that was completed is one only if the process says so too.
+/// Determines the end. A completed turn counts only if the exit code agrees.
 pub(super) fn end(turn: &Turn, ran: &Ran, now: Timestamp) -> End {
     if let Some(by) = ran.finished.stopped_by {
         return End::Stopped { by };
@@ -39,12 +39,12 @@ pub(super) fn end(turn: &Turn, ran: &Ran, now: Timestamp) -> End {
     }
 }
 
-/// It did not come as far as to end a turn.
+/// Returns the end of a process that did not finish a turn.
 fn without_a_word(turn: &Turn, ran: &Ran, crash: End, now: Timestamp) -> End {
     let End::Failed { detail, .. } = &crash else { return crash };
     let failed = |kind| End::Failed { kind, detail: detail.clone() };
     match ran.finished.exit {
-        // Arguments that it does not take.
+        // It does not accept the arguments.
         JobExit::Code(2 | 126) => failed(FailureKind::Config),
         JobExit::Code(127) => failed(FailureKind::NotFound),
         JobExit::Code(_) => match &turn.complaint {

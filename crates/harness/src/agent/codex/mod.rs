@@ -1,7 +1,7 @@
 //! `codex`: OpenAI's Codex, one `codex exec` for one prompt.
 //!
-//! Its own sandbox lets it write in the work tree and nowhere else, `.git` excepted: commits are the
-//! harness's. It tells what a turn used when the turn ends, so a budget stops it between turns.
+//! Its own sandbox lets it write only in the work tree, except `.git`, because harness makes the
+//! commits. It reports its usage when the turn ends, so a budget stops it between turns.
 
 mod end;
 mod parse;
@@ -25,7 +25,7 @@ use end::Said;
 use parse::{Item, Line, Tool, What};
 use usage::Meter;
 
-/// Codex as the user has it installed.
+/// Codex, as the user has installed it.
 #[derive(Debug, Clone)]
 pub struct CodexAgent {
     words: Vec<String>,
@@ -43,8 +43,9 @@ enum Sandbox {
 }
 
 impl CodexAgent {
-    /// `command` is the program, with arguments that go before ours: `codex`, mostly. `allowed` says
-    /// what it sees of the environment: [`Allowed::codex`], and what the user adds.
+    /// Creates an agent. `command` is the program, usually `codex`, with arguments that precede
+    /// ours. `allowed` selects the variables that it receives: [`Allowed::codex`], and those that
+    /// the user adds.
     pub fn new(command: &str, allowed: Allowed) -> std::result::Result<CodexAgent, BadCommand> {
         Ok(CodexAgent {
             words: split(command)?,
@@ -56,35 +57,35 @@ impl CodexAgent {
         })
     }
 
-    /// Further arguments, behind ours.
+    /// Adds arguments after ours.
     #[must_use]
     pub fn args(mut self, args: impl IntoIterator<Item = String>) -> CodexAgent {
         self.args.extend(args);
         self
     }
 
-    /// The model to ask for.
+    /// Sets the model.
     #[must_use]
     pub fn model(mut self, model: impl Into<String>) -> CodexAgent {
         self.model = Some(model.into());
         self
     }
 
-    /// Gives it the harness's own tools.
+    /// Gives it harness's own tools.
     #[must_use]
     pub fn tools(mut self, server: Option<ToolServer>) -> CodexAgent {
         self.tools = server;
         self
     }
 
-    /// Without its sandbox, and without asking. Only for those who wrote that they want it.
+    /// Disables its sandbox and its questions. It is only for users who explicitly configured this.
     #[must_use]
     pub fn without_sandbox(mut self) -> CodexAgent {
         self.sandbox = Sandbox::Bypassed;
         self
     }
 
-    /// All words behind the program.
+    /// Returns all arguments after the program.
     fn arguments(
         &self,
         work_tree: &Path,
@@ -153,16 +154,16 @@ impl Agent for CodexAgent {
     }
 }
 
-/// What is known of a turn.
+/// The state of a turn.
 #[derive(Debug, Default)]
 struct Turn {
-    /// The last message: the end of it, where it is long.
+    /// The last message, or its end if it is long.
     final_text: String,
     said: Option<Said>,
-    /// The last error that it told of, which it may have got over.
+    /// The last error that it reported, from which it may have recovered.
     complaint: Option<String>,
     meter: Meter,
-    /// The tools that run, by the id of their item.
+    /// The running tools, by the id of their item.
     tools: BTreeMap<String, String>,
 }
 
@@ -217,7 +218,7 @@ impl Turn {
             }
             What::Reasoning(text) => voice.tell(AgentEvent::Thinking(voice.text(&text))),
             What::Tool(tool) => {
-                // Some are only told of when they are done.
+                // Some tools are reported only when they are done.
                 if !self.tools.contains_key(&id) {
                     self.begin(id.clone(), &tool, voice);
                 }

@@ -1,9 +1,9 @@
-//! One line of `codex exec --json`, as a value.
+//! Parses one line of `codex exec --json`.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-/// What a line says. What is not known is left alone: other versions tell other things.
+/// The content of a line. Unknown lines are ignored, because other versions report other things.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(tag = "type")]
 pub(super) enum Line {
@@ -16,7 +16,7 @@ pub(super) enum Line {
     },
     #[serde(rename = "turn.failed")]
     TurnFailed { error: Complaint },
-    /// Also for what is tried again and then works.
+    /// An error, including one after which a retry succeeds.
     #[serde(rename = "error")]
     Error(Complaint),
     #[serde(rename = "item.started")]
@@ -33,7 +33,8 @@ pub(super) struct Complaint {
     pub(super) message: String,
 }
 
-/// Of the whole thread. Cached input is part of the input, reasoning of the output.
+/// The usage of the whole thread. Cached input is part of the input, and reasoning is part of the
+/// output.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub(super) struct Totals {
@@ -41,7 +42,7 @@ pub(super) struct Totals {
     pub(super) output_tokens: u64,
 }
 
-/// Something that the agent said or did.
+/// A message or an action of the agent.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub(super) struct Item {
     #[serde(default)]
@@ -52,13 +53,13 @@ pub(super) struct Item {
     fields: Map<String, Value>,
 }
 
-/// What an item is.
+/// The kind of an item.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum What {
     Message(String),
     Reasoning(String),
     Tool(Tool),
-    /// A list of things to do, a warning, or something new.
+    /// A to-do list, a warning, or something unknown.
     Aside,
 }
 
@@ -70,7 +71,7 @@ pub(super) struct Tool {
     pub(super) is_error: bool,
 }
 
-/// `None`: the line is no message of this program.
+/// Parses a line; `None` if it is not a message of this program.
 pub(super) fn line(text: &str) -> Option<Line> {
     serde_json::from_str(text).ok()
 }
@@ -99,7 +100,7 @@ impl Item {
                 let input = json!({ "query": self.fields.get("query") });
                 What::Tool(self.tool(self.kind.clone(), Some(input), None))
             }
-            // Tools of later versions: only what is done has a state.
+            // A tool of a later version. Only actions have a status.
             _ if self.fields.contains_key("status") => {
                 What::Tool(self.tool(self.kind.clone(), None, None))
             }

@@ -1,27 +1,27 @@
-//! What a turn used, from what its thread has used in all. Codex tells tokens and no money.
+//! Computes the usage of a turn from the totals of its thread. Codex reports tokens, but no cost.
 
 use harness_core::agent::Usage;
 
 use super::parse::Totals;
 
-/// Counts one execution.
+/// Counts the usage of one execution.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Meter {
-    /// As the thread told last, before this execution too.
+    /// The last reported totals of the thread, including earlier executions.
     told: Totals,
-    /// Of this execution.
+    /// The usage of this execution.
     used: Usage,
 }
 
 impl Meter {
-    /// `before` is what earlier executions of the same thread used.
+    /// Creates a meter. `before` is the usage of earlier executions of the same thread.
     pub(super) fn new(before: Usage) -> Meter {
         let told =
             Totals { input_tokens: before.input_tokens, output_tokens: before.output_tokens };
         Meter { told, used: Usage::default() }
     }
 
-    /// What is new in the totals of the thread.
+    /// Takes the totals of the thread, and returns the new part.
     pub(super) fn take(&mut self, totals: Totals) -> Usage {
         let began_anew = totals.input_tokens < self.told.input_tokens
             || totals.output_tokens < self.told.output_tokens;
@@ -58,7 +58,7 @@ mod tests {
         assert_eq!(take(&mut meter, 3000, 150), tokens(1000, 50));
         assert_eq!(take(&mut meter, 3000, 150), tokens(0, 0));
         assert_eq!(meter.used(), tokens(1000, 50));
-        // A thread that forgot what it used counts from zero.
+        // A thread that lost its usage counts from zero.
         assert_eq!(take(&mut meter, 10, 5), tokens(10, 5));
         assert_eq!(meter.used(), tokens(1010, 55));
     }

@@ -1,4 +1,4 @@
-//! The file that a `command` agent may append JSON lines to, followed while it runs.
+//! The file to which a `command` agent may append JSON lines. It is followed while the agent runs.
 
 use std::{fs::File, io::Read as _, path::Path, time::Duration};
 
@@ -20,15 +20,15 @@ use crate::{
     process::{Line, Lines, Redactor},
 };
 
-/// Of the name of the file.
+/// The ending of the file name.
 const ENDING: &str = "events.jsonl";
-/// How soon a line is seen. Nothing portable tells when a file grows.
+/// The interval of looks. There is no portable notice when a file grows.
 const LOOK: Duration = Duration::from_millis(200);
-/// An event says little.
+/// The limit of a line. Events are short.
 const LINE_BYTES_MAX: usize = 64 * 1024;
-/// How much is taken at one look, so that a flood of events hinders nothing else.
+/// The limit of one look, so that a flood of events does not delay anything else.
 const LOOK_BYTES_MAX: u64 = 1024 * 1024;
-/// How often it is looked at after the end, while there is more.
+/// The limit of looks after the end, while there is more.
 const LAST_LOOKS_MAX: usize = 64;
 
 #[derive(Debug, Deserialize)]
@@ -75,7 +75,7 @@ pub(super) struct Events {
     look: Interval,
     usage: Usage,
     limit: Option<Option<Timestamp>>,
-    /// Nothing was used or said since that limit.
+    /// `true` if nothing was used or written since that limit.
     limit_is_last: bool,
     reason: Option<Reason>,
     warned: bool,
@@ -114,12 +114,12 @@ impl Events {
         self.usage
     }
 
-    /// The last limit that was told, and until when.
+    /// Returns the last reported limit, and its end.
     pub(super) fn limit(&self) -> Option<Option<Timestamp>> {
         self.limit
     }
 
-    /// The same, if it did not go on after it.
+    /// Returns the same, if the agent did not continue after it.
     pub(super) fn last_limit(&self) -> Option<Option<Timestamp>> {
         self.limit.filter(|_| self.limit_is_last)
     }
@@ -181,10 +181,10 @@ impl Wake for &mut Events {
         while looks < LAST_LOOKS_MAX && self.look(execution, redactor)? > 0 {
             looks += 1;
         }
-        // Its last line may have no end.
+        // The last line may be incomplete.
         let last = std::mem::take(&mut self.lines).finish();
         self.tell(last.as_ref().map(Line::text), execution, redactor);
-        // How far it came is known by its last one.
+        // The last checkpoint shows how far it came.
         if let Some(last) = self.held_back.take() {
             execution.tell(last);
         }
@@ -193,7 +193,7 @@ impl Wake for &mut Events {
 }
 
 impl Events {
-    /// How much there was to read.
+    /// Reads the new lines, and returns the number of bytes.
     fn look(&mut self, execution: &Execution, redactor: &Redactor) -> Result<usize> {
         let mut bytes = Vec::new();
         let count = (&self.file).take(LOOK_BYTES_MAX).read_to_end(&mut bytes)?;
@@ -205,8 +205,8 @@ impl Events {
         Ok(count)
     }
 
-    /// A checkpoint is stored, with the work tree, before anything else is done: in a flood of them
-    /// only the last one matters.
+    /// Reports an event. A checkpoint is stored with the work tree before anything else is done, so
+    /// only the last one of a flood matters.
     fn tell_in_time(&mut self, event: AgentEvent, execution: &Execution) {
         let is_checkpoint = matches!(event, AgentEvent::Checkpoint { .. });
         if !is_checkpoint || self.pace.wait(std::time::Instant::now()).is_none() {

@@ -1,5 +1,5 @@
-//! What the adapters of programs that speak in lines of JSON have in common. Some only speak; some
-//! want answers.
+//! The common part of the adapters of programs that use lines of JSON. Some only send; some need
+//! answers.
 
 use std::time::Duration;
 
@@ -15,57 +15,60 @@ use crate::{
     process::{Chunk, Job, JobEvent, JobState, Lines, OutputSource, Redactor, Spec, Transcript},
 };
 
-/// A line may hold all that a tool printed. One that is longer is cut, and no JSON any more.
+/// The limit of a line, which may contain the whole output of a tool. A longer line is cut, and is
+/// no longer JSON.
 const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// How long one that may have another answer to give can take to begin with it.
+/// The time that a program which may give another answer can take to begin with it.
 const ANOTHER_ANSWER: Duration = Duration::from_secs(60);
 
 /// One side of a conversation with a program, without the program: lines in, lines out.
 pub(in crate::agent) trait Dialogue: Send {
-    /// Takes one line of standard output. Whatever it is: it is only a line.
+    /// Takes one line of standard output, whatever it contains.
     fn hear(&mut self, line: &str, voice: &mut Voice<'_>);
 
-    /// A line was longer than a message can be, and is lost.
+    /// Called for a line that was longer than a message can be, and is lost.
     fn miss(&mut self) {}
 
-    /// Whether a tool is known to run, so that silence means nothing.
+    /// Returns whether a tool is known to run, so that silence does not count.
     fn is_busy(&self) -> bool;
 
-    /// How far it is. One that has said all may go; one that stays is ended after a while.
+    /// Returns the state of the conversation. A program that has finished may end. If it stays, it
+    /// is ended after a while.
     fn standing(&self) -> Standing;
 
-    /// Passes on what somebody says to it while it works. `false`: it does not listen.
+    /// Passes on a message to the program while it works. Returns `false` if it does not accept
+    /// messages.
     fn told(&mut self, _words: &str, _: &mut Voice<'_>) -> bool {
         false
     }
 
-    /// Asks the program to stop, where there is a way to. It gets some time to do so.
+    /// Asks the program to stop, if there is a way to. It gets some time to do so.
     fn ask_to_stop(&mut self, _: &mut Voice<'_>) -> Asked {
         Asked::NoWay
     }
 
-    /// The program is gone.
+    /// Called when the program is gone.
     fn ended(&mut self, _: &mut Voice<'_>) {}
 }
 
-/// How far a conversation is.
+/// The state of a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::agent) enum Standing {
     Open,
-    /// It said how it ended, but something that it was told may still get an answer of its own.
+    /// It reported its end, but a message to it may still get its own answer.
     Answered,
-    /// All is said.
+    /// Everything is finished.
     Over,
 }
 
-/// Whether a program was asked to stop in its own words.
+/// Whether a program was asked to stop by its protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::agent) enum Asked {
     InWords,
     NoWay,
 }
 
-/// What one side of a conversation can do.
+/// The actions of one side of a conversation.
 pub(in crate::agent) struct Voice<'a> {
     execution: &'a Execution,
     pub(in crate::agent) redactor: &'a Redactor,
@@ -78,7 +81,7 @@ impl<'a> Voice<'a> {
         Voice { execution, redactor, said: Vec::new(), hangs_up: false }
     }
 
-    /// All that was meant for the program reaches it.
+    /// Sends everything that was meant for the program.
     fn speak(self, job: &mut Job) {
         job.say(&self.said);
         if self.hangs_up {
@@ -86,7 +89,7 @@ impl<'a> Voice<'a> {
         }
     }
 
-    /// Tells the run. What is secret in it is the caller's to hide.
+    /// Reports an event to the run. The caller must hide the secrets in it.
     pub(in crate::agent) fn tell(&self, event: AgentEvent) {
         self.execution.tell(event);
     }
@@ -95,7 +98,7 @@ impl<'a> Voice<'a> {
         self.redactor.text(text).into_owned()
     }
 
-    /// A value without the secrets in its strings.
+    /// Returns a value without the secrets in its strings.
     pub(in crate::agent) fn value(&self, value: &Value) -> Value {
         match value {
             Value::String(text) => Value::String(self.text(text)),
@@ -108,7 +111,7 @@ impl<'a> Voice<'a> {
         }
     }
 
-    /// An event without the secrets in its texts.
+    /// Returns an event without the secrets in its texts.
     pub(in crate::agent) fn event(&self, event: AgentEvent) -> AgentEvent {
         match event {
             AgentEvent::Text(text) => AgentEvent::Text(self.text(&text)),
@@ -131,13 +134,13 @@ impl<'a> Voice<'a> {
         self.said.push(b'\n');
     }
 
-    /// Says nothing more: most programs end then, when they are done.
+    /// Ends the input. Most programs end then, when they are done.
     pub(in crate::agent) fn hang_up(&mut self) {
         self.hangs_up = true;
     }
 }
 
-/// Runs `spec` and talks with it until it is gone. `Err` is how it ended before it ran.
+/// Runs `spec` and talks with it until it is gone. `Err` is an end before it ran.
 pub(in crate::agent) async fn converse(
     spec: Spec,
     prompt: &Prompt,
@@ -159,7 +162,7 @@ pub(in crate::agent) async fn converse(
     let mut talk = Talk::new(&redactor, grace);
     loop {
         let event = tokio::select! {
-            // What people said goes before what the program says next.
+            // Messages of people take precedence over the next output of the program.
             biased;
             Some(message) = execution.inbox.pop() => {
                 talk.pass_on(&message, &mut job, execution, dialogue);
@@ -204,29 +207,29 @@ pub(in crate::agent) async fn converse(
     let JobState::Finished(mut finished) = job.state().clone() else {
         return Err("a job that has no more events has not finished".into());
     };
-    // One that left because it was asked to was stopped too. One that had said all and had to be
-    // shown the door was not.
+    // A program that left because it was asked to was stopped too. One that had finished and had to
+    // be ended was not.
     let was_seen_off = is_closed && finished.stopped_by.is_some();
     finished.stopped_by = if is_closed { asked } else { finished.stopped_by.or(asked) };
-    // What it said is in the dialogue.
+    // The dialogue has its output.
     Ok(Ok(Ran { finished, was_seen_off, stdout: Tail::new(0), stderr, redactor }))
 }
 
-/// Where a conversation stands.
+/// The state of a conversation.
 struct Talk<'a> {
     redactor: &'a Redactor,
     grace: Duration,
     lines: Lines,
     stderr: Tail,
-    /// Whether the execution was cancelled and the program knows.
+    /// `true` if the execution was cancelled and the program was asked to stop.
     is_asked: bool,
-    /// Whether it was silent for too long and was asked to stop for that.
+    /// `true` if it was silent for too long and was asked to stop for that.
     is_stalled: bool,
     is_busy: bool,
-    /// Whether it said how it ended: all that is left for it is to go.
+    /// `true` if it reported its end, and only has to exit.
     is_closed: bool,
     standing: Standing,
-    /// When a program that should go is ended.
+    /// The time at which a program that should exit is ended.
     leave_at: Option<Instant>,
 }
 
@@ -258,7 +261,7 @@ impl<'a> Talk<'a> {
         }
         let mut voice = Voice::new(execution, self.redactor);
         for line in self.lines.push(&chunk.bytes) {
-            // What was cut is no message, whatever it began with.
+            // A line that was cut is not a message, whatever its start.
             match line.cut_bytes {
                 0 => dialogue.hear(&String::from_utf8_lossy(&line.bytes), &mut voice),
                 _ => dialogue.miss(),
@@ -282,7 +285,8 @@ impl<'a> Talk<'a> {
         voice.speak(job);
     }
 
-    /// Silence counts while no tool runs; one who has said all is seen off.
+    /// Updates the timers. Silence counts while no tool runs, and a program that has finished is
+    /// ended.
     fn follow(&mut self, job: &mut Job, dialogue: &impl Dialogue) {
         if self.is_busy != dialogue.is_busy() {
             self.is_busy = dialogue.is_busy();
@@ -307,7 +311,7 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// Who or what ended it, if it was asked to.
+    /// Returns the reason of the stop, if it was asked to.
     fn asked(&self, execution: &Execution) -> Option<StoppedBy> {
         match (self.is_asked, self.is_stalled) {
             (true, _) => Some(execution.stopped_by()),
@@ -320,8 +324,8 @@ impl<'a> Talk<'a> {
         self.asked(execution).unwrap_or_else(|| execution.stopped_by())
     }
 
-    /// It is asked to stop, so that it can still tell what it used. One that cannot be asked is
-    /// ended by its job, if it goes on in silence.
+    /// Asks a silent program to stop, so that it can still report its usage. Its job ends one that
+    /// cannot be asked, if it stays silent.
     fn stalled(&mut self, job: &mut Job, execution: &Execution, dialogue: &mut impl Dialogue) {
         if self.is_closed {
             self.leave_at = Some(Instant::now());

@@ -1,19 +1,19 @@
-//! What can be wrong with a file of ours; the error names the file.
+//! Errors of our files. Each names the file.
 
 use std::{fmt, io};
 
 use rustix::fs::FileType;
 
-/// What stands where a regular file of ours belongs.
+/// The object in the place of a regular file of ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Intruder {
-    /// A symbolic link, wherever it leads.
+    /// A symbolic link, whatever its target.
     Symlink,
     /// A directory where a file belongs.
     Directory,
     /// A file where a directory belongs.
     RegularFile,
-    /// A named pipe, which could hang its reader.
+    /// A named pipe, which could block its reader.
     Fifo,
     /// A socket.
     Socket,
@@ -34,31 +34,31 @@ impl fmt::Display for Intruder {
     }
 }
 
-/// What is inside every [`io::Error`] of this module: it names the file.
+/// The content of every [`io::Error`] of this module. It names the file.
 #[derive(Debug, thiserror::Error)]
 pub enum DiskError {
-    /// Something else than a file of ours has its name.
+    /// An object that is not a file of ours has its name.
     #[error("{name} is {what} — remove it")]
     Intruder {
-        /// The path from the root.
+        /// The path relative to the root.
         name: String,
-        /// What stands there instead.
+        /// The kind of object.
         what: Intruder,
     },
     /// The system refused.
     #[error("cannot {doing} {name}: {source}")]
     Failed {
-        /// The path from the root.
+        /// The path relative to the root.
         name: String,
         /// The verb of the message.
         doing: &'static str,
-        /// What the system answered.
+        /// The error of the system.
         source: io::Error,
     },
 }
 
 impl DiskError {
-    /// The one inside `error`, if it came from here.
+    /// Returns the error inside of `error`, if it came from here.
     #[must_use]
     pub fn of(error: &io::Error) -> Option<&DiskError> {
         error.get_ref()?.downcast_ref()
@@ -66,7 +66,7 @@ impl DiskError {
 }
 
 impl From<DiskError> for io::Error {
-    /// Keeps the kind, so that a full disk is still told from a read-only one.
+    /// Keeps the kind, so that a full disk can be distinguished from a read-only one.
     fn from(error: DiskError) -> io::Error {
         let kind = match &error {
             DiskError::Intruder { .. } => io::ErrorKind::InvalidInput,
@@ -76,7 +76,7 @@ impl From<DiskError> for io::Error {
     }
 }
 
-/// What is there instead of the one `wanted`.
+/// Returns the kind of object that is there instead of the `wanted` one.
 pub(crate) fn intruder(mode: rustix::fs::RawMode, wanted: FileType) -> Option<Intruder> {
     let found = FileType::from_raw_mode(mode);
     match found {

@@ -1,4 +1,4 @@
-//! What is at a name in an open directory; no link is followed.
+//! Looks up names in an open directory. No link is followed.
 
 use std::{
     io,

@@ -1,8 +1,8 @@
-//! Where our files are: a folder that is open.
+//! An open folder that contains our files.
 //!
 //! Names in it have one component each and are opened relative to the handle, without following a
-//! link and without waiting for the other end of a pipe. What is not a regular file is an error that
-//! names it, also when it was put there between two calls.
+//! link and without waiting for the other end of a pipe. Anything that is not a regular file is an
+//! error that names it, even if it was created between two calls.
 
 mod error;
 mod handle;
@@ -29,35 +29,35 @@ pub(crate) use handle::{open_directory, stat_at};
 pub(crate) use sole::sole;
 
 const POLL: Duration = Duration::from_millis(20);
-/// More files of one name than this are a loop somewhere.
+/// A larger number of files of one name indicates a loop.
 const NAMES_MAX: u32 = 10_000;
-/// What file systems allow for one name.
+/// The limit of file systems for one name.
 const NAME_BYTES_MAX: usize = 255;
 
-/// A folder of ours, or the one that ours are in.
+/// A folder of ours, or the one that contains ours.
 #[derive(Debug)]
 pub struct Folder {
     fd: OwnedFd,
-    /// From the root, for messages; empty for the root itself.
+    /// The path relative to the root, for messages; empty for the root itself.
     path: String,
-    /// What is made in it is its owner's only.
+    /// `true` if only its owner can read the files that are created in it.
     private: bool,
 }
 
-/// What goes by a name.
+/// The object with a name.
 #[derive(Debug)]
 pub enum Found {
     /// There is none.
     Nothing,
-    /// Its bytes, and what it was before the first of them was read.
+    /// The bytes of a file, and its stamp before the first of them was read.
     File(Vec<u8>, FileStamp),
-    /// More than was asked for.
+    /// The file is larger than the limit.
     TooLarge,
-    /// No file.
+    /// The object is not a file.
     Other(Intruder),
 }
 
-/// Held until it is dropped, or the process ends.
+/// A lock that is held until it is dropped, or the process ends.
 #[derive(Debug)]
 pub struct Alone {
     _locked: fs::File,
@@ -70,8 +70,8 @@ impl AsFd for Folder {
 }
 
 impl Folder {
-    /// Keeps others out who do the same; `None` if one of them does not end. The lock is on the
-    /// folder itself, so that it leaves no file behind.
+    /// Takes a lock that excludes other callers; `None` if another holds it for too long. The lock
+    /// is on the folder itself, so that it leaves no file behind.
     pub fn lock(&self, wait: Duration) -> io::Result<Option<Alone>> {
         let locked = fs::File::from(self.fd.try_clone()?);
         let start = Instant::now();
@@ -85,13 +85,13 @@ impl Folder {
         }
     }
 
-    /// A name as messages have it.
+    /// Returns the name for messages.
     #[must_use]
     pub fn shown(&self, name: &str) -> String {
         if self.path.is_empty() { name.to_owned() } else { format!("{}/{name}", self.path) }
     }
 
-    /// What is in it. A name that is no UTF-8 is none that we look for.
+    /// Returns the names in it. A name that is not UTF-8 is not one of ours.
     pub fn names(&self) -> io::Result<Vec<String>> {
         let read = |e: Errno| failed(&self.path, "read", e.into());
         let mut names = Vec::new();
@@ -102,12 +102,12 @@ impl Folder {
         Ok(names)
     }
 
-    /// The file of that name as it stands.
+    /// Returns the stamp of the current file of that name.
     pub fn identity(&self, name: &str) -> io::Result<Option<FileStamp>> {
         Ok(self.stat(name)?.map(|stat| FileStamp::of_stat(&stat)))
     }
 
-    /// Whether there is a regular file of that name. Anything else there is an error.
+    /// Returns whether there is a regular file of that name. Anything else there is an error.
     pub fn has(&self, name: &str) -> io::Result<bool> {
         let Some(stat) = self.stat(name)? else { return Ok(false) };
         match intruder(stat.st_mode, FileType::RegularFile) {
@@ -121,15 +121,15 @@ impl Folder {
         stat_at(&self.fd, name, &self.shown(name))
     }
 
-    /// Opens a regular file. It is looked at before (opening a device can act on it) and after (it
-    /// may have been swapped); `O_NONBLOCK` keeps a pipe that was swapped in from hanging us.
+    /// Opens a regular file. It is checked before (opening a device can act on it) and after (it
+    /// may have been swapped). `O_NONBLOCK` keeps a pipe that was swapped in from blocking us.
     pub(crate) fn open_file(&self, name: &str, flags: OFlags, mode: Mode) -> io::Result<fs::File> {
         let shown = self.shown(name);
         self.has(name)?;
         let all = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let opened = match rustix::fs::openat(&self.fd, name, all, mode) {
             Ok(opened) => opened,
-            // It has become one since, or a pipe that nobody reads.
+            // It has become a link since, or a pipe without a reader.
             Err(e @ (Errno::LOOP | Errno::NXIO)) => {
                 self.has(name)?;
                 return Err(failed(&shown, "open", e.into()));
@@ -140,7 +140,7 @@ impl Folder {
         if let Some(what) = intruder(stat.st_mode, FileType::RegularFile) {
             return Err(intruded(&shown, what));
         }
-        // Those who are handed this file expect one that waits.
+        // Callers expect a file whose operations block.
         let flags = rustix::fs::fcntl_getfl(&opened).map(|flags| flags - OFlags::NONBLOCK);
         flags
             .and_then(|flags| rustix::fs::fcntl_setfl(&opened, flags))
@@ -152,7 +152,7 @@ impl Folder {
         Mode::from_raw_mode(if self.private { 0o600 } else { 0o666 })
     }
 
-    /// `None` if there is none.
+    /// Opens a file for reading; `None` if there is none.
     pub fn open_to_read(&self, name: &str) -> io::Result<Option<fs::File>> {
         match self.open_file(name, OFlags::RDONLY, Mode::empty()) {
             Ok(opened) => Ok(Some(opened)),
@@ -161,26 +161,26 @@ impl Folder {
         }
     }
 
-    /// To read it and write behind its end; made if need be. One that has a second name is replaced
-    /// by a copy first: what is written is not seen under the other name.
+    /// Opens a file for reading and appending. It is created if needed. A file with a second name
+    /// is replaced by a copy first, so that writes do not show under the other name.
     pub fn open_to_append(&self, name: &str) -> io::Result<fs::File> {
         let flags = OFlags::RDWR | OFlags::APPEND;
         let opened = self.open_file(name, flags | OFlags::CREATE, self.file_mode())?;
         sole(&self.fd, name, &self.shown(name), opened, flags)
     }
 
-    /// For an OS lock on it; made if need be. Nothing may be written to it while its
-    /// [second name](Self::has_second_name) leads elsewhere.
+    /// Opens a file for an OS lock on it. It is created if needed. Nothing may be written to it
+    /// while it has a [second name](Self::has_second_name).
     pub fn open_to_lock(&self, name: &str) -> io::Result<fs::File> {
         self.open_file(name, OFlags::RDWR | OFlags::CREATE, self.file_mode())
     }
 
-    /// Whether what is written to the file shows under another name too.
+    /// Returns whether writes to the file show under another name too.
     pub fn has_second_name(file: &fs::File) -> io::Result<bool> {
         Ok(rustix::fs::fstat(file)?.st_nlink > 1)
     }
 
-    /// A new, empty file, to write. A regular one of that name goes.
+    /// Creates an empty file for writing. A regular file of that name is removed.
     pub fn create(&self, name: &str) -> io::Result<fs::File> {
         if self.has(name)? {
             self.remove(name)?;
@@ -189,7 +189,8 @@ impl Folder {
         self.open_file(name, flags, self.file_mode())
     }
 
-    /// Fine if there is none. A link goes itself, and what it leads to stays.
+    /// Removes a file. It is not an error if there is none. A link itself is removed, and its
+    /// target stays.
     pub fn remove(&self, name: &str) -> io::Result<()> {
         one_component(name)?;
         match rustix::fs::unlinkat(&self.fd, name, AtFlags::empty()) {
@@ -198,7 +199,7 @@ impl Folder {
         }
     }
 
-    /// All of a file, if that is not more than `bytes_max`.
+    /// Reads the whole file, if it has at most `bytes_max`.
     pub fn read(&self, name: &str, bytes_max: u64) -> io::Result<Found> {
         let shown = self.shown(name);
         let opened = match self.open_to_read(name) {
@@ -219,7 +220,7 @@ impl Folder {
         Ok(Found::File(bytes, FileStamp::of_stat(&stat)))
     }
 
-    /// The same where everything but a small file or none is an error.
+    /// Does the same, but returns an error for everything except a small file or none.
     pub fn read_small(&self, name: &str, bytes_max: u64) -> io::Result<Option<Vec<u8>>> {
         let shown = self.shown(name);
         match self.read(name, bytes_max)? {
@@ -233,19 +234,21 @@ impl Folder {
         }
     }
 
-    /// Makes or replaces a file, durable: a reader sees all of it or what was there before.
+    /// Creates or replaces a file durably. A reader sees all of it or the earlier content.
     pub fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
-        // One name for all: what a crash left of it is replaced, and does not heap up.
+        // All writes use one temporary name, so that leftovers of a crash are replaced and do not
+        // pile up.
         self.put_by(name, &format!(".{name}.tmp"), bytes, true)
     }
 
-    /// The same without waiting for the disk, for what need not survive a loss of power. Several may
-    /// do it at once.
+    /// Does the same without waiting for the disk, for files that need not survive a loss of power.
+    /// Several callers may do it at once.
     pub fn put(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         self.put_by(name, &aside(name), bytes, false)
     }
 
-    /// Makes a file, durable, unless there is one: of several who do it at once the first wins.
+    /// Creates a file durably, unless there is one. If several callers do it at once, the first
+    /// wins.
     pub fn put_first(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let tmp = aside(name);
         self.put_by(&tmp, &aside(name), bytes, true)?;
@@ -287,8 +290,8 @@ impl Folder {
             .map_err(|e| failed(&to.shown(other), "write", e.into()))
     }
 
-    /// Moves a file to another folder as `other`; `false` if something has that name there already,
-    /// or there is none here.
+    /// Moves a file to another folder as `other`. Returns `false` if that name exists there, or if
+    /// there is no file here.
     pub fn move_to(&self, name: &str, to: &Self, other: &str) -> io::Result<bool> {
         one_component(name)?;
         one_component(other)?;
@@ -299,8 +302,8 @@ impl Folder {
         }
     }
 
-    /// Moves a file to another folder and says under which name; `None` if it is gone. What has
-    /// that name there stays, and the file gets a number.
+    /// Moves a file to another folder and returns its new name; `None` if it is gone. An existing
+    /// file of that name stays, and the moved file gets a number.
     pub fn hand_over(&self, name: &str, to: &Self) -> io::Result<Option<String>> {
         for number in 1..=NAMES_MAX {
             let other = numbered(name, number);
@@ -320,7 +323,7 @@ impl Folder {
     }
 }
 
-/// `a.json`, `a-2.json`, `a-3.json`, …
+/// Returns `a.json`, `a-2.json`, `a-3.json`, …
 fn numbered(name: &str, number: u32) -> String {
     if number == 1 {
         return name.to_owned();
@@ -331,14 +334,14 @@ fn numbered(name: &str, number: u32) -> String {
     format!("{}{end}", &stem[..stem.floor_char_boundary(room)])
 }
 
-/// A name beside another that no other call uses.
+/// Returns a name beside another that no other call uses.
 fn aside(name: &str) -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     format!(".{name}.{}.{number}", std::process::id())
 }
 
-/// Anything else would lead out of the folder.
+/// Refuses any other name, because it would lead out of the folder.
 fn one_component(name: &str) -> io::Result<()> {
     if name.is_empty() || name == "." || name == ".." || name.contains(['/', '\0']) {
         let e = io::Error::new(io::ErrorKind::InvalidInput, "not a file name");
@@ -351,7 +354,7 @@ type Fd<'a> = BorrowedFd<'a>;
 
 fn rename_noreplace(from: Fd<'_>, name: &str, to: Fd<'_>, other: &str) -> rustix::io::Result<()> {
     match renameat_noreplace(from, name, to, other) {
-        // Not on this system, or not on this file system.
+        // This system or this file system does not support it.
         Err(Errno::NOSYS | Errno::INVAL | Errno::NOTSUP) => link_over(from, name, to, other),
         done => done,
     }
@@ -367,8 +370,8 @@ fn renameat_noreplace(_: Fd<'_>, _: &str, _: Fd<'_>, _: &str) -> rustix::io::Res
     Err(Errno::NOSYS)
 }
 
-/// A link replaces nothing either. Killed between the two steps it leaves both names, and the next
-/// time moves the one that is still here.
+/// Uses a link, which does not replace either. If the process is killed between the two steps, both
+/// names stay, and the next call moves the one that is still here.
 fn link_over(from: Fd<'_>, name: &str, to: Fd<'_>, other: &str) -> rustix::io::Result<()> {
     rustix::fs::linkat(from, name, to, other, AtFlags::empty())?;
     rustix::fs::unlinkat(from, name, AtFlags::empty())

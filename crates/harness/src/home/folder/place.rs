@@ -1,4 +1,4 @@
-//! How a folder is come by.
+//! The ways to open a folder.
 
 use std::{
     io,
@@ -16,7 +16,7 @@ use crate::home::Home;
 const HOME: &str = Home::FOLDER;
 
 impl Folder {
-    /// A folder of the user's, as a state root is: links on the way to it are the user's too.
+    /// Opens a folder of the user, such as a state root. Links on the way to it are the user's too.
     pub fn open(root: &Path) -> io::Result<Self> {
         let name = root.display().to_string();
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -25,14 +25,14 @@ impl Folder {
         Ok(Self { fd, path: String::new(), private: false })
     }
 
-    /// The same, where what is made in it is its owner's only.
+    /// Does the same, and only the owner can read the files that are created in it.
     pub fn open_private(root: &Path) -> io::Result<Self> {
         Ok(Self { private: true, path: root.display().to_string(), ..Self::open(root)? })
     }
 
-    /// A folder of ours by its path, `<state root>/.harness/…`, made if need be and its owner's
-    /// only. From `.harness` on no link is followed; of a path without it, only the last name is
-    /// ours.
+    /// Opens a folder of ours by its path, `<state root>/.harness/…`. It is created if needed, for
+    /// its owner only. From `.harness` on, no link is followed. In a path without `.harness`, only
+    /// the last name is ours.
     pub fn ours(path: &Path) -> io::Result<Self> {
         let (root, names) = split(path)?;
         if names.first() != Some(&HOME) {
@@ -46,7 +46,7 @@ impl Folder {
         Ok(folder)
     }
 
-    /// The same where nothing is made; `None` if it is not there.
+    /// Does the same without creating anything; `None` if it does not exist.
     pub fn find(path: &Path) -> io::Result<Option<Self>> {
         let (root, names) = split(path)?;
         let mut folder = match Self::open(root) {
@@ -62,7 +62,7 @@ impl Folder {
         Ok(Some(folder))
     }
 
-    /// A folder in it; `None` if nothing is there.
+    /// Opens a folder in it; `None` if nothing is there.
     pub fn child(&self, name: &str) -> io::Result<Option<Self>> {
         one_component(name)?;
         let path = self.shown(name);
@@ -73,12 +73,12 @@ impl Folder {
         Ok(Some(Self { fd, path, private: self.private }))
     }
 
-    /// The same, made if need be.
+    /// Does the same, and creates it if needed.
     pub fn make(&self, name: &str) -> io::Result<Self> {
         self.make_as(name, self.private)
     }
 
-    /// The same, for its owner only, with all that is made in it.
+    /// Does the same for its owner only, with all files in it.
     pub fn make_private(&self, name: &str) -> io::Result<Self> {
         self.make_as(name, true)
     }
@@ -97,7 +97,7 @@ impl Folder {
     }
 }
 
-/// The folder that is the user's, and the names below it that are ours.
+/// Splits a path into the folder of the user and the names below it that are ours.
 fn split(path: &Path) -> io::Result<(&Path, Vec<&str>)> {
     let bad = || {
         let why = io::Error::new(io::ErrorKind::InvalidInput, "it is not the path of a directory");

@@ -1,4 +1,4 @@
-//! A file that has one name: what is written to it shows nowhere else.
+//! A file with only one name, so that writes to it show nowhere else.
 
 use std::{fs, io, os::fd::AsFd};
 
@@ -6,8 +6,8 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 
 use super::failed;
 
-/// The file itself, or, if it has a second name (a hard link), a copy that takes its place under
-/// `name`. `opened` can be read and has not been read from; a copy is opened with `flags`.
+/// Returns the file itself. If it has a second name (a hard link), it returns a copy that replaces
+/// it under `name`. `opened` must be readable and unread. A copy is opened with `flags`.
 pub(crate) fn sole(
     dir: impl AsFd,
     name: &str,
@@ -24,7 +24,7 @@ pub(crate) fn sole(
     let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mode = Mode::from_raw_mode(stat.st_mode & 0o777);
     let copied = || -> io::Result<fs::File> {
-        // Of a dead process that had our pid.
+        // It belongs to a dead process that had our pid.
         _ = rustix::fs::unlinkat(dir, &tmp, AtFlags::empty());
         let mut copy = fs::File::from(rustix::fs::openat(dir, &tmp, flags, mode)?);
         rustix::fs::fchmod(&copy, mode)?;

@@ -1,4 +1,4 @@
-//! What those ask for who work on a task.
+//! The requests of workers about their tasks.
 
 use harness_core::{
     Command, Holder, Refusal, Task,
@@ -15,10 +15,11 @@ use crate::{
     workspace,
 };
 
-/// In a run the tree goes with it, so that a later session can tell whether the work is still there.
+/// Records a checkpoint. In a run the tree is recorded too, so that a later session can tell
+/// whether the work is still there.
 pub(super) async fn checkpoint(host: &Host, request: TaskCheckpoint) -> Handled {
     let TaskCheckpoint { holder, step, total, description } = request;
-    // A client that sends more than that waits, and holds up nobody else.
+    // A client that sends too many waits, and delays no other client.
     while let Some(wait) = host.desk.checkpoint_waits(&holder.task) {
         tokio::time::sleep(wait).await;
     }
@@ -32,7 +33,7 @@ pub(super) async fn checkpoint(host: &Host, request: TaskCheckpoint) -> Handled 
     extend(host, Command::Checkpoint(checkpoint), of).await
 }
 
-/// Makes it true, and measures the lease that it gives.
+/// Applies the command, and measures the lease that it grants.
 async fn extend(host: &Host, command: Command, holder: Holder) -> Handled {
     let answer = apply(host, command).await?;
     if let (Duty::Daemon(daemon), Answer::Lease(lease)) = (&host.duty, &answer) {
@@ -47,14 +48,14 @@ pub(super) async fn renew(host: &Host, holder: Holder) -> Handled {
     extend(host, Command::Renew(renew), holder).await
 }
 
-/// The task, if it is claimed by the run for this holder.
+/// Returns the task, if the run has claimed it for this holder.
 pub(super) async fn run_task(host: &Host, holder: &Holder) -> Result<Option<Task>, Refused> {
     let id = holder.task.clone();
     let task = host.writer.look_async(move |ledger| ledger.task(&id).cloned()).await?;
     Ok(task.filter(|task| task.claimed_via() == Via::Run && holder.holds(task)))
 }
 
-/// Of a task of the run: the attempt ends, with a rollback, and counts.
+/// Fails an attempt. For a task of the run, the attempt ends with a rollback and counts.
 pub(super) async fn fail(host: &Host, request: TaskFail) -> Handled {
     let TaskFail { holder, category, message } = request;
     if let Some(task) = run_task(host, &holder).await? {

@@ -1,4 +1,4 @@
-//! Who asks for a task is given one, or waits for one.
+//! Gives the next task to a worker, which may wait for one.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -20,9 +20,10 @@ use crate::{
     workspace::glance,
 };
 
-/// Nobody waits longer than this for one answer.
+/// The longest wait for one answer.
 const WAIT_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
-/// Edits by other processes send no word: while somebody waits, the file is looked at this often.
+/// The interval of looks at the file while a worker waits, because edits by other processes send no
+/// notice.
 const OUTSIDE: Duration = Duration::from_secs(1);
 
 pub(super) async fn claim(host: &Host, daemon: &Arc<Daemon>, request: TaskClaim) -> Handled {
@@ -57,16 +58,17 @@ pub(super) async fn claim(host: &Host, daemon: &Arc<Daemon>, request: TaskClaim)
     }
 }
 
-/// `None` where nothing is ready, or there is no ledger.
+/// Returns `None` if nothing is ready, or if there is no ledger.
 async fn once(
     host: &Host,
     daemon: &Arc<Daemon>,
     claim: &Claim,
 ) -> Result<Option<Box<Claimed>>, Refused> {
     let mut claim = claim.clone();
-    // A client does its own git work: of the repository only HEAD is looked at.
+    // A client does its own git work, so only HEAD of the repository is read.
     claim.place.base = head(&daemon.worktree).await;
-    // From here to the writer's queue nothing else runs: a close sees all that was given out.
+    // From here to the writer's queue nothing else runs, so a close sees everything that was given
+    // out.
     if daemon.is_closing() {
         return Ok(None);
     }
@@ -74,7 +76,7 @@ async fn once(
     match host.writer.apply_async(Command::Claim(claim)).await {
         Ok(Reply::Claimed(claimed)) => {
             let task = &claimed.task;
-            // Asked for again, a claim keeps what it was made with.
+            // A repeated claim keeps its rules and settings.
             let mut changed = None;
             if !claimed.is_retry {
                 changed = daemon.claimed(&task.id, claimed.epoch);
@@ -83,7 +85,7 @@ async fn once(
             daemon.gave(&host.root, &task.id, &worker, task.lease_expires_at());
             if let Some(message) = changed {
                 let note = Command::Note(Note::Warning { task: None, message });
-                // The claim stands, whatever becomes of the line in the log.
+                // The claim is valid, whatever happens to the log line.
                 if let Err(why) = host.writer.apply_async(note).await {
                     (daemon.surroundings.warn)(&why.to_string());
                 }
@@ -97,7 +99,7 @@ async fn once(
     }
 }
 
-/// HEAD of the work tree. Only where git has to be asked does a thread block for it.
+/// Returns HEAD of the work tree. A thread blocks for it only if git must be asked.
 pub(super) async fn head(worktree: &Path) -> Option<CommitId> {
     if let Some(head) = glance::head_at_once(worktree) {
         return head;
@@ -106,18 +108,20 @@ pub(super) async fn head(worktree: &Path) -> Option<CommitId> {
     tokio::task::spawn_blocking(move || glance::head(&worktree)).await.unwrap_or(None)
 }
 
-/// Of a task without a check, or without a repository, there is nothing to record.
+/// Records git's settings. There is nothing to record for a task without a check, or without a
+/// repository.
 async fn record_settings(host: &Host, daemon: &Arc<Daemon>, task: &Task) {
     if task.check().is_none() || task.started_at_commit.is_none() {
         return;
     }
     let (daemon, root, task) = (Arc::clone(daemon), host.root.clone(), task.clone());
     let recorded = tokio::task::spawn_blocking(move || daemon.record_settings(&root, &task));
-    // It ends in no error; only the end of the runtime cuts it off.
+    // It returns no error. Only the end of the runtime interrupts it.
     let _ = recorded.await;
 }
 
-/// Is ready when a lease has run out since it was asked, or somebody else has written the ledger.
+/// Completes when a lease has run out since `asked`, or when another program has written the
+/// ledger.
 async fn time_passed(host: &Host, daemon: &Daemon, seen: Option<FileStamp>, asked: Timestamp) {
     let lease = state::seen(host, move |ledger| {
         let leases = ledger.selection().claimed().filter_map(|id| ledger.task(id));

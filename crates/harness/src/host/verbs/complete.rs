@@ -1,9 +1,9 @@
-//! Who says that a task is done is believed when its check passes.
+//! Completes a task if its check passes.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
 use harness_core::{
-    Command, Holder, Task, TaskId,
+    Command, Task, TaskId,
     command::{Authority, Complete, Proof, Unchecked},
     machine::judge::{self, Standing},
     trust::Kind,
@@ -32,16 +32,18 @@ use crate::{
     workspace::Bring,
 };
 
-/// The word of an agent of a run is its promise: check, commit and completion follow its end. That of
-/// any other worker is put to the test now.
+/// Handles a completion. For an agent of a run it is the promise: check, commit and completion
+/// follow its end. The work of any other worker is checked now.
 pub(super) async fn complete(host: &Host, request: TaskComplete) -> Handled {
-    let TaskComplete { holder, authority } = request;
+    let TaskComplete { holder, authority, work } = request;
     if run_task(host, &holder).await?.is_some() {
         host.desk.promise(&holder);
         return Ok(Answer::Completed(CompletedTask { task_id: holder.task, requested: true }));
     }
     match (&host.duty, authority) {
-        (Duty::Daemon(daemon), _) => judged(host, daemon, holder, authority).await,
+        (Duty::Daemon(daemon), _) => {
+            judged(host, daemon, TaskComplete { holder, authority, work }).await
+        }
         // Its check would run in the tree that an agent is working in.
         (Duty::Run, Authority::Force) => Err(busy()),
         (Duty::Run, Authority::Holder) => {
@@ -52,12 +54,8 @@ pub(super) async fn complete(host: &Host, request: TaskComplete) -> Handled {
     }
 }
 
-async fn judged(
-    host: &Host,
-    daemon: &Arc<Daemon>,
-    holder: Holder,
-    authority: Authority,
-) -> Handled {
+async fn judged(host: &Host, daemon: &Arc<Daemon>, complete: TaskComplete) -> Handled {
+    let TaskComplete { holder, authority, work } = complete;
     let _turn = daemon.turn(&holder.task).await;
     let standing = standing(&host.writer, &holder.task).await?;
     let Settings { rules, unchecked, bring } = daemon.rules_for(&holder, standing.task.as_ref())?;
@@ -77,7 +75,7 @@ async fn judged(
         hub: Hub::new("complete"),
     };
     let lease_seconds = host.lease_seconds;
-    let request = judge::Request { holder, authority, unchecked, lease_seconds, rules };
+    let request = judge::Request { holder, authority, unchecked, lease_seconds, rules, work };
     // When nobody waits for the answer any more, the check ends with this future.
     let task = completion.run_from(standing, request, daemon.leaving.cancelled()).await?;
     Ok(Answer::Completed(CompletedTask { task_id: task, requested: false }))
@@ -110,7 +108,7 @@ impl Clerk for ByWriter<'_> {
         let (daemon, root) = (Arc::clone(self.daemon), self.root.to_owned());
         let filters = (self.daemon.surroundings.filters)();
         let tree = match claimed.map(Path::to_owned) {
-            // Git has to be asked whether that is a work tree of this repository.
+            // Git must be asked whether that is a work tree of this repository.
             Some(claimed) => {
                 let found = tokio::task::spawn_blocking(move || {
                     daemon.tree(&root, Some(&claimed), filters)

@@ -1,4 +1,4 @@
-//! The gate of a phase, tried by a daemon when somebody asks for a task behind it.
+//! The gate of a phase. A daemon tries it when a worker asks for a task behind it.
 
 use std::{
     sync::{
@@ -34,8 +34,8 @@ use crate::{
     store::{Commit, refused},
 };
 
-/// A dozen workers that ask for a task are no reason to try a red gate a dozen times: once for each
-/// commit, and after this long.
+/// The time after which a failed gate is tried again for the same commit. A dozen workers that ask
+/// for a task must not try it a dozen times.
 const AGAIN: Duration = Duration::from_secs(60);
 
 /// The last try.
@@ -44,22 +44,22 @@ pub(in crate::host) struct Tried {
     phase: String,
     head: Option<CommitId>,
     when: Instant,
-    /// A person is asked, and has not answered.
+    /// `true` while a person is asked and has not answered.
     asking: Arc<AtomicBool>,
 }
 
-/// What a worker waits for.
+/// A notice for a waiting worker.
 enum News {
     /// A person is asked, which may take days.
     Asks,
     Ended(error::Result<GateEnd>),
 }
 
-/// Whether the gate that all that is left waits for has just passed, so that there may be a task.
+/// Returns whether the due gate has just passed, so that there may be a task.
 pub(super) async fn open(host: &Host) -> Result<bool, Refused> {
     let Duty::Daemon(daemon) = &host.duty else { return Ok(false) };
     let Some(phase) = due(host).await? else { return Ok(false) };
-    // Who comes second waits for what the first one finds out.
+    // A second request waits for the result of the first.
     let mut tried = daemon.gate.lock().await;
     let worktree = daemon.worktree.clone();
     let head = super::claim::head(&worktree).await;
@@ -79,7 +79,7 @@ pub(super) async fn open(host: &Host) -> Result<bool, Refused> {
     let asking = Arc::new(AtomicBool::new(false));
     let (name, when) = (phase.name.clone(), Instant::now());
     *tried = Some(Tried { phase: name, head, when, asking: Arc::clone(&asking) });
-    // One word is heard here, and one more may follow when nothing is listening any more.
+    // One notice is received here, and another may follow when nothing receives it any more.
     let (sender, mut news) = mpsc::channel(2);
     let gatehouse = gatehouse(host, daemon, Arc::clone(&asking), sender.clone());
     tokio::spawn(pass(gatehouse, Arc::clone(daemon), phase, asking, sender));
@@ -115,8 +115,8 @@ fn gatehouse(
     }
 }
 
-/// To its end, whether or not the worker that asked first still waits. A daemon that leaves stops the
-/// check and takes the question back.
+/// Runs the gate to its end, whether or not the first worker still waits. A daemon that ends stops
+/// the check and withdraws the question.
 async fn pass(
     gatehouse: Gatehouse,
     daemon: Arc<Daemon>,
@@ -145,7 +145,7 @@ async fn pass(
     }
 }
 
-/// The gate that somebody waits behind.
+/// Returns the gate that tasks wait for.
 async fn due(host: &Host) -> Result<Option<Phase>, Refused> {
     let due = state::seen(host, |ledger| {
         let selection = ledger.selection();

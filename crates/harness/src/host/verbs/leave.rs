@@ -1,4 +1,4 @@
-//! A daemon that is asked to go.
+//! Ends a daemon on request.
 
 use harness_core::task::{Status, Via};
 
@@ -14,9 +14,10 @@ pub(super) fn shutdown(daemon: &Daemon) -> Answer {
     Answer::Shutdown { shutdown: true }
 }
 
-/// For a run, which wants the ledger for itself: not while somebody works on a task of it.
+/// Ends the daemon for a run, which needs the ledger exclusively. It is refused while a worker
+/// holds one of its tasks.
 pub(super) async fn make_way(host: &Host, daemon: &Daemon) -> Handled {
-    // First, so that no claim slips in between the look and the end.
+    // This comes first, so that no claim is made between the look and the end.
     daemon.close();
     let (now, given) = (daemon.clock.now(), daemon.given());
     let seen = state::seen(host, move |ledger| {

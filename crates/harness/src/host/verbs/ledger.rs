@@ -1,4 +1,4 @@
-//! What the ledger's authors ask for.
+//! The requests of the ledger's authors.
 
 use harness_core::{
     Command, TaskId,
@@ -26,8 +26,8 @@ pub(super) async fn retry(host: &Host, TaskReason { task_id, reason }: TaskReaso
     apply(host, Command::Retry(Retry { task: task_id, reason })).await
 }
 
-/// What an agent of this process works on is not taken from under it: the next task would begin in a
-/// tree that is full of this one.
+/// Releases a claim, but not that of an agent of this process: the next task would begin in a tree
+/// full of this one's changes.
 pub(super) async fn release(host: &Host, TaskReason { task_id, reason }: TaskReason) -> Handled {
     if host.desk.works_on(&task_id) {
         return Err(format!(

@@ -28,10 +28,11 @@ use crate::{
 pub(super) use gate::Tried;
 pub(super) use subscribe::subscribe;
 
-/// What a handler returns.
+/// The result of a handler.
 pub(super) type Handled = Result<Answer, Refused>;
 
-/// All verbs but `subscribe`, which has no one answer. A caller that may not ask learns nothing else.
+/// Handles all verbs except `subscribe`, which has no single answer. A caller without permission
+/// learns nothing else.
 pub(super) async fn handle(host: &Host, peer: &Peer, call: &Call) -> Handled {
     let request = call.request();
     super::permit::permit(host, peer, call, request.as_ref().ok()).await?;
@@ -63,7 +64,7 @@ pub(super) async fn handle(host: &Host, peer: &Peer, call: &Call) -> Handled {
         Request::PlanReset => plan::reset(host).await,
         Request::Shutdown => Ok(leave::shutdown(daemon(host)?)),
         Request::Yield => leave::make_way(host, daemon(host)?).await,
-        // The permission was checked before. Events are streamed by the connection.
+        // The permission was checked before. The connection streams the events.
         Request::May { .. } | Request::Subscribe(_) => Ok(Answer::Nothing {}),
     }
 }
@@ -77,7 +78,7 @@ fn ping() -> Answer {
     })
 }
 
-/// For what a run does not do: it has the ledger for itself.
+/// Returns the daemon, for requests that a run refuses because it holds the ledger exclusively.
 fn daemon(host: &Host) -> Result<&Arc<Daemon>, Refused> {
     match &host.duty {
         Duty::Daemon(daemon) => Ok(daemon),
@@ -85,7 +86,7 @@ fn daemon(host: &Host) -> Result<&Arc<Daemon>, Refused> {
     }
 }
 
-/// Makes it true, then says so.
+/// Applies the command, then returns its answer.
 async fn apply(host: &Host, command: Command) -> Handled {
     host.writer.apply_async(command).await?.try_into()
 }

@@ -1,4 +1,4 @@
-//! Plans, taken in whole or not at all.
+//! Imports plans, whole or not at all.
 
 use harness_core::{Command, Reply, command::Import, plan::Plan};
 
@@ -29,7 +29,7 @@ pub(super) async fn import(host: &Host, daemon: &Daemon, peer: &Peer, plan: Plan
     Ok(Answer::Imported(ImportedPlan { goal, task_count, warnings, archive }))
 }
 
-/// Ledger, log and marker where there are none.
+/// Creates ledger, log and marker if there are none.
 async fn make(host: &Host, daemon: &Daemon) -> Result<(), Refused> {
     let (root, wait, now) = (host.root.clone(), daemon.lock_wait, daemon.clock.now());
     let home = daemon.surroundings.state_home.clone();
@@ -39,7 +39,7 @@ async fn make(host: &Host, daemon: &Daemon) -> Result<(), Refused> {
         tokio::task::spawn_blocking(create).await.map_err(|why| why.to_string())?;
     match made.map_err(|why| why.to_string())? {
         Created::New => (daemon.surroundings.made)(),
-        // Somebody else was faster, and theirs is not ours to trust.
+        // Another process was faster, and we must not trust its ledger.
         Created::Existed => {}
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! What there is to see.
+//! The requests that only read.
 
 use harness_core::Ledger;
 
@@ -9,7 +9,7 @@ use crate::{
     trajectory,
 };
 
-/// What `look` makes of the ledger as it stands; `None` where there is none.
+/// Returns the result of `look` on the current ledger; `None` if there is none.
 pub(super) async fn seen<T: Send + 'static>(
     host: &Host,
     look: impl FnOnce(&Ledger) -> T + Send + 'static,

@@ -1,4 +1,4 @@
-//! Events as they come.
+//! Streams events.
 
 use std::{collections::BTreeMap, io};
 
@@ -14,8 +14,8 @@ use crate::{
     protocol::Subscribe,
 };
 
-/// Until the client goes or the host ends. There is no line but events, and `lagged` where some are
-/// missing.
+/// Streams until the client leaves or the host ends. Every line is an event, or `lagged` if some
+/// are missing.
 pub(in super::super) async fn subscribe(
     host: &Host,
     Subscribe { filter, since }: Subscribe,

@@ -21,7 +21,7 @@ use crate::{
     },
 };
 
-/// Answers when somebody has answered.
+/// Asks a question, and answers when a person has answered.
 pub(super) async fn ask(host: &Host, inquiry: Inquiry) -> Handled {
     let Inquiry { question, choices, allow_text, timeout_seconds } = inquiry;
     let mut ask = if choices.is_empty() { Ask::text() } else { Ask::choices(choices) };
@@ -63,7 +63,7 @@ pub(super) fn reply(host: &Host, peer: &Peer, reply: QuestionReply) -> Handled {
     }
 }
 
-/// A daemon has no agents of its own that could be spoken to or stopped.
+/// Refuses for a daemon, which has no agents of its own that could receive messages or be stopped.
 fn of_a_run(host: &Host) -> Result<(), Refused> {
     match host.duty {
         Duty::Run => Ok(()),
@@ -74,15 +74,15 @@ fn of_a_run(host: &Host) -> Result<(), Refused> {
 pub(super) fn send(host: &Host, message: SentMessage) -> Handled {
     of_a_run(host)?;
     let SentMessage { content, agent, run_id } = message;
-    match (run_id, agent) {
+    let received = match (run_id, agent) {
         (Some(run), _) => host.hub.send_to_run(run, content),
         (None, Some(agent)) => host.hub.send_to(agent, content),
-        (None, None) => host.hub.send(content),
-    }
-    Ok(Answer::Nothing {})
+        (None, None) => host.hub.send_to_all(content),
+    };
+    Ok(Answer::Sent { received: Some(received as u64) })
 }
 
-/// As Ctrl-C: the run comes to an orderly stop; asked again, at once.
+/// Acts as Ctrl-C: the run comes to an orderly stop, and a second request stops it at once.
 pub(super) fn abort(host: &Host, reason: Option<&str>) -> Handled {
     of_a_run(host)?;
     host.hub.abort(reason);
@@ -90,7 +90,7 @@ pub(super) fn abort(host: &Host, reason: Option<&str>) -> Handled {
     Ok(Answer::Nothing {})
 }
 
-/// A run that waits for a usage limit asks its agent again, now.
+/// Makes a run that waits for a usage limit ask its agent again now.
 pub(super) fn kick(host: &Host) -> Answer {
     Answer::Woken { woken: host.desk.kick() as u64 }
 }

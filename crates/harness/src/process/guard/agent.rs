@@ -1,4 +1,4 @@
-//! The start of the agent itself. The only module here with `unsafe` code.
+//! The start of the agent itself. This is the only module here with `unsafe` code.
 #![allow(unsafe_code)]
 
 use std::{
@@ -16,12 +16,12 @@ use rustix::io::FdFlags;
 
 use super::wire::{Launch, Report, What};
 
-/// In a session of its own, and dead as soon as the calling thread is. The number of the process,
-/// or what there is to say instead.
+/// Starts the agent in its own session. It dies as soon as the calling thread does. Returns the
+/// process id, or the report of a failure.
 pub(super) fn start(launch: &Launch, streams: [OwnedFd; 3]) -> Result<u32, Report> {
     let refused =
         |what| move |e: io::Error| Report::Refused { what, errno: e.raw_os_error().unwrap_or(0) };
-    // `spawn` does not say whether it was the directory or the program that is missing.
+    // `spawn` does not report whether the directory or the program is missing.
     let directory = Path::new(&launch.directory);
     let is_directory = std::fs::metadata(directory).map_err(refused(What::Directory))?.is_dir();
     if !is_directory {
@@ -55,7 +55,7 @@ pub(super) fn start(launch: &Launch, streams: [OwnedFd; 3]) -> Result<u32, Repor
 fn die_with_parent(parent: rustix::process::Pid) -> io::Result<()> {
     use rustix::process::{Signal, getppid, set_parent_process_death_signal};
     set_parent_process_death_signal(Some(Signal::KILL))?;
-    // It may have died before it was asked for.
+    // The parent may have died before the signal was requested.
     if getppid() == Some(parent) { Ok(()) } else { Err(rustix::io::Errno::SRCH.into()) }
 }
 
@@ -64,7 +64,8 @@ fn die_with_parent(_: rustix::process::Pid) -> io::Result<()> {
     Ok(())
 }
 
-/// What the program that started us left open without the flag (a lock, a socket) ends here.
+/// Sets close-on-exec for descriptors that the program that started us left open without the flag
+/// (a lock, a socket).
 pub(super) fn keep_descriptors_to_ourselves() -> io::Result<()> {
     let numbers: Vec<RawFd> = std::fs::read_dir("/dev/fd")?
         .flatten()

@@ -1,5 +1,5 @@
-//! What the command line of a guard says: for which root and attempt its tree was started. Every
-//! process can read it, and nothing below the guard can change it.
+//! The label in the command line of a guard: the root and the attempt for which its tree was
+//! started. Every process can read it, and nothing below the guard can change it.
 
 use std::ffi::OsStr;
 
@@ -10,20 +10,20 @@ use crate::{
     process::{ROOT_VARIABLE, guard},
 };
 
-/// Where there is no root or no attempt.
+/// The placeholder for a missing root or attempt.
 const NONE: &str = "-";
 
-/// For which root, and for which attempt at a task.
+/// The root, and the attempt at a task.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Label {
-    /// [`root_hash`] of the state root.
+    /// The [`root_hash`] of the state root.
     pub(crate) root: Option<String>,
-    /// `<task>.<epoch>`.
+    /// The attempt as `<task>.<epoch>`.
     pub(crate) attempt: Option<String>,
 }
 
 impl Label {
-    /// As the environment of what is started says.
+    /// Reads the label from the environment of the process to be started.
     pub(in crate::process) fn of<T: AsRef<OsStr>>(
         environment: impl Iterator<Item = (T, T)>,
     ) -> Label {
@@ -40,7 +40,7 @@ impl Label {
         }
         let attempt = task.zip(epoch).and_then(|(task, epoch)| {
             let (task, epoch) = (task.to_str()?, epoch.to_str()?);
-            // It has to be one word of the command line.
+            // The attempt must be one word of the command line.
             let is_word = !task.is_empty() && !task.contains(|c: char| c.is_whitespace());
             is_word.then(|| format!("{task}.{epoch}"))
         });
@@ -48,7 +48,7 @@ impl Label {
         Label { root: root.map(|root| root_hash(root.as_ref())), attempt }
     }
 
-    /// A new value of `HARNESS_JOB`.
+    /// Returns a new value of `HARNESS_JOB`.
     pub(in crate::process) fn new_job(&self) -> String {
         let unique = uuid::Uuid::now_v7();
         match &self.root {
@@ -65,7 +65,7 @@ impl Label {
         ]
     }
 
-    /// The label of the process with this `/proc/PID/cmdline`, if that is a guard.
+    /// Returns the label of the process with this `/proc/PID/cmdline`, if it is a guard.
     pub(in crate::process) fn read(command_line: &[u8]) -> Option<Label> {
         let words = command_line.split(|byte| *byte == 0).map(|word| str::from_utf8(word).ok());
         let words: Vec<&str> = words.take(4).collect::<Option<_>>()?;

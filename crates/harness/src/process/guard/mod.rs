@@ -1,14 +1,14 @@
-//! The guard: a process between the harness and one agent or script that does nothing but wait, so
-//! that something is left to end its whole tree when the harness is gone.
+//! The guard: a process between harness and one agent or script that only waits. It ends the whole
+//! tree of the agent if harness is gone.
 //!
 //! It is this same program, started again with a first argument that no user types. Its standard
-//! input is a socket to the harness; over it come the order to launch, together with the agent's
-//! three standard streams, and back go what became of it. The end of that socket means that the
-//! harness is gone, on every Unix. The agent's streams never pass through the guard.
+//! input is a socket to harness. The socket carries the order to launch, together with the agent's
+//! three standard streams, and the reports in return. The end of that socket means that harness is
+//! gone, on every Unix. The agent's streams never pass through the guard.
 //!
-//! Where the program did not call [`init`], the same code runs on a thread of the harness: then
-//! nothing but the parent-death signal ends the agent of a killed harness, and what it had started
-//! is left to [`super::leftovers`].
+//! If the program did not call [`init`], the same code runs on a thread of harness. Then only the
+//! parent-death signal ends the agent of a killed harness, and the processes that the agent started
+//! are left to [`super::leftovers`].
 
 mod agent;
 mod label;
@@ -26,14 +26,14 @@ use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 pub(super) use label::Label;
 use watch::Means;
 
-/// What a guard calls itself in the list of processes.
+/// The name of a guard in the list of processes.
 pub(super) const NAME: &str = "harness-guard";
-/// As first argument it makes this program a guard.
+/// The first argument that makes this program a guard.
 const ARGUMENT: &str = "__guard";
 
 static INITIALISED: AtomicBool = AtomicBool::new(false);
 
-/// To be called first thing in `main` by every program that starts agents. In a program that was
+/// Must be called first in `main` by every program that starts agents. In a program that was
 /// started as a guard it never returns.
 pub fn init() {
     if std::env::args_os().nth(1).is_none_or(|first| first != ARGUMENT) {
@@ -50,7 +50,7 @@ pub fn init() {
     });
 }
 
-/// Whether this program, started again, would be a guard.
+/// Returns whether this program, started again, would be a guard.
 pub(crate) fn is_initialised() -> bool {
     INITIALISED.load(Ordering::Relaxed)
 }
@@ -58,9 +58,10 @@ pub(crate) fn is_initialised() -> bool {
 fn be_guard() -> io::Result<()> {
     let control = UnixStream::from(rustix::stdio::stdin().try_clone_to_owned()?);
     control.peer_addr()?;
-    // Before the parent-death signal: it is heard, not died of.
-    let children = heard(&[SIGCHLD])?;
-    let asked = heard(&[SIGTERM, SIGINT, SIGHUP, SIGQUIT])?;
+    // This comes before the parent-death signal is requested, so that the signal is handled and
+    // does not kill the guard.
+    let children = signal_pipe(&[SIGCHLD])?;
+    let asked = signal_pipe(&[SIGTERM, SIGINT, SIGHUP, SIGQUIT])?;
     adopt_and_die_with_parent()?;
     agent::keep_descriptors_to_ourselves()?;
     // A guard must not keep a file system from being unmounted, or a folder from being removed.
@@ -68,14 +69,14 @@ fn be_guard() -> io::Result<()> {
     watch::guard(control, Means::Process { children, asked })
 }
 
-/// For a program that did not call [`init`]. It ends when the agent's tree has.
+/// Runs a guard for a program that did not call [`init`]. It ends when the agent's tree has ended.
 pub(super) fn watch_on_thread(control: UnixStream) {
-    // An error is seen at the other end of the socket, which closes.
+    // The other end of the socket notices an error, because the socket closes.
     let _ = watch::guard(control, Means::Thread);
 }
 
-/// Becomes readable when one of the signals comes.
-fn heard(signals: &[i32]) -> io::Result<PipeReader> {
+/// Returns a pipe that becomes readable when one of the signals arrives.
+fn signal_pipe(signals: &[i32]) -> io::Result<PipeReader> {
     let (reader, writer) = io::pipe()?;
     for signal in signals {
         signal_hook::low_level::pipe::register(*signal, writer.try_clone()?)?;
@@ -84,8 +85,8 @@ fn heard(signals: &[i32]) -> io::Result<PipeReader> {
     Ok(reader)
 }
 
-/// Orphans of the agent's tree become our children, and we are told when our parent dies. If that
-/// has happened already, the socket has ended and says so.
+/// Makes orphans of the agent's tree our children, and requests a signal when our parent dies. If
+/// the parent has died already, the end of the socket shows it.
 #[cfg(target_os = "linux")]
 fn adopt_and_die_with_parent() -> io::Result<()> {
     use rustix::process::{Signal, getpid, set_child_subreaper, set_parent_process_death_signal};

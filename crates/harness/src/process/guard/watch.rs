@@ -1,4 +1,4 @@
-//! What a guard does: waits, and ends the tree when it is time.
+//! The work of a guard: it waits, and ends the tree when it is time.
 
 use std::{
     io::{self, PipeReader, Read as _},
@@ -25,20 +25,20 @@ use crate::process::{
     table::{self, Entry},
 };
 
-/// How often the tree is looked at while it is being killed: what forks meanwhile is found at the
-/// next look.
+/// The interval of looks at the tree while it is being killed. A process that forks meanwhile is
+/// found at the next look.
 const SWEEP_POLL: Duration = Duration::from_millis(10);
-/// How long the kernel gets to end what was killed. What hangs in a dead file server, or belongs to
-/// another user by now, is reported instead.
+/// The time that the kernel gets to end killed processes. A process that hangs in a dead file
+/// server, or belongs to another user by now, is reported instead.
 const KILLED: Duration = Duration::from_secs(5);
 
-/// By which a guard learns of the ends of processes.
+/// The means by which a guard learns of the ends of processes.
 #[derive(Debug)]
 pub(in crate::process) enum Means {
-    /// A process of its own, to which all orphans of the tree fall: it has no child left exactly
+    /// A process of its own, which adopts all orphans of the tree. It has no child left exactly
     /// when nothing of the tree is left.
     Process { children: PipeReader, asked: PipeReader },
-    /// A thread of the harness, which may not reap children that are not its own.
+    /// A thread of harness, which may not reap children that are not its own.
     Thread,
 }
 
@@ -77,7 +77,7 @@ enum Phase {
 struct Watch {
     inbox: Inbox,
     means: Means,
-    /// Of the agent's end, where that is not a signal.
+    /// The notice of the agent's end, if it does not come as a signal.
     notice: Option<OwnedFd>,
     tree: Tree,
     launch: Launch,
@@ -93,7 +93,7 @@ impl Watch {
                     self.inbox.report(&Report::Cleared { left });
                     return Ok(());
                 }
-                // A guard that cannot watch any more leaves nothing that would need it.
+                // A guard that cannot watch any more kills the tree.
                 Err(e) => {
                     self.tree.signal(&self.means, Signal::KILL);
                     return Err(e);
@@ -102,7 +102,7 @@ impl Watch {
         }
     }
 
-    /// One event; when it was the last, those that are left.
+    /// Handles one event. After the last one, returns the processes that are left.
     fn turn(&mut self) -> io::Result<Option<Vec<u32>>> {
         self.wait()?;
         let asked = self.asked();
@@ -117,7 +117,7 @@ impl Watch {
         })
     }
 
-    /// Until something happens or it is time.
+    /// Waits until something happens or a timer ends.
     fn wait(&self) -> io::Result<()> {
         let mut polled = Vec::new();
         polled.extend(self.inbox.socket().map(|socket| PollFd::new(socket, PollFlags::IN)));
@@ -137,13 +137,13 @@ impl Watch {
         }
     }
 
-    /// How long at most until the next look.
+    /// Returns the longest time until the next look.
     fn timer(&self) -> Option<Duration> {
         match self.phase {
             Phase::Running => None,
             Phase::Terminating { kill_at } => {
                 let left = kill_at.saturating_duration_since(Instant::now());
-                // Nothing tells a thread of the harness when the last of the tree ends.
+                // A thread of harness gets no notice when the last process of the tree ends.
                 let is_told = matches!(self.means, Means::Process { .. }) && HAS_SUBREAPER;
                 Some(if is_told || !self.tree.is_reaped { left } else { left.min(SWEEP_POLL) })
             }
@@ -152,7 +152,7 @@ impl Watch {
         }
     }
 
-    /// With how much grace to end the tree, if somebody wants it ended.
+    /// Returns the grace for ending the tree, if an end was requested.
     fn asked(&mut self) -> Option<Duration> {
         let mut grace: Option<Duration> = None;
         let default = Duration::from_millis(self.launch.grace_milliseconds);
@@ -166,7 +166,7 @@ impl Watch {
             match self.orders() {
                 Ok(None) => {}
                 Ok(Some(this)) => grace = Some(grace.map_or(this, |other| other.min(this))),
-                // What we cannot understand comes from no harness that we know.
+                // An order that we cannot parse does not come from a known harness.
                 Err(_) => grace = Some(Duration::ZERO),
             }
         }
@@ -186,7 +186,7 @@ impl Watch {
         Ok(shortest)
     }
 
-    /// Takes the statuses of those that ended; whether nothing of the tree is left.
+    /// Takes the statuses of ended processes. Returns whether nothing of the tree is left.
     fn reap(&mut self) -> io::Result<bool> {
         let agent = self.tree.agent;
         loop {
@@ -217,7 +217,7 @@ impl Watch {
         let default = Duration::from_millis(self.launch.grace_milliseconds);
         match (self.phase, asked) {
             (Phase::Running, Some(grace)) => self.terminate(now, grace),
-            // It has ended by itself and left somebody behind.
+            // The agent has ended by itself and left processes behind.
             (Phase::Running, None) if self.tree.is_reaped => self.terminate(now, default),
             (Phase::Terminating { kill_at }, asked) => {
                 let kill_at = asked.map_or(kill_at, |grace| kill_at.min(now + grace));
@@ -238,7 +238,7 @@ impl Watch {
             return self.kill(now + KILLED);
         }
         self.tree.signal(&self.means, Signal::TERM);
-        // One that was stopped has to go on to hear it.
+        // A stopped process must continue before it can receive the signal.
         self.tree.signal(&self.means, Signal::CONT);
         Phase::Terminating { kill_at: now + grace }
     }
@@ -251,13 +251,13 @@ impl Watch {
 
 const HAS_SUBREAPER: bool = cfg!(target_os = "linux");
 
-/// The agent and all that came of it.
+/// The agent and all its descendants.
 #[derive(Debug)]
 struct Tree {
     agent: Pid,
-    /// Then its number may be another's.
+    /// `true` if the agent was reaped. Its id may then belong to another process.
     is_reaped: bool,
-    /// `NAME=value` that its members were started with.
+    /// The `NAME=value` that its members were started with.
     own: String,
 }
 
@@ -279,7 +279,7 @@ impl Tree {
         }
     }
 
-    /// Whether none is left, after the agent has been reaped and no other child is to be.
+    /// Returns whether nothing is left, after the agent was reaped and no other child remains.
     fn is_empty(&self, means: &Means) -> bool {
         match means {
             Means::Process { .. } if HAS_SUBREAPER => true,
@@ -288,13 +288,14 @@ impl Tree {
         }
     }
 
-    /// Where orphans do not fall to us, the group is all that we know of them. Its number is no
-    /// other's as long as one is in it.
+    /// Returns whether the group still exists. Where we do not adopt orphans, the group is all that
+    /// we know of them. Its id is not reused as long as it has a member.
     fn has_group(&self) -> bool {
         !HAS_SUBREAPER && rustix::process::test_kill_process_group(self.agent).is_ok()
     }
 
-    /// To all of them. One that cannot be reached is among those left in the end.
+    /// Sends a signal to all members. A member that cannot be reached is among those left in the
+    /// end.
     fn signal(&self, means: &Means, signal: Signal) {
         if !self.is_reaped || self.has_group() {
             let _ = rustix::process::kill_process_group(self.agent, signal);
@@ -309,7 +310,7 @@ fn exited(status: WaitStatus) -> Report {
     Report::Exited { code: status.exit_status(), signal: status.terminating_signal() }
 }
 
-/// Empties a pipe that says no more than that something happened; whether it did.
+/// Empties a pipe that only signals that something happened. Returns whether it did.
 fn drained(pipe: &mut PipeReader) -> bool {
     let (mut some, mut bytes) = (false, [0; 64]);
     while let Ok(1..) = pipe.read(&mut bytes) {

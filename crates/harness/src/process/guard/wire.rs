@@ -1,5 +1,5 @@
-//! What harness and guard say to each other: one JSON value a line, either way. Both ends are the
-//! same build, so this is no format that anybody else has to read.
+//! The messages between harness and guard: one JSON value per line, in both directions. Both ends
+//! are the same build, so no other program has to read this format.
 
 use std::{
     ffi::OsString,
@@ -20,7 +20,7 @@ use rustix::{
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-/// The first order; the agent's standard streams come with its first byte.
+/// The first order. The agent's standard streams come with its first byte.
 #[derive(Debug, Serialize, Deserialize)]
 pub(in crate::process) struct Launch {
     pub(in crate::process) job: String,
@@ -28,11 +28,11 @@ pub(in crate::process) struct Launch {
     pub(in crate::process) args: Vec<OsString>,
     pub(in crate::process) directory: OsString,
     pub(in crate::process) environment: Vec<(OsString, OsString)>,
-    /// Between TERM and KILL, unless an order says otherwise.
+    /// The time between TERM and KILL, unless an order sets another.
     pub(in crate::process) grace_milliseconds: u64,
 }
 
-/// Ends the tree. A second one can only shorten the grace.
+/// Ends the tree. A second order can only shorten the grace.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(in crate::process) struct Stop {
     pub(in crate::process) grace_milliseconds: u64,
@@ -51,7 +51,7 @@ pub(in crate::process) enum Report {
         code: Option<i32>,
         signal: Option<i32>,
     },
-    /// The last word. `left` are those that even KILL did not end in time.
+    /// The last report. `left` lists the processes that even KILL did not end in time.
     Cleared {
         left: Vec<u32>,
     },
@@ -63,7 +63,7 @@ pub(in crate::process) enum What {
     Program,
 }
 
-/// No system takes that much for arguments and environment.
+/// A limit above what any system accepts for arguments and environment.
 const LINE_BYTES_MAX: usize = 64 * 1024 * 1024;
 const STREAMS: usize = 3;
 
@@ -73,7 +73,7 @@ pub(in crate::process) fn line(message: &impl Serialize) -> io::Result<Vec<u8>> 
     Ok(line)
 }
 
-/// Sends the beginning of `line` together with the streams; how much of it went.
+/// Sends the start of `line` together with the streams. Returns the number of sent bytes.
 pub(in crate::process) fn send_with_streams(
     socket: impl AsFd,
     line: &[u8],
@@ -87,7 +87,7 @@ pub(in crate::process) fn send_with_streams(
     Ok(rustix::net::sendmsg(socket, &slice, &mut ancillary, SendFlags::empty())?)
 }
 
-/// The lines in a stream of bytes that comes in pieces.
+/// Splits a stream of bytes that arrives in pieces into lines.
 #[derive(Debug, Default)]
 pub(in crate::process) struct LineBuffer {
     bytes: Vec<u8>,
@@ -126,12 +126,12 @@ impl Inbox {
         Inbox { socket, lines: LineBuffer::default(), streams: Vec::new(), is_open: true }
     }
 
-    /// What to poll; `None` once the harness is gone.
+    /// Returns the socket to poll; `None` once harness is gone.
     pub(super) fn socket(&self) -> Option<&UnixStream> {
         self.is_open.then_some(&self.socket)
     }
 
-    /// Takes what has come, without waiting for more.
+    /// Reads what has arrived, without waiting for more.
     pub(super) fn receive(&mut self, flags: RecvFlags) -> io::Result<()> {
         let mut bytes = vec![0; 64 * 1024];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(STREAMS))];
@@ -141,7 +141,7 @@ impl Inbox {
         let count = match rustix::net::recvmsg(&self.socket, &mut slice, &mut ancillary, flags) {
             Ok(received) => received.bytes,
             Err(Errno::INTR | Errno::AGAIN) => return Ok(()),
-            // The other end went away with something of ours unread.
+            // The other end closed with unread data of ours.
             Err(Errno::CONNRESET) => 0,
             Err(e) => return Err(e.into()),
         };
@@ -154,7 +154,7 @@ impl Inbox {
         self.lines.push(&bytes[..count])
     }
 
-    /// Waits for the first order; `None` if the harness was gone before it came.
+    /// Waits for the first order; `None` if harness was gone before it came.
     pub(super) fn launch(&mut self) -> io::Result<Option<(Launch, [OwnedFd; STREAMS])>> {
         loop {
             if let Some(launch) = self.lines.pop()? {
@@ -173,7 +173,7 @@ impl Inbox {
         self.lines.pop()
     }
 
-    /// A harness that is gone is not told, and that is all right.
+    /// Sends a report. It is not an error if harness is gone.
     pub(super) fn report(&self, report: &Report) {
         if let Ok(line) = line(report) {
             let _ = (&self.socket).write_all(&line);
@@ -186,7 +186,7 @@ fn cloexec() -> RecvFlags {
     RecvFlags::CMSG_CLOEXEC
 }
 
-/// The streams are handed to the agent and closed before anything else is started.
+/// The streams are passed to the agent and closed before anything else is started.
 #[cfg(not(target_os = "linux"))]
 fn cloexec() -> RecvFlags {
     RecvFlags::empty()

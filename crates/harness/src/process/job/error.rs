@@ -1,36 +1,37 @@
-//! Why a job did not start, and what to say although it did.
+//! The reasons why a job did not start, and warnings for one that did.
 
 use std::{ffi::OsString, fmt, io, path::PathBuf};
 
 use super::super::guard::wire::{Launch, What};
 
-/// Why a job did not start. What had begun is killed.
+/// The reason why a job did not start. Everything that had begun is killed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JobStartError {
-    /// Neither by that path nor in the `PATH` it was given.
+    /// The program was found neither by that path nor in the `PATH` of its environment.
     #[error("program not found: {}", .program.display())]
     NotFound {
-        /// As in [`Spec`](super::Spec).
+        /// The program of the [`Spec`](super::Spec).
         program: OsString,
     },
-    /// It is there, but cannot be executed.
+    /// The program exists, but cannot be executed.
     #[error("cannot start {}: {error}", .program.display())]
     Program {
-        /// As in [`Spec`](super::Spec).
+        /// The program of the [`Spec`](super::Spec).
         program: OsString,
-        /// What the system says.
+        /// The error of the system.
         error: io::Error,
     },
-    /// It is not there, or cannot be entered.
+    /// The directory does not exist, or cannot be entered.
     #[error("cannot start in {}: {error}", .directory.display())]
     Directory {
-        /// As in [`Spec`](super::Spec).
+        /// The directory of the [`Spec`](super::Spec).
         directory: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         error: io::Error,
     },
-    /// Without a record nobody would find what a killed harness leaves.
+    /// The record could not be written. Without it, leftovers of a killed harness could not be
+    /// found.
     #[error("cannot record the process: {0}")]
     Record(#[source] io::Error),
     /// The guard could not be started, or went away.
@@ -56,10 +57,10 @@ impl JobStartError {
     }
 }
 
-/// What the user should know although the job runs.
+/// A message for the user although the job runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobWarning {
-    /// [`guard::init`](crate::guard::init) was not called: the harness itself ends the tree, and only
+    /// [`guard::init`](crate::guard::init) was not called. Harness itself ends the tree, but only
     /// as long as it lives.
     NoGuard,
 }

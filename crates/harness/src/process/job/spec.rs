@@ -1,52 +1,54 @@
-//! What to start, and how long to bear it.
+//! The program to start, and its limits.
 
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use super::super::{JOB_VARIABLE, RUN_VARIABLE, guard::wire::Launch};
 
-/// What to start.
+/// The program to start.
 #[derive(Debug, Clone)]
 pub struct Spec {
     /// A path, or a name that is looked up in the `PATH` of `environment`.
     pub program: OsString,
-    /// Behind the program; there is no shell.
+    /// The arguments after the program. There is no shell.
     pub args: Vec<OsString>,
-    /// Where it runs. It has to be there.
+    /// The working directory, which must exist.
     pub directory: PathBuf,
-    /// All of it: nothing is inherited. `HARNESS_RUN_ID` and `HARNESS_JOB` are added.
-    /// `HARNESS_STATE_ROOT`, `HARNESS_TASK_ID` and `HARNESS_EPOCH` say what it is started for; the
-    /// guard's command line says the same.
+    /// The whole environment: nothing is inherited. `HARNESS_RUN_ID` and `HARNESS_JOB` are added.
+    /// `HARNESS_STATE_ROOT`, `HARNESS_TASK_ID` and `HARNESS_EPOCH` name the purpose; the guard's
+    /// command line contains the same.
     pub environment: Vec<(OsString, OsString)>,
-    /// What it reads.
+    /// The standard input.
     pub stdin: Stdin,
-    /// How long it is borne.
+    /// The limits of the job.
     pub limits: Limits,
-    /// The run's id: `HARNESS_RUN_ID`.
+    /// The id of the run, for `HARNESS_RUN_ID`.
     pub label: String,
-    /// Where a record is kept while the job lives, for [`crate::process::leftovers::sweep`].
+    /// The folder of the record that is kept while the job lives, for
+    /// [`crate::process::leftovers::sweep`].
     pub records: Option<PathBuf>,
 }
 
-/// Where standard input comes from.
+/// The source of standard input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stdin {
-    /// `/dev/null`: it ends at once.
+    /// `/dev/null`, which ends at once.
     Null,
-    /// Written as the agent takes it, then closed.
+    /// These bytes are written as the agent reads them, then the input is closed.
     Bytes(Vec<u8>),
-    /// Written first; more may follow by [`Job::say`](super::Job::say) until
+    /// These bytes are written first. More may follow by [`Job::say`](super::Job::say) until
     /// [`Job::hang_up`](super::Job::hang_up).
     Open(Vec<u8>),
 }
 
-/// How long a job is borne.
+/// The limits of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// For all of it; `None` is for ever.
+    /// The time limit of the whole job; `None` means no limit.
     pub timeout: Option<Duration>,
-    /// For silence; told once, ended at the second time in a row.
+    /// The limit of silence. The first time it is reported, the second time in a row the job is
+    /// stopped.
     pub stall: Option<Duration>,
-    /// Between TERM and KILL.
+    /// The time between TERM and KILL.
     pub grace: Duration,
 }
 

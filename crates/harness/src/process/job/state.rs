@@ -1,4 +1,4 @@
-//! Where a job stands and what it tells.
+//! The state of a job, and its events.
 
 use std::time::{Duration, SystemTime};
 
@@ -6,43 +6,43 @@ use harness_core::agent::StoppedBy;
 
 use super::super::pipes::Chunk;
 
-/// Where a job stands.
+/// The state of a job.
 #[derive(Debug, Clone, PartialEq)]
 pub enum JobState {
-    /// Asked for, not yet there.
+    /// The start was requested.
     Pending,
-    /// Also while it is being stopped.
+    /// The job runs, possibly while it is being stopped.
     Running {
-        /// Of the agent, not of its guard.
+        /// The process id of the agent, not of its guard.
         pid: u32,
-        /// When the guard told of its start.
+        /// The time at which the guard reported its start.
         since: SystemTime,
     },
-    /// Nothing of the tree is left, but what `left` names.
+    /// Nothing of the tree is left, except what `left` names.
     Finished(Finished),
 }
 
-/// How a job ended.
+/// The end of a job.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finished {
-    /// Of the agent's own process.
+    /// The exit of the agent's own process.
     pub exit: JobExit,
-    /// Who ended it, if it did not end by itself.
+    /// The reason, if it was stopped.
     pub stopped_by: Option<StoppedBy>,
-    /// From the order to start until the end of the whole tree.
+    /// The time from the order to start until the end of the whole tree.
     pub duration: Duration,
-    /// What could not be ended, by process number.
+    /// The ids of processes that could not be ended.
     pub left: Vec<u32>,
 }
 
-/// How the agent's own process ended.
+/// The exit of the agent's own process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobExit {
-    /// By itself.
+    /// It ended by itself.
     Code(i32),
-    /// Killed, by us or by others.
+    /// A signal killed it, from us or from others.
     Signal(i32),
-    /// The guard was killed, and the agent with it, before it could tell.
+    /// The guard was killed, and the agent with it, before it could report.
     Unknown,
 }
 
@@ -55,21 +55,22 @@ impl JobExit {
         }
     }
 
-    /// Exit code 0, and nothing else.
+    /// Returns whether the exit code was 0.
     #[must_use]
     pub fn is_success(self) -> bool {
         self == JobExit::Code(0)
     }
 }
 
-/// What a job tells while it runs.
+/// An event of a running job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JobEvent {
-    /// In the order of each stream; between the two there is none.
+    /// Output, in the order of each stream. The order between the two streams is not defined.
     Output(Chunk),
-    /// Nothing came for [`Limits::stall`](super::Limits::stall). If nothing comes for as long again, the job is stopped.
+    /// Nothing came for [`Limits::stall`](super::Limits::stall). If nothing comes for as long
+    /// again, the job is stopped.
     Stalled {
-        /// How long: the limit.
+        /// The duration, which is the limit.
         silent: Duration,
     },
 }

@@ -1,8 +1,8 @@
-//! The disk beneath the file store: our files, by name, one method per step.
+//! The disk beneath the file store: our files, by name, with one method per step.
 //!
 //! Every method that changes something is a point at which a process can die, so that a simulator
-//! may stop between any two. The order of the steps belongs to the file store; this module knows
-//! nothing of ledgers. It is no port: only the file store and its simulator use it.
+//! can stop between any two. The file store owns the order of the steps; this module knows nothing
+//! of ledgers. It is not a port: only the file store and its simulator use it.
 
 mod real;
 
@@ -11,7 +11,7 @@ use std::io;
 use crate::home::{FileStamp, Home, Outside, file_name};
 pub use real::RealDisk;
 
-/// A file of ours. All are regular files; none is ever reached through a symbolic link.
+/// A file of ours. All are regular files, and none is ever reached through a symbolic link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum File {
     Ledger,
@@ -21,7 +21,8 @@ pub enum File {
     Marker,
     Trajectory,
     Lock,
-    /// Outside of the state root, where neither git nor a person who tidies up reaches it.
+    /// The journal, which is outside of the state root. Neither git nor a person who tidies up
+    /// reaches it there.
     Journal,
 }
 
@@ -34,7 +35,7 @@ enum Place {
 }
 
 impl File {
-    /// The path from the state root, as messages show it.
+    /// Returns the path relative to the state root, as messages show it.
     #[must_use]
     pub fn path(self) -> &'static str {
         match self {
@@ -57,76 +58,76 @@ impl File {
         }
     }
 
-    /// The last component of [`File::path`].
+    /// Returns the last component of [`File::path`].
     fn name(self) -> &'static str {
         file_name(self.path())
     }
 }
 
-/// The steps the file store is made of. All act under the lock of the state root, `identity`,
-/// `read`, `size`, `read_from` and `tail` aside.
+/// The steps of the file store. All run under the lock of the state root, except `identity`,
+/// `read`, `size`, `read_from` and `tail`.
 pub trait Disk: Send {
-    /// The file as it stands; `None` if there is none.
+    /// Returns the stamp of the current file; `None` if there is none.
     fn identity(&self, file: File) -> io::Result<Option<FileStamp>>;
 
-    /// All of it, with the identity it had before the first byte was read, so that a change
-    /// during the read shows at the next look. `None` if there is none.
+    /// Reads the whole file, with the stamp that it had before the first byte was read. A change
+    /// during the read therefore shows at the next look. Returns `None` if there is no file.
     fn read(&self, file: File) -> io::Result<Option<(Vec<u8>, FileStamp)>>;
 
-    /// Its size in bytes; a file that is not there is empty.
+    /// Returns the size in bytes. A missing file is empty.
     fn size(&self, file: File) -> io::Result<u64>;
 
-    /// From `offset` to the end; empty beyond it, or without a file.
+    /// Reads from `offset` to the end. The result is empty beyond the end, or without a file.
     fn read_from(&self, file: File, offset: u64) -> io::Result<Vec<u8>>;
 
-    /// At most the last `max_bytes`.
+    /// Reads at most the last `max_bytes`.
     fn tail(&self, file: File, max_bytes: u64) -> io::Result<Vec<u8>>;
 
-    /// Makes [`File::Tmp`] anew with these bytes, durable. After an error none is left.
+    /// Creates [`File::Tmp`] with these bytes, durably. After an error, no such file is left.
     fn write_tmp(&self, bytes: &[u8]) -> io::Result<()>;
 
-    /// Makes [`File::Backup`] the ledger as it stands; nothing where there is no ledger yet.
+    /// Makes [`File::Backup`] the current ledger. Does nothing if there is no ledger yet.
     fn keep_backup(&self) -> io::Result<()>;
 
-    /// Puts [`File::Tmp`] in the place of the ledger.
+    /// Renames [`File::Tmp`] to the ledger.
     fn publish(&self) -> io::Result<()>;
 
     /// Makes the names in the state root durable.
     fn sync_root(&self) -> io::Result<()>;
 
-    /// Adds to the end of the file and makes it if need be. After an error none of the bytes are
-    /// left, unless somebody else wrote behind them.
+    /// Appends to the file, and creates it if needed. After an error none of the bytes are left,
+    /// unless another program wrote after them.
     fn append(&self, file: File, bytes: &[u8]) -> io::Result<()>;
 
     /// Makes the content of a file durable.
     fn sync(&self, file: File) -> io::Result<()>;
 
-    /// Keeps bytes under `.harness/archive`, durable; an older one of that name stays and the new
-    /// one gets a number. Says the name it got.
+    /// Keeps bytes under `.harness/archive`, durably. An older file of that name stays, and the new
+    /// one gets a number. Returns the name of the new file.
     fn archive(&self, name: &str, bytes: &[u8]) -> io::Result<String>;
 
     fn make_marker(&self) -> io::Result<()>;
 
-    /// Makes `.harness` (0700), which git ignores by its own `.gitignore`.
+    /// Creates `.harness` (0700), which git ignores by its own `.gitignore`.
     fn ensure_home(&self) -> io::Result<()>;
 
-    /// Whether there is a folder of receipts.
+    /// Returns whether the folder of receipts exists.
     fn has_receipts(&self) -> io::Result<bool>;
 
-    /// Makes the folder of receipts.
+    /// Creates the folder of receipts.
     fn make_receipts(&self) -> io::Result<()>;
 
-    /// Whether there is a place for [`File::Journal`].
+    /// Returns whether there is a place for [`File::Journal`].
     fn journals(&self) -> bool;
 
-    /// Makes [`File::Journal`] anew with these bytes; a reader sees all of it or what was there
-    /// before. It is not made durable: the ledger is what must survive.
+    /// Replaces [`File::Journal`] with these bytes. A reader sees all of it or the earlier content.
+    /// It is not made durable, because the ledger is what must survive.
     fn replace_journal(&self, bytes: &[u8]) -> io::Result<()>;
 
-    /// A receipt by the name of its file.
+    /// Returns a receipt by the name of its file.
     fn receipt(&self, name: &str) -> io::Result<Option<Vec<u8>>>;
 
-    /// Makes or replaces a receipt, durable.
+    /// Creates or replaces a receipt, durably.
     fn keep_receipt(&self, name: &str, bytes: &[u8]) -> io::Result<()>;
 }
 

@@ -1,7 +1,7 @@
 //! The real disk.
 //!
 //! Every name has one component and is opened relative to a directory that is already open, with
-//! `O_NOFOLLOW`: no link, in the root or in `.harness`, is ever followed, even one that is put there
+//! `O_NOFOLLOW`. No link in the root or in `.harness` is ever followed, even one that is created
 //! between two calls.
 
 use std::{
@@ -27,7 +27,7 @@ use crate::{
 
 const HOME: &str = Home::FOLDER;
 const ARCHIVE: &str = file_name(Home::ARCHIVE);
-/// More archived files of one name than this are a loop somewhere, not a history.
+/// A larger number of archived files of one name indicates a loop, not a history.
 const ARCHIVE_NAMES_MAX: u32 = 10_000;
 
 /// The files of one state root.
@@ -39,38 +39,38 @@ pub struct RealDisk {
 }
 
 impl RealDisk {
-    /// `root` is canonical and exists.
+    /// Opens the files. `root` must be canonical and exist.
     pub fn open(root: &Path) -> io::Result<RealDisk> {
         Ok(RealDisk { root: Folder::open(root)?, path: root.to_owned(), journal: None })
     }
 
-    /// The same with a place for the journal.
+    /// Adds a place for the journal.
     pub(crate) fn with_journal(self, journal: Option<Outside>) -> RealDisk {
         RealDisk { journal, ..self }
     }
 
-    /// The state root.
+    /// Returns the state root.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// `.harness/lock`, made if need be (with `.harness`), for an OS lock on it.
+    /// Opens `.harness/lock` for an OS lock. The file and `.harness` are created if needed.
     pub(crate) fn open_lock(&self) -> io::Result<fs::File> {
         self.ensure_home()?;
         let flags = OFlags::RDWR | OFlags::CREATE;
         self.open_file(File::Lock, flags, Mode::from_raw_mode(0o600))
     }
 
-    /// Makes or replaces `.harness/<folder>/<name>`, readable by its owner only, durable: a process that
-    /// looks sees all of it or what was there before.
+    /// Creates or replaces `.harness/<folder>/<name>` durably, readable by its owner only. A reader
+    /// sees all of it or the earlier content.
     pub(crate) fn keep(&self, folder: &str, name: &str, bytes: &[u8]) -> io::Result<()> {
         self.ensure_home()?;
         let folder = self.root.make_private(HOME)?.make(folder)?;
         folder.replace(name, bytes)
     }
 
-    /// What [`keep`](Self::keep) kept; `None` if nothing. Not more than `max_bytes`.
+    /// Reads what [`keep`](Self::keep) wrote, at most `max_bytes`; `None` if there is nothing.
     pub(crate) fn kept(
         &self,
         folder: &str,
@@ -86,20 +86,20 @@ impl RealDisk {
         Ok(Some(bytes))
     }
 
-    /// Makes an empty `.harness/<name>`, durable, unless it is there. It is its owner's only.
+    /// Creates an empty `.harness/<name>` durably, unless it exists. Only its owner can read it.
     #[cfg_attr(not(feature = "sqlite"), expect(dead_code, reason = "the database needs it"))]
     pub(crate) fn make_private(&self, name: &str) -> io::Result<()> {
         self.ensure_home()?;
         let home = self.root.make_private(HOME)?;
         let opened = home.open_to_lock(name)?;
-        // One that was there already kept its mode.
+        // A file that existed already has kept its mode.
         let private = Mode::from_raw_mode(0o600);
         rustix::fs::fchmod(&opened, private)
             .map_err(|e| failed(&home.shown(name), "make", e.into()))?;
         home.sync()
     }
 
-    /// Whether there is a regular file `.harness/<name>`. Anything else there is an error.
+    /// Returns whether there is a regular file `.harness/<name>`. Anything else there is an error.
     #[cfg_attr(not(feature = "sqlite"), expect(dead_code, reason = "the database needs it"))]
     pub(crate) fn has(&self, name: &str) -> io::Result<bool> {
         match self.root.child(HOME)? {
@@ -124,7 +124,7 @@ impl RealDisk {
         }
     }
 
-    /// What is at the name, not followed; an intruder is an error.
+    /// Reads the metadata of the name without following links. An intruder is an error.
     fn stat(&self, file: File) -> io::Result<Option<Stat>> {
         let found = self.within(file, |dir| stat_at(dir, file.name(), file.path()));
         let stat = match found {
@@ -151,7 +151,7 @@ impl RealDisk {
         }
     }
 
-    /// Makes way for a new file: a link or a pipe there goes, what is behind it stays.
+    /// Makes room for a new file. A link or a pipe there is removed; its target stays.
     fn clear(&self, file: File) -> io::Result<()> {
         match rustix::fs::unlinkat(&self.root, file.name(), AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
@@ -165,7 +165,8 @@ impl RealDisk {
         }
     }
 
-    /// Where hard links are not supported (or not allowed to us), a copy does as well.
+    /// Copies the ledger to the backup, for file systems without hard links or without permission
+    /// for them.
     pub(super) fn copy_backup(&self) -> io::Result<()> {
         let Some((bytes, _)) = self.read(File::Ledger)? else {
             return Ok(());
@@ -173,7 +174,7 @@ impl RealDisk {
         self.create_durably(File::Backup, &bytes)
     }
 
-    /// A new file in the state root with the ledger's mode, complete or not there at all.
+    /// Creates a file in the state root with the ledger's mode. It is complete or does not exist.
     fn create_durably(&self, file: File, bytes: &[u8]) -> io::Result<()> {
         let old = self.stat(File::Ledger)?;
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
@@ -187,7 +188,7 @@ impl RealDisk {
             created.sync_all()
         }();
         written.map_err(|e| {
-            // The error of the write is the one to tell; a rest is replaced by the next write.
+            // The error of the write is the one to report. The next write replaces a leftover.
             let _ = rustix::fs::unlinkat(&self.root, file.name(), AtFlags::empty());
             failed(file.path(), "write", e)
         })
@@ -233,7 +234,7 @@ impl Disk for RealDisk {
         let mut read = || -> io::Result<()> {
             let size = opened.metadata()?.size();
             opened.seek(SeekFrom::Start(size.saturating_sub(max_bytes)))?;
-            // `take`: what is appended meanwhile does not make the answer longer.
+            // With `take`, bytes that are appended meanwhile do not make the result longer.
             io::Read::by_ref(&mut opened).take(max_bytes).read_to_end(&mut bytes)?;
             Ok(())
         };
@@ -401,10 +402,11 @@ impl Disk for RealDisk {
     }
 }
 
-/// A half-written line would run into the next one. Only our own bytes, and only at the very end.
+/// Removes a partial append, because a half-written line would run into the next one. It removes
+/// only our own bytes, and only at the very end.
 fn take_back(opened: &fs::File, start: u64, written: u64) {
     if written > 0 && opened.metadata().is_ok_and(|now| now.size() == start + written) {
-        // The error of the append is the one to tell.
+        // The error of the append is the one to report.
         let _ = opened.set_len(start);
     }
 }

@@ -1,10 +1,10 @@
-//! The lock directory: `mkdir` for scripts, a rename for us.
+//! The lock directory: scripts use `mkdir`, and we use a rename.
 //!
-//! The published sequence (make the directory, then write the pid; test, then move) lets two in
-//! under contention. Here the directory is built aside with its pid and renamed into place without
-//! replacing, so that it is never there unsigned; it leaves the same way, by a rename. Who finds a
-//! dead one moves it away under the [`turnstile`](super::turnstile) and checks, by inode, that it
-//! moved what it judged.
+//! The published sequence (make the directory, then write the pid; test, then move) lets two
+//! processes in under contention. Here the directory is built aside with its pid and renamed into
+//! place without replacing, so that it is never there unsigned. It is removed in the same way, by a
+//! rename. A process that finds a dead lock moves it away under the [`turnstile`](super::turnstile)
+//! and checks, by inode, that it moved the directory that it judged.
 
 use std::{
     fs,
@@ -29,7 +29,8 @@ use super::{
 use crate::home::{Home, Inode};
 
 const POLL: Duration = Duration::from_millis(1);
-/// A look at the holder costs ten times a try to take the lock: only each so many tries.
+/// Checking the holder costs ten times as much as trying to take the lock, so it happens once per
+/// this many tries.
 const TRIES_PER_LOOK: u32 = 16;
 const NAMES_MAX: u32 = 1000;
 
@@ -46,7 +47,7 @@ impl Site {
         Site { guard: home.lock_guard(), lock: home.lock_directory() }
     }
 
-    /// A name beside the lock that no other call uses.
+    /// Returns a name beside the lock that no other call uses.
     fn aside(&self, kind: &str) -> PathBuf {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let (pid, number) = (std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
@@ -56,32 +57,32 @@ impl Site {
     }
 }
 
-/// The first of the two locks of a state root, until it is dropped.
+/// The first of the two locks of a state root, held until it is dropped.
 #[derive(Debug)]
 pub struct DirectoryLock {
     site: Site,
-    /// Keeps the inode number ours even if somebody deletes the directory.
+    /// Keeps the inode number from being reused even if the directory is deleted.
     _fd: OwnedFd,
     inode: Inode,
 }
 
-/// What came of trying to put our directory in place.
+/// The result of trying to put our directory in place.
 enum Placed {
     Done(DirectoryLock),
     Taken(Prepared),
-    /// The file system knows no rename that does not replace.
+    /// The file system has no rename that does not replace.
     Unsupported(Prepared),
 }
 
 impl DirectoryLock {
-    /// Takes it. `root` is canonical.
+    /// Takes the lock. `root` must be canonical.
     pub fn acquire(root: &Path, wait: Wait) -> Result<Acquired<DirectoryLock>, LockError> {
         let site = Site::of(root);
         let now = Instant::now();
         let (deadline, turn_deadline) = match wait {
             Wait::For(budget) => (now + budget, now + budget),
             Wait::No => {
-                // No need to stand in line for what is not to be had.
+                // There is no need to wait in line for a lock that is held.
                 if let Verdict::Held { pid, host } = holder::judge(&site.lock)? {
                     return Err(LockError::Busy { pid, host });
                 }
@@ -90,8 +91,8 @@ impl DirectoryLock {
         };
         match turnstile::enter(&site.guard, turn_deadline)? {
             Some(_turn) => take(&site, deadline),
-            // The line did not move, perhaps because its head is stopped. It only keeps order:
-            // a lock that is free may be taken without it.
+            // The line did not move, perhaps because its head is stopped. The line only keeps
+            // order, so a free lock may be taken without it.
             None => match Prepared::build(&site)?.place(&site)? {
                 Placed::Done(guard) => Ok(Acquired { guard, warnings: Vec::new() }),
                 Placed::Taken(_) | Placed::Unsupported(_) => Err(busy(&site)?),
@@ -99,7 +100,7 @@ impl DirectoryLock {
         }
     }
 
-    /// Whether what is at the path is what we put there.
+    /// Returns whether the directory at the path is still ours.
     #[must_use]
     pub fn still_held(&self) -> bool {
         Inode::at(&self.site.lock) == Some(self.inode)
@@ -116,7 +117,7 @@ impl Drop for DirectoryLock {
             return;
         }
         if Inode::at(&done) == Some(self.inode) {
-            // The next process that finds a dead lock sweeps a rest.
+            // The next process that finds a dead lock removes a leftover.
             let _ = fs::remove_dir_all(&done);
         } else {
             put_back(&done, &self.site.lock);
@@ -124,12 +125,12 @@ impl Drop for DirectoryLock {
     }
 }
 
-/// Who holds the lock of `root`, which is canonical, without taking it.
+/// Returns the holder of the lock of `root`, which must be canonical, without taking it.
 pub(in crate::store) fn judge(root: &Path) -> Result<Verdict, LockError> {
     holder::judge(&Site::of(root).lock)
 }
 
-/// Tries until it is ours or the deadline has passed. The caller has the turn.
+/// Tries until the lock is ours or the deadline has passed. The caller has the turn.
 fn take(site: &Site, deadline: Instant) -> Result<Acquired<DirectoryLock>, LockError> {
     let mut warnings = Vec::new();
     let mut prepared = Prepared::build(site)?;
@@ -155,7 +156,7 @@ fn take(site: &Site, deadline: Instant) -> Result<Acquired<DirectoryLock>, LockE
                     }
                 }
                 Verdict::Absent if Instant::now() < deadline + SETTLE => continue,
-                // It comes and goes faster than we can take it.
+                // The lock is taken and released faster than we can take it.
                 Verdict::Absent => return Err(LockError::Busy { pid: None, host: None }),
             }
         }
@@ -172,11 +173,11 @@ fn busy(site: &Site) -> Result<LockError, LockError> {
     })
 }
 
-/// A signed directory of ours that is not in place yet; removed if it never gets there.
+/// A signed directory of ours that is not in place yet. It is removed if it never gets there.
 #[derive(Debug)]
 struct Prepared {
     path: PathBuf,
-    /// What it becomes in place; `None` from then on.
+    /// The lock that it becomes in place; `None` from then on.
     lock: Option<DirectoryLock>,
 }
 
@@ -186,7 +187,7 @@ impl Prepared {
             let path = site.aside("new");
             match rustix::fs::mkdir(&path, Mode::from_raw_mode(0o700)) {
                 Ok(()) => {}
-                // Of a dead process that had our pid.
+                // It belongs to a dead process that had our pid.
                 Err(Errno::EXIST) => continue,
                 Err(e) => return Err(io_error("make", &path, e)),
             }
@@ -213,7 +214,7 @@ impl Prepared {
             },
             Err(Errno::EXIST | Errno::NOTEMPTY | Errno::NOTDIR) => Ok(Placed::Taken(self)),
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => Ok(Placed::Unsupported(self)),
-            // Somebody tidied ours away; the next try has a new one.
+            // Another program removed our directory. The next try has a new one.
             Err(Errno::NOENT) => Ok(Placed::Taken(Prepared::build(site)?)),
             Err(e) => Err(io_error("take the lock", &site.lock, e)),
         }
@@ -223,14 +224,15 @@ impl Prepared {
 impl Drop for Prepared {
     fn drop(&mut self) {
         if self.lock.is_some() {
-            // The next process that finds a dead lock sweeps a rest.
+            // The next process that finds a dead lock removes a leftover.
             let _ = fs::remove_dir_all(&self.path);
         }
     }
 }
 
-/// The published way, where the better one is not to be had: `mkdir` keeps others of our kind out
-/// from the first moment (unsigned counts as held), and the pid follows at once.
+/// Takes the lock in the published way, if the better one is not available. `mkdir` keeps other
+/// harness processes out from the first moment, because an unsigned lock counts as held. The pid
+/// follows at once.
 fn make_in_place(site: &Site) -> Result<Option<DirectoryLock>, LockError> {
     match rustix::fs::mkdir(&site.lock, Mode::from_raw_mode(0o700)) {
         Ok(()) => {}
@@ -238,7 +240,7 @@ fn make_in_place(site: &Site) -> Result<Option<DirectoryLock>, LockError> {
         Err(e) => return Err(io_error("make", &site.lock, e)),
     }
     let fd = open_directory(&site.lock)?;
-    // Through the descriptor: into our own directory, wherever a script moved it meanwhile.
+    // The descriptor leads to our own directory, wherever a script moved it meanwhile.
     sign(&fd, &site.lock)?;
     let guard = held(site, fd)?;
     Ok(guard.still_held().then_some(guard))
@@ -254,7 +256,7 @@ fn open_directory(path: &Path) -> Result<OwnedFd, LockError> {
     rustix::fs::open(path, flags, Mode::empty()).map_err(|e| io_error("open", path, e))
 }
 
-/// `owner` first: a lock with a pid is complete.
+/// Writes `owner` first, because a lock with a pid is complete.
 fn sign(fd: &OwnedFd, path: &Path) -> Result<(), LockError> {
     let owner = serde_json::to_vec(&Owner::this_process())
         .map_err(|e| io_error("sign", path, io::Error::from(e)))?;
@@ -270,7 +272,7 @@ fn sign(fd: &OwnedFd, path: &Path) -> Result<(), LockError> {
     Ok(())
 }
 
-/// Whether the dead directory is gone. The caller has the turn.
+/// Returns whether the dead directory is gone. The caller has the turn.
 fn reclaim(site: &Site, seen: &Seen) -> Result<bool, LockError> {
     let stale = site.aside("stale");
     match fs::rename(&site.lock, &stale) {
@@ -287,8 +289,8 @@ fn reclaim(site: &Site, seen: &Seen) -> Result<bool, LockError> {
     Ok(false)
 }
 
-/// Gives back what we should not have moved: a script's lock, taken between two calls of ours. If
-/// somebody took the place in that moment there is nothing to give back to.
+/// Returns what we should not have moved: a script's lock, taken between two calls of ours. If
+/// another process took the place in that moment, there is nothing to return it to.
 fn put_back(moved: &Path, lock: &Path) {
     let returned = match rename_noreplace(moved, lock) {
         Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {

@@ -1,4 +1,4 @@
-//! Who holds a lock directory, and whether that still counts.
+//! The holder of a lock directory, and whether it is still valid.
 
 use std::{
     fs,
@@ -20,18 +20,18 @@ use crate::{
     process::life::{self, Here, Life},
 };
 
-/// A script makes the directory first and writes its pid then.
+/// A script creates the directory first and writes its pid afterwards.
 const UNSIGNED_GRACE: Duration = Duration::from_secs(2);
 
-/// A script's lock says only when it was taken, by a clock that may have been set since. A wrong
-/// "held" is a message to a person, a wrong "stale" is two writers; so a process must have started
-/// well after the lock to be another one than the holder.
+/// A script's lock shows only when it was taken, by a clock that may have been set since. A wrong
+/// "held" is a message to a person, but a wrong "stale" means two writers. So a process counts as
+/// another one than the holder only if it started well after the lock.
 const CLOCK_SLACK: Duration = Duration::from_secs(60);
 
-/// Far more than either file holds.
+/// A limit far above the size of either file.
 const FILE_BYTES_MAX: u64 = 4096;
 
-/// The file `owner`: what a pid alone does not say.
+/// The file `owner`, with the data that a pid alone does not provide.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Owner {
     pid: u32,
@@ -55,7 +55,7 @@ impl Owner {
     }
 }
 
-/// What to make of a lock directory.
+/// The state of a lock directory.
 #[derive(Debug)]
 pub(in crate::store) enum Verdict {
     Absent,
@@ -63,7 +63,7 @@ pub(in crate::store) enum Verdict {
     Stale { pid: Option<u32>, seen: Seen },
 }
 
-/// The very directory that was judged; open, so that its inode number is not given to another.
+/// The directory that was judged. It is open, so that its inode number is not reused.
 #[derive(Debug)]
 pub(in crate::store) struct Seen {
     fd: OwnedFd,
@@ -75,7 +75,7 @@ impl Seen {
     }
 }
 
-/// Refuses what is not a directory of ours.
+/// Judges the directory. Anything that is not a directory of ours is refused.
 pub(super) fn judge(path: &Path) -> Result<Verdict, LockError> {
     let stat = match rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => stat,
@@ -87,7 +87,7 @@ pub(super) fn judge(path: &Path) -> Result<Verdict, LockError> {
     let fd = match rustix::fs::open(path, flags, Mode::empty()) {
         Ok(fd) => fd,
         Err(Errno::NOENT) => return Ok(Verdict::Absent),
-        // Swapped since: the next look names it.
+        // It was swapped meanwhile. The next look names it.
         Err(Errno::NOTDIR | Errno::LOOP) => return Ok(Verdict::Held { pid: None, host: None }),
         Err(e) => return Err(io_error("open the lock", path, e)),
     };
@@ -104,7 +104,7 @@ pub(super) fn judge(path: &Path) -> Result<Verdict, LockError> {
     };
     let owner: Option<Owner> = read(&fd, "owner")
         .and_then(|(text, _)| serde_json::from_slice(&text).ok())
-        // A pid written over ours is a script's that stole the directory.
+        // A different pid belongs to a script that stole the directory.
         .filter(|owner: &Owner| owner.pid == pid);
     let standing = match &owner {
         Some(owner) => owner_stands(owner, life::here(), life::life),
@@ -122,12 +122,12 @@ pub(super) fn judge(path: &Path) -> Result<Verdict, LockError> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Standing {
     Holds,
-    /// It cannot be judged from here, so it holds.
+    /// Its state cannot be determined from here, so it counts as held.
     Elsewhere,
     Gone,
 }
 
-/// Pids count only on the host and boot that wrote them.
+/// A pid is valid only on the host and boot that wrote it.
 fn owner_stands(owner: &Owner, here: &Here, life: impl Fn(u32) -> Life) -> Standing {
     let differ = |a: &Option<String>, b: &Option<String>| a.is_some() && b.is_some() && a != b;
     if owner.host != here.host {
@@ -157,10 +157,10 @@ fn script_stands(life: Life, signed_at: Option<SystemTime>) -> Standing {
     }
 }
 
-/// The error for what is not a `wanted` of ours.
+/// Returns the error for anything that is not a `wanted` of ours.
 pub(super) fn refuse(path: &Path, stat: &Stat, wanted: FileType) -> Result<(), LockError> {
     let found = FileType::from_raw_mode(stat.st_mode);
-    // The owner first: what another user put there is not ours to remove, whatever it is.
+    // The owner is checked first: we must not remove what another user created, whatever it is.
     let obstacle = if stat.st_uid != rustix::process::geteuid().as_raw() {
         Obstacle::Foreign { uid: stat.st_uid }
     } else if found == FileType::Symlink {
@@ -175,9 +175,9 @@ pub(super) fn refuse(path: &Path, stat: &Stat, wanted: FileType) -> Result<(), L
     Err(LockError::Refused { path: path.to_owned(), obstacle })
 }
 
-/// A small regular file of the directory and when it was written.
+/// Reads a small regular file of the directory, with its time of writing.
 fn read(dir: &OwnedFd, name: &str) -> Option<(Vec<u8>, Option<SystemTime>)> {
-    // A pipe must not hang us.
+    // A pipe must not block us.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = fs::File::from(rustix::fs::openat(dir, name, flags, Mode::empty()).ok()?);
     let metadata = file.metadata().ok().filter(fs::Metadata::is_file)?;
@@ -197,7 +197,8 @@ pub(super) fn modified(stat: &Stat) -> Option<SystemTime> {
     SystemTime::UNIX_EPOCH.checked_add(since + Duration::from_nanos(stat.st_mtime_nsec as u64))
 }
 
-/// From now, into either direction: a time to come was written by a clock that is wrong.
+/// Returns the distance from now in either direction. A time in the future comes from a wrong
+/// clock.
 pub(super) fn distance(at: SystemTime) -> Duration {
     at.elapsed().unwrap_or_else(|early| early.duration())
 }

@@ -1,4 +1,4 @@
-//! What processes that died in the middle left beside the lock.
+//! Leftovers beside the lock of processes that died.
 
 use std::{fs, path::Path, time::Duration};
 
@@ -7,13 +7,13 @@ use rustix::fs::{FileType, Mode, OFlags};
 use super::holder;
 use crate::process::life::{self, Life};
 
-/// Somebody in another container, whose pid means nothing here, is done with it by then.
+/// A process in another container, whose pid has no meaning here, has finished with it by then.
 const LEFTOVER_AGE: Duration = Duration::from_secs(10);
-/// A root that is used has its guard made anew.
+/// A root that is in use has its guard created again.
 const GUARD_AGE: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// Removes it. That takes a look at all of `/tmp`, so that only who found a dead lock does it.
-/// Nothing depends on it, so that errors are left alone.
+/// Removes the leftovers. This reads all of `/tmp`, so only a process that found a dead lock does
+/// it. Nothing depends on it, so errors are ignored.
 pub(super) fn sweep(lock: &Path) {
     let (Some(folder), Some(name)) = (lock.parent(), lock.file_name()) else {
         return;
@@ -43,14 +43,14 @@ pub(super) fn sweep(lock: &Path) {
     }
 }
 
-/// `harness-<16 digits>.lock.guard`, of any root.
+/// Matches `harness-<16 digits>.lock.guard`, of any root.
 fn is_guard(name: &str) -> bool {
     let hash = name.strip_prefix("harness-").and_then(|rest| rest.strip_suffix(".lock.guard"));
     hash.is_some_and(|hash| hash.len() == 16 && hash.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
-/// Removes the guard of a root that has not been used for long. Who stands in line at it sees that it is
-/// gone, and stands in line at the next one.
+/// Removes the guard of a root that has not been used for long. A process that waits at it notices
+/// the removal and waits at the next one.
 fn sweep_guard(path: &Path) {
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let Ok(guard) = rustix::fs::open(path, flags, Mode::empty()) else { return };
@@ -65,7 +65,8 @@ fn sweep_guard(path: &Path) {
     }
 }
 
-/// The pid in `.new.<pid>.<n>`, `.stale.<pid>.<n>`, `.done.<pid>.<n>` or a script's `.stale.<pid>`.
+/// Returns the pid in `.new.<pid>.<n>`, `.stale.<pid>.<n>`, `.done.<pid>.<n>` or a script's
+/// `.stale.<pid>`.
 fn leftover_pid(rest: &str) -> Option<u32> {
     let mut parts = rest.strip_prefix('.')?.split('.');
     let kind = parts.next()?;

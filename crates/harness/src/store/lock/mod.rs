@@ -1,9 +1,10 @@
-//! The lock of a state root: who may write its ledger.
+//! The lock of a state root, which decides who may write its ledger.
 //!
-//! Two locks, always in this order. The directory `/tmp/harness-<hash>.lock` keeps out, and is kept
-//! out by, scripts that follow the published shell protocol; it names its holder. The OS lock on
-//! `.harness/lock` keeps out who shares the files but not `/tmp` (a container); the kernel frees it
-//! when its holder dies. Nothing here prints: what a person should know comes back as a [`Warning`].
+//! There are two locks, always taken in this order. The directory `/tmp/harness-<hash>.lock`
+//! excludes scripts that follow the published shell protocol, and they exclude us by it. It names
+//! its holder. The OS lock on `.harness/lock` excludes processes that share the files but not
+//! `/tmp` (a container). The kernel frees it when its holder dies. Nothing here prints: messages
+//! for a person are returned as a [`Warning`].
 
 mod directory;
 mod holder;
@@ -26,30 +27,30 @@ pub(super) use {directory::judge, holder::Verdict};
 use crate::home::Home;
 use crate::store::disk::RealDisk;
 
-/// How long a caller that does not wait gives others to finish what takes them microseconds:
-/// reclaiming a dead lock, or handing one over.
+/// The time that a caller without a wait allows for an operation that takes microseconds, such as
+/// reclaiming a dead lock or handing one over.
 const SETTLE: Duration = Duration::from_secs(1);
 
-/// What to do while somebody else holds the lock.
+/// The behaviour while another process holds the lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
-    /// Fail, but for a moment that a change of hands takes.
+    /// Fail, apart from the moment that a handover takes.
     No,
     /// Wait at most this long.
     For(Duration),
 }
 
-/// Something to tell the user (on stderr, after `WARN: `) although the lock was taken.
+/// A message for the user (on stderr, after `WARN: `) although the lock was taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Warning {
-    /// The lock of a dead process was removed. `None` if it had written no pid.
+    /// The lock of a dead process was removed.
     Reclaimed {
-        /// The dead process.
+        /// The dead process; `None` if it had written no pid.
         pid: Option<u32>,
     },
-    /// Another user put something in the place of the lock. Told once by a process.
+    /// Another user created something in the place of the lock. A process reports it once.
     Squatted {
-        /// Where it stands.
+        /// The path of the lock.
         path: PathBuf,
         /// That user.
         uid: u32,
@@ -73,14 +74,14 @@ impl fmt::Display for Warning {
     }
 }
 
-/// What stands at a path of ours in `/tmp`, where anybody may put things.
+/// The object at a path of ours in `/tmp`, where every user may create files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Obstacle {
-    /// It could lead anywhere.
+    /// A symbolic link, which could lead anywhere.
     Symlink,
-    /// Where the lock should be one.
+    /// Something else where the lock directory should be.
     NotADirectory,
-    /// Where a file beside the lock should be a regular one.
+    /// Something else where a regular file beside the lock should be.
     NotAFile,
     /// It belongs to another user.
     Foreign {
@@ -100,20 +101,21 @@ impl fmt::Display for Obstacle {
     }
 }
 
-/// Why the lock was not taken.
+/// The reason why the lock was not taken.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LockError {
-    /// The words of the published protocol. `host` is set when the holder runs on another one, or
-    /// in another container, where nobody here can tell whether it still lives.
+    /// Another process holds the lock. The message is that of the published protocol. `host` is set
+    /// if the holder runs on another host or in another container, where its state cannot be
+    /// determined.
     #[error("Another harness session is active (pid={})", pid.map_or("unknown".to_owned(), |pid| pid.to_string()))]
     Busy {
-        /// The holder, if it said who it is.
+        /// The holder, if it is known.
         pid: Option<u32>,
-        /// Where it runs, if not here.
+        /// The host of the holder, if it is another one.
         host: Option<String>,
     },
-    /// The directory in `/tmp` was free, the OS lock was not.
+    /// The directory in `/tmp` was free, but the OS lock was not.
     #[error(
         "the ledger in {} is locked by a process that can't be seen from here: it holds .harness/lock, perhaps from another container",
         root.display()
@@ -122,12 +124,12 @@ pub enum LockError {
         /// The state root.
         root: PathBuf,
     },
-    /// Something is in the way that cannot be ours.
+    /// An object at the path cannot be ours.
     #[error("the lock {} {obstacle}; harness does not use it: remove it", path.display())]
     Refused {
-        /// Where it stands.
+        /// The path.
         path: PathBuf,
-        /// What it is.
+        /// The kind of object.
         obstacle: Obstacle,
     },
     /// The file system failed.
@@ -135,12 +137,12 @@ pub enum LockError {
     Io {
         /// A verb, for the message.
         doing: &'static str,
-        /// What it was done to.
+        /// The path of the operation.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The state root's own files failed. Names its file itself.
+    /// An operation on the state root's own files failed. The error names the file.
     #[error(transparent)]
     Disk(io::Error),
 }
@@ -149,34 +151,34 @@ fn io_error(doing: &'static str, path: &Path, source: impl Into<io::Error>) -> L
     LockError::Io { doing, path: path.to_owned(), source: source.into() }
 }
 
-/// A lock and what is to be told about how it was got.
+/// A lock, with warnings about how it was taken.
 #[derive(Debug)]
 pub struct Acquired<L> {
-    /// Gives the lock back when it is dropped.
+    /// The lock, which is released when it is dropped.
     pub guard: L,
-    /// What a person should hear.
+    /// Warnings for a person.
     pub warnings: Vec<Warning>,
 }
 
-/// Both locks of a state root, until it is dropped.
+/// Both locks of a state root, held until it is dropped.
 #[derive(Debug)]
 pub struct StateLock {
-    // Fields are dropped in this order: the lock taken last goes first, so that the next holder of
-    // the directory finds the other lock free.
+    // Fields are dropped in this order. The lock that was taken last is released first, so that the
+    // next holder of the directory finds the other lock free.
     _ledger: fs::File,
-    /// `None` where another user is in its place.
+    /// The directory lock; `None` if another user occupies its place.
     directory: Option<DirectoryLock>,
 }
 
 impl StateLock {
-    /// Takes both locks of `root`, which exists. The time to wait is for both together.
+    /// Takes both locks of `root`, which must exist. The wait covers both together.
     pub fn acquire(root: &Path, wait: Wait) -> Result<Acquired<StateLock>, LockError> {
         let root = fs::canonicalize(root).map_err(|e| io_error("find", root, e))?;
         let disk = RealDisk::open(&root).map_err(LockError::Disk)?;
         let started = Instant::now();
         let (directory, warnings) = match DirectoryLock::acquire(&root, wait) {
             Ok(Acquired { guard, warnings }) => (Some(guard), warnings),
-            // Anybody can do that, and in /tmp nobody but them or root can undo it.
+            // Any user can do that, and in /tmp only that user or root can undo it.
             Err(LockError::Refused { path, obstacle: Obstacle::Foreign { uid } }) => (
                 None,
                 first_time(&root).then_some(Warning::Squatted { path, uid }).into_iter().collect(),
@@ -184,9 +186,10 @@ impl StateLock {
             Err(other) => return Err(other),
         };
         let deadline = match wait {
-            // Without the directory this is the lock, and its holder may be about to hand it over.
+            // Without the directory this is the only lock, and its holder may be about to hand it
+            // over.
             Wait::No if directory.is_none() => Instant::now() + SETTLE,
-            // Somebody on this machine who gave up waiting may hold it for a moment.
+            // A process on this machine that gave up waiting may hold it for a moment.
             Wait::No => Instant::now() + SETTLE / 10,
             Wait::For(budget) => started + budget,
         };
@@ -201,15 +204,15 @@ impl StateLock {
         }
     }
 
-    /// Whether the directory is still the one we put there: a script of the published protocol can
-    /// take it away from a live holder. To be asked right before a commit.
+    /// Returns whether the directory is still the one that we put there. A script of the published
+    /// protocol can take it away from a live holder. Call this directly before a commit.
     #[must_use]
     pub fn still_held(&self) -> bool {
         self.directory.as_ref().is_none_or(DirectoryLock::still_held)
     }
 }
 
-/// Whether this process has not told it of this root yet.
+/// Returns whether this process has not reported it for this root yet.
 fn first_time(root: &Path) -> bool {
     static TOLD: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
     TOLD.lock().unwrap_or_else(PoisonError::into_inner).insert(root.to_owned())

@@ -1,8 +1,9 @@
 //! The guard file beside the lock, `….lock.guard`: an OS lock that puts waiters in a line.
 //!
-//! Only the one inside looks at the directory, again and again; the others sleep in the kernel. It
-//! also makes "judged dead" and "moved away" one step among our own kind. It is not the lock itself:
-//! who holds the guard holds nothing yet. The file stays: to remove it would split the line in two.
+//! Only the process inside polls the directory; the others sleep in the kernel. The guard also
+//! makes "judged dead" and "moved away" one step among harness processes. It is not the lock
+//! itself: a process that holds the guard holds nothing yet. The file stays, because removing it
+//! would split the line in two.
 
 use std::{fs, io, path::Path, sync::mpsc, thread, time::Instant};
 
@@ -11,13 +12,13 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
 use super::{LockError, holder::refuse, io_error};
 use crate::home::Inode;
 
-/// The turn at the lock, until it is dropped.
+/// The turn at the lock, held until it is dropped.
 #[derive(Debug)]
 pub(super) struct Turn {
     _guard: fs::File,
 }
 
-/// `None` when it is not our turn by the deadline.
+/// Returns `None` if it is not our turn by the deadline.
 pub(super) fn enter(path: &Path, deadline: Instant) -> Result<Option<Turn>, LockError> {
     loop {
         let guard = open(path)?;
@@ -26,7 +27,7 @@ pub(super) fn enter(path: &Path, deadline: Instant) -> Result<Option<Turn>, Lock
         let Some(guard) = locked else {
             return Ok(None);
         };
-        // Somebody who tidies `/tmp` may have removed it while we stood in line; then the line is
+        // A program that tidies `/tmp` may have removed the file while we waited. The line is then
         // at another file.
         if Inode::at(path) == Some(Inode::of_stat(&stat)) {
             return Ok(Some(Turn { _guard: guard }));
@@ -61,8 +62,8 @@ fn open(path: &Path) -> Result<fs::File, LockError> {
 
 /// Takes the OS lock of a file, or gives up at the deadline.
 ///
-/// No system has a timed file lock, so a thread waits in our place. One that is given up on gets
-/// its lock some time later, finds nobody to hand it to, and lets it go.
+/// No system has a timed file lock, so a thread waits in our place. A thread that is given up on
+/// gets its lock some time later, finds no receiver, and releases it.
 pub(crate) fn lock_until(file: fs::File, deadline: Instant) -> io::Result<Option<fs::File>> {
     match file.try_lock() {
         Ok(()) => return Ok(Some(file)),
@@ -81,7 +82,7 @@ pub(crate) fn lock_until(file: fs::File, deadline: Instant) -> io::Result<Option
                 ended => break ended.map(|()| file),
             }
         };
-        // An error means that nobody waits any more.
+        // An error means that nothing waits any more.
         let _ = send.send(locked);
     })?;
     match receive.recv_timeout(left) {

@@ -15,8 +15,8 @@ use harness_core::{
 
 use super::{RunStoreError, Runs, saturated};
 
-/// The same as [`RunStore`](super::RunStore), and gone with the process: for tests and the
-/// simulator. One suite holds the two to one behaviour.
+/// A record of runs that is lost with the process, for tests and the simulator. It behaves like
+/// [`RunStore`](super::RunStore); one suite tests both.
 #[derive(Debug, Default)]
 pub struct MemoryRuns {
     rows: Mutex<BTreeMap<RunId, Kept>>,
@@ -29,7 +29,7 @@ struct Kept {
 }
 
 impl MemoryRuns {
-    /// Changes a row behind everybody's back, as any program of the user can.
+    /// Changes a row without a command, as any program of the user can.
     #[doc(hidden)]
     pub fn forge(&self, id: &RunId, change: impl FnOnce(&mut Run)) {
         if let Some(kept) = self.rows().get_mut(id) {
@@ -38,7 +38,7 @@ impl MemoryRuns {
     }
 
     fn rows(&self) -> MutexGuard<'_, BTreeMap<RunId, Kept>> {
-        // All of a change is put in after the last thing that could panic.
+        // A change is applied as a whole after the last operation that could panic.
         self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -126,7 +126,7 @@ impl Runs for MemoryRuns {
     }
 }
 
-/// As a database would have it.
+/// Returns the run with the limits of a database.
 fn storable(run: Run) -> Run {
     let limits = RunLimits {
         max_tokens: run.limits.max_tokens.map(saturated),

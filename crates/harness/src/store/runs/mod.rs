@@ -1,5 +1,5 @@
-//! What is kept of runs: rows, changed one transaction at a time by what
-//! [`OfRun::decide`] says. The ledger knows nothing of them, and they nothing of it.
+//! The record of runs: rows that [`OfRun::decide`] changes, one transaction at a time. It is
+//! independent of the ledger.
 
 mod memory;
 mod owner;
@@ -29,146 +29,148 @@ pub use self::{
 };
 use crate::home::Home;
 
-/// Where the rows are, from the state root.
+/// The path of the database, relative to the state root.
 pub const DATABASE: &str = Home::DATABASE;
 
-/// The port of the flows: what they need of the record of runs. `RunStore` keeps it on disk (feature
-/// `sqlite`), [`MemoryRuns`] does not. Blocking, and durable when it returns.
+/// The port of the flows to the record of runs. `RunStore` keeps it on disk (feature `sqlite`), and
+/// [`MemoryRuns`] does not. It blocks, and a change is durable when it returns.
 pub trait Runs: Send + Sync {
-    /// Opens a run as it is given. An attempt (task, epoch) that has a row already has that one,
-    /// unchanged, whatever the ids: it is returned.
+    /// Opens a new run. If the attempt (task, epoch) already has a row, that row is returned
+    /// unchanged, whatever the ids.
     fn open_run(&self, run: &Run) -> Result<Run, RunStoreError>;
 
-    /// Decides and makes it true, in one transaction. A refusal changes nothing.
+    /// Decides the command and makes the result durable, in one transaction. A refusal changes
+    /// nothing.
     fn apply(
         &self,
         now: Timestamp,
         command: &OfRun,
     ) -> Result<Result<Reply, Refusal>, RunStoreError>;
 
-    /// The row as it stands.
+    /// Returns the current row.
     fn run(&self, id: &RunId) -> Result<Option<Run>, RunStoreError>;
 
-    /// In their order; none for a run that there is not.
+    /// Returns the iterations in order; none for a run that does not exist.
     fn iterations(&self, id: &RunId) -> Result<Vec<Iteration>, RunStoreError>;
 
-    /// The row of an attempt.
+    /// Returns the row of an attempt.
     fn attempt(&self, task: &TaskId, epoch: Epoch) -> Result<Option<Run>, RunStoreError>;
 
-    /// All of them, newest first.
+    /// Returns all runs, newest first.
     fn runs(&self) -> Result<Vec<Run>, RunStoreError>;
 
-    /// The runs that are not over, newest first.
+    /// Returns the runs that are not over, newest first.
     fn live(&self) -> Result<Vec<Run>, RunStoreError> {
         let mut runs = self.runs()?;
         runs.retain(|run| !run.status.is_over());
         Ok(runs)
     }
 
-    /// Raises what a run has used to at least this, where its row says less.
+    /// Raises the usage of a run to at least this value.
     fn at_least(&self, id: &RunId, usage: Usage) -> Result<(), RunStoreError>;
 }
 
-/// Why the record of runs could not be read or written. Nothing of the transaction became true.
+/// The reason why the record of runs could not be read or written. Nothing of the transaction
+/// became true.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunStoreError {
-    /// The file could not be made or looked at, or something else stands there.
+    /// The file could not be created or read, or something else is in its place.
     #[error(transparent)]
     File(#[from] io::Error),
-    /// Another program's file, or a damaged one.
+    /// The file belongs to another program, or is damaged.
     #[error(
         "{} is damaged, or not a database of harness ({why}) — move it away, with its -wal and -shm: it \
          holds only the record of past runs, and the next run creates a new one",
         path.display()
     )]
     NotOurs {
-        /// The database.
+        /// The path of the file.
         path: PathBuf,
-        /// What SQLite says.
+        /// The error of SQLite.
         why: String,
     },
-    /// It was written by a later harness.
+    /// A later harness wrote it.
     #[error(
         "{} has version {found}, but this harness knows version {known} — use the harness that wrote \
          it or a later one, or move the file away to start a new record",
         path.display()
     )]
     Newer {
-        /// The database.
+        /// The path of the file.
         path: PathBuf,
         /// The version in the file.
         found: i64,
         /// The version of this program.
         known: i64,
     },
-    /// Somebody holds a transaction open, mostly a person with `sqlite3`.
+    /// Another program holds a transaction open, usually a person with `sqlite3`.
     #[error(
         "{} was locked by another program for more than {seconds} s — close that program and try \
          again (is a transaction open in `sqlite3`?)",
         path.display()
     )]
     Locked {
-        /// The database.
+        /// The path of the file.
         path: PathBuf,
-        /// How long it was waited for.
+        /// The time that was waited.
         seconds: u64,
     },
-    /// SQLite would not promise to keep what it is given.
+    /// SQLite cannot guarantee durability.
     #[error(
         "{}: {pragma} is {found} and not {wanted}, so a crash could lose what was recorded — is it on \
          a network file system? keep the project on a local one",
         path.display()
     )]
     Unsafe {
-        /// The database.
+        /// The path of the file.
         path: PathBuf,
         /// The setting.
         pragma: &'static str,
-        /// What it is.
+        /// The current value.
         found: String,
-        /// What it has to be.
+        /// The required value.
         wanted: &'static str,
     },
-    /// A value that harness does not write, so a person did, or a later harness.
+    /// The value is not one that harness writes. A person or a later harness wrote it.
     #[error("{}: {row} has the invalid {column} {value:?} — fix it with `sqlite3`", path.display())]
     BadValue {
-        /// Which file.
+        /// The path of the file.
         path: PathBuf,
-        /// Which run or iteration.
+        /// The run or iteration.
         row: String,
-        /// Which column.
+        /// The column.
         column: &'static str,
-        /// What it holds.
+        /// The value.
         value: String,
     },
     /// A run of this name exists.
     #[error("run {run} exists already")]
     Exists {
-        /// Its name.
+        /// The name of the run.
         run: RunId,
     },
-    /// The run that it should be a part of does not exist.
+    /// The parent run does not exist.
     #[error("run {run} cannot be a part of run {parent}: there is no such run")]
     NoParent {
-        /// The new one.
+        /// The new run.
         run: RunId,
-        /// The one that there is not.
+        /// The missing parent.
         parent: RunId,
     },
     /// The disk is full, or fails.
     #[error("cannot {doing} {}: {source}", path.display())]
     Failed {
-        /// Which file.
+        /// The path of the file.
         path: PathBuf,
-        /// What was tried.
+        /// The operation.
         doing: &'static str,
-        /// Why not.
+        /// The cause.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 }
 
-/// A column holds 63 bits. What is beyond them is as good as endless.
+/// Limits a number to the 63 bits of a column. Larger values are as good as infinite.
 fn saturated(number: u64) -> u64 {
     number.min(i64::MAX.unsigned_abs())
 }

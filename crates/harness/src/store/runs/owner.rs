@@ -1,17 +1,17 @@
-//! Which process drives a run, and whether it still does.
+//! The process that drives a run, and whether it is still alive.
 
 use harness_core::run::Owner;
 
 use crate::process::life::{Here, Life, here, life};
 
-/// This one. Its start time is told by the machine's clock ticks, with the boot and the pid
-/// namespace in which they count.
+/// Returns the identity of this process. Its start time consists of the machine's clock ticks, the
+/// boot id and the pid namespace.
 pub fn this_process() -> Owner {
     owner(here(), std::process::id())
 }
 
-/// Whether it is known to have ended: it ran on this machine, and there is no such process any more
-/// or another one has its number. What runs elsewhere is never known to be gone.
+/// Returns whether the process is known to have ended: it ran on this machine, and its pid is
+/// unused or belongs to another process now. A process elsewhere is never known to be gone.
 pub fn is_gone(owner: &Owner) -> bool {
     gone(owner, here(), life)
 }
@@ -23,7 +23,7 @@ fn owner(here: &Here, pid: u32) -> Owner {
     Owner { host: host(here), pid, started }
 }
 
-/// A space would end it where an owner is stored.
+/// Returns the host name without spaces, because a space would end it in the stored form.
 fn host(here: &Here) -> String {
     let host: String = here.host.chars().map(|c| if c.is_whitespace() { '-' } else { c }).collect();
     if host.is_empty() { "-".to_owned() } else { host }
@@ -39,7 +39,7 @@ fn gone(owner: &Owner, here: &Here, life: impl FnOnce(u32) -> Life) -> bool {
     if differ(boot_id, here.boot_id.as_deref()) {
         return true;
     }
-    // Numbers of another namespace mean nothing here.
+    // A pid of another namespace has no meaning here.
     if differ(pid_namespace, here.pid_namespace.as_deref()) {
         return false;
     }
@@ -50,7 +50,7 @@ fn gone(owner: &Owner, here: &Here, life: impl FnOnce(u32) -> Life) -> bool {
     }
 }
 
-/// What is not known does not differ.
+/// Unknown values do not differ.
 fn differ(a: Option<&str>, b: Option<&str>) -> bool {
     a.is_some() && b.is_some() && a != b
 }
@@ -98,7 +98,7 @@ mod tests {
         let owner = Owner { pid: child.id(), started: "-/-/-".into(), ..this_process() };
         child.wait().unwrap();
         assert!(is_gone(&owner));
-        // The process that has our number now did not start when we did.
+        // A process that has our pid now did not start when we did.
         if cfg!(target_os = "linux") {
             let me = this_process();
             let (_, place) = me.started.split_once('/').unwrap();

@@ -1,4 +1,4 @@
-//! Rows and values, both ways.
+//! Conversion between rows and values.
 
 use harness_core::{
     CommitId, Epoch, TaskId, Timestamp,
@@ -58,7 +58,7 @@ const ITERATION: [&str; 16] = [
     "starts",
 ];
 
-/// Why a row is none.
+/// The reason why a row is invalid.
 #[derive(Debug)]
 pub(super) enum RowError {
     Sql(rusqlite::Error),
@@ -89,7 +89,7 @@ pub(super) fn all_runs(connection: &Connection) -> Result<Vec<Run>, RowError> {
     runs_where(connection, "true")
 }
 
-/// Those that are not over.
+/// Returns the runs that are not over.
 pub(super) fn live_runs(connection: &Connection) -> Result<Vec<Run>, RowError> {
     runs_where(connection, "status IN ('queued', 'running', 'waiting_for_human')")
 }
@@ -140,7 +140,7 @@ pub(super) fn last_iteration(
     found.optional()?.transpose()
 }
 
-/// Makes or replaces it.
+/// Inserts or replaces it.
 pub(super) fn put_run(connection: &Connection, run: &Run) -> rusqlite::Result<()> {
     let lease = run.lease.as_ref();
     let values: [Value; RUN.len()] = [
@@ -175,7 +175,7 @@ pub(super) fn put_run(connection: &Connection, run: &Run) -> rusqlite::Result<()
     put(connection, "runs", &RUN, "run_id", &values)
 }
 
-/// Makes or replaces it.
+/// Inserts or replaces it.
 pub(super) fn put_iteration(
     connection: &Connection,
     run: &RunId,
@@ -264,7 +264,7 @@ fn read_run(row: &Row<'_>) -> Result<Run, RowError> {
         usage: of.usage()?,
         deadline: of.maybe("deadline", read_time)?,
         wake_at: of.maybe("wake_at", read_time)?,
-        // If one of the two was removed, both were meant to be.
+        // If one of the two is missing, the lease is treated as removed.
         lease: owner.zip(expires_at).map(|(owner, expires_at)| RunLease { owner, expires_at }),
     })
 }

@@ -1,9 +1,9 @@
-//! The shape of the database. Migrations are numbered and go forward only: step n takes a database
-//! of version n to n + 1, and a step that was released is never changed.
+//! The schema of the database. Migrations are numbered and go forward only. Step n takes a database
+//! of version n to n + 1, and a released step is never changed.
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
-/// What this program reads and writes.
+/// The version that this program reads and writes.
 pub(super) const VERSION: i64 = MIGRATIONS.len() as i64;
 
 const MIGRATIONS: [&str; 2] = [
@@ -63,20 +63,21 @@ CREATE TABLE iterations (
     "ALTER TABLE iterations ADD COLUMN starts INTEGER NOT NULL DEFAULT 1;",
 ];
 
-/// What a database is to this program.
+/// The kind of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Found {
-    /// Nothing was ever put in.
+    /// The database is empty.
     Empty,
-    /// Tables, and none of ours.
+    /// The database has tables, but none of ours.
     Foreign,
     Known,
-    /// Of a version that only a later program knows.
+    /// The database has a version that only a later program knows.
     Newer(i64),
 }
 
 pub(super) fn found(connection: &Connection) -> rusqlite::Result<Found> {
-    // In one statement, so that both are of one moment: somebody else may be making it.
+    // One statement reads both, so that they belong to the same moment. Another process may be
+    // creating the database.
     let sql = "SELECT (SELECT user_version FROM pragma_user_version), count(*) FROM sqlite_master";
     let (version, tables): (i64, i64) =
         connection.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -90,8 +91,8 @@ pub(super) fn found(connection: &Connection) -> rusqlite::Result<Found> {
     })
 }
 
-/// Brings it to [`VERSION`]. The first process does it, in one transaction; the version is read
-/// in there again.
+/// Migrates the database to [`VERSION`] in one transaction. The first process does it, so the
+/// version is read again inside.
 pub(super) fn migrate(connection: &mut Connection) -> rusqlite::Result<Found> {
     let now = found(connection)?;
     let version = version(connection)?;

@@ -1,8 +1,8 @@
 //! The record of runs in SQLite: `.harness/harness.db`.
 //!
-//! WAL and `synchronous=FULL`: what was answered is on the disk. Reading creates no file:
-//! where no writer is at work there is no `-wal`, and the database is read as it lies there. That is
-//! without locks, so each answer is believed only if the file is still the same after it.
+//! It uses WAL and `synchronous=FULL`, so that an answered change is on the disk. A reader creates
+//! no file: without a working writer there is no `-wal`, and the database file is read directly.
+//! That happens without locks, so each result is used only if the file is unchanged after it.
 
 use std::{
     fmt::Write as _,
@@ -32,11 +32,11 @@ use crate::{
 };
 
 const NAME: &str = file_name(DATABASE);
-/// How long another writer is waited for.
+/// The longest wait for another writer.
 const BUSY_SECONDS: u64 = 5;
-/// A person who looks would rather hear soon that it is locked.
+/// The wait of a reader is shorter, so that a person soon learns that the database is locked.
 const LOOK_BUSY_SECONDS: u64 = 2;
-/// A file that changes under every one of these has a writer, and then it has a `-wal`.
+/// A file that changes during every one of these reads has a writer, and then it has a `-wal`.
 const LOOKS_MAX: u32 = 5;
 
 /// The record of runs of one state root. Share it in an [`Arc`](std::sync::Arc).
@@ -50,19 +50,19 @@ pub struct RunStore {
 #[derive(Debug)]
 struct Open {
     connection: Connection,
-    /// Of a database that is read as it lies there.
+    /// The stamp of a database that is read directly.
     still: Option<FileStamp>,
-    /// Of one that is written: the file that the connection has open.
+    /// For a database that is written: the file that the connection has open.
     file: Option<Inode>,
 }
 
 impl RunStore {
-    /// Opens it to write, and makes it with `.harness` where it is not there.
+    /// Opens the database for writing. It is created with `.harness` if it does not exist.
     pub fn open(root: &Path) -> Result<RunStore, RunStoreError> {
         Self::open_within(root, BUSY_SECONDS)
     }
 
-    /// As [`open`](Self::open), with the time that other writers get to finish.
+    /// Does the same as [`open`](Self::open), with a limit for the wait for other writers.
     pub fn open_within(root: &Path, busy_seconds: u64) -> Result<RunStore, RunStoreError> {
         let root = root.canonicalize()?;
         let disk = RealDisk::open(&root)?;
@@ -72,7 +72,7 @@ impl RunStore {
         let failed = |error| error_of(&path, busy_seconds, "open", error);
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE;
         let mut connection = connect(&path, flags, busy_seconds).map_err(failed)?;
-        // Before anything is changed, be it only the journal mode.
+        // This is checked before anything is changed, even the journal mode.
         let known = schema::found(&connection).map_err(failed)?;
         usable(&path, known)?;
         make_safe(&path, &connection, busy_seconds)?;
@@ -83,7 +83,8 @@ impl RunStore {
         Ok(RunStore { path, busy_seconds, open })
     }
 
-    /// Opens it to read. `None` where nothing was ever recorded. Makes, migrates and repairs nothing.
+    /// Opens the database for reading. Returns `None` if nothing was ever recorded. It creates,
+    /// migrates and repairs nothing.
     pub fn look(root: &Path) -> Result<Option<RunStore>, RunStoreError> {
         let root = root.canonicalize()?;
         let disk = RealDisk::open(&root)?;
@@ -101,12 +102,12 @@ impl RunStore {
         }
     }
 
-    /// The runs that are not over, newest first.
+    /// Returns the runs that are not over, newest first.
     pub fn live(&self) -> Result<Vec<Run>, RunStoreError> {
         self.read(row::live_runs)
     }
 
-    /// The file.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -141,7 +142,7 @@ impl RunStore {
         Err(RunStoreError::Locked { path: self.path.clone(), seconds: 0 })
     }
 
-    /// One transaction, that has the right to write from its beginning: what it reads stays true.
+    /// Runs one transaction that may write from its start, so that the values it reads stay valid.
     fn write<T>(
         &self,
         write: impl FnOnce(&Transaction<'_>) -> Result<T, RowError>,
@@ -160,8 +161,8 @@ impl RunStore {
 }
 
 impl RunStore {
-    /// Makes the file anew where somebody removed or replaced it: what it held is still there for the
-    /// connection that has it open.
+    /// Restores the file if it was removed or replaced. The connection that has it open still has
+    /// its content.
     fn revive(&self, open: &mut Open) -> Result<(), RunStoreError> {
         let Some(known) = open.file else { return Ok(()) };
         let found = Inode::at(&self.path);
@@ -296,8 +297,8 @@ impl Open {
     }
 }
 
-/// The stamp of a database that nobody writes, as far as a look can tell; `None` where a writer is at
-/// work, or died.
+/// Returns the stamp of a database without a writer, as far as a look can tell; `None` if a writer
+/// is at work, or died.
 fn still(path: &Path) -> Option<FileStamp> {
     let beside = |ending: &str| {
         let mut name = path.as_os_str().to_owned();
@@ -310,7 +311,8 @@ fn still(path: &Path) -> Option<FileStamp> {
     FileStamp::at(path)
 }
 
-/// SQLite opens these by their names; a pipe among them would hang it.
+/// Refuses other objects in the place of these files. SQLite opens them by name, and a pipe would
+/// block it.
 fn refuse_others(disk: &RealDisk) -> Result<(), RunStoreError> {
     for ending in ["-wal", "-shm", "-journal"] {
         disk.has(&format!("{NAME}{ending}"))?;
@@ -318,7 +320,7 @@ fn refuse_others(disk: &RealDisk) -> Result<(), RunStoreError> {
     Ok(())
 }
 
-/// With `immutable`, SQLite opens this one file and takes no lock.
+/// Returns a URI with `immutable`, with which SQLite opens this one file and takes no lock.
 fn as_it_lies(path: &Path) -> String {
     let mut uri = "file:".to_owned();
     for byte in path.as_os_str().as_bytes() {
@@ -335,18 +337,18 @@ fn as_it_lies(path: &Path) -> String {
 }
 
 fn connect(path: &Path, flags: OpenFlags, busy_seconds: u64) -> rusqlite::Result<Connection> {
-    // No name of the path is a link: the root is canonical, the rest was looked at, and a process that
-    // swaps one in now is refused by SQLite.
+    // No component of the path is a link: the root is canonical, and the rest was checked. SQLite
+    // refuses a link that is swapped in now.
     let flags = flags | OpenFlags::SQLITE_OPEN_NOFOLLOW | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(Duration::from_secs(busy_seconds))?;
     connection.pragma_update(None, "foreign_keys", true)?;
-    // A row that a person put in is data, and no program.
+    // A row that a person inserted is data, not code.
     connection.pragma_update(None, "trusted_schema", false)?;
     Ok(connection)
 }
 
-/// Asks for what a crash cannot hurt, and reads back what was granted.
+/// Requests settings that survive a crash, and reads back the actual ones.
 fn make_safe(path: &Path, connection: &Connection, busy_seconds: u64) -> Result<(), RunStoreError> {
     let failed = |error| error_of(path, busy_seconds, "open", error);
     let until = Instant::now() + Duration::from_secs(busy_seconds);
@@ -413,7 +415,7 @@ fn error_of(
     }
 }
 
-/// A row that was put in and is not there.
+/// Returns the error for a row that was written but is not there.
 fn unreachable_row(run: &RunId) -> RunStoreError {
     RunStoreError::File(std::io::Error::other(format!("run {run} was written but is missing")))
 }

@@ -1,5 +1,5 @@
-//! The record of runs as the process that drives one sees it: the database can be edited by any program
-//! of this user, the agent included, and must not give a run more than it was started with.
+//! The record of runs for the process that drives a run. Any program of this user can edit the
+//! database, including the agent. Such an edit must not give a run more than it was started with.
 
 use std::{
     collections::HashMap,
@@ -15,24 +15,24 @@ use harness_core::{
 
 use super::{RunStoreError, Runs};
 
-/// Passes everything on, and remembers: what was used never becomes less, and the terms of a run
-/// (limits, deadline, verify command, promise) are those that it was taken up with in this process.
+/// A wrapper that passes everything on and remembers. Usage never decreases. The terms of a run
+/// (limits, deadline, verify command, promise) are those with which this process took it up.
 pub struct SteadyRuns {
     rows: Arc<dyn Runs>,
     known: Mutex<HashMap<RunId, Run>>,
     spent: Option<Box<Spent>>,
 }
 
-/// Receives what a run has used by now, after each step that used something.
+/// Receives the total usage of a run after each step that used something.
 pub type Spent = dyn Fn(&RunId, Usage) + Send + Sync;
 
 impl SteadyRuns {
-    /// Knows nothing yet.
+    /// Creates a wrapper without any memory.
     pub fn new(rows: Arc<dyn Runs>) -> Self {
         Self { rows, known: Mutex::default(), spent: None }
     }
 
-    /// Keeps what was used outside of the database too, for the next process.
+    /// Stores the usage outside of the database too, for the next process.
     #[must_use]
     pub fn telling(self, spent: Box<Spent>) -> Self {
         Self { spent: Some(spent), ..self }
@@ -42,7 +42,7 @@ impl SteadyRuns {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The row as it stands, with what is known of it.
+    /// Returns the current row, corrected by what is known of it.
     fn steady(&self, row: Run) -> Run {
         let mut known = self.known();
         let Some(seen) = known.get_mut(&row.id) else { return row };
@@ -57,7 +57,7 @@ impl SteadyRuns {
         }
     }
 
-    /// From now on its terms are these.
+    /// Records the terms of a run that was taken up.
     fn taken(&self, id: &RunId) -> Result<(), RunStoreError> {
         if let Some(row) = self.rows.run(id)? {
             let mut known = self.known();
@@ -68,7 +68,8 @@ impl SteadyRuns {
         Ok(())
     }
 
-    /// Of the run that pays: what was known and this, or what the database says, whichever is more.
+    /// Returns the usage of the run that pays: the known value plus this, or the stored value if it
+    /// is larger.
     fn spent(&self, id: &RunId, usage: Usage, stored: Usage) -> Usage {
         let (payer, used) = self.charge(id, usage, stored);
         if let Some(spent) = &self.spent {
@@ -77,7 +78,7 @@ impl SteadyRuns {
         used
     }
 
-    /// The run that pays, and what it has used by now.
+    /// Returns the run that pays, and its total usage.
     fn charge(&self, id: &RunId, usage: Usage, stored: Usage) -> (RunId, Usage) {
         let mut known = self.known();
         let parent = known.get_mut(id).and_then(|run| {
@@ -94,7 +95,7 @@ impl SteadyRuns {
         (pays, row.usage)
     }
 
-    /// Writes back what a row has lost since it was last seen.
+    /// Writes back usage that a row has lost since it was last seen.
     fn raise(&self, of_run: &OfRun) -> Result<(), RunStoreError> {
         let Some(row) = self.rows.run(&of_run.run)? else { return Ok(()) };
         for id in [Some(of_run.run.clone()), row.parent].into_iter().flatten() {
@@ -171,7 +172,7 @@ mod tests {
         Usage { cost_usd: Some(cost), ..Usage::default() }
     }
 
-    /// A record that an agent edits: what it shows for one run is made up.
+    /// A record that an agent edits: the row that it returns for one run is forged.
     struct Edited {
         rows: MemoryRuns,
         edit: Mutex<Option<Run>>,

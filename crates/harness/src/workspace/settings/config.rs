@@ -15,14 +15,14 @@ use crate::workspace::{
     git::{Git, failed},
 };
 
-/// What the files say, and the files themselves by digest: if none of them changed, no key did.
+/// The content of the files, and their digests. If no file changed, no key did.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Config {
     keys: BTreeMap<PathBuf, BTreeMap<String, Vec<String>>>,
     files: BTreeMap<PathBuf, Option<String>>,
 }
 
-/// What becomes of a changed key.
+/// The treatment of a changed key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Policy {
     LeftAlone,
@@ -31,7 +31,8 @@ enum Policy {
 }
 
 impl Config {
-    /// `last`: an earlier reading, which still holds if no file has changed.
+    /// Reads the configuration. `last` is an earlier reading, which is still valid if no file has
+    /// changed.
     pub(super) fn read(git: &Git, last: Option<&Self>) -> Result<Self, WorkspaceError> {
         if let Some(last) = last.filter(|last| last.still_holds()) {
             return Ok(last.clone());
@@ -66,7 +67,7 @@ impl Config {
         !self.files.is_empty() && self.files.iter().all(|(file, known)| digest(file) == *known)
     }
 
-    /// Compares with what the files say now.
+    /// Compares with the current content of the files.
     pub(super) fn compare(
         &self,
         git: &Git,
@@ -105,7 +106,7 @@ fn digest(file: &Path) -> Option<String> {
     Some(Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Files that count as soon as they are there.
+/// Returns files that take effect as soon as they exist.
 fn usual_files(git: &Git) -> Vec<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
     let home = variable("HOME");
@@ -121,7 +122,7 @@ fn usual_files(git: &Git) -> Vec<PathBuf> {
     files
 }
 
-/// Files that others include, whether they are there or not.
+/// Returns files that others include, whether they exist or not.
 fn included(keys: &BTreeMap<PathBuf, BTreeMap<String, Vec<String>>>) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for (file, keys) in keys {
@@ -139,7 +140,7 @@ fn included(keys: &BTreeMap<PathBuf, BTreeMap<String, Vec<String>>>) -> Vec<Path
     files
 }
 
-/// `None` for a key that is left alone.
+/// Returns `None` for a key that is left alone.
 fn change(
     git: &Git,
     file: &Path,
@@ -174,7 +175,7 @@ fn set_back(
     if !new.is_empty() {
         let call = git.write("config").arg("--file").arg(file).args(["--unset-all", key]);
         let ran = call.run()?;
-        // 5: it is not there any more.
+        // Exit code 5 means that the key no longer exists.
         if !matches!(ran.code, Some(0 | 5)) {
             return Err(failed("config", &ran.stderr));
         }
@@ -206,14 +207,15 @@ fn policy(git: &Git, key: &str, old: &[String], new: &[String]) -> Policy {
     }
 }
 
-/// Whether a path of the configuration leads into the work tree, and not into the git directory.
+/// Returns whether a path of the configuration leads into the work tree, and not into the git
+/// directory.
 fn in_tree(git: &Git, path: &str) -> bool {
     let path = git.top_level.join(path);
     let plain = path.components().all(|part| part != std::path::Component::ParentDir);
     plain && inside_work_tree(git, &path)
 }
 
-/// Whether git sees other files, or other contents of them.
+/// Returns whether the key changes which files git sees, or their contents.
 fn changes_sight(key: &str) -> bool {
     const CORE: [&str; 18] = [
         "attributesfile",
@@ -255,7 +257,7 @@ fn again(git: &Git, file: &Path, key: &str, new: &[String]) -> String {
     }
 }
 
-/// For a shell.
+/// Quotes a text for a shell.
 pub(super) fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-=:,+@".contains(c);
     if !text.is_empty() && text.chars().all(plain) {

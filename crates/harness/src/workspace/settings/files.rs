@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::{SettingChange, Treatment, config::quoted};
 use crate::workspace::{WorkspaceError, git::Git, object::absent};
 
-/// Larger files are known by their size alone and are not set back.
+/// Larger files are identified by their size alone and are not set back.
 const MOST_BYTES: u64 = 1024 * 1024;
 const MOST_FILES: usize = 1000;
 
@@ -35,14 +35,15 @@ impl Files {
         for folder in [common.join("info"), common.join("hooks"), git.git_dir.join("info")] {
             collect(&folder, &mut files)?;
         }
-        // Git's own list for servers; and examples, which it makes with the repository.
+        // These are git's own list for servers, and the examples that it creates with the
+        // repository.
         files.retain(|path, _| {
             path.extension().is_none_or(|end| end != "sample") && !path.ends_with("info/refs")
         });
         Ok(Self(files))
     }
 
-    /// What is changed or new is moved to `kept` before it is set back.
+    /// Compares the files. A changed or new file is moved to `kept` before it is set back.
     pub(super) fn compare(
         &self,
         git: &Git,
@@ -133,7 +134,7 @@ fn collect(folder: &Path, files: &mut BTreeMap<PathBuf, Kept>) -> io::Result<()>
     Ok(())
 }
 
-/// Where a copy of what is there now is kept, for the user to bring back.
+/// Returns the path of a copy of the current file, for the user to restore.
 fn copy(new: &Kept, path: &Path, kept: &Path) -> Option<PathBuf> {
     match new {
         Kept::Text { .. } | Kept::Bytes { .. } => {
@@ -156,7 +157,7 @@ fn keep(new: &Kept, path: &Path, kept: &Path) -> io::Result<()> {
     fs::set_permissions(&copy, fs::Permissions::from_mode(mode & 0o700 | 0o600))
 }
 
-/// Makes the file what it was, if its contents are known.
+/// Restores the file, if its contents are known.
 fn put(path: &Path, old: Option<&Kept>) -> io::Result<()> {
     let (bytes, mode): (&[u8], u32) = match old {
         Some(Kept::Text { text, mode }) => (text.as_bytes(), *mode),

@@ -1,4 +1,4 @@
-//! Flags of the index that make git look away: `assume-unchanged` and `skip-worktree`.
+//! Flags of the index that hide changes from git: `assume-unchanged` and `skip-worktree`.
 
 use std::{collections::BTreeMap, fs};
 
@@ -12,7 +12,7 @@ use crate::workspace::{
     path::{RepoPath, nul_separated, records},
 };
 
-/// The paths that carry a flag.
+/// The paths that have a flag.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::workspace) struct Flags(BTreeMap<String, Flag>);
 
@@ -23,7 +23,7 @@ struct Flag {
 }
 
 impl Flags {
-    /// Reads the index itself, which costs no process. What it does not understand is left to git.
+    /// Reads the index directly, which costs no process. Unknown formats are left to git.
     pub(in crate::workspace) fn read(git: &Git) -> Result<Self, WorkspaceError> {
         match git.tracked()? {
             Some(tracked) => Ok(tracked.flags.clone()),
@@ -39,7 +39,7 @@ impl Flags {
         }
     }
 
-    /// No name had to be changed to be kept.
+    /// Returns whether all names are valid UTF-8, so that none had to be altered.
     pub(in crate::workspace) fn are_text(&self) -> bool {
         self.0.keys().all(|path| !path.contains(char::REPLACEMENT_CHARACTER))
     }
@@ -132,7 +132,7 @@ fn update(git: &Git, option: &str, paths: &[&String]) -> Result<(), WorkspaceErr
     call.input(nul_separated(&paths)).output().map(drop)
 }
 
-/// A flag can only be given to what the index has.
+/// Returns the paths that are in the index. Only those can have a flag.
 fn tracked<'a>(git: &Git, paths: &[&'a String]) -> Result<Vec<&'a String>, WorkspaceError> {
     if paths.is_empty() {
         return Ok(Vec::new());
@@ -143,7 +143,8 @@ fn tracked<'a>(git: &Git, paths: &[&'a String]) -> Result<Vec<&'a String>, Works
     Ok(paths.iter().copied().filter(|path| there.contains(path)).collect())
 }
 
-/// A sparse checkout takes files out of the work tree; nobody deleted them.
+/// Restores files that a sparse checkout removed from the work tree. They were not deleted by
+/// anybody.
 fn bring_back(git: &Git, paths: &[&String]) -> Result<(), WorkspaceError> {
     let paths = paths.iter().map(|path| RepoPath::new(path.as_bytes()));
     let gone = |path: &RepoPath| fs::symlink_metadata(path.under(&git.top_level)).is_err();

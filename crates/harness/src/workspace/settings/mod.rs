@@ -1,10 +1,9 @@
-//! Git's settings as they were at a claim: configuration, index flags, and the files in `info` and
-//! `hooks`.
+//! Git's settings at a claim: configuration, index flags, and the files in `info` and `hooks`.
 //!
-//! An agent that changes them changes what git sees (`assume-unchanged`, `info/exclude`, a filter) or
-//! runs. So they are recorded at the claim, outside of the repository, and set back before anything
-//! is looked at. Because it may have been the user, every change is reported with the command that
-//! makes it again.
+//! An agent that changes them changes what git sees (`assume-unchanged`, `info/exclude`, a filter)
+//! or runs. So they are recorded at the claim, outside of the repository, and set back before any
+//! look. Because the user may have made the change, every one is reported with the command that
+//! repeats it.
 
 mod config;
 mod files;
@@ -18,25 +17,25 @@ pub(super) use self::record::Records;
 
 use super::{WorkspaceError, git::Git};
 
-/// A setting that is not what it was at the claim.
+/// A setting that differs from the claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettingChange {
-    /// A key, a file below the git directory, or a flag and the files that carry it.
+    /// A key, a file below the git directory, or a flag with its files.
     pub what: String,
-    /// For people; empty if it was not there.
+    /// The old value for people; empty if it did not exist.
     pub old: String,
-    /// For people; empty if it is gone.
+    /// The new value for people; empty if it was removed.
     pub new: String,
-    /// Makes the change again.
+    /// The command that repeats the change.
     pub command: String,
-    /// It changes what git sees of the work tree.
+    /// `true` if it changes what git sees of the work tree.
     pub sight: bool,
-    /// It is set back. Otherwise it is only reported.
+    /// `true` if it is set back; `false` if it is only reported.
     pub set_back: bool,
 }
 
 impl SettingChange {
-    /// One line for the log.
+    /// Returns one line for the log.
     pub fn message(&self) -> String {
         let shown = |value: &str| match value {
             "" => "nothing".to_owned(),
@@ -53,16 +52,16 @@ impl SettingChange {
     }
 }
 
-/// What becomes of settings that differ from a record.
+/// The treatment of settings that differ from a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Treatment {
-    /// They are named and stay as they are.
+    /// They are reported and stay unchanged.
     Named,
-    /// Those that may be set back are.
+    /// Those that may be set back are set back.
     SetBack,
 }
 
-/// Everything that is recorded.
+/// All recorded settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Settings {
     config: config::Config,
@@ -94,7 +93,7 @@ impl Records {
         Ok(())
     }
 
-    /// What differs from the record of a claim. Without a record nothing is known.
+    /// Returns the differences from the record of a claim. Without a record, there are none.
     pub(super) fn compare(
         &self,
         git: &Git,

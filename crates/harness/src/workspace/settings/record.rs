@@ -1,5 +1,5 @@
-//! Where the settings of a claim are kept: in the user's state directory, which no agent is asked to
-//! touch, one file for each claim.
+//! The storage of the settings of a claim: one file for each claim in the user's state directory,
+//! which no agent is asked to touch.
 
 use std::{
     fs, io,
@@ -35,7 +35,7 @@ impl Records {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(settings);
     }
 
-    /// Of one work tree.
+    /// Returns the folder of one work tree.
     fn folder(&self, git: &Git) -> PathBuf {
         let hash = Sha256::digest(git.top_level.as_os_str().as_bytes());
         let name: String = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
@@ -46,7 +46,8 @@ impl Records {
         self.folder(git).join(format!("{task}.{epoch}.json"))
     }
 
-    /// Where files of the user are kept that were set back. They stay when the claim is forgotten.
+    /// Returns the folder for files of the user that were set back. They stay when the claim is
+    /// forgotten.
     pub(super) fn kept(&self, git: &Git, task: &TaskId, epoch: Epoch) -> PathBuf {
         self.folder(git).join(format!("{task}.{epoch}.kept"))
     }
@@ -61,7 +62,7 @@ impl Records {
         let folder = self.folder(git);
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
         let text = serde_json::to_vec(settings).map_err(io::Error::from)?;
-        // Made with mode 0600.
+        // The file is created with mode 0600.
         let mut made = tempfile::NamedTempFile::new_in(&folder)?;
         made.write_all(&text)?;
         made.persist(self.file(git, task, epoch)).map_err(|failed| failed.error)?;
@@ -69,8 +70,8 @@ impl Records {
         Ok(())
     }
 
-    /// Drops the records of earlier claims of the same task, whose ends nobody reported. One that
-    /// stays is only in the way of nobody.
+    /// Removes the records of earlier claims of the same task whose ends were not reported. A
+    /// record that stays does no harm.
     fn forget_others(&self, folder: &Path, task: &TaskId, epoch: Epoch) {
         let Ok(entries) = fs::read_dir(folder) else { return };
         for entry in entries.flatten() {

@@ -1,4 +1,5 @@
-//! What an execution said so far, line by line: told on, answered, kept for its end.
+//! The state of an execution, line by line. Lines are reported as events, answered, and kept for
+//! its end.
 
 use std::collections::HashMap;
 
@@ -16,50 +17,52 @@ use super::{
 };
 use crate::agent::supervise::{Asked, Dialogue, Standing, Voice};
 
-/// Of the answer of a tool, shown to people. All of it is in the transcript.
+/// The limit of a tool's result that is shown to people. The transcript has all of it.
 const RESULT_BYTES_MAX: usize = 64 * 1024;
-/// Tools that run side by side; more are not followed.
+/// The limit of parallel tools that are followed.
 const TOOLS_MAX: usize = 1024;
-/// What it is told when its context is nearly full.
+/// The message to the agent when its context is nearly full.
 const HAND_OVER: &str = "Your context is nearly full and a fresh one will go on from here. Finish the \
     current step, bring state/handoff.json up to date (phase, completed, next_step, \
     critical_files, memory_notes) and end your turn. Only if all of the work is already done, report \
     that in the words that you were given for it.";
-/// What API errors are shown as.
+/// The model name of API errors.
 const NO_MODEL: &str = "<synthetic>";
 
 #[derive(Debug)]
-pub(super) struct Heard {
+pub(super) struct ClaudeDialogue {
     pub(super) account: Account,
     outcome: Option<Box<Outcome>>,
-    /// What it was told and what no result has answered yet: the prompt first.
+    /// The number of messages to the agent that no result has answered yet, starting with the
+    /// prompt.
     owed: u32,
-    /// It said something after its last result.
+    /// `true` if it sent something after its last result.
     is_open: bool,
     pub(super) api_error: Option<String>,
     pub(super) limit_until: Option<Timestamp>,
     pub(super) noise_lines: u64,
-    /// Lines that were too long to be read.
+    /// The number of lines that were too long to be read.
     pub(super) missed_lines: u64,
-    /// Tokens of the context; 0 until that is told.
+    /// The size of the context in tokens; 0 until it is reported.
     pub(super) window: u64,
-    /// The model that it works with, as it is asked for: with the size of its context.
+    /// The requested model, including the size of its context.
     named: Option<String>,
     session: Option<String>,
     model: Option<String>,
     used_tokens: u64,
-    /// Part of the context after which it is asked to hand over; `None` once it was, or never.
+    /// The fill level at which it is asked to hand over; `None` afterwards, or if it is never
+    /// asked.
     threshold: Option<f64>,
-    /// The final texts of the turns before the last: it answers a message that came too late for a
-    /// turn in one of its own.
+    /// The final texts of the turns before the last. A message that comes too late for a turn is
+    /// answered in its own turn.
     said: Vec<String>,
-    /// Names of the tools at work, by id.
+    /// The names of the running tools, by id.
     tools: HashMap<String, String>,
 }
 
-impl Heard {
-    pub(super) fn new(costs: Costs, window: u64, threshold: Option<f64>) -> Heard {
-        Heard {
+impl ClaudeDialogue {
+    pub(super) fn new(costs: Costs, window: u64, threshold: Option<f64>) -> ClaudeDialogue {
+        ClaudeDialogue {
             account: Account::new(costs),
             outcome: None,
             owed: 1,
@@ -79,16 +82,16 @@ impl Heard {
         }
     }
 
-    /// What it tells goes to `tell`; what has to be done about it comes back.
+    /// Handles a message. Events go to `tell`, and the required reaction is returned.
     fn take(&mut self, message: Message, mut tell: impl FnMut(AgentEvent)) -> Option<Reply> {
         match message {
             Message::System(system) => {
-                // Each turn begins with one.
+                // Each turn begins with such a message.
                 self.is_open |= system.subtype.as_deref() == Some("init");
                 self.system(system, tell);
             }
             Message::Assistant(assistant) => {
-                // A helper may work on behind a turn that is over.
+                // A helper may continue to work after a turn is over.
                 self.is_open |= assistant.parent_tool_use_id.is_none();
                 return self.assistant(assistant, tell);
             }
@@ -107,7 +110,7 @@ impl Heard {
             }
             Message::Result(outcome) => {
                 self.result(outcome, tell);
-                // It answers what it has heard already, and then ends.
+                // It answers everything that it has received already, and then ends.
                 return Some(Reply::HangUp);
             }
             Message::Other => {}
@@ -141,7 +144,7 @@ impl Heard {
             if let Some(new) = said.id.and_then(|id| self.account.message(&id, usage)) {
                 tell(AgentEvent::Usage(new));
             }
-            // A helper has a context of its own.
+            // A helper has its own context.
             if assistant.parent_tool_use_id.is_none() {
                 self.model = said.model;
                 self.context(usage, &mut tell);
@@ -153,7 +156,7 @@ impl Heard {
         self.hand_over()
     }
 
-    /// Before the context overflows, not after, and once.
+    /// Asks it once to hand over, before the context overflows.
     fn hand_over(&mut self) -> Option<Reply> {
         let threshold = self.threshold?;
         let is_full = self.used_tokens as f64 >= threshold * self.window() as f64;
@@ -172,8 +175,8 @@ impl Heard {
         self.used_tokens = used_tokens;
     }
 
-    /// As told, else as is usual: it tells only with its result, and the first context can be full
-    /// before that.
+    /// Returns the reported size of the context, or the usual one. Claude Code reports it only with
+    /// its result, and the first context can be full before that.
     fn window(&self) -> u64 {
         match self.window {
             0 => usual_window(self.named.as_deref()),
@@ -194,7 +197,7 @@ impl Heard {
                 tell(AgentEvent::ToolStart { name, input });
             }
             Block::ToolResult { tool_use_id, content, is_error } => {
-                // The answer to a tool that nobody saw begin belongs to a helper.
+                // The result of a tool call whose start was not seen belongs to a helper.
                 if let Some(name) = self.tools.remove(&tool_use_id) {
                     let is_error = is_error.unwrap_or_default();
                     tell(AgentEvent::ToolEnd { name, result: content, is_error });
@@ -216,13 +219,13 @@ impl Heard {
         self.tools.clear();
         self.is_open = false;
         self.owed = self.owed.saturating_sub(1);
-        // What was said on the way to an improper end promises nothing.
+        // A text before an irregular end is not a promise.
         if let Some(before) = self.outcome.replace(outcome).filter(|before| before.is_proper()) {
             self.said.extend(before.result);
         }
     }
 
-    /// The result, with what was said in the turns before it.
+    /// Returns the result, with the texts of the earlier turns.
     pub(super) fn outcome(&self) -> Option<Outcome> {
         let mut last = Outcome::clone(self.outcome.as_ref()?);
         let texts = self.said.iter().chain(&last.result).map(String::as_str);
@@ -232,24 +235,24 @@ impl Heard {
     }
 }
 
-/// What is done about a line.
+/// The reaction to a line.
 #[derive(Debug, PartialEq)]
 enum Reply {
     Say(Value),
     HangUp,
 }
 
-impl Dialogue for Heard {
+impl Dialogue for ClaudeDialogue {
     fn hear(&mut self, line: &str, voice: &mut Voice<'_>) {
-        // Secrets are hidden in what is told on: in the line, one that is a word of the protocol
-        // would hide the protocol.
+        // Secrets are hidden in the reported values. If they were hidden in the line, a secret that
+        // is a word of the protocol would break the protocol.
         let Some(message) = parse(line.as_bytes()) else {
             self.noise_lines += u64::from(!line.trim().is_empty());
             return;
         };
         match self.take(message, |event| voice.tell(shortened_event(voice.event(event)))) {
             Some(Reply::Say(value)) => voice.say(&value),
-            // It may have another turn to finish, so it is not shown the door.
+            // It may have another turn to finish, so it is not killed.
             Some(Reply::HangUp) => voice.hang_up(),
             None => {}
         }
@@ -273,7 +276,7 @@ impl Dialogue for Heard {
         listens
     }
 
-    /// It may have taken a message into the turn that it was in, or answer it in another one.
+    /// It may have used a message in the current turn, or may answer it in another one.
     fn standing(&self) -> Standing {
         match (self.is_open, self.owed) {
             (true, _) => Standing::Open,
@@ -282,7 +285,7 @@ impl Dialogue for Heard {
         }
     }
 
-    /// Interrupted, it can still say what it cost.
+    /// An interrupt allows it to still report its cost.
     fn ask_to_stop(&mut self, voice: &mut Voice<'_>) -> Asked {
         if self.outcome.is_some() {
             return Asked::NoWay;

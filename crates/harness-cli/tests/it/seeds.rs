@@ -1,0 +1,110 @@
+//! Rules of the published protocols that programs beside ours rely on.
+
+use serde_json::{Value, json};
+
+use crate::{
+    environment::TestEnvironment,
+    objective::stage::{Going, agent, fifo, go, hear, stage},
+};
+
+#[test]
+fn a_work_tree_in_the_environment_leads_to_its_ledger() {
+    let env = TestEnvironment::with_git();
+    let elsewhere = env.home().join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    let plan = r#"{"goal": "g", "tasks": {"a": {"description": "A"}}}"#;
+    let file = env.home().join("plan.md");
+    std::fs::write(&file, format!("```json\n{plan}\n```\n")).unwrap();
+    let there = |args: &[&str]| {
+        let mut command = env.harness(args);
+        command.current_dir(&elsewhere).env("HARNESS_WORKTREE", env.root());
+        command.output().unwrap()
+    };
+    assert!(there(&["plan", "import", file.to_str().unwrap()]).status.success());
+    assert!(env.exists("harness-tasks.json"));
+    let claimed = there(&["task", "claim", "--worker", "w"]);
+    let claimed: Value = serde_json::from_slice(&claimed.stdout).unwrap();
+    assert_eq!(claimed["task"]["id"], "a");
+    assert_eq!(std::fs::read_dir(&elsewhere).unwrap().count(), 0);
+}
+
+#[test]
+fn a_worker_id_needs_no_ledger() {
+    let env = TestEnvironment::new();
+    let first = env.run(["worker-id"]).success().raw().to_owned();
+    assert!(first.starts_with("worker-"), "{first}");
+    assert_eq!(env.run(["worker-id"]).success().raw(), first);
+}
+
+#[test]
+fn a_damaged_file_of_a_worker_id_is_replaced() {
+    let env = TestEnvironment::new();
+    let file = env.home().join("id");
+    std::fs::write(&file, "rubbish\n").unwrap();
+    let env = env.variable("HARNESS_WORKER_ID_FILE", &file);
+    let id = env.run(["worker-id"]).success().stderr_contains("it gets a new one").raw().to_owned();
+    assert!(id.starts_with("worker-"), "{id}");
+    assert_eq!(env.read(&file).trim_end(), id.trim_end());
+}
+
+#[test]
+fn a_shutdown_without_a_daemon_is_no_error() {
+    let env = TestEnvironment::of_worker().with_daemon();
+    env.run(["shutdown"]).success().stdout("Daemon not running");
+    env.run(["daemon", "stop"]).code(1);
+}
+
+#[test]
+fn a_daemon_that_is_started_beside_a_run_names_the_run() {
+    let env = stage();
+    let (ready, enough) = (fifo(&env, "ready"), fifo(&env, "enough"));
+    let (to, from) = (ready.display(), enough.display());
+    let command =
+        agent(&env, &format!("echo ready > {to}; read word < {from}; echo TASK_COMPLETE"));
+    let run = Going::start(&env, &["run", "write it", "--agent-command", &command]);
+    hear(&ready);
+    let started = env.harness(["daemon", "start"]).env_remove("HARNESS_DAEMON").output().unwrap();
+    let said = String::from_utf8(started.stderr).unwrap();
+    assert!(said.contains("`harness run` serves this ledger already"), "{said}");
+    std::fs::write(&enough, "enough\n").unwrap();
+    assert_eq!(run.end().0, Some(0));
+}
+
+#[test]
+fn an_agent_of_an_objective_knows_its_worker() {
+    let env = stage();
+    go(&env, "echo $HARNESS_WORKER_ID > worker; echo TASK_COMPLETE", &[]).success();
+    assert_eq!(env.read("worker"), "w\n");
+}
+
+#[test]
+fn an_expired_claim_of_the_published_protocol_is_recorded_among_several_workers() {
+    let env = TestEnvironment::with_git().variable("HARNESS_WORKER_ID", "w");
+    let ledger = json!({
+        "version": 2,
+        "session_config": { "concurrency_mode": "concurrent" },
+        "tasks": [{
+            "id": "a", "title": "A", "status": "in_progress", "claimed_by": "gone",
+            "lease_expires_at": "2025-07-01T10:00:00Z", "max_attempts": 3,
+        }],
+    });
+    env.write("harness-tasks.json", ledger.to_string());
+    env.write(".harness-active", "");
+    env.run_with_input("{}", ["hook", "claim"]).success();
+    let errors = env.task(0)["error_log"].to_string();
+    assert!(errors.contains("[SESSION_TIMEOUT] Lease expired (claimed_by=gone)"), "{errors}");
+    assert_eq!(env.task(0)["attempts"], 1);
+}
+
+#[test]
+fn a_ledger_that_cannot_be_recovered_is_in_the_log_of_a_run_too() {
+    let env = stage();
+    env.run(["add", "x", "--validate", "true"]).success();
+    std::fs::remove_dir_all(env.root().join(".git/harness")).unwrap();
+    env.write("harness-tasks.json", "{x");
+    env.write("harness-tasks.json.bak", "{x");
+    env.run(["run", "--agent", "shell"]).code(5);
+    let log = env.read("harness-progress.txt");
+    let words = "ERROR [ENV_SETUP] harness-tasks.json corrupted and unrecoverable";
+    assert!(log.contains(words), "{log}");
+}
