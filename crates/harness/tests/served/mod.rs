@@ -193,11 +193,11 @@ impl Drop for Served {
         let ended = self.serving.take().unwrap().join();
         let hash = harness::home::root_hash(&self.root);
         _ = std::fs::remove_file(format!("/tmp/harness-{hash}.lock.guard"));
-        if !thread::panicking() {
-            if let Some(ended) = ended.unwrap() {
-                assert_eq!(ended, Ended::Asked);
-                assert!(!self.root.join("s").exists());
-            }
+        if !thread::panicking()
+            && let Some(ended) = ended.unwrap()
+        {
+            assert_eq!(ended, Ended::Asked);
+            assert!(!self.root.join("s").exists());
         }
     }
 }
