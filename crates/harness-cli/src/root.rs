@@ -88,6 +88,15 @@ impl StateRoot {
         })
     }
 
+    /// The same for what concerns a session and not a ledger: without a ledger, where `init` would make
+    /// one. An agent may change its directory, so the project that it was started in comes first.
+    pub(crate) fn for_session(env: &Environment, cwd: Option<&Path>, start: &Path) -> Option<Self> {
+        Self::for_hook(env, cwd, start).or_else(|| {
+            let start = env.path("CLAUDE_PROJECT_DIR").or(cwd).unwrap_or(start);
+            Self::for_init(env, start).ok()
+        })
+    }
+
     pub(crate) fn path(&self) -> &Path {
         &self.0
     }

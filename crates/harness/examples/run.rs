@@ -74,7 +74,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let run = project.begin(&held.guard, start)?;
     run.warnings().iter().for_each(|warning| eprintln!("{warning}"));
     let log = |made: &Transaction<'_>| eprint!("{}", made.log);
-    let engine = project.engine_of(&run, held.guard, Observers::default().with(log))?;
+    let observers = Observers::default().with(log);
+    let engine = project.engine_of(&run, held.guard, run.hub(), observers)?;
 
     let workspace = GitWorkspace::discover(&root, &root, Filters::Off)?;
     let options = RunOptions::new(Arc::new(workspace));

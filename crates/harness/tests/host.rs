@@ -6,7 +6,9 @@
 mod served;
 
 use std::{
-    env, thread,
+    env,
+    path::Path,
+    thread,
     time::{SystemTime, UNIX_EPOCH},
 };
 
@@ -15,7 +17,6 @@ use harness::{
     protocol::{
         Answer, Request, StateView, TaskCheckpoint, TaskClaim, TaskComplete, TaskFail, TaskReason,
     },
-    store::look,
 };
 use harness_core::{
     Command, Epoch, Holder, Ledger, Reply, TaskId, Timestamp, WorkerId,
@@ -38,6 +39,10 @@ fn seed() -> u64 {
     });
     println!("HOST_SEED={seed}");
     seed
+}
+
+fn snapshot(root: &Path) -> Ledger {
+    harness::Project::open(root).unwrap().snapshot().unwrap()
 }
 
 /// One thing that a client may ask for, as the command that it stands for.
@@ -179,7 +184,7 @@ fn ask(client: &mut Connection, request: &Value) -> Result<Value, String> {
 fn each_of_several_clients_is_told_what_the_core_decides() {
     let mut random = Random::new(seed());
     let served = Served::start(Kind::DaemonOfLedger);
-    let mut model = look(served.root()).unwrap();
+    let mut model = snapshot(served.root());
     let mut clients: Vec<_> = (0..4).map(|_| served.client()).collect();
     for step in 0..600 {
         if random.percent(10) {
@@ -200,7 +205,7 @@ fn each_of_several_clients_is_told_what_the_core_decides() {
             assert_eq!(answer, Ok(state(&model)), "step {step}");
         }
     }
-    assert_eq!(state(&look(served.root()).unwrap()), state(&model));
+    assert_eq!(state(&snapshot(served.root())), state(&model));
 }
 
 /// The order of things that happen at once is known only afterwards: it is the one in which the writer
@@ -209,7 +214,7 @@ fn each_of_several_clients_is_told_what_the_core_decides() {
 fn clients_at_once_are_told_what_the_core_decides_in_some_order() {
     let seed = seed();
     let served = Served::start(Kind::DaemonOfLedger);
-    let mut model = look(served.root()).unwrap();
+    let mut model = snapshot(served.root());
     let workers = 12;
     let told: Vec<Vec<(Command, Result<Value, String>)>> = thread::scope(|scope| {
         let served = &served;
@@ -249,7 +254,7 @@ fn clients_at_once_are_told_what_the_core_decides_in_some_order() {
             model.put_in(&change);
         }
     }
-    assert_eq!(state(&look(served.root()).unwrap()), state(&model));
+    assert_eq!(state(&snapshot(served.root())), state(&model));
     // A client that got the answer "completed" finds the task among the completed ones.
     for (command, answer) in told.into_iter().flatten() {
         if let (Command::Complete(of), Ok(_)) = (&command, &answer)

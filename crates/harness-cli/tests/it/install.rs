@@ -48,10 +48,10 @@ fn claude_gets_hooks_a_command_and_a_server() {
     let before = files(env.root());
     env.run(["install", "claude"]).success().stderr("").stdout_contains("/harness");
     let settings: Value = serde_json::from_str(&env.read(".claude/settings.json")).unwrap();
-    let stop =
-        json!([{ "hooks": [{ "type": "command", "command": "harness hook stop self-reflect" }] }]);
+    let stop = json!([{ "hooks": [{ "type": "command", "command": "harness hook --bound stop self-reflect" }] }]);
     assert_eq!(settings["hooks"]["Stop"], stop);
-    assert_eq!(settings["hooks"].as_object().unwrap().len(), 5);
+    assert_eq!(settings["hooks"].as_object().unwrap().len(), 6);
+    assert_eq!(settings["env"], json!({ "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "50" }));
     let servers: Value = serde_json::from_str(&env.read(".mcp.json")).unwrap();
     assert_eq!(servers["mcpServers"]["harness"], json!({ "command": "harness", "args": ["mcp"] }));
     assert!(env.read(".claude/commands/harness.md").contains("$ARGUMENTS"));
@@ -68,7 +68,7 @@ fn codex_gets_hooks_a_skill_and_a_server() {
     env.run(["install", "codex"]).success().stdout_contains("/hooks");
     let hooks: Value = serde_json::from_str(&env.read(".codex/hooks.json")).unwrap();
     let events: Vec<_> = hooks["hooks"].as_object().unwrap().keys().cloned().collect();
-    assert_eq!(events, ["Stop", "SessionStart", "SubagentStop"]);
+    assert_eq!(events, ["Stop", "UserPromptSubmit", "SessionStart", "SubagentStop"]);
     assert!(
         env.read(".codex/config.toml")
             .starts_with("[mcp_servers.harness]\ncommand = \"harness\"\n")
@@ -106,7 +106,7 @@ fn what_others_wrote_comes_back_byte_by_byte() {
             env.run(["install", agent, "--program", program]).success().stdout("already installed");
         }
     }
-    assert!(env.read(".claude/settings.json").contains("'/opt/new place/h2' hook stop"));
+    assert!(env.read(".claude/settings.json").contains("'/opt/new place/h2' hook --bound stop"));
     assert!(env.read(".claude/settings.json").contains("say done"));
     let kept = fs::metadata(env.root().join(".mcp.json")).unwrap().permissions();
     assert_eq!(kept.mode() & 0o777, 0o600);
@@ -243,7 +243,7 @@ fn blank_files_come_back() {
         env.run(["install", agent]).success().stdout("already installed");
     }
     let settings: Value = serde_json::from_str(&env.read(".claude/settings.json")).unwrap();
-    assert_eq!(settings["hooks"].as_object().unwrap().len(), 5);
+    assert_eq!(settings["hooks"].as_object().unwrap().len(), 6);
     for agent in ["claude", "codex"] {
         env.run(["uninstall", agent]).success();
     }
@@ -311,7 +311,7 @@ fn links_are_written_through() {
     let link = env.root().join(".claude/settings.json");
     std::os::unix::fs::symlink(&dotfiles, &link).unwrap();
     env.run(["install", "claude"]).success();
-    assert!(fs::read_to_string(&dotfiles).unwrap().contains("harness hook stop"));
+    assert!(fs::read_to_string(&dotfiles).unwrap().contains("harness hook --bound stop"));
     env.run(["uninstall", "claude"]).success();
     assert!(link.is_symlink());
     assert_eq!(fs::read_to_string(&dotfiles).unwrap(), "{}");
@@ -360,11 +360,13 @@ fn the_program_that_is_written_is_one_that_works() {
     let env = TestEnvironment::new();
     let ran = env.run(["install", "claude"]).success();
     ran.stderr_contains("not on the PATH").stderr_contains("--program");
-    assert!(env.read(".claude/settings.json").contains("\"harness hook stop self-reflect\""));
+    assert!(
+        env.read(".claude/settings.json").contains("\"harness hook --bound stop self-reflect\"")
+    );
     env.run(["install", "claude", "--user"]).success().stderr_contains("the files name");
     let settings = fs::read_to_string(env.home().join(".claude/settings.json")).unwrap();
     assert!(
-        settings.contains(&format!("{} hook stop", env!("CARGO_BIN_EXE_harness"))),
+        settings.contains(&format!("{} hook --bound stop", env!("CARGO_BIN_EXE_harness"))),
         "{settings}"
     );
 }

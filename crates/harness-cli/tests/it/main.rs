@@ -5,6 +5,7 @@
 
 mod agents;
 mod asking;
+mod binding;
 mod boundary;
 mod commit_hooks;
 mod config;
@@ -42,11 +43,14 @@ mod salvage;
 mod sandbox;
 mod seeds;
 mod sessions;
+mod speaks;
 mod spelling;
 mod status;
 mod task_read;
 mod tasks;
+mod terminal;
 mod together;
+mod transcripts;
 mod trust;
 mod uncommitted;
 mod verify;

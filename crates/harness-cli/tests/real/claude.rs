@@ -8,7 +8,7 @@ use crate::{
     world::{World, configure, path_with},
 };
 
-const KEY: &str = "sk-ant-of-a-test-0123456789abcdef";
+pub(crate) const KEY: &str = "sk-ant-of-a-test-0123456789abcdef";
 const HARNESS: &str = "agent = 'claude'
 [agents.claude]
 model = 'claude-opus-5-5'

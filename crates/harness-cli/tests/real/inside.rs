@@ -11,7 +11,13 @@ use std::{
 use harness_sim::model::{Script, Step};
 use serde_json::{Value, json};
 
-use crate::{claude, codex, environment::TestEnvironment, mcp::tool, world::World};
+use crate::{
+    claude, codex,
+    environment::TestEnvironment,
+    mcp::tool,
+    terminal::Terminal,
+    world::{LONG, World, eventually},
+};
 
 /// How an agent is set up, by its own name.
 type SetUp = (&'static str, fn(TestEnvironment, &str) -> TestEnvironment);
@@ -136,12 +142,105 @@ fn claude_is_let_go_where_hooks_are_off_or_gone() {
     assert_eq!(session(&env, "Do it"), "No.");
     assert_eq!(model.served().bodies.len(), 1);
     let env = env.without_variable("HARNESS_HOOKS");
+    // A session about something else is left alone.
+    assert_eq!(session(&env, "Do it"), "No.");
+    assert_eq!(model.served().bodies.len(), 2);
     // It gets nowhere, and is kept no more than eight times.
-    session(&env, "Do it");
-    assert_eq!(model.served().bodies.len(), 1 + 9);
+    session(&env, "/harness run");
+    assert_eq!(model.served().bodies.len(), 2 + 9);
     env.run(["uninstall", "claude", "--user"]).success();
     assert_eq!(session(&env, "Do it"), "No.");
-    assert_eq!(model.served().bodies.len(), 1 + 9 + 1);
+    assert_eq!(model.served().bodies.len(), 2 + 9 + 1);
+}
+
+/// Answers the questions that Claude Code asks a person at its first start.
+fn greet_claude(env: &TestEnvironment) {
+    let root = env.root().display().to_string();
+    let key = &claude::KEY[claude::KEY.len() - 20..];
+    let answers = json!({
+        "hasCompletedOnboarding": true,
+        "theme": "dark",
+        "customApiKeyResponses": { "approved": [key], "rejected": [] },
+        "projects": { root: { "hasTrustDialogAccepted": true } },
+    });
+    fs::write(env.home().join(".claude.json"), answers.to_string()).unwrap();
+}
+
+/// Ends its turn after every task. A tool between two blocks makes the count of Claude Code begin anew,
+/// so that its own cap of 8 is never reached.
+#[test]
+#[ignore = "needs the real agents: cargo xtask test --real-agents"]
+fn an_interactive_claude_works_through_twenty_tasks() {
+    const TASKS: usize = 20;
+    let id = |n: usize| format!("task-{n:03}");
+    let turn = |n: usize| {
+        let id = id(n);
+        let work = format!("harness task claim && touch {id} && harness task complete --id {id}");
+        [Step::shell(&work), Step::text(&format!("{id} is done."))]
+    };
+    let steps = (1..=TASKS).flat_map(turn).chain([Step::text("Nothing to fix.")]);
+    let set_up = |env: TestEnvironment, url: &str| with_harness("claude", claude::set_up(env, url));
+    let world = World::new(|_| Script::new(steps), set_up);
+    let env = &world.env;
+    for n in 1..=TASKS {
+        env.run(["add", &format!("Task {n}"), "--validate", &format!("test -f {}", id(n))])
+            .success();
+    }
+    env.run(["install", "claude"]).success();
+    greet_claude(env);
+    let mut claude = env.program("claude");
+    // Its other modes ask a service whether a command may run, which no scripted model is.
+    let leave = ["--permission-mode", "default", "--allowedTools", "Bash"];
+    claude.arg("/harness run").args(leave).arg("--strict-mcp-config");
+    let terminal = Terminal::start(claude);
+    let requests = 2 * TASKS + 1;
+    assert!(world.model.has_played(requests, LONG), "{}", terminal.shown());
+    eventually("the session looked back and was let go", || !env.exists(".harness-reflect"));
+    drop(terminal);
+    let ledger: Value = serde_json::from_str(&env.read("harness-tasks.json")).unwrap();
+    let tasks = ledger["tasks"].as_array().unwrap();
+    assert!(tasks.len() == TASKS && tasks.iter().all(|task| task["status"] == "completed"));
+    let bodies = world.model.served().bodies;
+    assert_eq!(bodies.len(), requests);
+    assert!(bodies[2].contains("the ledger has work left"), "{}", bodies[2]);
+}
+
+/// The hooks have a limit of their own, and what `install` sets keeps Claude Code's from coming first.
+#[test]
+#[ignore = "needs the real agents: cargo xtask test --real-agents"]
+fn claude_goes_on_with_an_objective_until_it_is_done_or_ten_restarts_are_used_up() {
+    let not_yet = || (0..10).map(|_| Step::text("Not yet."));
+    let ends: [(Step, &str); 2] = [
+        (Step::text("All of it.\n\nTASK_COMPLETE"), "All of it.\n\nTASK_COMPLETE"),
+        (Step::text("Still not."), "Still not."),
+    ];
+    for (end, last) in ends {
+        let world = world(CLAUDE, Script::new(not_yet().chain([end])));
+        world.env.run(["install", "claude"]).success();
+        assert_eq!(session(&world.env, "/harness Write a report"), last);
+        let bodies = world.model.served().bodies;
+        assert_eq!(bodies.len(), 11);
+        assert!(bodies[0].contains("HARNESS: work on this objective now"), "{}", bodies[0]);
+        assert!(bodies[10].contains("Restart 10 of 10."), "{}", bodies[10]);
+        // The tasks of the ledger were not asked for.
+        let ledger: Value = serde_json::from_str(&world.env.read("harness-tasks.json")).unwrap();
+        assert_eq!(ledger["tasks"][0]["status"], "pending");
+    }
+}
+
+#[test]
+#[ignore = "needs the real agents: cargo xtask test --real-agents"]
+fn codex_goes_on_with_an_objective_until_it_is_done() {
+    let steps = [Step::text("Not yet."), Step::text("All of it.\n\nTASK_COMPLETE")];
+    let world = world(CODEX, Script::new(steps));
+    let env = &world.env;
+    env.run(["install", "codex"]).success();
+    trust_in_codex(env);
+    let said = in_codex(env, "$harness Write a report", &["--dangerously-bypass-hook-trust"]);
+    assert!(said.trim_end().ends_with("TASK_COMPLETE"), "{said}");
+    let bodies = world.model.served().bodies;
+    assert_eq!(bodies.len(), 2);
+    assert!(bodies[1].contains("Restart 1 of 10."), "{}", bodies[1]);
 }
 
 /// Whatever it claims by, the same session completes it by the other.

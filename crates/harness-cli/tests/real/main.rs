@@ -13,4 +13,5 @@ mod environment;
 mod inside;
 mod mcp;
 mod scenarios;
+mod terminal;
 mod world;

@@ -19,6 +19,7 @@ mod loops;
 mod objective;
 mod process;
 mod record;
+mod sessions;
 mod shell;
 mod stage;
 mod world;

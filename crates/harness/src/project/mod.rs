@@ -6,6 +6,7 @@ mod flow;
 mod options;
 mod record;
 mod run;
+mod snapshot;
 mod terms;
 
 use std::{
@@ -14,7 +15,6 @@ use std::{
     sync::Arc,
 };
 
-use harness_core::Ledger;
 #[cfg(feature = "sqlite")]
 use harness_core::{Run, RunId};
 
@@ -28,7 +28,6 @@ use crate::{
         FileStore, Locking, Observers, Redacted, StoreError, Writer,
         disk::{Disk as _, RealDisk},
         lock::{Acquired, StateLock, Wait},
-        look,
     },
 };
 
@@ -40,6 +39,7 @@ pub use flow::Pursuit;
 pub use options::{AgentTerms, RunOptions};
 pub use record::{RUN_LEASE_SECONDS, RunDriver, RunError, RunRecord, RunStart, new_run_id};
 pub use run::ActiveRun;
+pub use snapshot::LedgerText;
 pub use terms::{KeptTerms, RunWarning};
 
 /// A state root: its files, its store and its clock.
@@ -119,12 +119,6 @@ impl Project {
         &*self.clock
     }
 
-    /// The ledger as it stands, for a process that does not own its writer. It takes no lock and repairs
-    /// nothing.
-    pub fn snapshot(&self) -> Result<Ledger, StoreError> {
-        look(&self.root)
-    }
-
     /// The lock, for a process that works here alone. It does not wait for another one.
     pub fn hold(&self) -> Result<Acquired<StateLock>, StoreError> {
         Ok(StateLock::acquire(&self.root, Wait::No)?)
@@ -169,22 +163,20 @@ impl Project {
         }))
     }
 
-    /// The engine of a run. Its hub has the name of the run, its events are recorded in the state root,
-    /// and `lock` is held until it ends.
+    /// The engine of a run, with the [hub](ActiveRun::hub) of that run. Its events are recorded in the
+    /// state root, and `lock` is held until it ends.
     pub fn engine_of(
         &self,
         run: &ActiveRun,
         lock: StateLock,
+        hub: Hub,
         observers: Observers,
     ) -> Result<Engine<Writer>, StoreError> {
         if run.row().objective.is_none() {
             // Hooks act only while there is a session.
             RealDisk::open(&self.root)?.make_marker()?;
         }
-        let id = &run.row().id;
-        let hub = Hub::new(id.as_str());
-        hub.start_session();
-        let path = self.home().runs().join(format!("{id}.jsonl"));
+        let path = self.home().runs().join(format!("{}.jsonl", run.row().id));
         let recorder = Recorder::start(&path, self.secrets.clone(), &hub);
         let observers = Observers::default().with(recorder).with(observers);
         self.engine(Locking::Held(lock), hub, observers)

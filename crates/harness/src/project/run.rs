@@ -9,7 +9,7 @@ use harness_core::{
 };
 
 use super::{Pursuit, RunDriver, RunError, RunWarning, record::stored};
-use crate::{clock::Clock, store::Runs};
+use crate::{clock::Clock, hub::Hub, store::Runs};
 
 /// A run that this process drives.
 ///
@@ -38,6 +38,13 @@ impl ActiveRun {
     /// How an objective is taken up.
     pub fn pursuit(&self) -> Pursuit {
         self.pursuit
+    }
+
+    /// A hub with the name of the run, on which people can speak to it.
+    pub fn hub(&self) -> Hub {
+        let hub = Hub::new(self.row.id.as_str());
+        hub.start_session();
+        hub
     }
 
     /// The row as it is stored now.

@@ -17,7 +17,7 @@ use crate::process::{Redactor, guard};
 const LOOK_UP: Duration = Duration::from_secs(10);
 
 /// Runs commands with `sh`. They run under a guard if the program has called
-/// [`guard::init`](crate::guard::init): then nothing that they start outlives them. Otherwise this
+/// [`guard::init`]: then nothing that they start outlives them. Otherwise this
 /// holds for the processes in their process group.
 #[derive(Debug, Clone)]
 pub struct SystemShell {

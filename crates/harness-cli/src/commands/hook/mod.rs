@@ -4,11 +4,14 @@
 //! turn, so most take no lock, repair nothing and start nothing; `claim` and `renew` change the
 //! ledger as any worker does.
 
+mod binding;
 mod claim;
+mod objective;
 mod outlook;
 mod payload;
 mod pre_compact;
 mod project;
+mod prompt;
 mod record;
 mod renew;
 mod self_reflect;
@@ -27,7 +30,11 @@ use std::{
 use harness::{ClientError, workspace::glance};
 use serde_json::{Value, json};
 
-use self::{payload::Payload, project::Project};
+use self::{
+    binding::{Binding, Pursuit},
+    payload::Payload,
+    project::{Marker, Project},
+};
 use crate::{
     client::CommandClient,
     environment::Environment,
@@ -56,10 +63,12 @@ const INPUT_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Answer a hook of Claude Code or Codex
 ///
 /// The hooks of an agent call this command with their JSON on standard input. NAME is one of stop,
-/// session-start, teammate-idle, subagent-stop, self-reflect, pre-compact, claim and renew. All but
-/// the last two print nothing unless a ledger is being worked on (.harness-active). None acts on a
-/// ledger that came with the repository until you trust it (harness trust). With several names, the
-/// first hook that has something to say answers. HARNESS_HOOKS=off silences the hooks of a session;
+/// session-start, teammate-idle, subagent-stop, self-reflect, pre-compact, prompt, claim and renew. All
+/// but the last three print nothing unless a ledger is being worked on (.harness-active), or the session
+/// was given an objective. None acts on a ledger that came with the repository until you trust it
+/// (harness trust). With several names, the first hook that has something to say answers. With --bound
+/// before the names, they answer only to sessions that were put to work with /harness, which `prompt`
+/// notices, or that have HARNESS_BIND=1. HARNESS_HOOKS=off silences the hooks of a session;
 /// HARNESS_HOOK_LOG names a file that gets a line per call. Only teammate-idle ever exits with 2,
 /// which agents take to mean "go on"; usage errors exit with 1 here. `harness install` writes these
 /// calls into the settings of an agent.
@@ -67,11 +76,12 @@ const INPUT_BYTES_MAX: u64 = 64 * 1024 * 1024;
 #[command(after_help = "\
 Examples:
   harness hook stop < payload.json
-  harness hook stop self-reflect < payload.json
+  harness hook --bound stop self-reflect < payload.json
   echo '{\"session_id\":\"s\"}' | harness hook session-start
   HARNESS_WORKER_ID=alice harness hook claim < /dev/null")]
 pub(crate) struct Args {
-    /// The hook; with several, the first that has something to say answers
+    /// The hook; with several, the first that has something to say answers. --bound before them: only
+    /// for sessions that were put to work
     // All words are taken here and judged below: clap would end wrong usage with 2.
     #[arg(value_name = "NAME", allow_hyphen_values = true, trailing_var_arg = true)]
     words: Vec<OsString>,
@@ -86,18 +96,50 @@ enum Hook {
     SubagentStop,
     SelfReflect,
     PreCompact,
+    Prompt,
     Claim,
     Renew,
 }
 
+/// The sessions that a call is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Audience {
+    /// All that the marker does not exclude.
+    Everyone,
+    /// Those that were put to work: by `/harness`, by their environment or by the marker.
+    Bound,
+}
+
+impl Audience {
+    const BOUND: &'static str = "--bound";
+
+    fn includes(
+        self,
+        env: &Environment,
+        project: &Project<'_>,
+        marker: &Marker,
+        session: Option<&str>,
+    ) -> bool {
+        let is_named = session.is_some_and(|id| marker.names(id));
+        match self {
+            Self::Everyone => marker.is_for_all() || is_named,
+            Self::Bound => {
+                let binding = session.and_then(|id| Binding::read(project, id));
+                is_named || binds(env) || binding == Some(Binding::Ledger)
+            }
+        }
+    }
+}
+
 impl Hook {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Stop,
         Self::SessionStart,
         Self::TeammateIdle,
         Self::SubagentStop,
         Self::SelfReflect,
         Self::PreCompact,
+        Self::Prompt,
         Self::Claim,
         Self::Renew,
     ];
@@ -110,6 +152,7 @@ impl Hook {
             Self::SubagentStop => "subagent-stop",
             Self::SelfReflect => "self-reflect",
             Self::PreCompact => "pre-compact",
+            Self::Prompt => "prompt",
             Self::Claim => "claim",
             Self::Renew => "renew",
         }
@@ -118,15 +161,33 @@ impl Hook {
     /// Whether the supervisor of an agent that harness started decides this by itself.
     const fn is_supervisors(self) -> bool {
         match self {
-            Self::Stop | Self::SubagentStop | Self::TeammateIdle | Self::SelfReflect => true,
+            Self::Stop
+            | Self::SubagentStop
+            | Self::TeammateIdle
+            | Self::SelfReflect
+            | Self::Prompt => true,
             Self::SessionStart | Self::PreCompact | Self::Claim | Self::Renew => false,
+        }
+    }
+
+    /// Whether a script asks and wants an answer in any case.
+    const fn is_tool(self) -> bool {
+        match self {
+            Self::Claim | Self::Renew => true,
+            Self::Stop
+            | Self::SessionStart
+            | Self::TeammateIdle
+            | Self::SubagentStop
+            | Self::SelfReflect
+            | Self::PreCompact
+            | Self::Prompt => false,
         }
     }
 
     /// The file that has to be there for it to say anything.
     const fn marker(self) -> Option<&'static str> {
         match self {
-            Self::Claim | Self::Renew => None,
+            Self::Prompt | Self::Claim | Self::Renew => None,
             Self::SelfReflect => Some(project::REFLECT),
             Self::Stop
             | Self::SessionStart
@@ -186,19 +247,23 @@ impl Answer {
 }
 
 pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
-    let hooks = named(&args.words)?;
+    let (audience, hooks) = named(&args.words)?;
     let payload = Payload::read(&input());
     // Whatever is wrong inside, the agent is not to hear of it in a trace, nor to be held up.
     panic::set_hook(Box::new(|_| {}));
     let start = std::env::current_dir().unwrap_or_default();
-    let answer = first_answer(invocation, &hooks, &payload, &start);
+    let answer = first_answer(invocation, audience, &hooks, &payload, &start);
     invocation.out.raw(answer.stdout.as_bytes())?;
     // Nobody is left to be told when this fails.
     _ = io::stderr().write_all(answer.stderr.as_bytes());
     Ok(answer.ending.exit_code())
 }
 
-fn named(words: &[OsString]) -> Result<Vec<Hook>> {
+fn named(words: &[OsString]) -> Result<(Audience, Vec<Hook>)> {
+    let (audience, words) = match words.split_first() {
+        Some((first, rest)) if first == Audience::BOUND => (Audience::Bound, rest),
+        Some(_) | None => (Audience::Everyone, words),
+    };
     let names = Hook::ALL.map(Hook::name).join(", ");
     if words.is_empty() {
         return Err(Failure::error("no hook was named").hint(format!("the hooks are {names}")));
@@ -209,7 +274,7 @@ fn named(words: &[OsString]) -> Result<Vec<Hook>> {
                 .hint(format!("the hooks are {names}; they read JSON from standard input"))
         })
     };
-    words.iter().map(hook).collect()
+    Ok((audience, words.iter().map(hook).collect::<Result<_>>()?))
 }
 
 /// Of several hooks the first that has something to say answers, and those after it are not asked.
@@ -217,13 +282,14 @@ fn named(words: &[OsString]) -> Result<Vec<Hook>> {
 /// what `stop` has left.
 fn first_answer(
     invocation: &Invocation,
+    audience: Audience,
     hooks: &[Hook],
     payload: &Payload,
     start: &Path,
 ) -> Answer {
     let mut warnings = String::new();
     for hook in hooks {
-        let called = AssertUnwindSafe(|| call(invocation, *hook, payload, start));
+        let called = AssertUnwindSafe(|| call(invocation, audience, *hook, payload, start));
         let called = panic::catch_unwind(called);
         let (root, mut answer) = called.unwrap_or_else(|_| (None, failed_inside(*hook)));
         if let Err(why) = record::append(&invocation.env, *hook, root.as_ref(), payload, &answer) {
@@ -255,17 +321,24 @@ fn input() -> Vec<u8> {
 /// The answer, and the root that it is about. `start` is the working directory.
 fn call(
     invocation: &Invocation,
+    audience: Audience,
     hook: Hook,
     payload: &Payload,
     start: &Path,
 ) -> (Option<StateRoot>, Answer) {
     let env = &invocation.env;
-    let is_tool = hook.marker().is_none();
-    // Who asks for a task wants an answer in any case.
-    if !is_tool && (is_off(env) || (hook.is_supervisors() && env.get("HARNESS_RUN_ID").is_some())) {
+    let is_supervised = hook.is_supervisors() && env.get("HARNESS_RUN_ID").is_some();
+    if !hook.is_tool() && (is_off(env) || is_supervised) {
         return (None, Answer::silent());
     }
-    let root = StateRoot::for_hook(env, payload.text("cwd").map(Path::new), start);
+    let cwd = payload.text("cwd").map(Path::new);
+    let root = StateRoot::for_hook(env, cwd, start);
+    if !hook.is_tool()
+        && let Some(place) = StateRoot::for_session(env, cwd, start)
+        && let Some(answer) = in_session(hook, payload, &Project::new(&place))
+    {
+        return (Some(place), answer);
+    }
     let answer = match hook {
         Hook::Claim | Hook::Renew
             if root.as_ref().is_some_and(|root| !may_act(env, root, None)) =>
@@ -275,11 +348,35 @@ fn call(
         Hook::Claim => claim::answer(invocation, root.as_ref(), payload),
         Hook::Renew => renew::answer(invocation, root.as_ref(), payload),
         _ => match &root {
-            Some(root) => in_project(env, hook, payload, root),
+            Some(root) => in_project(env, audience, hook, payload, root),
             None => Answer::silent(),
         },
     };
     (root, answer)
+}
+
+/// What concerns the session alone, with or without a ledger: what it is asked for, and the objective
+/// that it has. `None`: the ledger decides.
+fn in_session(hook: Hook, payload: &Payload, project: &Project<'_>) -> Option<Answer> {
+    if hook == Hook::Prompt {
+        return Some(prompt::answer(project, payload));
+    }
+    let session = payload.session()?;
+    let Binding::Objective(pursuit) = Binding::read(project, session)? else { return None };
+    let retold = |pursuit: &Pursuit| objective::state(project, pursuit);
+    match hook {
+        Hook::Stop => Some(objective::stop(project, session, pursuit, payload)),
+        Hook::SessionStart => {
+            Some(session_start::context(&format!("HARNESS: {}", retold(&pursuit))))
+        }
+        Hook::PreCompact => Some(pre_compact::keep(&retold(&pursuit))),
+        Hook::TeammateIdle
+        | Hook::SubagentStop
+        | Hook::SelfReflect
+        | Hook::Prompt
+        | Hook::Claim
+        | Hook::Renew => None,
+    }
 }
 
 /// A ledger that came with a repository must not speak to an agent: its titles are somebody else's
@@ -305,8 +402,19 @@ fn is_off(env: &Environment) -> bool {
     env.get("HARNESS_HOOKS").is_some_and(|value| value.eq_ignore_ascii_case("off"))
 }
 
+/// Whether this session asked to be one of those that the hooks are for.
+fn binds(env: &Environment) -> bool {
+    env.get("HARNESS_BIND").is_some_and(|value| value == "1")
+}
+
 /// A hook that says something only while its marker is there, and only to the sessions it is for.
-fn in_project(env: &Environment, hook: Hook, payload: &Payload, root: &StateRoot) -> Answer {
+fn in_project(
+    env: &Environment,
+    audience: Audience,
+    hook: Hook,
+    payload: &Payload,
+    root: &StateRoot,
+) -> Answer {
     let project = Project::new(root);
     let Some(mut marker) = hook.marker().and_then(|name| project.marker(name)) else {
         return Answer::silent();
@@ -316,12 +424,12 @@ fn in_project(env: &Environment, hook: Hook, payload: &Payload, root: &StateRoot
     }
     let mut warning = None;
     if hook == Hook::SessionStart
-        && env.get("HARNESS_BIND").is_some_and(|value| value == "1")
+        && binds(env)
         && let Some(session) = payload.session()
     {
         warning = marker.bind(session).err();
     }
-    if !marker.is_for(payload.session()) {
+    if !audience.includes(env, &project, &marker, payload.session()) {
         return Answer::silent();
     }
     let answer = match hook {
@@ -332,7 +440,7 @@ fn in_project(env: &Environment, hook: Hook, payload: &Payload, root: &StateRoot
         Hook::SelfReflect => self_reflect::answer(env, &project, payload),
         Hook::PreCompact => pre_compact::answer(env, &project),
         // They were answered before.
-        Hook::Claim | Hook::Renew => Answer::silent(),
+        Hook::Prompt | Hook::Claim | Hook::Renew => Answer::silent(),
     };
     match warning {
         None => answer,

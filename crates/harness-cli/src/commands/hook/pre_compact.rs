@@ -24,7 +24,7 @@ const PART_CHARACTERS: usize = 2000;
 const TASKS_MAX: usize = 5;
 
 pub(super) fn answer(env: &Environment, project: &Project<'_>) -> Answer {
-    let mut text = String::from("HARNESS: keep all of this in the summary.\n");
+    let mut text = String::new();
     let run = run(env, project);
     match project.ledger() {
         Ok(ledger) => text += &of_ledger(env, &ledger, run.as_ref()),
@@ -35,7 +35,13 @@ pub(super) fn answer(env: &Environment, project: &Project<'_>) -> Answer {
     if let Some(handoff) = handoff(project.path()) {
         text += &format!("Handoff ({}):\n{}", handoff::PATH, shortened(&handoff, PART_CHARACTERS));
     }
-    Answer { stdout: shortened(text.trim_end(), TEXT_CHARACTERS) + "\n", ..Answer::silent() }
+    keep(&text)
+}
+
+/// Text that the summary has to keep.
+pub(super) fn keep(text: &str) -> Answer {
+    let text = format!("HARNESS: keep all of this in the summary.\n{}", text.trim_end());
+    Answer { stdout: shortened(&text, TEXT_CHARACTERS) + "\n", ..Answer::silent() }
 }
 
 fn of_ledger(env: &Environment, ledger: &Ledger, run: Option<&Run>) -> String {
@@ -101,7 +107,7 @@ fn run(env: &Environment, project: &Project<'_>) -> Option<Run> {
 
 /// What the agent keeps for its next context. A link is not followed: what it leads to is not the
 /// agent's word.
-fn handoff(root: &Path) -> Option<String> {
+pub(super) fn handoff(root: &Path) -> Option<String> {
     let (folder, name) = handoff::PATH.split_once('/')?;
     let folder = Folder::open(root).ok()?.child(folder).ok()??;
     let bytes = folder.read_small(name, handoff::BYTES_MAX as u64).ok()??;

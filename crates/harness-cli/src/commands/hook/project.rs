@@ -8,6 +8,7 @@ use std::{
 
 use harness::home::{Home, file_name, folder::Folder};
 use harness_core::{Ledger, log::escape};
+use sha2::{Digest, Sha256};
 
 use crate::root::StateRoot;
 
@@ -120,8 +121,12 @@ impl<'a> Project<'a> {
 
 impl Marker {
     /// An empty one is for every session of its root.
-    pub(super) fn is_for(&self, session: Option<&str>) -> bool {
-        self.ids().next().is_none() || session.is_some_and(|id| self.ids().any(|own| own == id))
+    pub(super) fn is_for_all(&self) -> bool {
+        self.ids().next().is_none()
+    }
+
+    pub(super) fn names(&self, session: &str) -> bool {
+        self.ids().any(|own| own == session)
     }
 
     /// What it holds, for a marker that takes its place.
@@ -131,7 +136,7 @@ impl Marker {
 
     /// Adds a session. One that was removed meanwhile does not come back.
     pub(super) fn bind(&mut self, session: &str) -> Result<(), String> {
-        if self.ids().any(|own| own == session) {
+        if self.names(session) {
             return Ok(());
         }
         let separator = if self.text.is_empty() || self.text.ends_with('\n') { "" } else { "\n" };
@@ -155,7 +160,7 @@ impl Marker {
 
 /// The ledger as it stands: no lock, no repair.
 pub(super) fn look(root: &StateRoot) -> Result<Ledger, String> {
-    harness::store::look(root.path()).map_err(|why| {
+    root.snapshot().map_err(|why| {
         let text = why.to_string();
         let rest = text.strip_prefix(crate::root::LEDGER).unwrap_or(&text);
         let rest = rest.trim_start_matches([':', ' ']);
@@ -163,6 +168,13 @@ pub(super) fn look(root: &StateRoot) -> Result<Ledger, String> {
         let rest = shortened(&escape(rest), ERROR_CHARACTERS);
         format!("cannot read {}: {rest}", crate::root::LEDGER)
     })
+}
+
+/// The name of a session's file. An id is an agent's word: no path is made of it.
+pub(super) fn session_file(kind: &str, session: &str) -> String {
+    let hash = Sha256::digest(session.as_bytes());
+    let hex: String = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    format!("{kind}-{hex}")
 }
 
 /// At most `characters` of a text, and whether there was more.

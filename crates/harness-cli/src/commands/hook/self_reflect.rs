@@ -8,12 +8,11 @@ use std::{
 };
 
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 
 use super::{
     Answer,
     payload::Payload,
-    project::{Project, REFLECT, shortened},
+    project::{Project, REFLECT, session_file, shortened},
 };
 use crate::environment::Environment;
 
@@ -28,7 +27,7 @@ pub(super) fn answer(env: &Environment, project: &Project<'_>, payload: &Payload
     if most <= 0 {
         return Answer::silent();
     }
-    let counter = counter(session);
+    let counter = session_file("reflect", session);
     let before = project.read_own(&counter).and_then(|text| text.trim().parse::<i64>().ok());
     let number = before.filter(|n| *n >= 0).unwrap_or(0).saturating_add(1);
     if number > most {
@@ -46,13 +45,6 @@ pub(super) fn answer(env: &Environment, project: &Project<'_>, payload: &Payload
 fn iterations(env: &Environment) -> i64 {
     let told = env.get("REFLECT_MAX_ITERATIONS").and_then(|text| text.to_str());
     told.and_then(|text| text.trim().parse().ok()).unwrap_or(ITERATIONS)
-}
-
-/// An id is an agent's word: no path is made of it.
-fn counter(session: &str) -> String {
-    let hash = Sha256::digest(session.as_bytes());
-    let hex: String = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-    format!("reflect-{hex}")
 }
 
 fn done(project: &Project<'_>, counter: &str) -> Answer {

@@ -23,10 +23,15 @@ pub(super) fn answer(project: &Project<'_>) -> Answer {
         }
         Err(why) => format!("HARNESS: CONFIG error: {why}"),
     };
+    self::context(&context)
+}
+
+/// Text that the agent reads before anything else.
+pub(super) fn context(text: &str) -> Answer {
     Answer::json(&json!({
         "hookSpecificOutput": {
             "hookEventName": "SessionStart",
-            "additionalContext": shortened(&context, CONTEXT_CHARACTERS),
+            "additionalContext": shortened(text, CONTEXT_CHARACTERS),
         }
     }))
 }

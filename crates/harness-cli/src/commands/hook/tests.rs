@@ -39,7 +39,9 @@ const FIELDS: [&str; 11] = [
     "",
 ];
 
-const VALUES: [&str; 16] = [
+const VALUES: [&str; 18] = [
+    r#""/harness run""#,
+    r#""/harness do it""#,
     "true",
     "false",
     "null",
@@ -160,12 +162,14 @@ fn ten_thousand(hook: Hook) {
         let out = Out::new(ColorWhen::Never, &env);
         let interrupt = crate::interrupt::Interrupt::Signals;
         let invocation = Invocation { out, env, plain: true, interrupt };
-        let (_, answer) = call(&invocation, hook, &Payload::read(&input), &place.root);
+        let audience = random.pick(&[Audience::Everyone, Audience::Bound]).copied().unwrap();
+        let payload = Payload::read(&input);
+        let (_, answer) = call(&invocation, audience, hook, &payload, &place.root);
         if let Some(wrong) = wrong(hook, is_off, &answer) {
             let input = String::from_utf8_lossy(&input);
             panic!("seed {seed}, call {number}: {wrong}\n{input}\n{set:?}\n{ledger}\n{answer:?}");
         }
-        if hook.marker().is_some() {
+        if !hook.is_tool() {
             assert_eq!(fs::read_to_string(place.root.join(LEDGER)).unwrap(), ledger, "seed {seed}");
         }
     }
@@ -190,7 +194,7 @@ fn wrong(hook: Hook, is_off: bool, answer: &Answer) -> Option<&'static str> {
         (context.chars().count() > 10_000, "too long"),
         (hook == Hook::Claim && !says("claimed"), "no answer"),
         (hook == Hook::Renew && !says("renewed"), "no answer"),
-        (is_off && hook.marker().is_some() && *answer != Answer::silent(), "not silent"),
+        (is_off && !hook.is_tool() && *answer != Answer::silent(), "not silent"),
     ];
     rules.into_iter().find(|(is_wrong, _)| *is_wrong).map(|(_, what)| what)
 }
@@ -223,6 +227,11 @@ fn no_input_breaks_self_reflect() {
 #[test]
 fn no_input_breaks_pre_compact() {
     ten_thousand(Hook::PreCompact);
+}
+
+#[test]
+fn no_input_breaks_prompt() {
+    ten_thousand(Hook::Prompt);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The hooks in a settings file of Claude Code or Codex, which have one form:
-//! `{"hooks": {EVENT: [{"hooks": [{"type": "command", "command": …}]}]}}`.
+//! `{"hooks": {EVENT: [{"hooks": [{"type": "command", "command": …}]}]}}`, and the variables that they
+//! need in it: `{"env": {NAME: VALUE}}`.
 
 use serde_json::{Value, json};
 
@@ -11,8 +12,14 @@ use super::{
     },
 };
 
-/// An event of the agent, and the hooks of ours that it calls: `("Stop", "stop self-reflect")`.
-pub(super) type Wanted = [(&'static str, &'static str)];
+/// What a settings file has to hold.
+#[derive(Debug)]
+pub(super) struct Wanted {
+    /// Events of the agent, and the hooks of ours that they call: `("Stop", "stop self-reflect")`.
+    pub(super) events: &'static [(&'static str, &'static str)],
+    /// Variables of the agent, and their values. One that is set already stays as it is.
+    pub(super) variables: &'static [(&'static str, &'static str)],
+}
 
 /// The file with our hooks, each of them once. What was changed beside their command stays, and so do
 /// variables that were put before it.
@@ -28,16 +35,19 @@ pub(super) fn with(
     let mut file = match file {
         Some(file) => file,
         None => {
-            let events =
-                wanted.iter().map(|(event, names)| ((*event).to_owned(), json!([group(names)])));
-            let made = json!({ "hooks": Value::Object(events.collect()) });
+            let events = wanted.events.iter();
+            let events = events.map(|(event, names)| ((*event).to_owned(), json!([group(names)])));
+            let mut made = json!({ "hooks": Value::Object(events.collect()) });
+            for (name, value) in wanted.variables {
+                made["env"][name] = json!(value);
+            }
             return JsonText::made(&made).map_err(|why| why.to_string());
         }
     };
     check(&file)?;
     let mut programs = programs(&file);
     programs.push(program.to_owned());
-    for (event, names) in wanted {
+    for (event, names) in wanted.events {
         let path = [Key("hooks"), Key(event)];
         match (file.get(&path[..1]), file.get(&path), ours(&file, event, &programs).first()) {
             (_, _, Some(((group, handler), there))) => {
@@ -59,16 +69,31 @@ pub(super) fn with(
         }
     }
     // What an older version wrote and this one does not want.
-    let is_wanted = |event: &str| wanted.iter().any(|(name, _)| *name == event);
+    let is_wanted = |event: &str| wanted.events.iter().any(|(name, _)| *name == event);
     for event in events(&file) {
         _ = take_out(&mut file, &event, &programs, usize::from(is_wanted(&event)));
+    }
+    for (name, value) in wanted.variables {
+        match (file.get(&[Key("env")]), file.get(&[Key("env"), Key(name)])) {
+            (_, Some(_)) => {}
+            (None, None) => file.insert(&[], "env", &json!({ *name: value })),
+            (Some(_), None) => file.insert(&[Key("env")], name, &json!(value)),
+        }
     }
     Ok(file)
 }
 
-/// The file without any hook of ours; `None` where nothing else is in it.
-pub(super) fn without(mut file: JsonText) -> Result<Option<JsonText>, String> {
+/// The file without any hook or variable of ours; `None` where nothing else is in it. A variable with
+/// another value was set by somebody else.
+pub(super) fn without(mut file: JsonText, wanted: &Wanted) -> Result<Option<JsonText>, String> {
     check(&file)?;
+    // What was added last goes first, so that it is known which brackets were made here.
+    for (name, value) in wanted.variables.iter().rev() {
+        let path = [Key("env"), Key(name)];
+        if file.get(&path) == Some(json!(value)) && file.remove(&path) == Left::Nothing {
+            return Ok(None);
+        }
+    }
     let programs = programs(&file);
     for event in events(&file) {
         if take_out(&mut file, &event, &programs, 0) == Left::Nothing {
@@ -146,6 +171,9 @@ fn commands(file: &JsonText, event: &str) -> Vec<(At, String)> {
 fn check(file: &JsonText) -> Result<(), String> {
     let whole = file.get(&[]).unwrap_or_default();
     let Some(fields) = whole.as_object() else { return Err("it is not an object".to_owned()) };
+    if fields.get("env").is_some_and(|env| !env.is_object()) {
+        return Err("env is not an object".to_owned());
+    }
     let Some(hooks) = fields.get("hooks") else { return Ok(()) };
     let Some(events) = hooks.as_object() else { return Err("hooks is not an object".to_owned()) };
     match events.iter().find(|(_, groups)| !groups.is_array()) {

@@ -31,8 +31,8 @@ use crate::{
 /// Add harness to your own Claude Code or Codex
 ///
 /// Writes into the settings of Claude Code or Codex: hooks (a session learns at its start which
-/// task is next, and does not stop while there is work), the command /harness ($harness in Codex),
-/// and the MCP server of harness. For this project, or with --user for all of them. Existing
+/// task is next, and after /harness run it does not stop while there is work), the command /harness
+/// ($harness in Codex), and the MCP server of harness. For this project, or with --user for all of them. Existing
 /// settings stay unchanged, a second install changes nothing, and `harness uninstall` removes the
 /// entries again.
 #[derive(Debug, clap::Args)]
@@ -95,20 +95,29 @@ enum Part {
 
 /// Both are hooks of one event in one command: agents start the commands of an event together, and
 /// the second hook has to see what the first has left.
-const STOP: (&str, &str) = ("Stop", "stop self-reflect");
+const STOP: (&str, &str) = ("Stop", "--bound stop self-reflect");
+const PROMPT: (&str, &str) = ("UserPromptSubmit", "prompt");
+const SESSION_START: (&str, &str) = ("SessionStart", "session-start");
+const SUBAGENT_STOP: (&str, &str) = ("SubagentStop", "--bound subagent-stop");
 
-const CLAUDE_HOOKS: &Wanted = &[
-    STOP,
-    ("SessionStart", "session-start"),
-    ("SubagentStop", "subagent-stop"),
-    ("TeammateIdle", "teammate-idle"),
-    ("PreCompact", "pre-compact"),
-];
+const CLAUDE_HOOKS: &Wanted = &Wanted {
+    events: &[
+        STOP,
+        PROMPT,
+        SESSION_START,
+        SUBAGENT_STOP,
+        ("TeammateIdle", "teammate-idle"),
+        ("PreCompact", "pre-compact"),
+    ],
+    // Claude Code ends a turn that hooks keep from ending more than 8 times in a row without a tool in
+    // between. An objective may need 10, and then the hooks look back. They have limits of their own.
+    variables: &[("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", "50")],
+};
 
 /// Codex has no teammates, and does not read what a hook says before a compaction; it starts the
 /// session anew after one.
 const CODEX_HOOKS: &Wanted =
-    &[STOP, ("SessionStart", "session-start"), ("SubagentStop", "subagent-stop")];
+    &Wanted { events: &[STOP, PROMPT, SESSION_START, SUBAGENT_STOP], variables: &[] };
 
 pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     permit(invocation, &args.target, Operation::Install)?;
@@ -261,7 +270,7 @@ impl Part {
             None => blank_before(there),
         };
         match (self, parse_of(self, there)?) {
-            (Part::Hooks(_), Some(file)) => hooks::without(file).map(left),
+            (Part::Hooks(wanted), Some(file)) => hooks::without(file, wanted).map(left),
             (Part::Server, Some(file)) => server::without(file).map(left),
             (Part::ServerToml, _) => server_toml::without(there),
             (Part::Page(_), _) if page::is_ours(there) => Ok(None),

@@ -36,6 +36,8 @@ fn a_file_comes_back_byte_by_byte() {
         Some("{\n}\n"),
         Some("\u{feff}{\"a\": 1}\r\n"),
         Some(r#"{"hooks":{},"mcpServers":{}}"#),
+        Some(r#"{"env":{},"hooks":{"Stop":[]}}"#),
+        Some("{\n  \"env\": {\n    \"A\": \"b\"\n  }\n}\n"),
         Some(r#"{"hooks":{"Stop":[]},"mcpServers":{"other":{"command":"x"}}}"#),
         Some(
             "{\n    \"hooks\": {\n        \"Stop\": [\n            {\n                \"hooks\": []\n            }\n        ]\n    },\n    \"model\": \"x\"\n}",
@@ -61,8 +63,8 @@ fn hooks_of_others_stay_beside_ours() {
         let handlers = groups.flat_map(|group| group["hooks"].as_array().unwrap());
         handlers.map(|handler| handler["command"].as_str().unwrap().to_owned()).collect()
     };
-    assert_eq!(commands("Stop"), ["mine hook stop", "harness hook stop self-reflect"]);
-    for (event, names) in &CLAUDE_HOOKS[1..] {
+    assert_eq!(commands("Stop"), ["mine hook stop", "harness hook --bound stop self-reflect"]);
+    for (event, names) in &CLAUDE_HOOKS.events[1..] {
         assert_eq!(commands(event), [format!("harness hook {names}")]);
     }
 }
@@ -74,8 +76,7 @@ fn an_older_installation_becomes_this_one() {
         "Notification":[{"hooks":[{"type":"command","command":"harness hook gone"}]}]}}"#;
     let after = value(&HOOKS.with(Some(older), "harness").unwrap().unwrap());
     let stop = after["hooks"]["Stop"].as_array().unwrap();
-    let first =
-        json!({ "type": "command", "command": "harness hook stop self-reflect", "timeout": 5 });
+    let first = json!({ "type": "command", "command": "harness hook --bound stop self-reflect", "timeout": 5 });
     assert_eq!(stop.len(), 2, "{stop:?}");
     assert_eq!(stop[0]["hooks"], json!([first]));
     assert_eq!(after["hooks"]["Notification"], json!([]));
@@ -99,13 +100,26 @@ fn variables_before_our_command_stay() {
         after["hooks"]["Stop"][0]["hooks"][0]["command"].as_str().unwrap().to_owned()
     };
     // What does the same stays as it is written.
-    let same = " harness  hook stop  self-reflect";
+    let same = " harness  hook --bound stop  self-reflect";
     assert_eq!(stop(&settings(same)), format!("A='b c' {same}"));
     for older in ["harness hook stop", "/old/harness hook stop", "h2 hook stop self-reflect"] {
-        assert_eq!(stop(&settings(older)), "A='b c' harness hook stop self-reflect");
+        assert_eq!(stop(&settings(older)), "A='b c' harness hook --bound stop self-reflect");
         let left = HOOKS.without(Some(&settings(older))).unwrap().unwrap();
         assert_eq!(left, r#"{"hooks":{"Stop":[]}}"#);
     }
+}
+
+#[test]
+fn a_variable_that_is_set_already_stays() {
+    let cap = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP";
+    let installed = value(&HOOKS.with(Some("{}"), "harness").unwrap().unwrap());
+    assert_eq!(installed["env"], json!({ cap: "50" }));
+    let theirs = format!(r#"{{"env":{{"{cap}":"3"}}}}"#);
+    let after = HOOKS.with(Some(&theirs), "harness").unwrap();
+    assert_eq!(value(after.as_deref().unwrap())["env"], json!({ cap: "3" }));
+    assert_eq!(HOOKS.without(after.as_deref()).unwrap(), Some(theirs));
+    let codex = Part::Hooks(CODEX_HOOKS).with(None, "harness").unwrap().unwrap();
+    assert_eq!(value(&codex).get("env"), None);
 }
 
 #[test]
@@ -131,6 +145,7 @@ fn what_has_another_form_is_refused() {
         (HOOKS, "{", "EOF while parsing"),
         (HOOKS, "[]", "it is not an object"),
         (HOOKS, r#"{"hooks":[]}"#, "hooks is not an object"),
+        (HOOKS, r#"{"env":[]}"#, "env is not an object"),
         (HOOKS, r#"{"hooks":{"Stop":{}}}"#, "hooks.Stop is not a list"),
         (Part::Server, r#"{"mcpServers":1}"#, "mcpServers is not an object"),
         (Part::Server, r#"{"mcpServers":{"harness":{"command":"npx"}}}"#, "already exists"),

@@ -6,7 +6,7 @@ use std::{
 };
 
 use harness::{
-    Observers, Project,
+    Hub, Observers, Project,
     core::{
         Command, Run, Stop,
         command::Note,
@@ -25,8 +25,15 @@ use harness::{
 use harness_core::WorkerId;
 
 use super::{
-    Args, agent::Agents, dirty::SetAside, keep, money, notify::Notifier, options::team,
-    screen::Screen, signals, view::View,
+    Args,
+    agent::Agents,
+    dirty::SetAside,
+    keep, money,
+    notify::Notifier,
+    options::team,
+    screen::{Detail, Screen, Shown},
+    signals,
+    view::View,
 };
 use crate::{
     config::Config,
@@ -102,8 +109,9 @@ impl Session<'_> {
         {
             self.view.refresh(&ledger);
         }
-        let observers = self.observers(root.path(), run.row(), &agents)?;
-        let engine = project.engine_of(run, lock, observers)?;
+        let hub = run.hub();
+        let observers = self.observers(root.path(), &hub, run.row(), &agents)?;
+        let engine = project.engine_of(run, lock, hub, observers)?;
         self.log_warnings(engine.keeper())?;
         let options = self.options(&agents, bound.path());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -115,7 +123,7 @@ impl Session<'_> {
         };
         let service = Service { lease_seconds: self.lease_seconds, adding: self.config.adding() };
         let ended = runtime.block_on(async {
-            let _signals = signals::interrupt(engine.hub())?;
+            let _signals = signals::interrupt(engine.hub(), Arc::clone(&self.view))?;
             let workspace = Arc::clone(&options.workspace);
             let server = engine.serve_beside(bound, service, workspace)?;
             let stop = match over_ledger {
@@ -145,10 +153,15 @@ impl Session<'_> {
         Ok(())
     }
 
-    fn observers(&self, root: &Path, row: &Run, agents: &Agents) -> Result<Observers> {
-        let moneyless = money::to_be_seen(row, agents);
-        let screen = Screen::new(Arc::clone(&self.view), row, moneyless);
-        let mut observers = Observers::default().with(screen);
+    fn observers(&self, root: &Path, hub: &Hub, row: &Run, agents: &Agents) -> Result<Observers> {
+        let shown = Shown {
+            view: Arc::clone(&self.view),
+            row: row.clone(),
+            detail: if self.args.verbose { Detail::Everything } else { Detail::LastActivity },
+            secrets: self.secrets.clone(),
+            moneyless: money::to_be_seen(row, agents),
+        };
+        let mut observers = Observers::default().with(Screen::new(shown, hub));
         if let Some(command) = &self.config.notify {
             observers.add(Arc::new(Notifier::new(command, root)));
         }
@@ -165,7 +178,7 @@ impl Session<'_> {
             return Ok(None);
         }
         let view = Arc::clone(&self.view);
-        let say = Box::new(move |text: &str| view.lines(&format!("{text}\n")));
+        let say = Box::new(move |text: &str| view.say(text));
         Ok(Some(Telemetry::start(self.config.telemetry.port, self.secrets.clone(), say)?))
     }
 }
