@@ -3,6 +3,7 @@
 use std::{
     borrow::Cow,
     fmt::{self, Display},
+    io::Write,
 };
 
 use clap::builder::styling::{AnsiColor, Color, Style};
@@ -92,6 +93,12 @@ pub(crate) fn visible_json(json: &str) -> Cow<'_, str> {
 fn hidden(c: char) -> bool {
     (c.is_control() && c != '\n')
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+}
+
+/// Prints a warning. The command goes on.
+pub(crate) fn warn(text: &str) {
+    // If standard error is closed, there is no other place for it.
+    _ = writeln!(std::io::stderr(), "WARN: {}", visible(text));
 }
 
 /// Makes control characters visible, except newlines. Text from a repository must not be able to

@@ -6,6 +6,7 @@ pub mod attempt;
 mod bench;
 #[doc(hidden)]
 pub mod client_tree;
+mod closed_gate;
 #[doc(hidden)]
 pub mod completion;
 mod failure;
@@ -26,6 +27,8 @@ mod words;
 pub mod worker;
 
 pub use bench::Bench;
+pub use closed_gate::ClosedGate;
+pub use gate::APPROVE;
 pub use handoff::HandoffPlace;
 #[doc(hidden)]
 pub use judge::{Judging, Record};

@@ -375,7 +375,7 @@ fn tell(
 /// A ledger that cannot be read is put back from its backup before anything looks at it, as with every
 /// command that changes something.
 fn restore(invocation: &Invocation, root: &StateRoot) -> Result<()> {
-    match harness::store::look(root.path()) {
+    match root.snapshot() {
         Err(StoreError::Format(FormatError::Corrupt(_))) => {
             let applied = invocation.store(root)?.apply(SystemClock.now(), &[])?;
             applied.warnings.iter().for_each(|warning| warn(warning));

@@ -50,6 +50,7 @@ pub(super) fn questions(host: &Host) -> Answer {
         question: question.prompt,
         choices: question.choices,
         allow_text: question.allow_text,
+        phase: question.phase,
     });
     Answer::Questions(open.collect())
 }
