@@ -10,7 +10,7 @@ use nix::libc;
 
 use crate::environment::{Ran, TestEnvironment};
 
-/// Runs the program where the kernel answers EPERM to every connect and listen.
+/// Runs the program where the kernel answers EPERM to every connect, bind and setsockopt.
 #[allow(unsafe_code, reason = "a filter of system calls is set between fork and exec")]
 fn sandboxed<A: AsRef<OsStr>>(env: &TestEnvironment, args: impl IntoIterator<Item = A>) -> Ran {
     let mut command = env.harness(args);
@@ -29,8 +29,9 @@ fn forbid_sockets() -> std::io::Result<()> {
     let mut filter = [
         // The number of the call is the first field of what the filter sees.
         step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
-        step(IS, 2, 0, libc::SYS_connect as u32),
-        step(IS, 1, 0, libc::SYS_bind as u32),
+        step(IS, 3, 0, libc::SYS_connect as u32),
+        step(IS, 2, 0, libc::SYS_bind as u32),
+        step(IS, 1, 0, libc::SYS_setsockopt as u32),
         step(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW),
         step(RETURN, 0, 0, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32),
     ];
