@@ -12,7 +12,7 @@ pub(crate) enum ExitCode {
     Usage = 2,
     /// Stopped with work left: a limit or a budget.
     WorkLeft = 3,
-    /// Finished, but some tasks failed for good, or something has to be looked at.
+    /// Finished, but some tasks failed for good, or something needs your attention.
     SomeFailed = 4,
     /// A person must fix something: the ledger, the configuration, trust.
     Config = 5,
@@ -28,7 +28,7 @@ Exit codes:
   1    error, or another session holds the lock
   2    wrong usage
   3    stopped with work left (a limit or a budget)
-  4    finished, but some tasks failed for good or something has to be looked at
+  4    finished, but some tasks failed for good or something needs your attention
   5    a person must fix something: ledger, configuration, trust
   130  interrupted";
 }

@@ -1,4 +1,4 @@
-//! The socket of a root, for a run that wants to be its host.
+//! The socket of a root, for a run that becomes its host.
 
 use harness::{
     client::{ANSWER_WITHIN, Way, make_way as ask_to_yield},
@@ -7,7 +7,7 @@ use harness::{
 
 use crate::{environment::Environment, failure::Result, root::StateRoot};
 
-/// How often a run tries to be the host before it gives up.
+/// The number of times that a run tries to become the host.
 const BINDS: usize = 5;
 
 pub(crate) fn places(env: &Environment) -> Places {
@@ -17,13 +17,13 @@ pub(crate) fn places(env: &Environment) -> Places {
     }
 }
 
-/// For a run: a daemon that is there makes way, or says who works on a task that it gave out.
+/// Asks an existing daemon to make way for a run. It refuses if a worker holds one of its tasks.
 pub(crate) fn make_way(root: &StateRoot, places: &Places) -> Result<Way> {
     Ok(ask_to_yield(root.path(), places, ANSWER_WITHIN)?)
 }
 
-/// Binds the socket for a run, which holds the lock by now. A daemon that somebody has started in
-/// between makes way too.
+/// Binds the socket for a run, which already holds the lock. A daemon that was started in between
+/// makes way too.
 pub(crate) fn bind(root: &StateRoot, places: &Places) -> Result<Bound> {
     for _ in 0..BINDS {
         match socket::bind(root.path(), places) {

@@ -1,5 +1,6 @@
-//! Ctrl-C while a command of a task runs, or what stands for it where somebody else waits. It runs in a process group of its own, which the terminal
-//! does not reach: the process that starts one has to end it, or it goes on alone and without its time limit.
+//! Ctrl-C while a command of a task runs, or its equivalent for a waiting client. The command runs
+//! in its own process group, which the terminal does not reach. So the process that starts one must
+//! end it; otherwise it continues alone and without its time limit.
 
 use std::{
     fs,
@@ -15,9 +16,9 @@ use signal_hook::{
 
 use crate::failure::Result;
 
-/// Who may want a command to stop while it waits.
+/// The source of a request to stop a command.
 pub(crate) enum Interrupt {
-    /// The process that started this one.
+    /// A signal to this process.
     Signals,
     /// The client of this request, one of many that are answered concurrently.
     Request(Cancel),
@@ -32,8 +33,8 @@ impl Interrupt {
     }
 }
 
-/// A request to stop that is made once this process is asked to end. From now on that is all these
-/// signals do.
+/// Returns a request to stop that is made once this process is asked to end. From now on these
+/// signals do nothing else.
 pub(crate) fn request() -> Result<Cancel> {
     let cancel = Cancel::new()?;
     let ignored = ignored(&fs::read_to_string("/proc/self/status").unwrap_or_default());
@@ -50,7 +51,8 @@ pub(crate) fn request() -> Result<Cancel> {
     Ok(cancel)
 }
 
-/// What our starter told us to ignore (`nohup`, a script's `&`) stays ignored.
+/// Returns the signals that the parent set to be ignored (`nohup`, a script's `&`). They stay
+/// ignored.
 fn ignored(status: &str) -> impl Fn(i32) -> bool + use<> {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);

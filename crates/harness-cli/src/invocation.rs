@@ -1,4 +1,4 @@
-//! What every command is given: its output, its environment, and what ends a wait.
+//! The context of every command: its output, its environment, and the request that ends a wait.
 
 use crate::{
     config::{Config, Overrides},
@@ -9,23 +9,24 @@ use crate::{
     root::StateRoot,
 };
 
-/// What every command is given. Nothing in it was read or searched for before a command asks.
+/// The context of every command. Nothing in it is read or searched for before a command asks.
 pub(crate) struct Invocation {
     pub(crate) out: Out,
     pub(crate) env: Environment,
     /// `--plain`: no live view.
     pub(crate) plain: bool,
-    /// What ends a wait before its time.
+    /// The request that ends a wait early.
     pub(crate) interrupt: Interrupt,
 }
 
 impl Invocation {
-    /// The state root that this command is about.
+    /// Returns the state root of this command.
     pub(crate) fn root(&self) -> Result<StateRoot> {
         StateRoot::discover(&self.env, &working_directory()?)
     }
 
-    /// The same for what works without a ledger too: then where `init` would make one.
+    /// Does the same for a command that also works without a ledger. It returns the place where
+    /// `init` would create one.
     pub(crate) fn root_or_new(&self) -> Result<StateRoot> {
         match self.root() {
             Err(failure) if failure.kind == Kind::Error => {
@@ -35,13 +36,13 @@ impl Invocation {
         }
     }
 
-    /// The configuration that holds in `root`, below what the flags say.
+    /// Returns the configuration of `root`, with the flags on top of it.
     pub(crate) fn config(&self, root: &StateRoot, flags: Overrides) -> Result<Config> {
         Ok(crate::config::load(&self.env, Some(root.path()), flags)?.config)
     }
 }
 
-/// Where relative paths start and the search for the root begins. `-C` has been applied.
+/// Returns the directory for relative paths and for the search for the root. `-C` has been applied.
 pub(crate) fn working_directory() -> Result<std::path::PathBuf> {
     std::env::current_dir()
         .map_err(|why| Failure::error(format!("cannot tell the working directory: {why}")))

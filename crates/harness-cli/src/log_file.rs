@@ -1,5 +1,5 @@
-//! The log as a reader meets it: line by line, from the start or from near its end, never all of it
-//! at once, and further when it grows.
+//! The log for readers: line by line, from the start or from near its end, never all of it at once,
+//! and further when it grows.
 
 use std::{
     fs::File,
@@ -9,17 +9,17 @@ use std::{
 
 use harness::home::{Home, Inode};
 
-/// A line that is longer is given in pieces. Ours are far shorter.
+/// The limit of a line. A longer one is returned in pieces. Ours are far shorter.
 const LINE_BYTES_MAX: u64 = 1024 * 1024;
 const BLOCK_BYTES: u64 = 64 * 1024;
 
 pub(crate) const LOG: &str = Home::LOG;
 
-/// A place in the log of a root. A log that is not there yet is an empty one.
+/// A position in the log of a root. A missing log is treated as empty.
 pub(crate) struct LogFile {
     root: PathBuf,
     reader: Option<BufReader<File>>,
-    /// A line without its end: more of it may come.
+    /// A line without its end. More of it may come.
     begun: Vec<u8>,
 }
 
@@ -35,7 +35,7 @@ impl LogFile {
         Ok(file.map(|file| BufReader::with_capacity(BLOCK_BYTES as usize, file)))
     }
 
-    /// Goes to where the last `lines` lines begin, looking at `max_bytes` of the end at most.
+    /// Moves to the start of the last `lines` lines, looking at `max_bytes` of the end at most.
     pub(crate) fn seek_last(&mut self, lines: usize, max_bytes: u64) -> io::Result<()> {
         let Some(reader) = &mut self.reader else { return Ok(()) };
         let start = start_of_last(reader.get_mut(), lines, max_bytes)?;
@@ -43,7 +43,7 @@ impl LogFile {
         Ok(())
     }
 
-    /// The next line without its end; `None` where there is none yet.
+    /// Returns the next line without its end; `None` if there is none yet.
     pub(crate) fn next(&mut self) -> io::Result<Option<String>> {
         let Some(reader) = &mut self.reader else { return Ok(None) };
         let room = LINE_BYTES_MAX.saturating_sub(self.begun.len() as u64);
@@ -52,7 +52,7 @@ impl LogFile {
         Ok(if whole { Some(self.take()) } else { None })
     }
 
-    /// What stands at the end without a newline.
+    /// Returns the text at the end without a newline.
     pub(crate) fn rest(&mut self) -> Option<String> {
         if self.begun.is_empty() { None } else { Some(self.take()) }
     }
@@ -68,8 +68,8 @@ impl LogFile {
         String::from_utf8(line).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into())
     }
 
-    /// To be asked when there was no next line: goes on with the file that is there now, if it is
-    /// another one or was cut. Gives the last words of the one that is gone.
+    /// Continues with the current file if it is another one or was cut. It is called when there was
+    /// no next line. Returns the last text of the file that is gone.
     pub(crate) fn follow(&mut self) -> io::Result<Option<String>> {
         let now = self.reopen()?;
         let same = match (&mut self.reader, &now) {
@@ -90,7 +90,7 @@ impl LogFile {
     }
 }
 
-/// The last lines of the log, for a short look.
+/// Returns the last lines of the log, for a short look.
 pub(crate) fn last_lines(root: &Path, lines: usize) -> io::Result<Vec<String>> {
     let mut log = LogFile::open(root)?;
     log.seek_last(lines, LINE_BYTES_MAX)?;
@@ -120,7 +120,7 @@ fn start_of_last(file: &mut File, lines: usize, max_bytes: u64) -> io::Result<u6
         file.read_exact(bytes)?;
         for (offset, byte) in bytes.iter().enumerate().rev() {
             let position = start + offset as u64;
-            // The end of the last line begins no further one.
+            // The end of the last line does not begin another one.
             if *byte == b'\n' && position + 1 < end {
                 found += 1;
                 if found == lines {

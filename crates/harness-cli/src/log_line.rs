@@ -5,7 +5,10 @@ use std::fmt::{self, Display};
 use clap::builder::styling::{AnsiColor, Style};
 use harness_core::log::{Kind, LogLine};
 
-use crate::render::{Paint, coloured, one_line};
+use crate::{
+    local_time,
+    render::{Paint, coloured, one_line},
+};
 
 pub(crate) struct Painted<'a> {
     pub(crate) line: &'a str,
@@ -15,25 +18,64 @@ pub(crate) struct Painted<'a> {
 impl Display for Painted<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { line, paint } = self;
-        let parsed = match paint {
+        let parts = match paint {
             Paint::Plain => None,
-            Paint::Coloured => LogLine::parse(line),
+            Paint::Coloured => Parts::of(line),
         };
-        // Time and session, then the type, then the rest.
-        let parts = parsed.and_then(|parsed| {
-            let name = parsed.kind.name();
-            let at = line.find("] [SESSION-")? + 3;
-            let head = at + line.get(at..)?.find("] ")? + 2;
-            let tail = line.get(head..)?.strip_prefix(name)?;
-            Some((parsed.kind, line.get(..head)?, name, tail))
-        });
-        let Some((kind, head, name, tail)) = parts else { return f.write_str(&one_line(line)) };
+        let Some(parts) = parts else { return f.write_str(&one_line(line)) };
+        write!(f, "{}", paint.faint(one_line(parts.head)))?;
+        parts.write(f, *paint)
+    }
+}
+
+/// The same for a person who watches a run: the time of day where they are, and no session.
+pub(crate) struct Watched<'a> {
+    pub(crate) line: &'a str,
+    pub(crate) paint: Paint,
+}
+
+impl Display for Watched<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { line, paint } = self;
+        let Some(parts) = Parts::of(line) else { return f.write_str(&one_line(line)) };
+        write!(f, "{} ", paint.faint(local_time::clock(parts.parsed.time)))?;
+        parts.write(f, *paint)
+    }
+}
+
+impl Watched<'_> {
+    /// Whether the line is about the session itself. The end of a run tells a person the same in words.
+    pub(crate) fn is_bookkeeping(&self) -> bool {
+        let kind = LogLine::parse(self.line).map(|parsed| parsed.kind);
+        matches!(kind, Some(Kind::Lock | Kind::Stats))
+    }
+}
+
+/// Time and session, then the type, then the rest.
+struct Parts<'a> {
+    parsed: LogLine,
+    head: &'a str,
+    tail: &'a str,
+}
+
+impl<'a> Parts<'a> {
+    fn of(line: &'a str) -> Option<Self> {
+        let parsed = LogLine::parse(line)?;
+        let at = line.find("] [SESSION-")? + 3;
+        let end = at + line.get(at..)?.find("] ")? + 2;
+        let tail = line.get(end..)?.strip_prefix(parsed.kind.name())?;
+        Some(Self { head: line.get(..end)?, tail, parsed })
+    }
+
+    /// The type and the rest.
+    fn write(&self, f: &mut fmt::Formatter<'_>, paint: Paint) -> fmt::Result {
+        let (kind, tail) = (self.parsed.kind, one_line(self.tail));
         let style = style(kind);
-        write!(f, "{}{}", paint.faint(one_line(head)), paint.style(style, name))?;
+        write!(f, "{}", paint.style(style, kind.name()))?;
         match kind {
-            Kind::Error | Kind::Warn => write!(f, "{}", paint.style(style, one_line(tail))),
-            Kind::Lock | Kind::Stats => write!(f, "{}", paint.faint(one_line(tail))),
-            _ => f.write_str(&one_line(tail)),
+            Kind::Error | Kind::Warn => write!(f, "{}", paint.style(style, tail)),
+            Kind::Lock | Kind::Stats => write!(f, "{}", paint.faint(tail)),
+            _ => f.write_str(&tail),
         }
     }
 }

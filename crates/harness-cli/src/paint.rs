@@ -1,14 +1,14 @@
-//! Text as a terminal may show it: coloured or plain, and with nothing in it that the terminal would
-//! act on.
+//! Text for a terminal: coloured or plain, without characters that the terminal would act on.
 
 use std::{
     borrow::Cow,
     fmt::{self, Display},
+    io::Write,
 };
 
 use clap::builder::styling::{AnsiColor, Color, Style};
 
-/// Whether one stream gets colours. Small and copied around.
+/// Whether one stream gets colours. The value is small and copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Paint {
     Coloured,
@@ -44,7 +44,7 @@ pub(crate) const fn coloured(color: AnsiColor) -> Style {
     Style::new().fg_color(Some(Color::Ansi(color)))
 }
 
-/// Text that carries its style; width and alignment apply to the text alone.
+/// Text with a style. Width and alignment apply to the text alone.
 pub(crate) struct Painted<T> {
     style: Style,
     text: T,
@@ -52,7 +52,8 @@ pub(crate) struct Painted<T> {
 
 impl<T: Display> Display for Painted<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // To find out that there is nothing to write takes a style longer than most texts.
+        // A style takes longer to find that there is nothing to write than most texts take to
+        // write.
         if self.style.is_plain() {
             return self.text.fmt(f);
         }
@@ -62,7 +63,7 @@ impl<T: Display> Display for Painted<T> {
     }
 }
 
-/// The text as one line on which nothing moves the cursor.
+/// Returns the text as one line without characters that move the cursor.
 pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
     if text.bytes().all(|b| (b' '..0x7f).contains(&b)) {
         return Cow::Borrowed(text);
@@ -70,8 +71,8 @@ pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
     Cow::Owned(visible(&harness_core::log::escape(text)))
 }
 
-/// JSON with what a terminal would act on escaped once more. Such characters stand in strings only,
-/// where the escape means the same.
+/// Escapes characters in JSON that a terminal would act on. They occur only in strings, where the
+/// escape means the same.
 pub(crate) fn visible_json(json: &str) -> Cow<'_, str> {
     let shown = |c: char| !hidden(c) || c == ' ' || c == '\n';
     if json.chars().all(shown) {
@@ -88,14 +89,20 @@ pub(crate) fn visible_json(json: &str) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-/// What a person does not see but the terminal acts on, newlines aside.
+/// Returns whether a character is invisible but acted on by the terminal, except newlines.
 fn hidden(c: char) -> bool {
     (c.is_control() && c != '\n')
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
-/// The text with its control characters made visible, newlines aside: what a repository wrote must
-/// not be able to move the cursor, clear the line it stands on or reorder what a person reads.
+/// Prints a warning. The command goes on.
+pub(crate) fn warn(text: &str) {
+    // If standard error is closed, there is no other place for it.
+    _ = writeln!(std::io::stderr(), "WARN: {}", visible(text));
+}
+
+/// Makes control characters visible, except newlines. Text from a repository must not be able to
+/// move the cursor, clear its line or reorder what a person reads.
 pub(crate) fn visible(text: &str) -> String {
     if !text.contains(hidden) {
         return text.to_owned();

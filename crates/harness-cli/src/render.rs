@@ -95,6 +95,32 @@ impl Out {
         }
     }
 
+    /// The same for a document that writes itself, on one line, because it may be large.
+    pub(crate) fn streamed_json(
+        &mut self,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<()> {
+        if !self.terminal {
+            write(&mut self.stdout).map_err(closed)?;
+            return self.line("");
+        }
+        let mut bytes = Vec::new();
+        write(&mut bytes).map_err(closed)?;
+        let text = harness_core::format::indented(&String::from_utf8_lossy(&bytes));
+        self.line(visible_json(&text))
+    }
+
+    /// The same as one line of a stream of documents.
+    pub(crate) fn streamed_line(
+        &mut self,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<()> {
+        let mut bytes = Vec::new();
+        write(&mut bytes).map_err(closed)?;
+        let text = String::from_utf8_lossy(&bytes);
+        self.line(if self.terminal { visible_json(&text) } else { text })
+    }
+
     /// One line of a stream of JSON objects.
     pub(crate) fn json_line(&mut self, object: &impl Serialize) -> Result<()> {
         let text = serde_json::to_string(object)?;

@@ -1,5 +1,5 @@
-//! What this process is to a root, and what it may do there. Where a host answers it decides as well,
-//! by what it sees of this process; here is decided for commands that work on the files.
+//! The role of this process in a root, and its permissions there. A host decides by itself, by what
+//! it sees of this process. This module decides for commands that work on the files.
 
 use std::{
     io::{Read as _, Seek as _, SeekFrom},
@@ -23,29 +23,30 @@ use crate::{
     invocation::Invocation, root::StateRoot,
 };
 
-/// A refusal is recorded if the lock can be had soon; the caller does not wait for it.
+/// A refusal is recorded if the lock can be taken soon. The caller does not wait for it.
 const RECORD_WITHIN: Duration = Duration::from_millis(500);
-/// How much of the log is searched for the same refusal.
+/// The size of the end of the log that is searched for the same refusal.
 const LOG_BYTES: u64 = 256 * 1024;
 
-/// The process with this environment, as far as `root` is concerned.
+/// Returns the process with this environment in relation to `root`.
 pub(crate) fn peer(env: &Environment, root: &StateRoot) -> Peer {
     Peer::myself(root.path(), |name| env.get(name).map(ToOwned::to_owned))
 }
 
 impl Invocation {
-    /// Every call of a tool comes from an agent's session, no matter which process started the server.
+    /// Returns whether a tool call started this command. Every tool call comes from an agent's
+    /// session, whatever process started the server.
     pub(crate) fn is_of_a_tool(&self) -> bool {
         matches!(self.interrupt, Interrupt::Request(_))
     }
 
-    /// This process, as far as `root` is concerned.
+    /// Returns this process in relation to `root`.
     pub(crate) fn peer(&self, root: &StateRoot) -> Peer {
         let peer = peer(&self.env, root);
         if self.is_of_a_tool() { peer.at_most(Role::Worker) } else { peer }
     }
 
-    /// Who changes something, for the log and the mark on new tasks.
+    /// Returns the author of changes, for the log and the mark on new tasks.
     pub(crate) fn author(&self, root: &StateRoot) -> Option<Author> {
         Some(self.peer(root).author())
     }
@@ -55,7 +56,7 @@ impl Invocation {
         self.permit_where(root, operation, |_| Circumstances::default())
     }
 
-    /// The same for what is about one attempt.
+    /// Does the same for an operation on one attempt.
     pub(crate) fn permit_holder(
         &self,
         root: &StateRoot,
@@ -73,7 +74,7 @@ impl Invocation {
         })
     }
 
-    /// The same for what belongs to a task.
+    /// Does the same for an operation on a task's rescue.
     pub(crate) fn permit_rescue(&self, root: &StateRoot, task: Option<&str>) -> Result<()> {
         self.permit_where(root, Operation::RestoreRescue, |peer| {
             let own = peer.attempt.as_ref().map(|attempt| attempt.task.as_str());
@@ -82,7 +83,7 @@ impl Invocation {
         })
     }
 
-    /// The same for taking a claim back.
+    /// Does the same for releasing a claim.
     pub(crate) fn permit_release(&self, root: &StateRoot, task: &TaskId) -> Result<()> {
         self.permit_where(root, Operation::Release, |_| {
             let ledger = self.look(root).ok();
@@ -94,7 +95,7 @@ impl Invocation {
         })
     }
 
-    /// The same for a new task.
+    /// Does the same for adding a task.
     pub(crate) fn permit_add(&self, root: &StateRoot) -> Result<()> {
         self.permit_where(root, Operation::Add, |_| {
             let config = self.config(root, Overrides::default());
@@ -121,7 +122,8 @@ impl Invocation {
         Err(refusal.into())
     }
 
-    /// In the log, and on the attempt. That it cannot be written does not make it allowed.
+    /// Records a refusal in the log and on the attempt. If it cannot be written, the operation is
+    /// still refused.
     fn record_refusal(
         &self,
         root: &StateRoot,
@@ -159,7 +161,7 @@ impl Invocation {
     }
 }
 
-/// Whether the log says so already, since the attempt began.
+/// Returns whether the log already contains it, since the attempt began.
 fn is_recorded(root: &StateRoot, task: Option<&TaskId>, role: Role, refusal: &Refusal) -> bool {
     let read = || -> std::io::Result<String> {
         let Some(mut file) = harness::store::open_log(root.path())? else {

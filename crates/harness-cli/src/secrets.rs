@@ -1,4 +1,4 @@
-//! What may stand in no file, stream or prompt of ours.
+//! The secrets that must not get into a file, stream or prompt of ours.
 
 use std::ffi::OsString;
 
@@ -11,8 +11,8 @@ use crate::{
     trust::Trust,
 };
 
-/// The caller's secrets, and those that the configuration gives to agents: whose they are does not
-/// matter, since one agent's output is the next one's prompt.
+/// Returns the caller's secrets, and those that the configuration gives to agents. All agents share
+/// them, because one agent's output is the next one's prompt.
 pub(crate) fn known(config: &Config) -> Redactor {
     name_secrets(config.secrets.names.clone(), config.secrets.except.clone());
     let entries = config.agents.values().flat_map(|agent| &agent.env);
@@ -22,8 +22,8 @@ pub(crate) fn known(config: &Config) -> Redactor {
 }
 
 impl Invocation {
-    /// The secrets that a command on `root` must not let through. A broken configuration takes none
-    /// of them away, and neither does a repository that is not trusted.
+    /// Returns the secrets that a command on `root` must not let through. Neither a broken
+    /// configuration nor an untrusted repository removes any of them.
     pub(crate) fn secrets(&self, root: &StateRoot) -> Redactor {
         let loaded = config::load(&self.env, Some(root.path()), Overrides::default());
         let Ok(mut loaded) = loaded else { return known(&Config::default()) };

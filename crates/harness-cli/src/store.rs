@@ -1,10 +1,12 @@
 //! The store as a command uses it: one transaction under the lock, its warnings on standard error,
 //! its refusals as failures that say what to do next.
 
-use std::{io::Write, path::PathBuf, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
 use harness::{
+    Project,
     clock::{Clock, SystemClock},
+    project::LedgerText,
     protocol::Refused,
     store::{
         FileStore, Locking, Store, StoreError,
@@ -13,10 +15,10 @@ use harness::{
 };
 use harness_core::{Ledger, Refusal, Task, TaskId, format::FormatError};
 
+pub(crate) use crate::paint::warn;
 use crate::{
     failure::{Failure, Result},
     invocation::Invocation,
-    render::visible,
     root::StateRoot,
 };
 
@@ -24,10 +26,22 @@ const LOCK_TIMEOUT: &str = "HARNESS_LOCK_TIMEOUT_SECONDS";
 const LOCK_TIMEOUT_SECONDS: u64 = 5;
 const LEASE: &str = "HARNESS_LEASE_SECONDS";
 
+impl StateRoot {
+    /// The ledger as it stands: no lock, no repair.
+    pub(crate) fn snapshot(&self) -> Result<Ledger, StoreError> {
+        Project::open(self.path())?.snapshot()
+    }
+
+    /// The same as a text.
+    pub(crate) fn snapshot_text(&self) -> Result<LedgerText, StoreError> {
+        Project::open(self.path())?.snapshot_text()
+    }
+}
+
 impl Invocation {
     /// The ledger as it stands: no lock, no repair.
     pub(crate) fn look(&self, root: &StateRoot) -> Result<Ledger> {
-        Ok(harness::store::look(root.path())?)
+        Ok(root.snapshot()?)
     }
 
     pub(crate) fn store(&self, root: &StateRoot) -> Result<FileStore> {
@@ -76,13 +90,6 @@ impl Invocation {
         })
     }
 }
-
-/// Something that a person should hear although the command goes on.
-pub(crate) fn warn(text: &str) {
-    // Nobody is left to be told when this fails.
-    _ = writeln!(std::io::stderr(), "WARN: {}", visible(text));
-}
-
 /// With the id that was probably meant.
 pub(crate) fn not_found(ledger: &Ledger, id: TaskId) -> Failure {
     let distance = |other: &Task| strsim::damerau_levenshtein(other.id.as_str(), id.as_str());

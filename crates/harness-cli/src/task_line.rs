@@ -3,6 +3,7 @@
 use std::fmt::{self, Display};
 
 use clap::builder::styling::{AnsiColor, Style};
+use harness::view::RunSummary;
 use harness_core::{
     Task, Timestamp,
     format::{ClaimGlance, TaskGlance},
@@ -33,11 +34,13 @@ pub(crate) struct TaskLine<'a> {
     pub(crate) task: &'a TaskGlance<'a>,
     pub(crate) now: Timestamp,
     pub(crate) paint: Paint,
+    /// The run whose claim it is, where nobody drives that run any more.
+    pub(crate) abandoned: Option<&'a RunSummary>,
 }
 
 impl Display for TaskLine<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { task, now, paint } = self;
+        let Self { task, now, paint, abandoned } = self;
         let outlook = if task.blocked { Outlook::Blocked } else { Outlook::Open };
         let style = style(task.status, outlook);
         paint.style(style, Tag(task.status)).fmt(f)?;
@@ -49,9 +52,13 @@ impl Display for TaskLine<'_> {
         if outlook == Outlook::Blocked {
             write!(f, " — {}", paint.style(style, "blocked"))?;
         }
-        match &task.claim {
-            Some(claim) => write!(f, " — {}", Claim::glanced(claim, *now)),
-            None => Ok(()),
+        match (&task.claim, abandoned) {
+            (Some(claim), Some(run)) => {
+                let worker = one_line(claim.claimed_by.as_deref().unwrap_or("nobody"));
+                write!(f, " — {worker}, not at work: its run {}", run.ended())
+            }
+            (Some(claim), None) => write!(f, " — {}", Claim::glanced(claim, *now)),
+            (None, _) => Ok(()),
         }
     }
 }

@@ -27,6 +27,8 @@ const SETTLE: Duration = Duration::from_millis(20);
 
 pub(crate) struct Watch {
     files: Vec<PathBuf>,
+    /// Their folders, each once.
+    folders: Vec<PathBuf>,
     seen: Vec<Option<FileStamp>>,
     notices: Option<OwnedFd>,
 }
@@ -41,9 +43,12 @@ impl Watch {
     /// From now on: what changes between this and [`wait`](Self::wait) is not missed.
     pub(crate) fn on(root: &Path, names: &[&str]) -> Self {
         let files: Vec<_> = names.iter().map(|name| root.join(name)).collect();
-        let notices = notices(root);
+        let mut folders: Vec<_> =
+            files.iter().filter_map(|file| file.parent()).map(Path::to_owned).collect();
+        folders.dedup();
+        let notices = notices(&folders);
         let seen = files.iter().map(|file| stamp(file)).collect();
-        Self { files, seen, notices }
+        Self { files, folders, seen, notices }
     }
 
     /// Until a file changed or the time is up. It ends as a failure when nobody reads standard
@@ -62,6 +67,10 @@ impl Watch {
             if self.sleep(left.map_or(look, |left| left.min(look)))? {
                 std::thread::sleep(SETTLE);
                 self.drain();
+                // A folder may have been made since; to watch one again changes nothing.
+                if let Some(notices) = &self.notices {
+                    add_folders(notices, &self.folders);
+                }
             }
         }
     }
@@ -103,21 +112,33 @@ fn stamp(file: &Path) -> Option<FileStamp> {
 }
 
 #[cfg(target_os = "linux")]
-fn notices(root: &Path) -> Option<OwnedFd> {
-    use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+fn notices(folders: &[PathBuf]) -> Option<OwnedFd> {
+    use rustix::fs::inotify::{self, CreateFlags};
     let notices = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).ok()?;
+    add_folders(&notices, folders).then_some(notices)
+}
+
+/// Whether at least one of them is watched.
+#[cfg(target_os = "linux")]
+fn add_folders(notices: &OwnedFd, folders: &[PathBuf]) -> bool {
+    use rustix::fs::inotify::{self, WatchFlags};
     let what = WatchFlags::MODIFY
         | WatchFlags::CREATE
         | WatchFlags::DELETE
         | WatchFlags::MOVED_FROM
         | WatchFlags::MOVED_TO;
-    inotify::add_watch(&notices, root, what).ok()?;
-    Some(notices)
+    let added = folders.iter().filter(|folder| inotify::add_watch(notices, *folder, what).is_ok());
+    added.count() > 0
 }
 
 #[cfg(not(target_os = "linux"))]
-fn notices(_: &Path) -> Option<OwnedFd> {
+fn notices(_: &[PathBuf]) -> Option<OwnedFd> {
     None
+}
+
+#[cfg(not(target_os = "linux"))]
+fn add_folders(_: &OwnedFd, _: &[PathBuf]) -> bool {
+    false
 }
 
 #[cfg(test)]
@@ -137,6 +158,16 @@ mod tests {
         fs::write(dir.path().join("other"), "x").unwrap();
         assert_eq!(watch.wait(short).unwrap(), Woken::TimeIsUp);
         fs::remove_file(dir.path().join("b")).unwrap();
+        assert_eq!(watch.wait(None).unwrap(), Woken::Changed);
+    }
+
+    #[test]
+    fn a_file_in_a_folder_that_is_made_later_is_seen() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut watch = Watch::on(dir.path(), &["a", "below/b"]);
+        fs::create_dir(dir.path().join("below")).unwrap();
+        assert_eq!(watch.wait(Some(Duration::from_millis(100))).unwrap(), Woken::TimeIsUp);
+        fs::write(dir.path().join("below/b"), "x").unwrap();
         assert_eq!(watch.wait(None).unwrap(), Woken::Changed);
     }
 }

@@ -1,8 +1,8 @@
-//! What a state root would have this machine run, item by item: for a person to read before it is
-//! trusted, and for comparing it with what was trusted.
+//! The things that a state root would run on this machine, item by item: for a person to read
+//! before it is trusted, and for comparison with what was trusted.
 //!
-//! It reads the files as they are and judges nothing: a ledger that no longer parses shows what can
-//! be shown.
+//! It reads the current files and judges nothing. For a ledger that no longer parses, it shows what
+//! it can.
 
 use std::{collections::BTreeSet, ffi::OsStr, fs, io, io::Read, path::Path};
 
@@ -23,8 +23,9 @@ use crate::{
     root::StateRoot,
 };
 
-/// Keys of harness.toml that choose no program, no environment, no port and no secret. A key that is
-/// not listed here is an item, so that a new one is not forgotten. Of `validation` the command is one.
+/// Keys of harness.toml that choose no program, no environment, no port and no secret. A key that
+/// is not listed here is an item, so that a new one is not forgotten. Of `validation`, the command
+/// is an item.
 const HARMLESS: [&str; 11] = [
     "require_validation",
     "promise_match",
@@ -38,18 +39,18 @@ const HARMLESS: [&str; 11] = [
     "git",
     "keep",
 ];
-/// How many tasks' instructions are shown, and how much of each.
+/// The number of tasks whose instructions are shown, and the size of each.
 const INSTRUCTIONS_SHOWN: usize = 10;
 const INSTRUCTIONS_CHARACTERS: usize = 300;
 
-/// Distinct items, in the order in which the files have them.
+/// Distinct items, in the order of the files.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct WouldRun {
     pub(crate) items: Vec<Item>,
 }
 
 impl WouldRun {
-    /// All of it, the content filters of git too.
+    /// Returns all items, including the content filters of git.
     pub(crate) fn in_root(root: &StateRoot) -> Result<Self> {
         let path = root.ledger();
         let bytes = regular(&path)?
@@ -63,8 +64,8 @@ impl WouldRun {
         Ok(found)
     }
 
-    /// What a pull could have brought, for comparing. A ledger that cannot be read counts as one item:
-    /// the backup that takes its place was not compared.
+    /// Returns the items that a pull could have brought, for comparison. A ledger that cannot be
+    /// read counts as one item, because the backup that replaces it was not compared.
     pub(crate) fn to_compare(root: &StateRoot) -> Self {
         let mut found = match regular(&root.ledger()) {
             Ok(Some(bytes)) => match serde_json::from_slice(&bytes) {
@@ -78,7 +79,7 @@ impl WouldRun {
         found
     }
 
-    /// Script, settings and prompts: what can be there before the ledger is.
+    /// Returns the items of the script, settings and prompts, which can exist before the ledger.
     pub(crate) fn beside_the_ledger(root: &StateRoot) -> Self {
         let mut items = Self::init_script(root).items;
         items.extend(Self::settings(root).items);
@@ -86,20 +87,20 @@ impl WouldRun {
         Self { items }
     }
 
-    /// The script alone, if there is one.
+    /// Returns the item of the script alone, if there is one.
     pub(crate) fn init_script(root: &StateRoot) -> Self {
         let bytes = content(&root.home().init_script());
         let items = bytes.map(|bytes| file(Kind::InitScript, Home::INIT_SCRIPT, &bytes));
         Self { items: items.into_iter().collect() }
     }
 
-    /// The check in harness.toml, where it has one.
+    /// Returns the check in harness.toml, if it has one.
     pub(crate) fn usual_check(root: &StateRoot) -> Option<Item> {
         let bytes = content(&root.home().config())?;
         usual_check(&String::from_utf8_lossy(&bytes).parse::<toml::Table>().ok()?)
     }
 
-    /// What harness.toml chooses.
+    /// Returns the items of harness.toml.
     pub(crate) fn settings(root: &StateRoot) -> Self {
         Self { items: in_configuration(&root.home().config()) }
     }
@@ -130,7 +131,7 @@ impl WouldRun {
         Self::distinct(items)
     }
 
-    /// What an edit of a task brings in.
+    /// Returns the items that an edit of a task adds.
     pub(crate) fn of_edit(edit: &Edit) -> Self {
         let texts = [
             (Kind::Check, &edit.validation_command),
@@ -141,7 +142,7 @@ impl WouldRun {
         Self { items: texts.map(|(kind, text)| item(kind, text)).collect() }
     }
 
-    /// What a plan brings in.
+    /// Returns the items that a plan adds.
     pub(crate) fn of_plan(plan: &Plan) -> Self {
         let mut items = Vec::new();
         for task in plan.tasks.values() {
@@ -154,6 +155,8 @@ impl WouldRun {
             let texts = texts.into_iter().filter_map(|(kind, text)| Some((kind, text?)));
             items.extend(texts.map(|(kind, text)| item(kind, text)));
         }
+        let gates = plan.phases.iter().flatten().filter_map(|phase| phase.gate.as_ref());
+        items.extend(gates.map(|gate| item(Kind::Gate, gate)));
         Self::distinct(items)
     }
 
@@ -168,7 +171,7 @@ impl WouldRun {
         items.map(|item| item.shown.as_str()).collect()
     }
 
-    /// A line per item, under what it is for.
+    /// Returns a line per item, under a heading for its purpose.
     pub(crate) fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for kind in Kind::ALL {
@@ -178,7 +181,7 @@ impl WouldRun {
             }
             lines.push(title(kind, items.len()));
             let most = if kind == Kind::Instructions { INSTRUCTIONS_SHOWN } else { items.len() };
-            // An item of several lines is marked as one: it must not look like the headings.
+            // An item of several lines is marked, so that it does not look like a heading.
             let line = |text: &&str| format!("  {}", text.replace('\n', "\n    | "));
             lines.extend(items.iter().take(most).map(line));
             if items.len() > most {
@@ -220,7 +223,7 @@ fn title(kind: Kind, count: usize) -> String {
     }
 }
 
-/// A text that would run, for one purpose.
+/// Returns the item for a text that would run for one purpose.
 pub(crate) fn item(kind: Kind, content: &str) -> Item {
     let digest = digest(kind, content.as_bytes());
     let shown = match kind {
@@ -230,7 +233,7 @@ pub(crate) fn item(kind: Kind, content: &str) -> Item {
     Item { kind, shown, digest }
 }
 
-/// A file is named, and its content counts.
+/// Returns the item for a file. It shows the name, and its content counts.
 fn file(kind: Kind, name: &str, content: &[u8]) -> Item {
     let lines = content.iter().filter(|byte| **byte == b'\n').count().max(1);
     let unit = if lines == 1 { "line" } else { "lines" };
@@ -270,12 +273,13 @@ fn list(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// `None` where there is nothing. A link is not followed, and a pipe or a device never opened.
+/// Reads a file; `None` if there is none. A link is not followed, and a pipe or a device is never
+/// opened.
 fn regular(path: &Path) -> io::Result<Option<Vec<u8>>> {
     let strange = || io::Error::other("it is not the path of a file");
     let name = path.file_name().and_then(OsStr::to_str).ok_or_else(strange)?;
     let folder = path.parent().ok_or_else(strange)?;
-    // Folders in `.harness` are ours, the root itself may be reached by a link.
+    // Folders in `.harness` are ours. The root itself may be reached by a link.
     let is_ours = folder.components().any(|part| part.as_os_str() == Home::FOLDER);
     let folder = if is_ours { Folder::find(folder)? } else { Some(Folder::open(folder)?) };
     let Some(mut file) = folder.map(|folder| folder.open_to_read(name)).transpose()?.flatten()
@@ -287,12 +291,14 @@ fn regular(path: &Path) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
-/// What cannot be read counts as empty: it is there, and it is an item.
+/// Returns the content of a file. An unreadable one counts as empty, because it exists and is an
+/// item.
 fn content(path: &Path) -> Option<Vec<u8>> {
     regular(path).unwrap_or_else(|_| Some(Vec::new()))
 }
 
-/// Whatever can be read: a broken harness.toml stops the commands that would run something anyway.
+/// Returns the items that can be read. A broken harness.toml stops the commands that would run
+/// something anyway.
 fn in_configuration(path: &Path) -> Vec<Item> {
     let bytes = content(path).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
@@ -315,7 +321,7 @@ fn in_configuration(path: &Path) -> Vec<Item> {
     found
 }
 
-/// The check of tasks that are added without one.
+/// Returns the check for tasks that are added without one.
 fn usual_check(table: &toml::Table) -> Option<Item> {
     let command = table.get("validation")?.get("command")?;
     Some(item(Kind::Setting, &format!("validation.command = {command}")))

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::{
-    Category, CommitId, Epoch, Flag, TaskId, Timestamp, WorkerId,
+    Category, CommitId, Epoch, Flag, RunId, TaskId, Timestamp, WorkerId,
     log::{Kind, LogLine},
     stats::Stats,
     task::Intent,
@@ -44,6 +44,46 @@ pub enum Fact {
     Warned { task: Option<TaskId>, message: String },
     Flagged { task: Option<TaskId>, flag: Flag, message: String },
     Acknowledged { count: usize },
+    Objective { run: RunId, step: ObjectiveStep, message: String },
+}
+
+/// What happened to the objective of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ObjectiveStep {
+    /// The run began, or was taken up again.
+    Started,
+    /// The next fresh context of the agent begins.
+    Context,
+    /// The run's own check agreed with the agent.
+    CheckPassed,
+    /// The run's own check disagreed with the agent.
+    CheckFailed,
+    /// The objective is reached.
+    Reached,
+    /// The run stopped before that.
+    Stopped,
+}
+
+impl ObjectiveStep {
+    /// The spelling in the trajectory.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Started => "started",
+            Self::Context => "context",
+            Self::CheckPassed => "check_passed",
+            Self::CheckFailed => "check_failed",
+            Self::Reached => "reached",
+            Self::Stopped => "stopped",
+        }
+    }
+
+    const fn kind(self) -> (Kind, Option<Category>) {
+        match self {
+            Self::Started | Self::Context | Self::CheckPassed | Self::Reached => (Kind::Init, None),
+            Self::CheckFailed => (Kind::Error, Some(Category::TestFail)),
+            Self::Stopped => (Kind::Warn, None),
+        }
+    }
 }
 
 /// The origin of a restored ledger.
@@ -141,6 +181,10 @@ impl Fact {
                 let message = format!("the operator acknowledged {count} alert(s)");
                 line(Kind::Warn, None, None, message)
             }
+            Self::Objective { step, message, .. } => {
+                let (kind, category) = step.kind();
+                line(kind, None, category, format!("Objective {message}"))
+            }
             Self::Added { .. }
             | Self::Edited { .. }
             | Self::Removed { .. }
@@ -233,6 +277,9 @@ impl Fact {
                 ("flag", json!({ "task_id": task, "flag": flag, "message": message }))
             }
             Self::Acknowledged { count } => ("acknowledge", json!({ "count": count })),
+            Self::Objective { run, step, message } => {
+                ("objective", json!({ "run_id": run, "step": step.name(), "message": message }))
+            }
         }
     }
 }

@@ -324,9 +324,11 @@ fn import(ids: &mut Ids, random: &mut Random) -> Command {
         let task = PlanTask {
             description: ids.text("planned"),
             dependencies: dependencies.into_iter().collect(),
-            validation: random
-                .percent(50)
-                .then(|| PlanValidation { command: ids.text("make check"), timeout_seconds: None }),
+            validation: random.percent(50).then(|| PlanValidation {
+                command: ids.text("make check"),
+                timeout_seconds: None,
+                ..PlanValidation::default()
+            }),
             ..PlanTask::default()
         };
         plan.tasks.insert(id.clone(), task);

@@ -208,6 +208,16 @@ fn objective_must_be_caught(flaw: Flaw, by: &[&str]) {
 }
 
 #[test]
+fn a_session_that_works_without_a_number() {
+    run_must_be_caught(Flaw::SkipsNumber, &["work_is_in_a_session"]);
+}
+
+#[test]
+fn a_session_that_does_not_prepare() {
+    run_must_be_caught(Flaw::PreparesOnce, &["each_session_prepares"]);
+}
+
+#[test]
 fn a_run_that_completes_whatever_the_check_says() {
     run_must_be_caught(Flaw::EveryCheckPasses, &["completed_means_checked"]);
 }

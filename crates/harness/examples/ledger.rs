@@ -9,6 +9,7 @@
 use std::{error::Error, fs, path::PathBuf, sync::Arc, time::Duration};
 
 use harness::{
+    Project,
     check::Check,
     clock::{Clock as _, SystemClock},
     core::{
@@ -17,7 +18,7 @@ use harness::{
         command::{Add, Authority, Claim, Complete, Proof, Unchecked},
     },
     shell::{Cancel, SystemShell},
-    store::{FileStore, Locking, Observers, Transaction, Writer, lock::Wait, look},
+    store::{FileStore, Locking, Observers, Transaction, Writer, lock::Wait},
 };
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -60,7 +61,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }))?;
 
     // It is durable now. A reader needs neither the writer nor the lock.
-    let ledger = look(&root)?;
+    let ledger = Project::open(&root)?.snapshot()?;
     let status = ledger.task(&task.id).map(|task| task.status().name());
     println!("{} {}", task.id, status.unwrap_or("is gone"));
     Ok(())

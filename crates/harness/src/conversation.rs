@@ -23,6 +23,7 @@ pub struct Ask {
     allow_text: Option<bool>,
     timeout: Option<Duration>,
     validate: Option<Validate>,
+    phase: Option<String>,
 }
 
 impl Ask {
@@ -45,6 +46,13 @@ impl Ask {
     /// Gives up after this time, with [`Error::NoAnswer`].
     pub fn within(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
+        self
+    }
+
+    /// The answer decides whether the work may go on after this phase.
+    #[must_use]
+    pub fn about_phase(mut self, phase: impl Into<String>) -> Self {
+        self.phase = Some(phase.into());
         self
     }
 
@@ -99,8 +107,8 @@ impl Session {
         prompt: impl Into<String>,
         ask: Ask,
     ) -> Result<(PromptId, UserReply)> {
-        let Ask { choices, allow_text, timeout, validate } = ask;
-        let question = Question { prompt: prompt.into(), choices, allow_text, validate };
+        let Ask { choices, allow_text, timeout, validate, phase } = ask;
+        let question = Question { prompt: prompt.into(), choices, allow_text, validate, phase };
         let wait = self.hub.ask(question);
         // When the wait ends, by time or because the flow was dropped, the question is withdrawn.
         let id = wait.id;

@@ -67,6 +67,7 @@
 //! | watch a run | [`Hub::subscribe`], [`Hub::events`], [`Event`], [`Instance::attach`], [`Channel`], [`terminal`], [`progress_log`], [`recorder()`] |
 //! | talk with people | [`Session::wait_for_user`], [`Ask`], [`Hub::send`], [`Hub::reply`], [`Hub::abort`] |
 //! | work on tasks from another program | [`Client`], [`protocol`] |
+//! | show how a project stands | [`view`], [`Project::snapshot`] |
 //! | own a ledger | [`FileStore`](store::FileStore), [`Writer`](store::Writer), [`core::Command`] |
 //! | run `harness run` or a daemon in your own program | [`Project`], [`Engine`], [`Observer`], [`flows`] |
 //!
@@ -156,6 +157,7 @@ pub mod store;
 pub mod telemetry;
 #[doc(hidden)]
 pub mod trajectory;
+pub mod view;
 pub mod workspace;
 
 // Define a flow and run it.

@@ -26,7 +26,7 @@ use harness::{
     protocol::{
         Answer, Request, StateView, TaskCheckpoint, TaskClaim, TaskComplete, TaskFail, TaskReason,
     },
-    store::{Applied, FileStore, Locking, Observers, Store, StoreError, Writer, lock::Wait, look},
+    store::{Applied, FileStore, Locking, Observers, Store, StoreError, Writer, lock::Wait},
     workspace::{Bring, Filters},
 };
 use harness_core::{
@@ -55,6 +55,10 @@ fn seed() -> u64 {
     });
     println!("HOST_SEED={seed}");
     seed
+}
+
+fn snapshot(root: &Path) -> Ledger {
+    harness::Project::open(root).unwrap().snapshot().unwrap()
 }
 
 /// Moves when a test moves it.
@@ -315,7 +319,7 @@ fn ask(client: &mut Connection, request: &Value) -> Result<Value, String> {
 fn each_of_several_clients_is_told_what_the_core_decides() {
     let mut random = Random::new(seed());
     let served = Served::start();
-    let mut model = look(&served.root).unwrap();
+    let mut model = snapshot(&served.root);
     let mut clients: Vec<_> = (0..4).map(|_| served.client()).collect();
     for step in 0..600 {
         if random.percent(10) {
@@ -336,7 +340,7 @@ fn each_of_several_clients_is_told_what_the_core_decides() {
             assert_eq!(answer, Ok(state(&model)), "step {step}");
         }
     }
-    assert_eq!(state(&look(&served.root).unwrap()), state(&model));
+    assert_eq!(state(&snapshot(&served.root)), state(&model));
 }
 
 /// The order of things that happen at once is known only afterwards: it is the one in which the writer
@@ -345,7 +349,7 @@ fn each_of_several_clients_is_told_what_the_core_decides() {
 fn clients_at_once_are_told_what_the_core_decides_in_some_order() {
     let seed = seed();
     let served = Served::start();
-    let mut model = look(&served.root).unwrap();
+    let mut model = snapshot(&served.root);
     let workers = 12;
     let told: Vec<Vec<(Command, Result<Value, String>)>> = thread::scope(|scope| {
         let served = &served;
@@ -385,7 +389,7 @@ fn clients_at_once_are_told_what_the_core_decides_in_some_order() {
             model.put_in(&change);
         }
     }
-    assert_eq!(state(&look(&served.root).unwrap()), state(&model));
+    assert_eq!(state(&snapshot(&served.root)), state(&model));
     // A client that got the answer "completed" finds the task among the completed ones.
     for (command, answer) in told.into_iter().flatten() {
         if let (Command::Complete(of), Ok(_)) = (&command, &answer)

@@ -2,15 +2,23 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use std::{fs, os::unix::fs::symlink, path::PathBuf, thread, time::Duration};
+use std::{
+    fs,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+    thread,
+    time::Duration,
+};
 
-use harness::store::{
-    Created, FileStore, Locking, Store, StoreError,
-    lock::{Wait, root_hash},
-    look,
+use harness::{
+    Project,
+    store::{
+        Created, FileStore, Locking, Store, StoreError,
+        lock::{Wait, root_hash},
+    },
 };
 use harness_core::{
-    Command, Reply, TaskId, Timestamp, WorkerId,
+    Command, Ledger, Reply, TaskId, Timestamp, WorkerId,
     command::{Add, Claim, Edit, Place, Remove},
     fact::Source,
     task::Via,
@@ -22,6 +30,10 @@ const BACKUP: &str = "harness-tasks.json.bak";
 const TMP: &str = "harness-tasks.json.tmp";
 const LOG: &str = "harness-progress.txt";
 const TRAJECTORY: &str = ".harness/trajectory.jsonl";
+
+fn snapshot(root: &Path) -> Result<Ledger, StoreError> {
+    Project::open(root)?.snapshot()
+}
 
 /// A state root with an empty ledger, whose traces in `/tmp` go with it.
 struct Root {
@@ -164,7 +176,7 @@ fn a_ledger_that_is_no_json_is_restored_from_its_backup() {
     for garbage in ["", "{\"version\": 2, \"tasks\": [", "<<<<<<< HEAD\n"] {
         let backup = root.read(BACKUP);
         root.write(LEDGER, garbage);
-        assert!(look(&root.path("")).is_err(), "who only looks never restores");
+        assert!(snapshot(&root.path("")).is_err(), "who only looks never restores");
         assert_eq!(root.read(LEDGER), garbage);
         let applied = root.store().apply(at(3), &[add("three")]).unwrap();
         assert!(applied.warnings[0].contains("restored from its backup"), "{applied:?}");
@@ -238,7 +250,7 @@ fn a_ledger_that_needs_an_unknown_feature_is_read_and_never_written() {
         assert_eq!((root.read(LEDGER), root.read(LOG)), (text.clone(), log.clone()));
         assert_eq!(titles(&mut store), ["one"]);
     }
-    assert!(look(root.folder.path()).is_ok());
+    assert!(snapshot(root.folder.path()).is_ok());
     root.edit(|json| json["needs"] = serde_json::json!([]));
     apply(&mut root.store(), 3, &[add("two")]);
 }
@@ -412,7 +424,7 @@ fn two_processes_add_a_hundred_tasks_each() {
     });
     let unique: std::collections::BTreeSet<&TaskId> = ids.iter().collect();
     assert_eq!(unique.len(), 200);
-    let ledger = look(&root.path("")).unwrap();
+    let ledger = snapshot(&root.path("")).unwrap();
     assert_eq!(ledger.len(), 200);
     assert!(unique.into_iter().all(|id| ledger.contains(id)));
     let entries = root.read(TRAJECTORY);

@@ -63,6 +63,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let check = fields.validation_command.clone().filter(|_| is_usual);
     let id = add(invocation, args.title, args.id, fields)?;
     Trust::grant_own(invocation, &root, &made);
+    name_unknown_phase(invocation, &root, &id);
     if let Some(check) = check {
         _ = writeln!(io::stderr(), "it gets the check of harness.toml: {}", visible(&check));
     }
@@ -72,6 +73,21 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         invocation.out.line(&id)?;
     }
     Ok(ExitCode::Done)
+}
+
+/// A phase that the ledger does not have orders nothing.
+pub(crate) fn name_unknown_phase(invocation: &Invocation, root: &StateRoot, task: &TaskId) {
+    let Ok(ledger) = invocation.look(root) else { return };
+    let phases = &ledger.head().phases;
+    let Some(name) = ledger.task(task).and_then(|task| task.phase.as_ref()) else { return };
+    if phases.iter().all(|phase| phase.name != *name) {
+        let names: Vec<&str> = phases.iter().map(|phase| phase.name.as_str()).collect();
+        let known = match names.is_empty() {
+            true => "the ledger has no phases".to_owned(),
+            false => format!("the phases are {}", names.join(", ")),
+        };
+        warn(&format!("{task}: there is no phase {name:?}, so it orders nothing; {known}"));
+    }
 }
 
 pub(crate) fn add(

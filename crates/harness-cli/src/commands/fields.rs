@@ -27,6 +27,12 @@ pub(crate) struct Fields {
     /// Time limit of one attempt, such as 30m or 2h
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     attempt_timeout: Option<u64>,
+    /// Judge a clean checkout of the commit (true) or the work tree (false)
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+    clean: Option<bool>,
+    /// Also run the check before the first attempt
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+    baseline: Option<bool>,
     /// Number of attempts before the task has failed for good
     #[arg(long, value_name = "N")]
     max_attempts: Option<u32>,
@@ -75,6 +81,8 @@ impl Fields {
             || self.depends_on.is_some()
             || self.timeout.is_some()
             || self.attempt_timeout.is_some()
+            || self.clean.is_some()
+            || self.baseline.is_some()
             || self.max_attempts.is_some()
     }
 
@@ -87,6 +95,8 @@ impl Fields {
             depends_on,
             validation_command: self.validate,
             validation_timeout_seconds: self.timeout,
+            validation_clean: self.clean,
+            validation_baseline: self.baseline,
             attempt_timeout_seconds: self.attempt_timeout,
             max_attempts: self.max_attempts,
             cleanup: self.cleanup,

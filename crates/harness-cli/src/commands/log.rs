@@ -1,5 +1,7 @@
 //! `harness log`
 
+mod agent;
+
 use std::collections::VecDeque;
 
 use harness_core::{
@@ -23,21 +25,30 @@ use crate::{
 ///
 /// Lines that other programs wrote into harness-progress.txt are shown unchanged, unless a filter
 /// excludes them.
+///
+/// With --agent: what an agent said and did instead, from its transcript. `>` is a tool call, `<` its
+/// result, shortened.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   harness log -n 20
   harness log -f --errors
   harness log task-003 --session 2
+  harness log --agent -f            # what the agent does now
+  harness log --agent task-003      # the last attempt at a task
   harness log --json | jq -r 'select(.type == \"Completed\") | .task_id'")]
 pub(crate) struct Args {
+    /// Show the transcript of an agent as text
+    #[arg(long, conflicts_with_all = ["errors", "task", "session", "json"])]
+    agent: bool,
     /// Follow the log until interrupted
     #[arg(short, long)]
     follow: bool,
     /// Only errors
     #[arg(long)]
     errors: bool,
-    /// Only lines about this task
+    /// Only lines about this task; with --agent: a task, or the beginning of the id of a run [default:
+    /// the running or last agent]
     #[arg(value_name = "ID", value_parser = task_id)]
     id: Option<TaskId>,
     /// The same
@@ -71,6 +82,9 @@ impl Args {
 }
 
 pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCode> {
+    if args.agent {
+        return agent::run(invocation, &args);
+    }
     let root = invocation.root()?;
     args.task = args.task.or(args.id.take());
     if let Some(task) = &args.task {

@@ -129,7 +129,7 @@ fn ask(args: &Args, root: &StateRoot, refs: usize) -> Result<()> {
         return Err(Failure::usage(format!("this removes all files of harness from {place}"))
             .hint("pass --yes to confirm"));
     }
-    let tasks = harness::store::look(root.path()).map_or(0, |ledger| ledger.len());
+    let tasks = root.snapshot().map_or(0, |ledger| ledger.len());
     let text = format!(
         "This removes the ledger of {place} ({}), its log, receipts and transcripts, and {} of \
          saved work.",

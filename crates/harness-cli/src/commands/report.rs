@@ -1,25 +1,21 @@
 //! `harness report`
 
-use std::collections::{HashMap, HashSet};
-
+use clap::builder::styling::AnsiColor::{Green, Red, Yellow};
 use harness::{
     clock::{Clock, SystemClock},
-    workspace::{LANDED, Workspace},
+    view::{LandedEntry, ProjectReport, ReportInputs, Spending},
+    workspace::Workspace,
 };
-use harness_core::{
-    Flag, Ledger, Receipt, Standing, Stats, Task, TaskId, Timestamp, check::Baseline, task::Status,
-};
-use serde::Serialize;
-use serde_json::json;
+use harness_core::{Ledger, TaskId, Timestamp};
 
 use super::{Invocation, rescue, status, why};
 use crate::{
     exit::ExitCode,
     failure::Result,
-    onward,
     render::{Cell, Out, Table, coloured, one_line},
     root::StateRoot,
     task_line::Span,
+    view_sources::{Surroundings, whole_record},
 };
 
 /// Summarise results: what landed, what failed, what waits for you
@@ -38,137 +34,83 @@ pub(crate) struct Args {
     json: bool,
 }
 
-#[derive(Serialize)]
-struct Landed {
-    id: TaskId,
-    title: String,
-    commit: Option<String>,
-    command: Option<String>,
-    duration_ms: Option<u64>,
-    attempts: u32,
-    completed_at: Option<Timestamp>,
-    /// What a person should know before trusting it.
-    flags: Vec<String>,
-    next: String,
-}
-
-#[derive(Serialize)]
-struct Failed {
-    id: TaskId,
-    title: String,
-    error: Option<String>,
-    attempts: u32,
-    max_attempts: u32,
-    for_good: bool,
-    rescue: Option<String>,
-    next: String,
-}
-
-#[derive(Serialize)]
-struct Waiting {
-    id: TaskId,
-    title: String,
-    why: String,
-    next: String,
-}
+/// How many runs the page lists.
+const RUNS: usize = 10;
 
 pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let root = invocation.root()?;
     let ledger = invocation.look(&root)?;
-    let page = Page::of(invocation, &root, &ledger);
+    let record = whole_record(root.path(), None);
+    let surroundings = Surroundings::read(invocation, &root);
+    let mut inputs = ReportInputs::new(&ledger, surroundings.of_task(&record));
+    take_evidence(invocation, &root, &ledger, &mut inputs);
+    let now = SystemClock.now();
+    let report = ProjectReport::of(&inputs, now);
     if args.json {
-        let stats = Stats::of(&ledger);
-        invocation.out.document(&json!({
-            "counts": { "total": stats.total, "completed": stats.completed,
-                "failed": stats.failed, "pending": stats.pending,
-                "in_progress": stats.in_progress, "blocked": stats.blocked },
-            "landed": page.landed, "failed": page.failed, "waiting": page.waiting,
-            "open": page.open, "cost_usd": null, "alerts": alerts(&ledger),
-        }))?;
-    } else {
-        let lines = status::alert_lines(&ledger.head().alerts, invocation.out.paint());
-        lines.iter().try_for_each(|line| invocation.out.line(line))?;
-        page.print(&mut invocation.out)?;
+        invocation.out.document(&report)?;
+        return Ok(ExitCode::Done);
     }
+    let out = &mut invocation.out;
+    let paint = out.paint();
+    let alerts = status::alert_lines(&report.alerts, paint);
+    alerts.iter().try_for_each(|line| out.line(line))?;
+    Page { report: &report, now }.print(out)?;
     Ok(ExitCode::Done)
 }
 
-fn alerts(ledger: &Ledger) -> Vec<serde_json::Value> {
-    let alerts = ledger.head().alerts.iter();
-    alerts.map(|a| json!({ "time": a.time, "task": a.task, "message": a.message })).collect()
+/// Adds receipts, and what git knows: the latest rescue of each task, and results on no branch.
+fn take_evidence(
+    invocation: &Invocation,
+    root: &StateRoot,
+    ledger: &Ledger,
+    inputs: &mut ReportInputs<'_>,
+) {
+    let receipts =
+        ledger.tasks().filter_map(|task| Some((task.id.clone(), why::receipt_of(root, task)?)));
+    inputs.receipts = receipts.collect();
+    let Ok(git) = invocation.workspace(root) else { return };
+    let rescues = git.rescues(None).unwrap_or_default();
+    let name = |found: &harness::workspace::Rescue| {
+        let name = rescue::short(found).to_owned();
+        let task = TaskId::parse(name.split_once('/')?.0).ok()?;
+        Some((task, name))
+    };
+    inputs.rescues = rescues.iter().filter_map(name).collect();
+    let unmerged = git.landed().unwrap_or_default();
+    inputs.unmerged = unmerged.iter().filter_map(|id| TaskId::parse(id).ok()).collect();
 }
 
-struct Page {
-    landed: Vec<Landed>,
-    failed: Vec<Failed>,
-    waiting: Vec<Waiting>,
-    /// What the next session goes on with.
-    open: Vec<TaskId>,
+struct Page<'a> {
+    report: &'a ProjectReport<'a>,
+    now: Timestamp,
 }
 
-impl Page {
-    fn of(invocation: &Invocation, root: &StateRoot, ledger: &Ledger) -> Self {
-        let now = SystemClock.now();
-        let rescues = rescues(invocation, root);
-        let kept = invocation.workspace(root).ok().and_then(|git| git.landed().ok());
-        let kept: HashSet<_> = kept.unwrap_or_default().into_iter().collect();
-        let mut page =
-            Self { landed: Vec::new(), failed: Vec::new(), waiting: Vec::new(), open: Vec::new() };
-        for task in ledger.tasks() {
-            let standing = Standing::of(ledger, task);
-            let next = onward::command(task, &standing, now);
-            match task.status() {
-                Status::Completed => {
-                    let receipt = why::receipt_of(root, task);
-                    let mut landed = landed(task, receipt.as_ref(), next);
-                    if kept.contains(task.id.as_str()) {
-                        landed.flags.push(format!("on no branch, kept by {LANDED}{}", task.id));
-                    }
-                    page.landed.push(landed);
-                }
-                Status::Failed => {
-                    let rescue = rescues.get(task.id.as_str()).cloned();
-                    page.failed.push(failed(task, rescue, next));
-                    if task.retryable() {
-                        page.open.push(task.id.clone());
-                    }
-                }
-                Status::Pending | Status::InProgress => {
-                    match onward::waits_for_person(task, &standing, now) {
-                        Some(why) => {
-                            let (id, title) = (task.id.clone(), task.title.clone());
-                            page.waiting.push(Waiting { id, title, why, next });
-                        }
-                        None => page.open.push(task.id.clone()),
-                    }
-                }
-            }
+impl Page<'_> {
+    fn print(&self, out: &mut Out) -> Result<()> {
+        let report = self.report;
+        heading(out, "Landed", report.landed.len())?;
+        out.table(&landed(&report.landed))?;
+        out.line("")?;
+        self.failed(out)?;
+        out.line("")?;
+        self.waiting(out)?;
+        out.line("")?;
+        heading(out, "Still to do", report.open.len())?;
+        if !report.open.is_empty() {
+            out.line("  harness run")?;
         }
-        page.landed.sort_by_key(|l| l.completed_at);
-        page
+        self.runs(out)?;
+        let spent = spent(&report.spending);
+        if !spent.is_empty() {
+            out.line("")?;
+            out.line(format_args!("{} {}", out.paint().heading("Spent"), spent.join(", ")))?;
+        }
+        Ok(())
     }
 
-    fn print(&self, out: &mut Out) -> Result<()> {
-        use clap::builder::styling::AnsiColor::{Green, Red, Yellow};
-        heading(out, "Landed", self.landed.len())?;
-        let mut table = Table::default();
-        for l in &self.landed {
-            let commit = l.commit.as_deref().and_then(|c| c.get(..7)).unwrap_or("-");
-            let took = l.duration_ms.map_or_else(|| "-".to_owned(), took);
-            let check = l.command.as_deref().unwrap_or("no check");
-            table.row([
-                Cell::styled(coloured(Green), format!("  {}", l.id)),
-                commit.into(),
-                took.into(),
-                cut(check).into(),
-                cut(&l.title).into(),
-                Cell::styled(coloured(Yellow), l.flags.join("; ")),
-            ]);
-        }
-        out.table(&table)?;
-        out.line("")?;
-        heading(out, "Failed", self.failed.len())?;
-        for f in &self.failed {
+    fn failed(&self, out: &mut Out) -> Result<()> {
+        heading(out, "Failed", self.report.failed.len())?;
+        for f in &self.report.failed {
             let paint = out.paint();
             let last = if f.for_good { "for good" } else { "to be tried again" };
             let title = one_line(&f.title);
@@ -180,22 +122,54 @@ impl Page {
             if let Some(rescue) = &f.rescue {
                 out.line(format_args!("    look:  harness rescue show {rescue}"))?;
             }
+            if let Some(transcript) = &f.transcript {
+                out.line(format_args!("    agent: {}", one_line(transcript)))?;
+            }
             out.line(format_args!("    next:  {}", f.next))?;
         }
-        out.line("")?;
-        heading(out, "Waits for you", self.waiting.len())?;
+        Ok(())
+    }
+
+    fn waiting(&self, out: &mut Out) -> Result<()> {
+        let ProjectReport { waiting, questions, gate, .. } = self.report;
+        heading(out, "Waits for you", waiting.len() + questions.len())?;
+        let paint = out.paint();
+        for card in questions {
+            for line in status::question_lines(card, paint) {
+                out.line(format_args!("  {line}"))?;
+            }
+        }
         let mut table = Table::default();
-        for w in &self.waiting {
+        for w in waiting {
             let id = Cell::styled(coloured(Yellow), format!("  {}", w.id));
-            table.row([id, w.why.as_str().into(), w.next.as_str().into()]);
+            table.row([id, w.why.as_str().into(), w.next.to_string().into()]);
         }
         out.table(&table)?;
-        out.line("")?;
-        heading(out, "Still to do", self.open.len())?;
-        if !self.open.is_empty() {
-            out.line("  harness run")?;
+        if let Some(gate) = gate {
+            let text = format!("the gate of {} is closed: {}", gate.phase, gate.why);
+            out.line(format_args!("  {}", paint.style(coloured(Yellow), one_line(&text))))?;
+            for line in gate.last_lines() {
+                out.line(format_args!("    | {}", one_line(line)))?;
+            }
         }
         Ok(())
+    }
+
+    fn runs(&self, out: &mut Out) -> Result<()> {
+        let runs = &self.report.runs;
+        if runs.is_empty() {
+            return Ok(());
+        }
+        out.line("")?;
+        heading(out, "Runs", runs.len())?;
+        for run in runs.iter().take(RUNS) {
+            let line = status::runs::line(run, self.now, out.paint());
+            line.map_or(Ok(()), |line| out.line(format_args!("  {line}")))?;
+        }
+        match runs.len().saturating_sub(RUNS) {
+            0 => Ok(()),
+            more => out.line(format_args!("  … {more} more: harness runs list")),
+        }
     }
 }
 
@@ -204,64 +178,36 @@ fn heading(out: &mut Out, title: &str, count: usize) -> Result<()> {
     out.line(format_args!("{} {}", paint.heading(title), paint.faint(format!("({count})"))))
 }
 
-fn landed(task: &Task, receipt: Option<&Receipt>, next: String) -> Landed {
-    let check = receipt.and_then(|r| r.check.as_ref());
-    let mut flags = Vec::new();
-    match receipt {
-        None => {
-            flags.push("no receipt".to_owned());
-            flags.extend(task.flags.iter().map(ToString::to_string));
-        }
-        Some(receipt) => {
-            if receipt.check.is_none() {
-                flags.push(format!("on the word of {}", receipt.worker));
-            }
-            if receipt.baseline == Some(Baseline::Green) {
-                flags.push("its check passed before any work".to_owned());
-            }
-            flags.extend(receipt.of_no_commit());
-            if !receipt.protected.is_empty() {
-                flags.push(harness_core::protect::touched(&receipt.protected));
-            }
-            let told = [Flag::GreenBefore, Flag::Protected];
-            let others = receipt.flags.iter().filter(|flag| !told.contains(flag));
-            flags.extend(others.map(ToString::to_string));
-        }
+fn landed(entries: &[LandedEntry]) -> Table {
+    let mut table = Table::default();
+    for l in entries {
+        let commit = l.commit.as_deref().and_then(|c| c.get(..7)).unwrap_or("-");
+        let took = l.duration_ms.map_or_else(|| "-".to_owned(), took);
+        let check = l.command.as_deref().unwrap_or("no check");
+        table.row([
+            Cell::styled(coloured(Green), format!("  {}", l.id)),
+            commit.into(),
+            took.into(),
+            cut(check).into(),
+            cut(&l.title).into(),
+            Cell::from(spent(&l.spending).join(", ")),
+            Cell::styled(coloured(Yellow), l.flags.join("; ")),
+        ]);
     }
-    Landed {
-        id: task.id.clone(),
-        title: task.title.clone(),
-        commit: receipt.and_then(|r| r.commit.as_ref()).map(ToString::to_string),
-        command: check.map(|c| c.command.clone()),
-        duration_ms: check.map(|c| c.duration_ms),
-        attempts: task.attempts,
-        completed_at: task.completed_at(),
-        flags,
-        next,
-    }
+    table
 }
 
-fn failed(task: &Task, rescue: Option<String>, next: String) -> Failed {
-    Failed {
-        id: task.id.clone(),
-        title: task.title.clone(),
-        error: task.dependency_entry().or(task.error_log.last()).map(ToString::to_string),
-        attempts: task.attempts,
-        max_attempts: task.max_attempts,
-        for_good: task.failed_for_good(),
-        rescue,
-        next,
-    }
-}
-
-/// The latest rescue of each task; none without git.
-fn rescues(invocation: &Invocation, root: &StateRoot) -> HashMap<String, String> {
-    let found = invocation.workspace(root).ok().and_then(|w| w.rescues(None).ok());
-    let name = |r: &harness::workspace::Rescue| {
-        let name = rescue::short(r).to_owned();
-        Some((name.split_once('/')?.0.to_owned(), name))
-    };
-    found.unwrap_or_default().iter().filter_map(name).collect()
+/// Money, tokens and time, where there is any money or token.
+fn spent(spending: &Spending) -> Vec<String> {
+    let cost = spending.cost_usd.map(|cost| format!("${cost:.2}"));
+    let tokens = Some(spending.tokens()).filter(|tokens| *tokens > 0);
+    let time = Some(spending.seconds).filter(|_| cost.is_some() || tokens.is_some());
+    let parts = [
+        cost,
+        tokens.map(|tokens| format!("{tokens} tokens")),
+        time.map(|seconds| Span(seconds).to_string()),
+    ];
+    parts.into_iter().flatten().collect()
 }
 
 fn took(ms: u64) -> String {

@@ -2,10 +2,11 @@
 
 use harness::{
     clock::{Clock, SystemClock},
+    view::{AttemptSummary, TaskDetail},
     workspace::Workspace,
 };
 use harness_core::{Receipt, Standing, Task, TaskId, log::LogLine, task::Status};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Invocation, rescue};
 use crate::{
@@ -13,10 +14,11 @@ use crate::{
     failure::Result,
     log_file::LogFile,
     log_line::Painted,
-    onward,
-    render::one_line,
+    render::{Out, one_line},
     root::StateRoot,
     store::{not_found, task_id},
+    task_line::Span,
+    view_sources::{Surroundings, whole_record},
 };
 
 /// Explain the state of a task
@@ -45,53 +47,81 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let root = invocation.root()?;
     let ledger = invocation.look(&root)?;
     let Some(task) = ledger.task(&args.id) else { return Err(not_found(&ledger, args.id)) };
-    let (standing, now) = (Standing::of(&ledger, task), SystemClock.now());
+    let record = whole_record(root.path(), Some(&task.id));
+    let surroundings = Surroundings::read(invocation, &root);
+    let around = surroundings.of_task(&record);
+    let detail = TaskDetail::of(task, Standing::of(&ledger, task), &around, SystemClock.now());
     let receipt = receipt_of(&root, task);
     let rescues = rescues_of(invocation, &root, task);
-    let (reason, next) =
-        (reason(task, &standing, receipt.as_ref()), onward::command(task, &standing, now));
+    let reason = reason(&detail, receipt.as_ref());
     let log = lines_of(&root, &task.id)?;
     if args.json {
-        invocation.out.document(&json!({
-            "task": task.id, "status": task.status().name(), "standing": standing.name(),
+        let mut document = json!({
+            "task": task.id, "status": task.status().name(), "standing": detail.standing.name(),
             "reason": reason, "attempts": task.attempts, "max_attempts": task.max_attempts,
             "errors": task.error_log, "rescues": rescues, "receipt": receipt, "log": log,
-            "next": next,
-        }))?;
+            "next": detail.next,
+        });
+        merge(&mut document, serde_json::to_value(&detail)?);
+        invocation.out.document(&document)?;
         return Ok(ExitCode::Done);
     }
-    let paint = invocation.out.paint();
     let out = &mut invocation.out;
-    out.line(paint.heading(format!("{}: {}", task.id, one_line(&task.title))))?;
+    out.line(out.paint().heading(format!("{}: {}", task.id, one_line(&task.title))))?;
     out.line(one_line(&reason))?;
-    if !task.error_log.is_empty() {
-        out.line("")?;
-        out.line(paint.heading("What went wrong, oldest first"))?;
-        for entry in &task.error_log {
-            out.line(format_args!("  {}", one_line(&entry.to_string())))?;
-        }
-    }
-    if !rescues.is_empty() {
-        out.line("")?;
-        out.line(paint.heading("What was saved"))?;
-        for name in &rescues {
-            out.line(format_args!("  harness rescue show {name}"))?;
-        }
-    }
-    if !log.is_empty() {
-        out.line("")?;
-        out.line(paint.heading("From the log"))?;
-        for line in &log {
-            out.line(format_args!("  {}", Painted { line, paint }))?;
-        }
-    }
+    let gate = detail.gate.iter().flat_map(|gate| gate.last_lines());
+    let gate = gate.map(|line| format!("| {}", one_line(line)));
+    section(out, "What the gate printed", gate)?;
+    let errors = task.error_log.iter().map(|entry| one_line(&entry.to_string()).into_owned());
+    section(out, "What went wrong, oldest first", errors)?;
+    let saved = rescues.iter().map(|name| format!("harness rescue show {name}"));
+    section(out, "What was saved", saved)?;
+    section(out, "What the agents did", detail.runs.iter().rev().flat_map(attempt_lines))?;
+    let paint = out.paint();
+    section(out, "From the log", log.iter().map(|line| Painted { line, paint }.to_string()))?;
     out.line("")?;
-    out.line(format_args!("{} {next}", paint.hint("Next:")))?;
+    out.line(format_args!("{} {}", paint.hint("Next:"), detail.next))?;
     Ok(ExitCode::Done)
 }
 
+/// Adds the fields that `document` does not have.
+fn merge(document: &mut Value, more: Value) {
+    if let (Value::Object(document), Value::Object(more)) = (document, more) {
+        for (key, value) in more {
+            document.entry(key).or_insert(value);
+        }
+    }
+}
+
+/// Indented lines below a heading; nothing where there are none.
+fn section(out: &mut Out, title: &str, lines: impl Iterator<Item = String>) -> Result<()> {
+    let mut lines = lines.peekable();
+    if lines.peek().is_none() {
+        return Ok(());
+    }
+    out.line("")?;
+    out.line(out.paint().heading(title))?;
+    lines.try_for_each(|line| out.line(format_args!("  {line}")))
+}
+
+/// An attempt, with where everything is that its agents wrote.
+fn attempt_lines(attempt: &AttemptSummary) -> Vec<String> {
+    let spending = &attempt.spending;
+    let mut line = format!("{}: {}", attempt.started_at, one_line(&attempt.agent));
+    line += &format!(", {}", Span(spending.seconds));
+    if spending.tokens() > 0 {
+        line += &format!(", {} tokens", spending.tokens());
+    }
+    if let Some(cost) = spending.cost_usd {
+        line += &format!(", ${cost:.2}");
+    }
+    let transcripts = attempt.transcripts.iter().map(|path| format!("  {}", one_line(path)));
+    std::iter::once(line).chain(transcripts).collect()
+}
+
 /// One sentence or two, from the facts.
-pub(crate) fn reason(task: &Task, standing: &Standing<'_>, receipt: Option<&Receipt>) -> String {
+fn reason(detail: &TaskDetail<'_>, receipt: Option<&Receipt>) -> String {
+    let (task, standing) = (detail.task, &detail.standing);
     let last = task.error_log.last();
     let last = last.map_or_else(|| "nothing was recorded".to_owned(), ToString::to_string);
     let tried = format!("{} of {} attempts", task.attempts, task.max_attempts);
@@ -106,9 +136,23 @@ pub(crate) fn reason(task: &Task, standing: &Standing<'_>, receipt: Option<&Rece
                 "Its last attempt failed ({tried}): {last}. It will be tried again: {standing}."
             )
         }
-        (Status::InProgress, _) => match task.intent() {
-            Some(_) => format!("It is {standing}. Its end has begun but is not recorded yet."),
-            None => format!("It is {standing}."),
+        (Status::InProgress, _) => match (&detail.abandoned, task.intent()) {
+            (Some(run), _) => {
+                format!("It is {standing}, but nobody works on it: its run {}.", run.ended())
+            }
+            (None, Some(_)) => {
+                format!("It is {standing}. Its end has begun but is not recorded yet.")
+            }
+            (None, None) => format!("It is {standing}."),
+        },
+        (Status::Pending, Standing::Phase { .. }) => match (&detail.question, detail.gate) {
+            (Some(card), _) => {
+                format!("It is not running yet: {standing}. {}", card.question.question)
+            }
+            (None, Some(gate)) => {
+                format!("It is not running yet: {standing}, whose gate is closed: {}.", gate.why)
+            }
+            (None, None) => format!("It is not running yet: {standing}."),
         },
         (Status::Pending, Standing::Next | Standing::Ready) if task.check().is_none() => {
             format!("It is {standing}. It has no validation.command, so a session stops there.")

@@ -1,28 +1,29 @@
-//! The names of keys, `table.key`: which exist, which was meant, which variable sets one.
+//! The names of keys, `table.key`: the existing ones, suggestions for wrong ones, and their
+//! variables.
 
 use serde_json::Value;
 
 use super::schema::{Agent, Config, Price};
 
-/// Stands for any name where the configuration leaves the name to the user (`agents.*`).
+/// The placeholder for names that the user chooses (`agents.*`).
 const ANY: &str = "*";
 
-/// A configuration in which every key is present, as a tree. It is made from the structs, so that
-/// they stay the only list of keys.
+/// Returns a configuration in which every key is present, as a tree. It is made from the structs,
+/// so that they stay the only list of keys.
 pub(super) fn tree() -> Value {
     let agent = Agent { price: Some(Price::default()), ..Agent::default() };
     let agents = [(ANY.to_owned(), agent)].into();
-    // Structs of plain values always serialize; nothing would be known if they did not.
+    // Structs of plain values always serialize. If they did not, no key would be known.
     serde_json::to_value(Config { agents, ..Config::default() }).unwrap_or_default()
 }
 
-/// What the tree has under one name, user-given names included.
+/// Returns the part of the tree under one name, including names that the user chooses.
 pub(super) fn child<'a>(tree: &'a Value, name: &str) -> Option<&'a Value> {
     let named = if name == ANY { None } else { tree.get(name) };
     named.or_else(|| tree.get(ANY))
 }
 
-/// The values of a tree with their full names, in its order.
+/// Returns the values of a tree with their full names, in its order.
 pub(super) fn leaves(tree: &Value) -> Vec<(String, &Value)> {
     fn walk<'a>(prefix: &str, tree: &'a Value, found: &mut Vec<(String, &'a Value)>) {
         match tree {
@@ -41,17 +42,17 @@ pub(super) fn join(prefix: &str, name: &str) -> String {
     if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") }
 }
 
-/// The variable that sets a key; agents have none.
+/// Returns the variable that sets a key. Agents have none.
 pub(super) fn variable(key: &str) -> Option<String> {
     match key {
-        // The seeds' name for it, which programs already set.
+        // This is the name in the published protocol, which programs already set.
         "telemetry.port" => Some("HARNESS_ACP_PORT".to_owned()),
         _ if key.starts_with("agents.") => None,
         _ => Some(format!("HARNESS_{}", key.replace('.', "_").to_ascii_uppercase())),
     }
 }
 
-/// The known key that was probably meant. A right name in the wrong table is found too.
+/// Returns the known key that was probably meant. A right name in the wrong table is found too.
 pub(super) fn nearest(given: &str) -> Option<String> {
     let tree = tree();
     let agent = given.strip_prefix("agents.").and_then(|rest| rest.split('.').next());

@@ -15,7 +15,7 @@ use harness::home::{Home, user_config};
 use crate::{
     environment::Environment,
     failure::{Failure, Result},
-    store::warn,
+    paint::warn,
 };
 
 /// What holds, and where each key that is not built in came from.

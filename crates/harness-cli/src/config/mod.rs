@@ -1,7 +1,7 @@
-//! The configuration: what can be set ([`schema`]), where it comes from ([`layers`], [`file`],
-//! [`text`]) and how it is shown ([`show`]).
+//! The configuration: its keys ([`schema`]), its sources ([`layers`], [`file`], [`text`]) and its
+//! display ([`show`]).
 //!
-//! The structs in `schema` are the only list of keys. Their defaults say which keys exist, serde
+//! The structs in `schema` are the only list of keys. Their defaults show which keys exist, serde
 //! checks the values, and their doc comments become the JSON schema. Nothing here is read before a
 //! command asks for it.
 
@@ -22,7 +22,7 @@ pub(crate) use self::{
     schema::{Agent, AgentKind, Config, Git, Keep, PromiseMatch, Protect},
 };
 
-/// The JSON schema of `harness.toml` and of the personal `config.toml`.
+/// Returns the JSON schema of `harness.toml` and of the personal `config.toml`.
 pub(crate) fn schema() -> schemars::Schema {
     schemars::schema_for!(Config)
 }

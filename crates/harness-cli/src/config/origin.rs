@@ -1,10 +1,10 @@
-//! Where a value came from.
+//! The origin of a value.
 
 use std::{fmt, path::PathBuf};
 
 use serde_json::{Value, json};
 
-/// In the order in which later wins.
+/// The origin of a value. A later variant takes precedence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
     BuiltIn,
@@ -15,7 +15,7 @@ pub(crate) enum Origin {
 }
 
 impl Origin {
-    /// For programs: which layer, and where in it.
+    /// Returns the layer and the place in it, for programs.
     pub(crate) fn document(&self) -> Value {
         match self {
             Self::BuiltIn => json!({ "layer": "built_in" }),

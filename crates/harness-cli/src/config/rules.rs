@@ -1,4 +1,4 @@
-//! The keys that say how strictly work is judged, as the machines want them.
+//! The keys for the strictness of judging, in the form of the machines.
 
 use std::path::Path;
 
@@ -17,7 +17,8 @@ use harness_core::{
 use super::{Config, Protect};
 use crate::failure::{Failure, Result};
 
-/// Relative to the top of the work tree, in which `root` may be a folder.
+/// Returns the paths of harness's own settings, relative to the top of the work tree, in which
+/// `root` may be a folder.
 fn own_settings(root: &Path) -> Vec<String> {
     let top = root.ancestors().find(|directory| glance::is_work_tree(directory));
     let below = top.and_then(|top| root.strip_prefix(top).ok()).unwrap_or(Path::new(""));
@@ -27,8 +28,9 @@ fn own_settings(root: &Path) -> Vec<String> {
 }
 
 impl Config {
-    /// What holds in `root` where a task does not say otherwise. What harness itself reads there is
-    /// always protected: an attempt that changes it chooses how the next ones are judged.
+    /// Returns the rules in `root`, unless a task sets others. Files that harness itself reads
+    /// there are always protected, because an attempt that changes them chooses how the next ones
+    /// are judged.
     pub(crate) fn rules(&self, root: &Path) -> Result<Rules> {
         let on_touch = match self.protect {
             Protect::Flag => OnTouch::Flag,
@@ -41,19 +43,19 @@ impl Config {
         Ok(Rules { clean, baseline, commit_first: self.git.hooks, protected })
     }
 
-    /// The same for a claim that is made now, with what harness's own settings hold.
+    /// Returns the same for a new claim, with the content of harness's own settings.
     pub(crate) fn settings(&self, root: &Path) -> Result<Settings> {
         let mut rules = self.rules(root)?;
         rules.protected = rules.protected.holding(own_contents(root));
         Ok(Settings { rules, unchecked: self.unchecked(), bring: self.validation.bring() })
     }
 
-    /// Whether agents of a run may add tasks.
+    /// Returns whether agents of a run may add tasks.
     pub(crate) fn adding(&self) -> Adding {
         if self.tasks.agents_may_add { Adding::Allowed } else { Adding::Forbidden }
     }
 
-    /// What the word of a worker is worth for a task without a check.
+    /// Returns whether a task without a check can be completed.
     pub(crate) fn unchecked(&self) -> Unchecked {
         if self.require_validation { Unchecked::Forbidden } else { Unchecked::Allowed }
     }

@@ -1,4 +1,4 @@
-//! `harness config`: every value with where it came from.
+//! `harness config`: every value with its origin.
 
 use serde_json::{Map, Value, json};
 
@@ -8,7 +8,7 @@ use crate::{
     render::{Out, Table},
 };
 
-/// One line of it.
+/// One line of the output.
 #[derive(Debug)]
 pub(crate) struct Entry {
     key: String,
@@ -16,7 +16,8 @@ pub(crate) struct Entry {
     origin: Origin,
 }
 
-/// The values of `only` (a key or a table), or all of them, in the order of the documentation.
+/// Returns the values of `only` (a key or a table), or all of them, in the order of the
+/// documentation.
 pub(crate) fn entries(loaded: &Loaded, only: Option<&str>) -> Result<Vec<Entry>> {
     let values = serde_json::to_value(&loaded.config)?;
     let chosen = |key: &str| {
@@ -27,7 +28,7 @@ pub(crate) fn entries(loaded: &Loaded, only: Option<&str>) -> Result<Vec<Entry>>
     let mut entries = Vec::new();
     for (key, value) in key::leaves(&values).into_iter().filter(|(key, _)| chosen(key)) {
         let origin = loaded.origins.get(&key).cloned();
-        // Of an agent only what somebody wrote is worth a line.
+        // Only the keys of an agent that were set are shown.
         if origin.is_none() && key.starts_with("agents.") {
             continue;
         }

@@ -1,12 +1,12 @@
-//! Values that come as bare text: variables and flags.
+//! Values that come as plain text: variables and flags.
 
 use serde::Deserialize;
 use toml::{Table, Value};
 
 use super::schema::Config;
 
-/// The value of `key` that `text` stands for. Text carries no type, so it is read as what the key
-/// takes: as it is, as a TOML value, as a yes or no, as a list with commas.
+/// Returns the value of `key` that `text` represents. Text has no type, so it is read as the key
+/// requires: literally, as a TOML value, as a yes or no, or as a list with commas.
 pub(super) fn value(key: &str, text: &str) -> Result<Value, String> {
     let as_it_is = Value::String(text.to_owned());
     let wrong = match accepted(key, &as_it_is) {
@@ -16,7 +16,7 @@ pub(super) fn value(key: &str, text: &str) -> Result<Value, String> {
     let literal = literal(text);
     let wrong = match literal.as_ref().map(|literal| accepted(key, literal)) {
         Some(Ok(())) => return literal.ok_or(wrong),
-        // What is wrong with the number 7 says more than that "7" is no number.
+        // The error about the number 7 says more than the error that "7" is not a number.
         Some(Err(wrong)) => wrong,
         None => wrong,
     };
@@ -39,7 +39,7 @@ fn accepted(key: &str, value: &Value) -> Result<(), String> {
     Config::deserialize(Value::Table(alone)).map(drop).map_err(|why| plain_words(why.message()))
 }
 
-/// `limits.max_cost` and a value as the tables that hold it.
+/// Returns the tables that contain a value under a key such as `limits.max_cost`.
 pub(super) fn nest(key: &str, value: Value) -> Table {
     let (table, value) = match key.split_once('.') {
         Some((table, rest)) => (table, Value::Table(nest(rest, value))),
@@ -48,7 +48,7 @@ pub(super) fn nest(key: &str, value: Value) -> Table {
     Table::from_iter([(table.to_owned(), value)])
 }
 
-/// What serde says about a value, without the names of Rust's types.
+/// Rewrites serde's message about a value without the names of Rust's types.
 pub(super) fn plain_words(message: &str) -> String {
     const WORDS: [(&str, &str); 7] = [
         ("expected u16", "expected a whole number from 0 to 65535"),

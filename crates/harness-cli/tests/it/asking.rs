@@ -25,7 +25,7 @@ fn an_answer_that_is_none_of_the_choices_is_refused_and_the_choices_are_listed()
     env.run(["task", "claim"]).success();
     let asked = env.run(["questions", "--json"]).success().json();
     let id = asked["questions"][0]["prompt_id"].as_str().unwrap();
-    env.run(["reply", id, "banana"]).code(1).stderr_contains("it is none of approve, reject");
+    env.run(["reply", id, "banana"]).code(1).stderr_contains("approve, reject");
     env.run(["reply", id, "yes"]).code(1).stderr_contains("approve, reject");
     // It is still open.
     env.run(["reply", id, "approve"]).success();

@@ -98,5 +98,5 @@ fn completions_and_manual_are_generated() {
     env.run(["man"]).success().stdout_contains(".TH harness 1");
     env.run(["man", "--dir", "pages"]).success().stdout("");
     assert!(env.read("pages/harness.1").contains("harness\\-config"));
-    assert!(env.read("pages/harness-config.1").contains("where it came from"));
+    assert!(env.read("pages/harness-config.1").contains("where each value comes from"));
 }

@@ -73,3 +73,55 @@ fn a_person_lets_a_phase_pass_by_the_daemon() {
     let claimed = env.run(["task", "claim", "--wait"]).success().json();
     assert_eq!(claimed["task"]["id"], "build");
 }
+
+#[test]
+fn a_phase_that_waits_for_a_person_names_the_command_everywhere() {
+    let env = world();
+    phased(&env, true);
+    env.write("plan.ok", "");
+    assert_eq!(claim(&env), "plan");
+    env.run(["task", "complete", "--id", "plan"]).success();
+    assert_eq!(claim(&env), Value::Null);
+    let asked = env.run(["questions"]).success().raw().to_owned();
+    let (id, _) = asked.split_once(": ").unwrap();
+    let reply = format!("harness reply {id} approve");
+    env.run(["status"])
+        .success()
+        .stdout_contains(&format!("QUESTION {id}: May the work go on after phase Plan?"))
+        .stdout_contains(&reply);
+    env.run(["why", "build"]).success().stdout_contains(&format!("Next: {reply}"));
+    env.run(["report"]).success().stdout_contains(&reply);
+    let status = env.run(["status", "--json"]).success().json();
+    assert_eq!(status["questions"][0]["phase"], "Plan");
+    assert_eq!(status["needs"][0]["kind"], "approval");
+    assert_eq!(status["needs"][0]["next"], reply.as_str());
+    let report = env.run(["report", "--json"]).success().json();
+    assert_eq!(report["waiting"][0]["next"], reply.as_str());
+    env.run(["reply", id, "approve"]).success();
+    assert_eq!(env.run(["status", "--json"]).success().json()["questions"], json!([]));
+}
+
+#[test]
+fn the_output_of_a_closed_gate_is_shown() {
+    let env = world();
+    phased(&env, false);
+    assert_eq!(claim(&env), "plan");
+    env.run(["task", "complete", "--id", "plan"]).success();
+    assert_eq!(claim(&env), Value::Null);
+    let closed = "the gate of Plan is closed: exit code 1";
+    for command in ["status", "report"] {
+        env.run([command]).success().stdout_contains(closed).stdout_contains("| looking");
+    }
+    env.run(["why", "build"])
+        .success()
+        .stdout_contains("waits for phase Plan, whose gate is closed: exit code 1.")
+        .stdout_contains("| looking");
+    let gate = &env.run(["status", "--json"]).success().json()["gate"];
+    assert_eq!((&gate["phase"], &gate["output"]), (&"Plan".into(), &"looking\n".into()));
+    // What passed is no longer of interest.
+    env.write("plan.ok", "");
+    env.git(["add", "plan.ok"]);
+    env.git(["commit", "--quiet", "--message", "the plan"]);
+    assert_eq!(claim(&env), "build");
+    assert_eq!(env.run(["status", "--json"]).success().json()["gate"], Value::Null);
+}

@@ -240,6 +240,11 @@ fn a_question_of_an_agent_is_answered_from_another_terminal() {
     let id = open[0]["prompt_id"].as_str().unwrap();
     assert!(id.starts_with("prompt-0-"), "{id}");
     env.run(["questions"]).success().stdout(&format!("{id}: Which one? [a, b]"));
+    let (asks, reply) =
+        (format!("QUESTION {id}: Which one? [a, b]"), format!("harness reply {id} ANSWER"));
+    for command in ["status", "report"] {
+        env.run([command]).success().stdout_contains(&asks).stdout_contains(&reply);
+    }
     env.run(["reply", id, "c"]).code(1).stderr_contains("choose one of: a, b");
     env.run(["reply", "prompt-7", "b"]).code(1).stderr_contains("Question prompt-7 not found");
     env.run(["reply", id, "b"]).success();

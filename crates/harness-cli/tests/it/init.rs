@@ -51,7 +51,7 @@ fn makes_a_repository_when_asked_and_an_init_script() {
     let mode = fs::metadata(env.root().join("harness-init.sh")).unwrap().permissions().mode();
     assert_eq!(mode & 0o111, 0o111);
     let bare = TestEnvironment::new();
-    bare.run(["init"]).success().stdout_contains("no git here");
+    bare.run(["init"]).success().stdout_contains("no git repository here");
     assert!(!bare.exists(".git"));
 }
 

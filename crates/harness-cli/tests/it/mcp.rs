@@ -315,7 +315,7 @@ fn the_task_of_the_environment_is_meant() {
     let said = without.refused("task_checkpoint", step);
     assert_eq!(
         said,
-        "no task was named\nHint: pass --id (or `task_id` of the tool), or set HARNESS_TASK_ID"
+        "no task was named\nHint: name it (its id, or `task_id` of the tool), or set HARNESS_TASK_ID"
     );
 }
 

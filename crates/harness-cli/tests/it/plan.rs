@@ -18,6 +18,50 @@ fn plan(tasks: &str) -> String {
 }
 
 #[test]
+fn phases_gates_and_the_strictness_of_checks_come_with_a_plan_and_go_back_into_one() {
+    let env = TestEnvironment::of_worker();
+    let plan = r#"{"goal": "g",
+        "phases": [
+            {"name": "Plan", "gate": {"command": "test -f plan.ok", "timeout_seconds": 9}},
+            {"name": "Build", "approve": true}
+        ],
+        "tasks": {
+            "a": {"description": "A", "phase": "Plan",
+                "validation": {"command": "true", "clean": true, "baseline": false}},
+            "b": {"description": "B", "phase": "Build"}
+        }}"#;
+    env.write("plan.md", format!("```json\n{plan}\n```\n"));
+    env.run(["plan", "import", "plan.md"]).success();
+    let ledger: serde_json::Value = serde_json::from_str(&env.read("harness-tasks.json")).unwrap();
+    assert_eq!(ledger["phases"][0]["gate"]["command"], "test -f plan.ok");
+    assert_eq!(ledger["phases"][0]["gate"]["timeout_seconds"], 9);
+    assert_eq!(ledger["phases"][1]["approve"], true);
+    assert_eq!(env.task(0)["validation"]["clean"], true);
+    assert_eq!(env.task(0)["validation"]["baseline"], false);
+    let exported = env.run(["plan", "export"]).success().raw().to_owned();
+    env.write("again.md", exported);
+    env.run(["plan", "import", "again.md", "--replace"]).success();
+    let again: serde_json::Value = serde_json::from_str(&env.read("harness-tasks.json")).unwrap();
+    assert_eq!(again["phases"], ledger["phases"]);
+    env.run(["plan", "import", "again.md", "--merge"]).success().stderr_contains("a merge leaves");
+    let stray = plan.replace("\"phase\": \"Build\"", "\"phase\": \"Rest\"");
+    env.write("stray.md", format!("```json\n{stray}\n```\n"));
+    env.run(["plan", "check", "stray.md"]).code(1).stderr_contains("there is no phase \"Rest\"");
+}
+
+#[test]
+fn strictness_and_phases_are_flags_of_a_task_too() {
+    let env = TestEnvironment::of_worker();
+    let words = "there is no phase \"Nonsense\", so it orders nothing";
+    let args = ["add", "x", "--validate", "true", "--clean", "--baseline=false"];
+    env.run([&args[..], &["--phase", "Nonsense"]].concat()).success().stderr_contains(words);
+    assert_eq!(env.task(0)["validation"]["clean"], true);
+    assert_eq!(env.task(0)["validation"]["baseline"], false);
+    env.run(["task", "edit", "task-001", "--clean", "false"]).success();
+    assert_eq!(env.task(0)["validation"]["clean"], false);
+}
+
+#[test]
 fn an_import_where_there_is_no_ledger_makes_one_that_is_trusted() {
     let env = TestEnvironment::with_git();
     env.write("deep/plan.md", PLAN);
@@ -79,7 +123,7 @@ fn files_that_can_not_be_read_are_named() {
     assert_snapshot!(env.run(["plan", "import", "--file", "gone.md"]).code(1).errors(), @"Error: File not found: gone.md");
     env.write("big.md", vec![b' '; 8 * 1024 * 1024 + 1]);
     assert_snapshot!(env.run(["plan", "import", "--file", "big.md"]).code(1).errors(), @r"
-    Error: big.md is too large: 8388609 bytes, a plan has at most 8388608 bytes
+    Error: big.md is too large: 8388609 bytes; a plan has at most 8388608 bytes
     Hint: split it, and import the parts with --merge
     ");
     env.write("exact.md", vec![b' '; 8 * 1024 * 1024]);

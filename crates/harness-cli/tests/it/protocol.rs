@@ -13,10 +13,10 @@ use harness::store::{
     lock::{StateLock, Wait},
 };
 use harness_core::{
-    Category, CommitId, Epoch, Fact, Flag, Ledger, Stats, Task, TaskId, Timestamp, TreeId,
+    Category, CommitId, Epoch, Fact, Flag, Ledger, RunId, Stats, Task, TaskId, Timestamp, TreeId,
     WorkerId,
     command::{Change, Code, Reply, Row},
-    fact::Source,
+    fact::{ObjectiveStep, Source},
     format::{self, Document},
     ledger::{Alert, Gate, Head, LandingEntry, Phase, SessionConfig},
     log::{Kind, LogLine},
@@ -314,6 +314,11 @@ fn every_fact() -> Vec<Fact> {
         },
         Fact::Acknowledged { count: 2 },
         Fact::FilesRestored { what: "harness-progress.txt".into(), reason: "it was gone".into() },
+        Fact::Objective {
+            run: RunId::of_bits(0x0197_f0a2_0000_7000_8000_0000_0000_0001),
+            step: ObjectiveStep::CheckFailed,
+            message: "check failed: exit code 1".into(),
+        },
     ]
 }
 
@@ -346,13 +351,14 @@ fn number(fact: &Fact) -> usize {
         Fact::Flagged { .. } => 24,
         Fact::Acknowledged { .. } => 25,
         Fact::FilesRestored { .. } => 26,
+        Fact::Objective { .. } => 27,
     }
 }
 
 #[test]
 fn the_log_is_what_the_facts_say() {
     let facts = every_fact();
-    assert!(facts.iter().map(number).eq(0..27), "one fact of each kind");
+    assert!(facts.iter().map(number).eq(0..28), "one fact of each kind");
     let lines = facts.iter().filter_map(|fact| fact.log_line(now(), 1));
     let text: String = lines.map(|line| format!("{line}\n")).collect();
     assert_eq!(protocol().block("text log"), text);

@@ -30,6 +30,7 @@ fn the_morning_page_says_what_landed_what_failed_and_what_waits() {
       task-002  a task (1/1, for good)
         [TEST_FAIL] The check failed (exit code 1)
         look:  harness rescue show task-002/1
+        agent: .harness/transcripts/task-002.2.0.log
         next:  harness task retry task-002
       task-003  a task (0/3, for good)
         [DEPENDENCY] Blocked by failed task-002

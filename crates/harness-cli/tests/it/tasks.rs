@@ -88,7 +88,7 @@ fn bad_input_is_named_and_changes_nothing() {
         (&["add", "x", "--id", "a/b"], 2, "is not a valid task id"),
         (&["add", "x", "--id", "task-001"], 1, "Task task-001 already exists"),
         (&["add", " "], 1, "title: must not be empty"),
-        (&["add", "x", "--timeout", "0"], 1, "validation.timeout_seconds: must be at least 1"),
+        (&["add", "x", "--timeout", "0"], 2, "--timeout"),
         (&["add", "x", "--instructions", "@nowhere"], 1, "cannot read nowhere"),
         (&["task", "edit", "task-001", "--depends-on", "task-001"], 1, "would close a cycle"),
         (&["task", "edit", "task-001"], 2, "nothing to change"),

@@ -28,6 +28,10 @@ pub struct Edit {
     pub validation_command: Option<String>,
     /// The time limit of the check; at least 1.
     pub validation_timeout_seconds: Option<u64>,
+    /// Whether the check runs in a clean checkout of the commit.
+    pub validation_clean: Option<bool>,
+    /// Whether the check also runs before the first attempt.
+    pub validation_baseline: Option<bool>,
     /// The time limit of an attempt; at least 1.
     pub attempt_timeout_seconds: Option<u64>,
     /// See [`Task::max_attempts`].
@@ -55,6 +59,8 @@ impl Edit {
             depends_on: None,
             validation_command: None,
             validation_timeout_seconds: None,
+            validation_clean: None,
+            validation_baseline: None,
             attempt_timeout_seconds: None,
             max_attempts: None,
             cleanup: None,
@@ -113,6 +119,8 @@ impl Edit {
         }
         let seconds = at_least_one("validation.timeout_seconds", self.validation_timeout_seconds)?;
         task.validation.timeout_seconds = seconds.unwrap_or(task.validation.timeout_seconds);
+        task.validation.clean = self.validation_clean.or(task.validation.clean);
+        task.validation.baseline = self.validation_baseline.or(task.validation.baseline);
         let seconds = at_least_one("timeout_seconds", self.attempt_timeout_seconds)?;
         task.timeout_seconds = seconds.or(task.timeout_seconds);
         put_text(&mut task.validation.command, &self.validation_command);
@@ -152,10 +160,13 @@ impl Edit {
 fn terms_changed(author: &Author, before: &Task, after: &Task) -> Vec<Fact> {
     let number = |seconds: Option<u64>| seconds.map(|n| n.to_string()).unwrap_or_default();
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    let flag = |flag: Option<bool>| flag.map(|flag| flag.to_string()).unwrap_or_default();
     let terms = |task: &Task| {
         [
             ("check", text(&task.validation.command)),
             ("timeout of the check", number(Some(task.validation.timeout_seconds))),
+            ("clean", flag(task.validation.clean)),
+            ("baseline", flag(task.validation.baseline)),
             ("timeout", number(task.timeout_seconds)),
             ("max_attempts", number(Some(task.max_attempts.into()))),
             ("phase", text(&task.phase)),

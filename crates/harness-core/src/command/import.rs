@@ -7,8 +7,8 @@ use crate::{
     TaskId,
     fact::Fact,
     graph,
-    ledger::{Head, Ledger},
-    plan::{Plan, PlanError, PlanTask},
+    ledger::{Gate, Head, Ledger, Phase},
+    plan::{Plan, PlanError, PlanPhase, PlanTask},
     role::Author,
     task::{CHECK_TIMEOUT_SECONDS, Priority, Task},
 };
@@ -54,7 +54,10 @@ impl Import {
         self.plan.check_graph(|_| false).map_err(|e| Refusal::BadPlan(e.to_string()))?;
         let mut rows: Vec<Row> = ledger.tasks().map(|t| Row::Drop(t.id.clone())).collect();
         rows.extend((0..).zip(&self.plan.tasks).map(|(n, (id, t))| Row::put(self.task(t, id, n))));
-        let head = Head { goal: Some(self.plan.goal.clone()), ..emptied(ledger) };
+        let mut head = Head { goal: Some(self.plan.goal.clone()), ..emptied(ledger) };
+        if let Some(phases) = &self.plan.phases {
+            head.phases = phases.iter().map(PlanPhase::to_phase).collect();
+        }
         let goal = self.plan.goal.clone();
         let task_count = self.plan.tasks.len();
         let fact = if ledger.is_empty() {
@@ -104,11 +107,11 @@ impl Import {
     }
 
     fn reply(&self, task_count: usize) -> Reply {
-        Reply::Imported {
-            goal: self.plan.goal.clone(),
-            task_count,
-            warnings: self.plan.warnings.clone(),
+        let mut warnings = self.plan.warnings.clone();
+        if self.mode == ImportMode::Merge && self.plan.phases.is_some() {
+            warnings.push("phases: a merge leaves those of the ledger as they are".to_owned());
         }
+        Reply::Imported { goal: self.plan.goal.clone(), task_count, warnings }
     }
 }
 
@@ -131,6 +134,15 @@ fn emptied(ledger: &Ledger) -> Head {
     head
 }
 
+impl PlanPhase {
+    fn to_phase(&self) -> Phase {
+        let timeout_seconds = self.gate_timeout_seconds;
+        let gate = |command: &String| Gate { command: command.clone(), timeout_seconds };
+        let (name, approve) = (self.name.clone(), self.approve);
+        Phase { name, gate: self.gate.as_ref().map(gate), approve, passed_at: None }
+    }
+}
+
 impl PlanTask {
     fn to_task(&self, id: &TaskId, order: u64) -> Task {
         let mut task = Task::new(id.clone(), self.description.clone());
@@ -150,6 +162,8 @@ impl PlanTask {
         if let Some(v) = &self.validation {
             task.validation.command = Some(v.command.clone());
             task.validation.timeout_seconds = v.timeout_seconds.unwrap_or(CHECK_TIMEOUT_SECONDS);
+            task.validation.clean = v.clean;
+            task.validation.baseline = v.baseline;
         }
         task
     }

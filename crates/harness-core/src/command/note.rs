@@ -1,7 +1,11 @@
 //! Adds a line to the log without changing a task.
 
 use super::{Change, Reply};
-use crate::{Category, TaskId, fact::Fact, ledger::Ledger};
+use crate::{
+    Category, RunId, TaskId,
+    fact::{Fact, ObjectiveStep},
+    ledger::Ledger,
+};
 
 /// A line for the log. It is never refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +31,15 @@ pub enum Note {
         /// The text for people.
         message: String,
     },
+    /// Something happened to the objective of a run.
+    Objective {
+        /// The row of the run.
+        run: RunId,
+        /// What happened.
+        step: ObjectiveStep,
+        /// For people; the log puts the word "Objective" before it.
+        message: String,
+    },
 }
 
 impl Note {
@@ -37,6 +50,7 @@ impl Note {
             Self::HealthCheck { passed } => Fact::HealthCheck { passed },
             Self::Problem { task, category, message } => Fact::Problem { task, category, message },
             Self::Warning { task, message } => Fact::Warned { task, message },
+            Self::Objective { run, step, message } => Fact::Objective { run, step, message },
         };
         let head = Some(ledger.head().clone());
         Change { head, rows: Vec::new(), facts: vec![fact], reply: Reply::Noted }

@@ -54,7 +54,11 @@ impl Command {
             Self::Fail(fail) => visit(Text::Words(&mut fail.message)),
             Self::Retry(retry) => visit(Text::Words(&mut retry.reason)),
             Self::Release(release) => visit(Text::Words(&mut release.reason)),
-            Self::Note(Note::Problem { message, .. } | Note::Warning { message, .. }) => {
+            Self::Note(
+                Note::Problem { message, .. }
+                | Note::Warning { message, .. }
+                | Note::Objective { message, .. },
+            ) => {
                 visit(Text::Words(message));
             }
             Self::Raise(raise) => visit(Text::Words(&mut raise.message)),

@@ -51,7 +51,7 @@ pub(super) struct DiskTask<'a> {
     pub(super) claimed_by: Option<Text<'a>>,
     claimed_at: Option<Timestamp>,
     pub(super) lease_expires_at: Option<Timestamp>,
-    epoch: Option<Epoch>,
+    pub(super) epoch: Option<Epoch>,
     via: Option<DiskVia>,
     #[serde(borrow)]
     worktree: Option<Text<'a>>,

@@ -9,14 +9,15 @@
 use std::{borrow::Cow, fmt};
 
 use serde::{Deserialize, Deserializer, de};
+use serde_json::value::RawValue;
 
 use super::{
     FormatError,
     disk::DiskTask,
-    error_text,
+    error_text, pretty,
     read::{quick, utf8},
 };
-use crate::{Category, Stats, Timestamp, id::IdText, ledger::Head, stats, task::Status};
+use crate::{Category, Epoch, Stats, Timestamp, id::IdText, ledger::Head, stats, task::Status};
 
 /// The displayed part of a ledger.
 #[derive(Debug)]
@@ -57,6 +58,8 @@ pub struct ClaimGlance<'a> {
     pub claimed_by: Option<Cow<'a, str>>,
     /// The end of the lease.
     pub lease_expires_at: Option<Timestamp>,
+    /// The claim counter when they took it.
+    pub epoch: Option<Epoch>,
 }
 
 /// Reads the displayed part of a ledger. The errors are those of
@@ -81,10 +84,26 @@ pub fn glance(bytes: &[u8]) -> Result<Glance<'_>, FormatError> {
 }
 
 impl Glance<'_> {
-    /// Returns the whole file without the whitespace between its parts; everything else is
-    /// unchanged.
-    pub fn compact(&self) -> String {
-        super::compact(self.text)
+    /// The list of tasks without the space between its parts, and the rest of it to the letter. `write`
+    /// receives it in pieces; an error of its ends the writing.
+    pub fn tasks_json<E>(&self, write: &mut impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+        let rest = match pretty::field_at(self.text, "tasks") {
+            Some(at) => &self.text[at..],
+            None => self.spelled_with_escapes(),
+        };
+        pretty::compact_first(rest, write)
+    }
+}
+
+impl<'a> Glance<'a> {
+    /// The tasks of a file that has escapes in the name of the field.
+    fn spelled_with_escapes(&self) -> &'a str {
+        #[derive(Deserialize)]
+        struct File<'a> {
+            #[serde(borrow)]
+            tasks: &'a RawValue,
+        }
+        serde_json::from_str::<File<'a>>(self.text).map_or("[]", |file| file.tasks.get())
     }
 }
 
@@ -128,8 +147,9 @@ impl<'a> From<DiskTask<'a>> for Row<'a> {
                 attempts,
                 max_attempts,
                 claim: (status == Status::InProgress).then(|| {
+                    let (lease_expires_at, epoch) = (d.lease_expires_at, d.epoch);
                     let claimed_by = d.claimed_by.map(|by| by.0);
-                    Box::new(ClaimGlance { claimed_by, lease_expires_at: d.lease_expires_at })
+                    Box::new(ClaimGlance { claimed_by, lease_expires_at, epoch })
                 }),
             },
         }

@@ -26,11 +26,12 @@ pub use read::{FormatError, read, read_ledger};
 #[doc(hidden)]
 pub use state::{Key, Seal, State};
 
-/// Removes the whitespace between the parts of valid JSON. Strings and numbers are copied
-/// unchanged.
+/// Valid JSON with an indent of two spaces; strings and numbers are copied to the letter.
 #[doc(hidden)]
-pub fn compact(json: &str) -> String {
-    pretty::compact(json)
+pub fn indented(json: &str) -> String {
+    let mut out = String::with_capacity(json.len() * 2);
+    pretty::pretty(json, 0, &mut out);
+    out
 }
 
 /// Returns a task as an object of the file, with all published fields.

@@ -86,6 +86,80 @@ pub(super) fn compact(json: &str) -> String {
     out
 }
 
+/// How much is collected before it is handed on.
+const PIECE_BYTES: usize = 64 * 1024;
+
+/// Where the value of a field of the root object begins. `None` where there is no such field, or where
+/// its name is spelled with escapes. `json` must be a valid object.
+pub(super) fn field_at(json: &str, field: &str) -> Option<usize> {
+    let bytes = json.as_bytes();
+    let (mut at, mut depth) = (0, 0_usize);
+    while at < bytes.len() {
+        match bytes[at] {
+            b'"' => {
+                let name = &json[at + 1..];
+                at += string_length(&bytes[at..]);
+                let value = json[at..].trim_start().strip_prefix(':');
+                if depth == 1
+                    && name.strip_prefix(field).is_some_and(|rest| rest.starts_with('"'))
+                    && let Some(value) = value
+                {
+                    return Some(json.len() - value.len());
+                }
+                continue;
+            }
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        at += 1;
+    }
+    None
+}
+
+/// The list or object that `json` begins with, on one line and without any space; what follows it is
+/// ignored. `write` receives the text in pieces.
+///
+/// A large ledger passes through here on its way to a program, so whole runs between two spaces are
+/// copied at once, as bytes.
+pub(super) fn compact_first<E>(
+    json: &str,
+    write: &mut impl FnMut(&[u8]) -> Result<(), E>,
+) -> Result<(), E> {
+    let bytes = json.as_bytes();
+    let mut out: Vec<u8> = Vec::with_capacity(PIECE_BYTES);
+    let (mut at, mut from, mut depth) = (0, 0, 0_usize);
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b' ' | b'\n' | b'\r' | b'\t' => {
+                if out.len() + (at - from) > PIECE_BYTES {
+                    write(&out)?;
+                    out.clear();
+                }
+                out.extend_from_slice(&bytes[from..at]);
+                while matches!(bytes.get(at), Some(b' ' | b'\n' | b'\r' | b'\t')) {
+                    at += 1;
+                }
+                from = at;
+                continue;
+            }
+            b'"' => {
+                at += string_length(&bytes[at..]);
+                continue;
+            }
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        at += 1;
+        if depth == 0 {
+            break;
+        }
+    }
+    write(&out)?;
+    write(&bytes[from..at.min(bytes.len())])
+}
+
 fn break_line(depth: usize, out: &mut String) {
     out.push('\n');
     for _ in 0..depth {

@@ -330,7 +330,10 @@ fn wrong_shapes_are_named_with_task_and_field() {
 fn compact_takes_out_space_between_parts_only() {
     let json = r#"{ "a b" : [ 1 ,
         -2.5e3, true , null ], "q" : "x \" , \\" , "e":{ } }"#;
-    assert_eq!(super::compact(json), r#"{"a b":[1,-2.5e3,true,null],"q":"x \" , \\","e":{}}"#);
+    assert_eq!(
+        super::pretty::compact(json),
+        r#"{"a b":[1,-2.5e3,true,null],"q":"x \" , \\","e":{}}"#
+    );
 }
 
 #[test]

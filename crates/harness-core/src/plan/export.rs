@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Plan, PlanTask};
+use super::{Plan, PlanPhase, PlanTask};
 use crate::TaskId;
 
 impl Plan {
@@ -12,7 +12,7 @@ impl Plan {
     /// be taken for the plan itself.
     pub fn to_markdown(&self) -> String {
         format!(
-            "A plan for harness; `harness plan import --file FILE` reads it.\n\n```json\n{:#}\n```\n",
+            "A plan for harness; `harness plan import FILE` reads it.\n\n```json\n{:#}\n```\n",
             self.to_value()
         )
     }
@@ -22,6 +22,9 @@ impl Plan {
         let tasks = self.tasks.iter().map(|(id, task)| (id.to_string(), task_value(task)));
         let mut plan = Map::new();
         plan.insert("goal".into(), self.goal.as_str().into());
+        if let Some(phases) = &self.phases {
+            plan.insert("phases".into(), phases.iter().map(phase_value).collect());
+        }
         plan.insert("tasks".into(), Value::Object(tasks.collect()));
         Value::Object(plan)
     }
@@ -31,6 +34,23 @@ impl Plan {
     pub fn template() -> String {
         TEMPLATE.to_owned()
     }
+}
+
+fn phase_value(phase: &PlanPhase) -> Value {
+    let mut fields = Map::new();
+    fields.insert("name".into(), phase.name.as_str().into());
+    if let Some(command) = &phase.gate {
+        let mut gate = Map::new();
+        gate.insert("command".into(), command.as_str().into());
+        if let Some(seconds) = phase.gate_timeout_seconds {
+            gate.insert("timeout_seconds".into(), seconds.into());
+        }
+        fields.insert("gate".into(), Value::Object(gate));
+    }
+    if phase.approve {
+        fields.insert("approve".into(), true.into());
+    }
+    Value::Object(fields)
 }
 
 /// Writes only the fields that are set, so that an import uses defaults for the same fields.
@@ -61,6 +81,11 @@ fn task_value(task: &PlanTask) -> Value {
             if let Some(seconds) = validation.timeout_seconds {
                 fields.insert("timeout_seconds".into(), seconds.into());
             }
+            for (key, flag) in [("clean", validation.clean), ("baseline", validation.baseline)] {
+                if let Some(flag) = flag {
+                    fields.insert(key.into(), flag.into());
+                }
+            }
             Value::Object(fields)
         }),
     );
@@ -71,8 +96,8 @@ fn task_value(task: &PlanTask) -> Value {
 const TEMPLATE: &str = r#"# How to write a plan
 
 A plan is one JSON object in a fenced block. Text around the block is ignored, and only the first
-block counts. Instructions may hold fenced code. Import it with `harness plan import --file plan.md`
-(`harness plan check --file plan.md` only checks it).
+block counts. Instructions may hold fenced code. Import it with `harness plan import plan.md`
+(`harness plan check plan.md` only checks it).
 
 | field | | meaning |
 |---|---|---|
@@ -83,11 +108,12 @@ block counts. Instructions may hold fenced code. Import it with `harness plan im
 | `instructions` | text | everything the agent needs to know; the agent sees nothing else of the plan |
 | `role` | text | which kind of worker takes it, such as `backend`; none: any |
 | `priority` | `P0` `P1` `P2` | `P0` first; `P1` if absent |
-| `validation` | `command`, `timeout_seconds` | a shell command that exits 0 if and only if the task is done; `harness run` works only on tasks that have one |
+| `phases` | list | `name`, and at the end of a phase `gate` (`command`, `timeout_seconds`) must pass and, with `approve`, a person must agree; tasks of later phases wait; not with `--merge` |
+| `validation` | `command`, `timeout_seconds`, `clean`, `baseline` | a shell command that exits 0 if and only if the task is done; `harness run` works only on tasks that have one; `clean`: in a clean checkout of the commit; `baseline`: also before the first attempt |
 | `on_failure` | `cleanup` | a shell command to run after a failed attempt was rolled back |
 | `timeout_seconds` | number, 1 or more | how long one attempt may take |
 | `max_attempts` | number, 1 or more | then it has failed for good; 3 if absent |
-| `phase` | text | the phase of the ledger that it belongs to |
+| `phase` | text | the name of the phase that it belongs to |
 
 Ids are 1 to 64 of `A-Z a-z 0-9 . _ -`, starting with a letter or digit. Unknown fields are left out
 with a warning; anything else that is wrong refuses the whole plan.

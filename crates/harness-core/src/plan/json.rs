@@ -11,7 +11,7 @@ use serde_json::Number;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Json {
     Null,
-    Bool,
+    Bool(bool),
     Number(Number),
     Text(String),
     List(Vec<Json>),
@@ -23,7 +23,7 @@ impl Json {
     pub(super) const fn what(&self) -> &'static str {
         match self {
             Self::Null => "null",
-            Self::Bool => "a boolean",
+            Self::Bool(_) => "a boolean",
             Self::Number(_) => "a number",
             Self::Text(_) => "a string",
             Self::List(_) => "a list",
@@ -51,8 +51,8 @@ impl<'de> Visitor<'de> for JsonVisitor {
         Ok(Json::Null)
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<Json, E> {
-        Ok(Json::Bool)
+    fn visit_bool<E>(self, flag: bool) -> Result<Json, E> {
+        Ok(Json::Bool(flag))
     }
 
     fn visit_u64<E>(self, n: u64) -> Result<Json, E> {

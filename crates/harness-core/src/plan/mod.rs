@@ -23,6 +23,8 @@ pub struct Plan {
     pub goal: String,
     /// The tasks by their ids.
     pub tasks: IndexMap<TaskId, PlanTask>,
+    /// The phases in their order. `None` leaves those of the ledger as they are.
+    pub phases: Option<Vec<PlanPhase>>,
     /// The parts that were left out on reading, for the author of the plan. They are never
     /// exported.
     pub warnings: Vec<String>,
@@ -60,6 +62,23 @@ pub struct PlanValidation {
     pub command: String,
     /// The time limit of the check.
     pub timeout_seconds: Option<u64>,
+    /// `true` if the check runs in a clean checkout of the commit.
+    pub clean: Option<bool>,
+    /// `true` if the check also runs before the first attempt.
+    pub baseline: Option<bool>,
+}
+
+/// A phase of a plan.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PlanPhase {
+    /// The name by which tasks refer to the phase.
+    pub name: String,
+    /// The command that must pass at the end of the phase.
+    pub gate: Option<String>,
+    /// The time limit of the gate.
+    pub gate_timeout_seconds: Option<u64>,
+    /// `true` if a person must approve the phase too.
+    pub approve: bool,
 }
 
 /// The reason why a text is not a plan. The messages are part of the wire protocol.

@@ -1,8 +1,9 @@
 //! Converts a ledger into a plan. The plan describes the tasks, but not what happened to them.
 
-use super::{Plan, PlanTask, PlanValidation};
+use super::{Plan, PlanPhase, PlanTask, PlanValidation};
 use crate::{
     Ledger, Task,
+    ledger::Phase,
     task::{CHECK_TIMEOUT_SECONDS, MAX_ATTEMPTS, Priority},
 };
 
@@ -27,7 +28,20 @@ impl Plan {
         Self {
             goal: ledger.head().goal.clone().unwrap_or_default(),
             tasks: tasks.into_iter().map(|t| (t.id.clone(), PlanTask::of_task(t))).collect(),
+            phases: (!ledger.head().phases.is_empty())
+                .then(|| ledger.head().phases.iter().map(PlanPhase::of_phase).collect()),
             warnings,
+        }
+    }
+}
+
+impl PlanPhase {
+    fn of_phase(phase: &Phase) -> Self {
+        Self {
+            name: phase.name.clone(),
+            gate: phase.gate.as_ref().map(|gate| gate.command.clone()),
+            gate_timeout_seconds: phase.gate.as_ref().and_then(|gate| gate.timeout_seconds),
+            approve: phase.approve,
         }
     }
 }
@@ -49,6 +63,8 @@ impl PlanTask {
                 command: command.to_owned(),
                 timeout_seconds: Some(task.validation.timeout_seconds)
                     .filter(|seconds| *seconds > 0 && *seconds != CHECK_TIMEOUT_SECONDS),
+                clean: task.validation.clean,
+                baseline: task.validation.baseline,
             }),
             cleanup: task.cleanup.clone(),
             phase: task.phase.clone(),

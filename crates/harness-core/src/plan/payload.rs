@@ -6,7 +6,7 @@
 use indexmap::IndexMap;
 use serde_json::Number;
 
-use super::{Plan, PlanError, PlanTask, PlanValidation, json::Json};
+use super::{Plan, PlanError, PlanPhase, PlanTask, PlanValidation, json::Json};
 use crate::TaskId;
 
 /// A person reads the warnings. A plan with more of them is a different format.
@@ -16,8 +16,9 @@ const FLOAT_SECONDS_MAX: f64 = 9_007_199_254_740_992.0;
 
 pub(super) fn plan(document: Json) -> Result<Plan, PlanError> {
     let mut warnings = Warnings::default();
-    let mut fields = Fields::open("", document, &["goal", "tasks"], &mut warnings)?;
+    let mut fields = Fields::open("", document, &["goal", "tasks", "phases"], &mut warnings)?;
     let goal = fields.text("goal")?;
+    let phases = fields.optional("phases");
     let entries = match fields.required("tasks")? {
         Json::Object(entries) => entries,
         other => return Err(wanted("tasks", "an object", &other)),
@@ -31,7 +32,42 @@ pub(super) fn plan(document: Json) -> Result<Plan, PlanError> {
             return Err(field(&path, "duplicate id"));
         }
     }
-    Ok(Plan { goal, tasks, warnings: warnings.into_lines() })
+    let phases = phases.map(|list| self::phases(list, &mut warnings)).transpose()?;
+    if let Some(phases) = &phases {
+        for (id, task) in &tasks {
+            let Some(name) = task.phase.as_deref() else { continue };
+            if !phases.iter().any(|phase| phase.name == name) {
+                let problem = format!("there is no phase {name:?} in this plan");
+                return Err(field(&format!("tasks.{id}.phase"), problem));
+            }
+        }
+    }
+    Ok(Plan { goal, tasks, phases, warnings: warnings.into_lines() })
+}
+
+fn phases(list: Json, warnings: &mut Warnings) -> Result<Vec<PlanPhase>, PlanError> {
+    let items = match list {
+        Json::List(items) => items,
+        other => return Err(wanted("phases", "a list", &other)),
+    };
+    let mut phases: Vec<PlanPhase> = Vec::with_capacity(items.len());
+    for (n, body) in items.into_iter().enumerate() {
+        let path = format!("phases.{n}");
+        let mut fields = Fields::open(&path, body, &["name", "gate", "approve"], warnings)?;
+        let (name, approve) = (fields.text("name")?, fields.flag("approve")?.unwrap_or_default());
+        if name.trim().is_empty() || phases.iter().any(|phase| phase.name == name) {
+            return Err(field(&format!("{path}.name"), "must be a name of its own"));
+        }
+        let mut phase = PlanPhase { name, approve, ..PlanPhase::default() };
+        if let Some(gate) = fields.optional("gate") {
+            let path = format!("{path}.gate");
+            let mut fields = Fields::open(&path, gate, &["command", "timeout_seconds"], warnings)?;
+            phase.gate = Some(fields.text("command")?);
+            phase.gate_timeout_seconds = fields.seconds("timeout_seconds")?;
+        }
+        phases.push(phase);
+    }
+    Ok(phases)
 }
 
 fn task(path: &str, body: Json, warnings: &mut Warnings) -> Result<PlanTask, PlanError> {
@@ -78,10 +114,13 @@ fn validation(
     body: Json,
     warnings: &mut Warnings,
 ) -> Result<PlanValidation, PlanError> {
-    let mut fields = Fields::open(path, body, &["command", "timeout_seconds"], warnings)?;
+    const KEYS: &[&str] = &["command", "timeout_seconds", "clean", "baseline"];
+    let mut fields = Fields::open(path, body, KEYS, warnings)?;
     Ok(PlanValidation {
         command: fields.text("command")?,
         timeout_seconds: fields.seconds("timeout_seconds")?,
+        clean: fields.flag("clean")?,
+        baseline: fields.flag("baseline")?,
     })
 }
 
@@ -154,6 +193,14 @@ impl Fields {
             None => Ok(None),
             Some(Json::Text(text)) => Ok(Some(text)),
             Some(other) => Err(wanted(&self.path_of(key), "a string", &other)),
+        }
+    }
+
+    fn flag(&mut self, key: &str) -> Result<Option<bool>, PlanError> {
+        match self.optional(key) {
+            None => Ok(None),
+            Some(Json::Bool(flag)) => Ok(Some(flag)),
+            Some(other) => Err(wanted(&self.path_of(key), "true or false", &other)),
         }
     }
 

@@ -99,7 +99,11 @@ fn every_field_is_read() {
         instructions: some("i"),
         role: some("r"),
         priority: some("P0"),
-        validation: Some(PlanValidation { command: "true".into(), timeout_seconds: Some(2) }),
+        validation: Some(PlanValidation {
+            command: "true".into(),
+            timeout_seconds: Some(2),
+            ..PlanValidation::default()
+        }),
         cleanup: some("c"),
         phase: some("Build"),
         max_attempts: Some(2),
@@ -317,7 +321,11 @@ fn any_task() -> impl Strategy<Value = PlanTask> {
     let text = || proptest::option::of(any_text());
     let seconds = || proptest::option::of(1..=u64::MAX);
     let validation = proptest::option::of((any_text(), seconds())).prop_map(|v| {
-        v.map(|(command, timeout_seconds)| PlanValidation { command, timeout_seconds })
+        v.map(|(command, timeout_seconds)| PlanValidation {
+            command,
+            timeout_seconds,
+            ..PlanValidation::default()
+        })
     });
     let priority = proptest::option::of("P[0-2]");
     let counts = (seconds(), proptest::option::of(1..=u32::MAX));

@@ -46,6 +46,9 @@ impl SimCommit {
         if let (Flaw::SkipsIntend, Command::Intend(c)) = (state.flaw, &command) {
             return Ok(Ok(Reply::Task(c.holder.task.clone())));
         }
+        if let Some(reply) = state.sessions.skipped(state.flaw, &command) {
+            return Ok(Ok(reply));
+        }
         if let Command::Run(of_run) = &command {
             return run_step(&mut state, of_run);
         }
@@ -57,7 +60,7 @@ impl SimCommit {
             _ => None,
         });
         let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
-        let applied = store.apply(now, &[command]);
+        let applied = store.apply(now, std::slice::from_ref(&command));
         if disk.crashed().is_some() {
             state.dies();
         } else if let Some(Doom::Disk(after)) = &mut state.fate.doom {
@@ -75,6 +78,7 @@ impl SimCommit {
         state.moment(Moment::Answer).map_err(dead)?;
         let reply = applied.map_err(Arc::new)?.replies.pop();
         let reply = reply.ok_or_else(|| dead(std::io::Error::other("no reply")))?;
+        state.follow_session(&command, &reply);
         match &reply {
             Ok(_) => state.tally.applied += 1,
             Err(refusal) => {

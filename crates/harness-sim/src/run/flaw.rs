@@ -36,6 +36,10 @@ pub enum Flaw {
     KeepsScribbles,
     /// Git is touched without the intent being durable.
     SkipsIntend,
+    /// A session works without a number.
+    SkipsNumber,
+    /// Only the first session of a process prepares.
+    PreparesOnce,
     /// Every process creates the marker again, including the last one.
     MarkerStays,
     /// An iteration is reported as begun, but its row does not exist.

@@ -18,7 +18,9 @@ use harness::{
 };
 use harness_core::{CommitId, Epoch, Ledger, TaskId, format};
 
-use super::{Flaw, books::Books, character::Character, checkers, lies::Lies};
+use super::{
+    Flaw, books::Books, character::Character, checkers, lies::Lies, sessions::SessionBook,
+};
 use crate::{
     checkers::Violation,
     clock::SimClock,
@@ -142,6 +144,7 @@ pub(super) struct State {
     /// The tasks that the objective requires.
     pub(super) wants: Vec<TaskId>,
     pub(super) books: Books,
+    pub(super) sessions: SessionBook,
     /// The folder on a real disk with the marker, the init script and the handoff.
     pub(super) root: PathBuf,
     pub(super) files_made: u32,
@@ -198,6 +201,7 @@ impl Stage {
             character: Character::default(),
             wants: Vec::new(),
             books: Books::default(),
+            sessions: SessionBook::default(),
             root: root.to_owned(),
             files_made: 0,
             runs: Arc::default(),
@@ -252,6 +256,7 @@ impl State {
         self.moments = 0;
         self.interrupted_at = None;
         self.interrupts = 0;
+        self.sessions = SessionBook::default();
         let rows: Arc<dyn Runs> = self.runs.clone();
         self.steady = Some(Arc::new(SteadyRuns::new(rows)));
     }

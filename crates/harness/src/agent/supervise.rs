@@ -1,10 +1,11 @@
 //! The common part of all adapters that run one process for one prompt.
 
 mod converse;
+mod speaker;
 
 use std::collections::VecDeque;
 
-use harness_core::agent::{End, FailureKind};
+use harness_core::agent::{AgentEvent, End, FailureKind};
 
 use super::{Execution, Prompt};
 use crate::{
@@ -14,6 +15,8 @@ use crate::{
         Spec, Transcript,
     },
 };
+
+use speaker::Speaker;
 
 pub(super) use converse::{Asked, Dialogue, Standing, Voice, converse};
 
@@ -50,6 +53,7 @@ pub(super) async fn supervise(
     if let Some(warning) = job.take_warning() {
         tracing::warn!("{warning}");
     }
+    let mut speaker = Speaker::new(&redactor);
     let (mut stdout, mut stderr) = (Tail::new(FINAL_BYTES), Tail::new(REASON_BYTES));
     let mut is_asked = false;
     execution.inbox.is_never_read();
@@ -73,6 +77,10 @@ pub(super) async fn supervise(
         match event {
             Some(JobEvent::Output(chunk)) => {
                 transcript.write(&chunk)?;
+                if chunk.source == OutputSource::Stdout {
+                    let pieces = speaker.push(&chunk.bytes).into_iter();
+                    pieces.for_each(|piece| execution.tell(AgentEvent::Text(piece)));
+                }
                 keep(chunk, &mut stdout, &mut stderr);
             }
             // A program that reads only its prompt cannot be asked.

@@ -21,11 +21,12 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::{Caller, Client, ClientError};
 use crate::{
     clock::{Clock as _, SystemClock},
+    project::Project,
     protocol::{
         Answer, ClaimedTask, ImportedPlan, PlanText, Refused, Request, ResetPlan, StateView,
         StatusView, TaskCheckpoint, TaskClaim, TaskFail,
     },
-    store::{Created, FileStore, Locking, Store as _, StoreError, look, redacted},
+    store::{Created, FileStore, Locking, Store as _, StoreError, redacted},
     trajectory,
     workspace::glance,
 };
@@ -46,10 +47,12 @@ impl<C: Caller> Client<C> {
         let lease_seconds = self.options.lease_seconds;
         let command = match request {
             Request::GetState => {
-                return Ok(Answer::State(Some(StateView::from(&look(&self.root)?))));
+                return Ok(Answer::State(Some(StateView::from(
+                    &Project::open(&self.root)?.snapshot()?,
+                ))));
             }
             Request::Status { event_count } => {
-                let status = StatusView::from(&look(&self.root)?);
+                let status = StatusView::from(&Project::open(&self.root)?.snapshot()?);
                 let count = StatusView::events_wanted(event_count);
                 let events = trajectory::last(&self.root, count).unwrap_or_default();
                 return Ok(Answer::Status(StatusView { events, ..status }));

@@ -28,6 +28,8 @@ use serde_json::Value;
 pub use connection::{ANSWER_WITHIN, Connection, Reach};
 pub use error::ClientError;
 pub use events::{EventLines, Notice};
+#[doc(hidden)]
+pub use operations::open_questions;
 pub use options::{Caller, ClientOptions, FileAccess, Hosts, Launch, PlainCaller};
 pub use spawn::StartError;
 #[doc(hidden)]

@@ -1,18 +1,26 @@
 //! The operations of a client, with typed answers.
 
+use std::{path::Path, time::Duration};
+
 use harness_core::{
     Holder, TaskId,
     command::{Add, Authority, Edit},
     machine::judge::ClientWork,
 };
+use serde_json::Value;
 use uuid::Uuid;
 
 use super::{Caller, Client, ClientError, EventLines, Reach};
+use crate::host::socket::Places;
 use crate::protocol::{
-    Answer, ClaimedTask, CompletedTask, ExtendedLease, FailedTask, ImportedPlan, Inquiry, PlanText,
-    Pong, QuestionAnswer, QuestionReply, QuestionView, Request, ResetPlan, SentMessage, StateView,
-    StatusView, Subscribe, TaskCheckpoint, TaskClaim, TaskComplete, TaskFail, TaskReason,
+    Answer, Call, ClaimedTask, CompletedTask, ExtendedLease, FailedTask, ImportedPlan, Inquiry,
+    PlanText, Pong, QuestionAnswer, QuestionReply, QuestionView, Request, ResetPlan, SentMessage,
+    StateView, StatusView, Subscribe, TaskCheckpoint, TaskClaim, TaskComplete, TaskFail,
+    TaskReason, Verb,
 };
+
+/// How long a host may take to list its questions before a view is shown without them.
+const QUESTIONS_WITHIN: Duration = Duration::from_millis(500);
 
 /// Checks that the answer has the form that belongs to the request. Otherwise it comes from another
 /// version.
@@ -183,5 +191,17 @@ impl<C: Caller> Client<C> {
         let filter = (!kinds.is_empty()).then_some(kinds);
         let line = self.line(&Request::Subscribe(Subscribe { filter, since }));
         EventLines::begin(connection, &line, self.options.stop.clone())
+    }
+}
+
+/// The open questions of the host of `root`, for what must never wait long. It starts nothing, and where
+/// no host answers at once there are none.
+pub fn open_questions(root: &Path, places: &Places) -> Vec<QuestionView> {
+    let Reach::Host(mut connection) = Reach::of(root, places) else { return Vec::new() };
+    let line = Value::Object(Call::line(&Request::Questions, root, None));
+    let answer = connection.ask(&line, Some(QUESTIONS_WITHIN)).ok();
+    match answer.and_then(|data| Answer::read(Verb::Questions, data)) {
+        Some(Answer::Questions(questions)) => questions,
+        Some(_) | None => Vec::new(),
     }
 }

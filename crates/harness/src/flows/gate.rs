@@ -15,13 +15,14 @@ use harness::{
     shell::Shell,
 };
 
-use super::{Bench, tools::until_cancelled};
+use super::{Bench, ClosedGate, tools::until_cancelled};
 
 /// Where the ledger does not say how long a gate may take.
 const GATE_SECONDS: u64 = 600;
 /// How much of its output is reported.
 const OUTPUT_BYTES: usize = 8 * 1024;
-const YES: &str = "approve";
+/// The answer that lets a phase pass.
+pub const APPROVE: &str = "approve";
 
 /// Tries the gate of `phase` for a run. What has not ended by `until` counts as not tried.
 pub async fn gate<A: Send + Sync>(
@@ -36,6 +37,7 @@ pub async fn gate<A: Send + Sync>(
     let gatehouse = Gatehouse {
         ports: tools.ports.clone(),
         shell: Arc::clone(&tools.shell),
+        root: tools.root.clone(),
         directory: bench.workspace.top_level().to_owned(),
         environment: tools.variables(None, tools.iteration().await?),
         redactor: tools.redactor.clone(),
@@ -53,6 +55,8 @@ pub struct Gatehouse {
     pub ports: Ports,
     /// Runs the check.
     pub shell: Arc<dyn Shell>,
+    /// The state root, where the output of a closed gate is kept.
+    pub root: PathBuf,
     /// Where the check runs.
     pub directory: PathBuf,
     /// Added to the inherited environment of the check.
@@ -75,7 +79,8 @@ impl Gatehouse {
         phase: Phase,
         waiting: Option<Waiting>,
     ) -> Result<GateEnd> {
-        cx.drive(&self.ports, Gate::new(phase, waiting), |branch, effect| {
+        let name = phase.name.clone();
+        let end = cx.drive(&self.ports, Gate::new(phase, waiting), |branch, effect| {
             let gatehouse = self.clone();
             async move {
                 match effect {
@@ -83,8 +88,21 @@ impl Gatehouse {
                     Effect::Approve { phase } => gatehouse.approve(&branch, phase).await,
                 }
             }
-        })
-        .await
+        });
+        let end = end.await?;
+        if let GateEnd::Closed { why, output } = &end {
+            self.keep(name, why, output).await;
+        }
+        Ok(end)
+    }
+
+    /// Keeps why the gate is closed. That it is closed is in the log already, so a disk that refuses
+    /// costs only the output.
+    async fn keep(&self, phase: String, why: &str, output: &str) {
+        let output = self.redactor.text(output).into_owned();
+        let closed = ClosedGate::new(phase, self.ports.clock.now(), why.to_owned(), output);
+        let root = self.root.clone();
+        _ = tokio::task::spawn_blocking(move || closed.keep(&root)).await;
     }
 
     /// What is left, at least a second; without an end, more than anything may take.
@@ -118,7 +136,7 @@ impl Gatehouse {
         let Some(session) = &self.session else { return Ok(Ended::Unanswered) };
         (self.asking)();
         let question = format!("May the work go on after phase {phase}?");
-        let ask = Ask::choices([YES, "reject"]);
+        let ask = Ask::choices([APPROVE, "reject"]).about_phase(&phase);
         let out_of_time = async {
             match self.until {
                 Some(_) => tokio::time::sleep(Duration::from_secs(self.seconds_left())).await,
@@ -132,7 +150,7 @@ impl Gatehouse {
         };
         // Taken back: the run is aborted.
         let Ok(reply) = answer else { return Ok(Ended::Unanswered) };
-        let approved = reply.choice.as_deref() == Some(YES) || reply.content.trim() == YES;
+        let approved = reply.choice.as_deref() == Some(APPROVE) || reply.content.trim() == APPROVE;
         Ok(Ended::Answered { approved, words: reply.content, by: reply.by })
     }
 }

@@ -12,7 +12,7 @@ use std::{
 
 use super::{
     Bench, Team, bench::file_name, gate::gate, handoff, loop_settings::purse,
-    tools::until_cancelled, words,
+    objective::ObjectiveLog, tools::until_cancelled, words,
 };
 use harness::{
     Branch, Event, Result,
@@ -70,13 +70,17 @@ where
         errand: Arc::new(errand),
         run: Arc::new(run),
         warned: Arc::default(),
+        logged: Arc::default(),
         transcripts: brief.rules.transcripts.clone(),
     };
+    doing.log().started(&brief.iterations).await;
     let outcome = cx.drive(&bench.tools.ports, Iterate::new(brief), |branch, effect| {
         let doing = doing.clone();
         async move { doing.perform(branch, effect).await }
     });
-    outcome.await
+    let stop = outcome.await?;
+    doing.log().ended(&stop).await;
+    Ok(stop)
 }
 
 /// What is stored of the run, with what pays for it.
@@ -145,6 +149,8 @@ pub(super) struct Doing {
     pub(super) run: Arc<Run>,
     /// What was warned of is not warned of again.
     warned: Arc<Mutex<HashSet<String>>>,
+    /// The last context that the log has a line about.
+    logged: Arc<Mutex<Option<u32>>>,
     transcripts: String,
 }
 
@@ -173,6 +179,21 @@ impl Doing {
         Ok(Ended::Looked { head: Some(head), mark })
     }
 
+    fn log(&self) -> ObjectiveLog<'_> {
+        ObjectiveLog { tools: &self.bench.tools, run: &self.run }
+    }
+
+    /// Once for each context: a nudge goes on in the same one.
+    async fn log_context(&self, number: u32) {
+        let fresh = {
+            let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
+            logged.replace(number) != Some(number)
+        };
+        if fresh {
+            self.log().context(number).await;
+        }
+    }
+
     async fn work<A>(&self, branch: &Branch<Team<A>>, turn: Turn) -> Result<Ended>
     where
         A: harness::Agent<Input = Prompt, Output = End>,
@@ -189,6 +210,7 @@ impl Doing {
             iteration: turn.number,
             max_iterations: self.run.limits.max_iterations,
         });
+        self.log_context(turn.number).await;
         self.bench.workspace.disturbed();
         let agent = turn.agent;
         let prompt = self.prompt(branch, &turn).await?;
@@ -297,6 +319,7 @@ impl Doing {
             Ok(check.run_in(&*bench.tools.shell, bench.workspace.top_level(), cancel)?)
         });
         let checked = checked.await?;
+        self.log().checked(&checked.verdict).await;
         let output = self.bench.tools.output(&checked.ran, OUTPUT_BYTES);
         Ok(Ended::Verified { verdict: checked.verdict, output })
     }

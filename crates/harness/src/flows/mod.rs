@@ -6,6 +6,7 @@ pub mod attempt;
 mod bench;
 #[doc(hidden)]
 pub mod client_tree;
+mod closed_gate;
 #[doc(hidden)]
 pub mod completion;
 mod failure;
@@ -16,6 +17,7 @@ pub mod iterate;
 #[doc(hidden)]
 pub mod judge;
 mod loop_settings;
+mod objective;
 pub mod session;
 mod site;
 mod team;
@@ -25,6 +27,8 @@ mod words;
 pub mod worker;
 
 pub use bench::Bench;
+pub use closed_gate::ClosedGate;
+pub use gate::APPROVE;
 pub use handoff::HandoffPlace;
 #[doc(hidden)]
 pub use judge::{Judging, Record};

@@ -70,6 +70,8 @@ files! {
     TRANSCRIPTS, transcripts: ".harness/transcripts";
     /// The folder of the output of failed checks.
     FAILURES, failures: ".harness/failures";
+    /// The gate of a phase that stayed closed when it was last tried.
+    GATE, gate: ".harness/gate.json";
     /// The folder of versions that were replaced.
     ARCHIVE, archive: ".harness/archive";
     /// The folder of the records of running processes.

@@ -94,6 +94,8 @@ pub struct OpenQuestion {
     pub choices: Vec<String>,
     /// `true` if other text than the choices is accepted.
     pub allow_text: bool,
+    /// The phase that the answer lets pass or not.
+    pub phase: Option<String>,
 }
 
 pub(crate) type Validate = Box<dyn Fn(&UserReply) -> Result<(), String> + Send>;
@@ -103,6 +105,7 @@ pub(crate) struct Question {
     pub(crate) choices: Vec<String>,
     pub(crate) allow_text: Option<bool>,
     pub(crate) validate: Option<Validate>,
+    pub(crate) phase: Option<String>,
 }
 
 /// The receiving end of a question.
@@ -242,6 +245,7 @@ impl Talk {
             prompt: open.question.prompt.clone(),
             choices: open.question.choices.clone(),
             allow_text: open.question.takes_text(),
+            phase: open.question.phase.clone(),
         };
         self.open.iter().filter(|(_, o)| o.accepted.is_none()).map(question).collect()
     }

@@ -3,14 +3,13 @@
 
 mod engine;
 mod flow;
+mod snapshot;
 
 use std::{
     io,
     path::{Path, PathBuf},
     sync::Arc,
 };
-
-use harness_core::Ledger;
 
 use crate::{
     clock::{Clock, SystemClock},
@@ -20,12 +19,12 @@ use crate::{
     store::{
         FileStore, Locking, Observers, Redacted, StoreError, Writer,
         lock::{Acquired, StateLock, Wait},
-        look,
     },
 };
 
 pub use engine::{Engine, Keeper, Parts, Tenure};
 pub use flow::{Equipment, Pursuit};
+pub use snapshot::LedgerText;
 
 /// A state root: its files, its store and its clock.
 ///
@@ -102,12 +101,6 @@ impl Project {
     /// The clock of its decisions.
     pub fn clock(&self) -> &dyn Clock {
         &*self.clock
-    }
-
-    /// The ledger as it stands, for a process that does not own its writer. It takes no lock and repairs
-    /// nothing.
-    pub fn snapshot(&self) -> Result<Ledger, StoreError> {
-        look(&self.root)
     }
 
     /// The lock, for a process that works here alone. It does not wait for another one.

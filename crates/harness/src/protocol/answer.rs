@@ -276,6 +276,9 @@ pub struct QuestionView {
     pub choices: Vec<String>,
     /// `true` if other answers are accepted too.
     pub allow_text: bool,
+    /// The phase that the answer lets pass or not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<String>,
 }
 
 impl Answer {

@@ -48,9 +48,13 @@ impl Fields {
     }
 
     pub(super) fn flag(&self, name: &str) -> Result<bool, String> {
+        Ok(self.optional_flag(name)?.unwrap_or_default())
+    }
+
+    pub(super) fn optional_flag(&self, name: &str) -> Result<Option<bool>, String> {
         match self.get(name) {
-            None => Ok(false),
-            Some(Value::Bool(flag)) => Ok(*flag),
+            None => Ok(None),
+            Some(Value::Bool(flag)) => Ok(Some(*flag)),
             Some(_) => Err(format!("{name} must be true or false")),
         }
     }

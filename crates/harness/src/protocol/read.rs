@@ -156,6 +156,8 @@ fn read_edit(fields: &Fields, task: TaskId) -> Result<Edit, String> {
         depends_on,
         validation_command: fields.text("validate")?,
         validation_timeout_seconds: fields.number("timeout")?,
+        validation_clean: fields.optional_flag("clean")?,
+        validation_baseline: fields.optional_flag("baseline")?,
         attempt_timeout_seconds: fields.number("attempt_timeout")?,
         max_attempts: fields.small("max_attempts")?,
         cleanup: fields.text("cleanup")?,

@@ -371,6 +371,10 @@ struct EditFields<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     timeout: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    clean: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    baseline: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     attempt_timeout: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_attempts: Option<u32>,
@@ -396,6 +400,8 @@ fn edit_fields(of: &Edit) -> EditFields<'_> {
         depends_on: of.depends_on.as_ref(),
         validate: of.validation_command.as_ref(),
         timeout: of.validation_timeout_seconds,
+        clean: of.validation_clean,
+        baseline: of.validation_baseline,
         attempt_timeout: of.attempt_timeout_seconds,
         max_attempts: of.max_attempts,
         cleanup: of.cleanup.as_ref(),

@@ -17,8 +17,8 @@ use crate::process::{Redactor, guard, is_guard_reachable};
 const LOOK_UP: Duration = Duration::from_secs(10);
 
 /// Runs commands with `sh`. They run under a guard if the program has called
-/// [`guard::init`](crate::guard::init) and no sandbox forbids it: then nothing that they start
-/// outlives them. Otherwise this holds for the processes in their process group.
+/// [`guard::init`] and no sandbox forbids it: then nothing that they start outlives them. Otherwise
+/// this holds for the processes in their process group.
 #[derive(Debug, Clone)]
 pub struct SystemShell {
     /// The time between TERM and KILL.

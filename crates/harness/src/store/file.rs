@@ -33,12 +33,13 @@ use crate::home::{Home, Outside, outside};
 /// use std::{sync::Arc, time::Duration};
 ///
 /// use harness::{
+///     Project,
 ///     clock::{Clock, SystemClock},
 ///     core::{
 ///         Command, Reply, TaskId,
 ///         command::{Add, Edit},
 ///     },
-///     store::{Created, FileStore, Locking, Observers, Transaction, Writer, lock::Wait, look},
+///     store::{Created, FileStore, Locking, Observers, Transaction, Writer, lock::Wait},
 /// };
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -59,7 +60,7 @@ use crate::home::{Home, Outside, outside};
 /// assert_eq!(writer.apply(Command::Add(add))?, Reply::Task(id.clone()));
 ///
 /// // It is on the disk: a reader needs neither writer nor lock.
-/// assert!(look(root.path())?.contains(&id));
+/// assert!(Project::open(root.path())?.snapshot()?.contains(&id));
 /// # let hash = harness::store::lock::root_hash(&root.path().canonicalize()?);
 /// # std::fs::remove_file(format!("/tmp/harness-{hash}.lock.guard"))?;
 /// # Ok(())

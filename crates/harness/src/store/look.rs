@@ -2,25 +2,14 @@
 
 use std::{fs, io, path::Path};
 
-use harness_core::{Ledger, format};
-
 use super::{
     StoreError,
     disk::{Disk as _, File, RealDisk},
     lock::{self, LockError, Verdict},
 };
 
-/// Reads the current ledger without lock or repair.
-pub fn look(root: &Path) -> Result<Ledger, StoreError> {
-    let disk = RealDisk::open(root)?;
-    let Some((bytes, _)) = disk.read(File::Ledger)? else {
-        return Err(StoreError::NoLedger { root: root.to_owned() });
-    };
-    format::read_ledger(&bytes).map_err(StoreError::Format)
-}
-
-/// Reads the text of the current ledger, for callers that show fields which [`look`] does not know.
-pub fn look_bytes(root: &Path) -> Result<Vec<u8>, StoreError> {
+/// The text of the ledger as it stands, for [`Project::snapshot`](crate::Project::snapshot).
+pub(crate) fn read_text(root: &Path) -> Result<Vec<u8>, StoreError> {
     match RealDisk::open(root)?.read(File::Ledger)? {
         Some((bytes, _)) => Ok(bytes),
         None => Err(StoreError::NoLedger { root: root.to_owned() }),

@@ -32,9 +32,9 @@ pub use crate::home::{Outside, git_directory};
 pub use commit::{Commit, Committing};
 pub use edits::Acknowledged;
 pub use file::{Created, FileStore, Locking};
-pub use look::look;
+pub(crate) use look::read_text;
 #[doc(hidden)]
-pub use look::{LockState, look_backup, look_bytes, look_lock, open_log};
+pub use look::{LockState, look_backup, look_lock, open_log};
 pub use observer::{Observer, Observers, Transaction};
 #[doc(hidden)]
 pub use receipts::{receipt, record};

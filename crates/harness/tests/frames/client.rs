@@ -11,7 +11,7 @@ use harness::{
     Client, ClientError, ClientOptions,
     client::{Hosts, Notice},
     protocol::{Inquiry, PlanText, QuestionReply, Request, TaskCheckpoint, TaskClaim, TaskFail},
-    store::{FileStore, Locking, look},
+    store::{FileStore, Locking},
 };
 use harness_core::{
     Category, Holder, Timestamp, WorkerId,
@@ -194,7 +194,10 @@ fn only_what_can_be_repeated_is_asked_again() {
         };
         assert_eq!(code(client.renew(holder)), Code::NotFound);
         assert_eq!(host.join().unwrap(), 2);
-        assert_eq!(look(folder.path()).unwrap().len(), usize::from(added));
+        assert_eq!(
+            harness::Project::open(folder.path()).unwrap().snapshot().unwrap().len(),
+            usize::from(added)
+        );
     }
 }
 

@@ -1,5 +1,5 @@
-//! Telemetry of a daemon: of a trusted root only. One that is not trusted chooses no port, and what it
-//! holds goes nowhere.
+//! Telemetry of a daemon, for a trusted root only. An untrusted root cannot choose a port, and
+//! nothing of it is sent.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -16,7 +16,7 @@ use harness::{
     telemetry::{self, Telemetry},
 };
 
-/// Starts to send when there is something to tell and the root is trusted by then.
+/// Starts to send when there is a fact to send and the root is trusted by then.
 pub(super) struct Emitter {
     env: Environment,
     root: StateRoot,
@@ -25,7 +25,7 @@ pub(super) struct Emitter {
 }
 
 impl Emitter {
-    /// `None` where it is switched off.
+    /// Returns `None` if telemetry is switched off.
     pub(super) fn new(env: &Environment, root: &StateRoot, secrets: &Redactor) -> Option<Self> {
         let is_off = env.get("HARNESS_ACP").is_some_and(|value| value == "off");
         (!is_off).then(|| Self {

@@ -5,7 +5,7 @@ use harness_core::task::Status;
 use super::{crash, stage::Stage, workers};
 use crate::failure::Result;
 
-/// Gives what is wrong at the end; nothing, if all went as it should.
+/// Returns the problem at the end; `None` if everything went as expected.
 pub(super) fn play(stage: &mut Stage<'_>) -> Result<Option<String>> {
     stage.title("A repository, a ledger, a plan of six tasks")?;
     stage.harness(&["init", "--yes"])?.shown()?;

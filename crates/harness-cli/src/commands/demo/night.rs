@@ -5,7 +5,7 @@ use harness_core::task::Status;
 use super::stage::Stage;
 use crate::failure::Result;
 
-/// Gives what is wrong at the end; nothing, if all went as it should.
+/// Returns the problem at the end; `None` if everything went as expected.
 pub(super) fn play(stage: &mut Stage<'_>) -> Result<Option<String>> {
     stage.title("A repository and a plan of seven tasks. Each has a check that proves it")?;
     stage.harness(&["init", "--yes"])?.shown()?;

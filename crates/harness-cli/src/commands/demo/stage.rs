@@ -225,7 +225,7 @@ impl<'a> Stage<'a> {
     /// What is wrong with the ledger at the end; nothing, if each task is as it should be and those
     /// that are completed were said to be so once.
     pub(super) fn wrong(&self, expected: impl Fn(&str) -> Status) -> Result<Option<String>> {
-        let ledger = harness::store::look(&self.repository())?;
+        let ledger = harness::Project::open(&self.repository())?.snapshot()?;
         let log = fs::read_to_string(Home::of(&self.repository()).log())?;
         for task in ledger.tasks() {
             let expected = expected(task.id.as_str());

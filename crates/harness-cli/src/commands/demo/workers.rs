@@ -1,4 +1,4 @@
-//! Scripted workers: each claims, does what the instructions say, and asks for the check.
+//! Scripted workers: each claims a task, follows its instructions, and asks for the check.
 
 use std::{
     path::Path,
@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::stage::Stage;
 use crate::failure::{Failure, Result};
 
-/// Lets the workers work side by side until together they completed `count` tasks.
+/// Lets the workers work in parallel until together they have completed `count` tasks.
 pub(super) fn work(stage: &mut Stage<'_>, names: &[&str], count: usize) -> Result<()> {
     let (told, heard) = mpsc::channel::<Result<String, String>>();
     let shop = Shop { left: Mutex::new(count), changed: Condvar::new(), tree: Mutex::new(()) };
@@ -30,7 +30,7 @@ pub(super) fn work(stage: &mut Stage<'_>, names: &[&str], count: usize) -> Resul
             let shop = &shop;
             scope.spawn(move || {
                 if let Err(why) = worker.work(shop) {
-                    // The others must not wait for somebody who has left.
+                    // The others must not wait for a worker that has left.
                     *shop.left() = 0;
                     shop.changed.notify_all();
                     _ = worker.told.send(Err(format!("{}: {why}", worker.name)));
@@ -42,9 +42,9 @@ pub(super) fn work(stage: &mut Stage<'_>, names: &[&str], count: usize) -> Resul
     })
 }
 
-/// What the workers share besides the ledger.
+/// The state that the workers share besides the ledger.
 struct Shop {
-    /// How many tasks are still to be completed.
+    /// The number of tasks that are still to be completed.
     left: Mutex<usize>,
     changed: Condvar,
     /// They share one work tree, so one writes and commits at a time.
@@ -79,7 +79,7 @@ impl Worker<'_> {
             let claim = run(&self.programs.harness, &["task", "claim", "--worker", self.name])?;
             let claim: Value = serde_json::from_str(&claim).map_err(|e| e.to_string())?;
             if claim["task"].is_null() {
-                // Another worker holds what the rest waits for: its end wakes this one.
+                // Another worker holds the task that the rest waits for. Its end wakes this one.
                 self.say("waits: nothing is ready");
                 let unchanged = |now: &mut usize| *now == left;
                 drop(shop.changed.wait_while(shop.left(), unchanged));
@@ -112,7 +112,7 @@ impl Worker<'_> {
     }
 
     fn say(&self, what: &str) {
-        // Nobody listens any more when another worker failed.
+        // Nothing receives it any more if another worker failed.
         _ = self.told.send(Ok(format!("  {:<4}{what}", self.name)));
     }
 }

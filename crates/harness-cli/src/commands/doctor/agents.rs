@@ -21,12 +21,12 @@ use crate::{
 /// The agents that people most likely have.
 const KNOWN: [&str; 2] = ["claude", "codex"];
 
-/// Where agents are looked for, and what is known of them.
+/// The place in which agents are searched, and the settings.
 pub(super) struct Place<'a> {
     pub(super) env: &'a Environment,
     pub(super) directory: &'a Path,
     pub(super) config: &'a Config,
-    /// Whether a program that the configuration names may be run: it may come with the repository.
+    /// Whether a program that the configuration names may be run. It may come with the repository.
     pub(super) may_run: bool,
 }
 
@@ -35,7 +35,7 @@ pub(super) fn check(place: &Place<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for name in KNOWN.into_iter().chain(KnownAcpAgent::all().iter().map(|known| known.name)) {
         findings.extend(place.program(name).map(|program| place.judge(name, &program)));
-        // Without the others nothing is missing.
+        // A missing agent is reported only if there is none at all.
         if name == KNOWN[1] && findings.is_empty() && configured.is_empty() {
             findings.push(Finding::warn(
                 "agent",
@@ -49,7 +49,7 @@ pub(super) fn check(place: &Place<'_>) -> Vec<Finding> {
 }
 
 impl Place<'_> {
-    /// Where the program of an agent is, whatever the configuration calls it.
+    /// Returns the program of an agent, whatever name the configuration gives it.
     fn program(&self, name: &str) -> Option<PathBuf> {
         find(self.env, self.config.program(name).unwrap_or(name))
     }
@@ -58,8 +58,8 @@ impl Place<'_> {
         self.config.agents.get(name).cloned().unwrap_or_default()
     }
 
-    /// What it says of its version, where it may be asked: `None` for a launcher, which would tell
-    /// its own, and for a program of a repository that is not trusted.
+    /// Returns the version that it reports, if it may be asked. `None` for a launcher, which would
+    /// report its own, and for a program of an untrusted repository.
     fn version(&self, name: &str, program: &Path) -> Option<Result<String, String>> {
         let own = self.table(name).command;
         let may_ask = match own.as_deref().map(|command| command.split_whitespace().count()) {
@@ -69,7 +69,7 @@ impl Place<'_> {
         may_ask.then(|| version(program, self.directory))
     }
 
-    /// Whether it runs, and whether somebody is signed in, as far as the files and variables tell.
+    /// Checks whether it runs, and whether it is signed in, as far as files and variables show.
     fn judge(&self, name: &str, program: &Path) -> Finding {
         let version = match self.version(name, program) {
             None => program.display().to_string(),
@@ -83,7 +83,7 @@ impl Place<'_> {
             }
         };
         let table = self.table(name);
-        // As it is started.
+        // The environment is that of its start.
         let env = self.env.and(&table.env);
         let login = match self.config.kind(name) {
             Some(AgentKind::Claude) => return claude::look(&env, name, &table, &version),
@@ -105,8 +105,8 @@ impl Place<'_> {
         }
     }
 
-    /// Whether the program of a configured agent is there, and what is wrong with it, where that was
-    /// not told before under its own name.
+    /// Checks whether the program of a configured agent exists, and reports problems that were not
+    /// reported under its own name.
     fn look_for(&self, name: &str) -> Finding {
         let Some(program) = self.config.program(name) else {
             return Finding::ok("agent", format!("{name} is configured"));
@@ -127,8 +127,8 @@ impl Place<'_> {
     }
 }
 
-/// Everybody whom the configuration would let work: the agent, who takes over from it, and who
-/// writes summaries.
+/// Returns all agents that the configuration would use: the agent, its fallbacks, and the
+/// summarizer.
 fn configured(config: &Config) -> Vec<&str> {
     let agent = config.agent.as_deref();
     let table = agent.and_then(|name| config.agents.get(name));

@@ -1,11 +1,11 @@
-//! Claude Code, as far as a look tells: nothing is asked of its model, and no secret is read.
+//! Checks Claude Code without asking its model and without reading a secret.
 
 use std::path::PathBuf;
 
 use super::finding::Finding;
 use crate::{config::Agent, environment::Environment};
 
-/// Each of these is a way to be let in. That one is set says nothing about whether it is right.
+/// Variables that sign it in. That one is set does not show whether it is valid.
 const KEYS: [&str; 5] = [
     "ANTHROPIC_API_KEY",
     "ANTHROPIC_AUTH_TOKEN",
@@ -32,14 +32,14 @@ pub(super) fn look(env: &Environment, name: &str, table: &Agent, version: &str) 
     }
 }
 
-/// By which way, if there is one.
+/// Returns the way in which it is signed in, if there is one.
 fn signed_in(env: &Environment) -> Option<String> {
     if let Some(key) = KEYS.into_iter().find(|key| env.get(key).is_some()) {
         return Some(key.to_owned());
     }
     let own = env.path("CLAUDE_CONFIG_DIR").map(PathBuf::from);
     let folder = own.or_else(|| Some(env.path("HOME")?.join(".claude")))?;
-    // Where there is a key chain, it is there, and only Claude Code may look.
+    // On systems with a key chain, the credentials are there, and only Claude Code may read them.
     let is_there = |name: &str| folder.join(name).is_file();
     if is_there(".credentials.json") {
         return Some("its own credentials".to_owned());

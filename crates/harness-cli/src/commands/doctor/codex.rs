@@ -1,5 +1,5 @@
-//! Who has to be let in where, by Codex's own configuration: only OpenAI itself asks for a login. A
-//! provider of the user's may want a variable, or nothing. No secret is read.
+//! Determines the required sign-in from Codex's own configuration. Only OpenAI itself requires a
+//! login. A provider of the user may require a variable, or nothing. No secret is read.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use toml::Table;
 use super::login::{self, Login};
 use crate::{config::Agent, environment::Environment};
 
-/// Built into Codex; they run on the same machine.
+/// Providers that are built into Codex and run on the same machine.
 const LOCAL: [&str; 2] = ["ollama", "lmstudio"];
 
 pub(super) fn login(env: &Environment, agent: &Agent) -> Login {
@@ -24,7 +24,7 @@ pub(super) fn login(env: &Environment, agent: &Agent) -> Login {
     }
 }
 
-/// It has to be there, and Codex has to get it.
+/// Checks that the variable exists, and that Codex receives it.
 fn variable(env: &Environment, agent: &Agent, name: &str) -> Login {
     let set = format!("{name}=");
     if agent.env.iter().any(|entry| entry.starts_with(&set)) {
@@ -51,7 +51,7 @@ enum Needs {
     Unknown,
 }
 
-/// Codex's configuration, what counts most first.
+/// Returns Codex's configuration files, the one with the highest precedence first.
 fn layers(home: &Path, args: &[String]) -> Vec<Table> {
     let profile = value_of(args, &["-p", "--profile"]).map(|name| format!("{name}.config.toml"));
     let names = profile.into_iter().chain(["config.toml".to_owned()]);
@@ -82,7 +82,7 @@ fn needs(layers: &[Table], args: &[String]) -> Needs {
     }
 }
 
-/// `-c model_provider=NAME`, the last one.
+/// Returns the value of the last `-c model_provider=NAME`.
 fn overridden(args: &[String]) -> Option<&str> {
     let values = args.windows(2).filter(|pair| matches!(pair[0].as_str(), "-c" | "--config"));
     let value = values.filter_map(|pair| pair[1].strip_prefix("model_provider=")).next_back()?;

@@ -7,7 +7,7 @@ use std::{
 
 use harness::{
     home::Home,
-    store::{StoreError, look_backup, look_bytes},
+    store::{StoreError, look_backup},
 };
 use harness_core::{
     Stats,
@@ -41,13 +41,13 @@ pub(super) fn check(root: &StateRoot) -> Vec<Finding> {
 
 fn ledger(root: &StateRoot) -> Finding {
     const CHECK: &str = "ledger";
-    let bytes = match look_bytes(root.path()) {
-        Ok(bytes) => bytes,
+    let text = match root.snapshot_text() {
+        Ok(text) => text,
         Err(why) => return Finding::broken(CHECK, &why.into()),
     };
-    let ledger = match format::read_ledger(&bytes) {
+    let ledger = match text.ledger() {
         Ok(ledger) => ledger,
-        Err(why @ FormatError::Corrupt(_)) => {
+        Err(StoreError::Format(why @ FormatError::Corrupt(_))) => {
             let fix = match look_backup(root.path()) {
                 Ok(Some(backup)) if format::read_ledger(&backup).is_ok() => {
                     "any command that changes something restores the backup"
@@ -57,7 +57,7 @@ fn ledger(root: &StateRoot) -> Finding {
             let finding = Finding::fail(CHECK, why.to_string(), fix);
             return Finding { level: Level::Broken, ..finding };
         }
-        Err(why) => return Finding::broken(CHECK, &StoreError::Format(why).into()),
+        Err(why) => return Finding::broken(CHECK, &why.into()),
     };
     if let Some(task) = ledger.selection().dangling().first().and_then(|id| ledger.task(id)) {
         let missing = task.depends_on.iter().find(|d| !ledger.contains(d));

@@ -1,5 +1,5 @@
-//! Whether an agent has credentials, as far as can be told without a request: by the variables and
-//! files that it reads. Whether they are still good only its server knows.
+//! Checks whether an agent has credentials, by the variables and files that it reads and without a
+//! request. Only its server knows whether they are still valid.
 
 use std::path::PathBuf;
 
@@ -7,12 +7,12 @@ use crate::environment::Environment;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Login {
-    /// The variable or file that holds it.
+    /// The variable or file that contains them.
     By(String),
     None {
         fix: String,
     },
-    /// By the name of who is asked instead.
+    /// No login is needed. The text names the provider.
     NotNeeded(String),
     /// Nothing is known of this agent.
     Unknown,
@@ -20,7 +20,7 @@ pub(super) enum Login {
 
 struct Place {
     variables: &'static [&'static str],
-    /// Below the variable, or below the home and the folder.
+    /// The variable of the folder, or the folder below the home.
     home: (&'static str, &'static str),
     files: &'static [&'static str],
     fix: &'static str,

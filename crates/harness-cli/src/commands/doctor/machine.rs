@@ -1,4 +1,4 @@
-//! What the machine gives: the lock, the disk, the place of the socket.
+//! Checks of the machine: the lock, the disk, the place of the socket.
 
 use std::{
     fs,
@@ -16,11 +16,11 @@ use super::finding::Finding;
 use crate::{environment::Environment, root::StateRoot};
 
 const MIB: u64 = 1024 * 1024;
-/// Below this the next commit or build may not fit.
+/// Below this, the next commit or build may not fit.
 const LITTLE: u64 = 500 * MIB;
-/// Below this not even the ledger can be relied on.
+/// Below this, not even the ledger is reliable.
 const NOTHING: u64 = 16 * MIB;
-/// What a socket address holds, without its last byte.
+/// The limit of a socket address, without its last byte.
 const SOCKET_BYTES_MAX: usize = 107;
 
 pub(super) fn lock(root: &StateRoot) -> Finding {
@@ -80,14 +80,14 @@ impl std::fmt::Display for Size {
     }
 }
 
-/// Where a daemon would listen.
+/// Checks the place where a daemon would listen.
 pub(super) fn socket(env: &Environment, root: Option<&StateRoot>) -> Finding {
     const CHECK: &str = "socket";
     let (directory, made_by_us) = match env.path("XDG_RUNTIME_DIR").filter(|d| d.is_absolute()) {
         Some(directory) => (directory.to_owned(), false),
         None => (socket_folder(), true),
     };
-    // Without a root, a name of the same length.
+    // Without a root, a name of the same length is used.
     let name = root.map_or_else(|| format!("harness-{:016}.sock", 0), |r| r.home().socket_file());
     let chosen = env.path("HARNESS_SOCKET");
     let path = match chosen {

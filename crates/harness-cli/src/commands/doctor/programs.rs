@@ -1,4 +1,4 @@
-//! Other people's programs: where they are and what they say of themselves.
+//! Programs of others: their places and versions.
 
 use std::{
     os::unix::fs::PermissionsExt,
@@ -11,11 +11,11 @@ use harness::shell::{Exit, Script, Shell, SystemShell};
 use super::finding::Finding;
 use crate::environment::Environment;
 
-/// A program that does not even tell its version in this time does not work.
+/// A program that does not report its version in this time does not work.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The program of this name on PATH. Relative entries are left out: what they mean depends on the
-/// directory, and a repository could bring its own `git`.
+/// Returns the program of this name on PATH. Relative entries are left out, because their meaning
+/// depends on the directory, and a repository could bring its own `git`.
 pub(in crate::commands) fn find(env: &Environment, name: &str) -> Option<PathBuf> {
     let runs = |path: &PathBuf| {
         std::fs::metadata(path).is_ok_and(|f| f.is_file() && f.permissions().mode() & 0o111 != 0)
@@ -30,7 +30,7 @@ pub(in crate::commands) fn find(env: &Environment, name: &str) -> Option<PathBuf
         .find(runs)
 }
 
-/// What a command printed, or why not.
+/// Returns the output of a command, or the error.
 pub(super) fn output(program: &Path, arguments: &str, directory: &Path) -> Result<String, String> {
     let Some(path) = program.to_str() else { return Err("its path is not UTF-8".to_owned()) };
     let quoted = path.replace('\'', r"'\''");
@@ -57,15 +57,15 @@ pub(super) fn output(program: &Path, arguments: &str, directory: &Path) -> Resul
     }
 }
 
-/// What it says of its version. Warnings beside that are left out, unless it does not work: then they
-/// may be the reason.
+/// Returns the version that it reports. Warnings are left out unless it fails, because they may
+/// then be the reason.
 pub(super) fn version(program: &Path, directory: &Path) -> Result<String, String> {
     let quiet = output(program, "--version 2>/dev/null", directory);
     let text = quiet.or_else(|_| output(program, "--version", directory))?;
     Ok(version_in(&text).unwrap_or("version unknown").chars().take(100).collect())
 }
 
-/// The first line with a digit, else the last.
+/// Returns the first line with a digit, or the last line.
 fn version_in(text: &str) -> Option<&str> {
     let has_digit = |line: &&str| line.contains(|c: char| c.is_ascii_digit());
     text.lines().find(has_digit).or_else(|| text.lines().last())

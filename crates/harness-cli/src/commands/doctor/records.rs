@@ -22,7 +22,7 @@ pub(super) fn check(invocation: &Invocation, root: &StateRoot) -> Vec<Finding> {
         }
     };
     let mut findings = Vec::new();
-    let ledger = harness::store::look(root.path()).ok();
+    let ledger = root.snapshot().ok();
     let completed = ledger.iter().flat_map(|ledger| ledger.tasks());
     for task in completed.filter(|task| task.status() == Status::Completed) {
         let Some(epoch) = task.epoch else { continue };

@@ -9,8 +9,8 @@ use crate::{environment::Environment, failure::Failure};
 
 const CHECK: &str = "repository";
 
-/// Asked of the same git as everything else of ours: nothing that the repository configures is run,
-/// and no `GIT_DIR` of the caller leads elsewhere.
+/// Checks the repository with the same hardened git as everything else: nothing that the repository
+/// configures is run, and no `GIT_DIR` of the caller redirects it.
 pub(super) fn check(env: &Environment, directory: &Path, filters: Filters) -> Finding {
     if programs::find(env, "git").is_none() {
         return Finding::warn(CHECK, "not checked, there is no git", "install git");

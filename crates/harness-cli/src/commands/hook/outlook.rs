@@ -1,4 +1,4 @@
-//! What is left of a ledger, as the hooks tell it.
+//! The remaining work of a ledger, in the form for hooks.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,14 @@ use harness_core::{Ledger, Task, WorkerId, ledger::ConcurrencyMode, log::escape,
 use super::{payload::Payload, project::shortened};
 use crate::environment::Environment;
 
-/// A title has no bound of its own, and what agents are told has.
+/// The limit of a title. Titles are unbounded, but messages to agents are not.
 const TITLE_CHARACTERS: usize = 300;
 
 pub(super) struct Outlook<'a> {
     ledger: &'a Ledger,
-    /// Pending, and nothing before them is missing; in the order in which they are chosen.
+    /// Pending tasks without open dependencies, in the order of selection.
     pub(super) ready: Vec<&'a Task>,
-    /// Failed, to be tried again; in that order.
+    /// Failed tasks that will be tried again, in that order.
     pub(super) retryable: Vec<&'a Task>,
     pub(super) in_progress: Vec<&'a Task>,
 }
@@ -32,18 +32,18 @@ impl<'a> Outlook<'a> {
         self.ledger.head().session_config.concurrency_mode == ConcurrencyMode::Concurrent
     }
 
-    /// Whether anything could be claimed.
+    /// Returns whether anything could be claimed.
     pub(super) fn has_open(&self) -> bool {
         !self.ready.is_empty() || !self.retryable.is_empty()
     }
 
-    /// What comes next: what could be claimed, else what is being worked on.
+    /// Returns the next task: one that could be claimed, or one in progress.
     pub(super) fn next(&self) -> Option<&'a Task> {
         let open = self.ready.first().or(self.retryable.first());
         open.or(self.in_progress.first()).copied()
     }
 
-    /// The claimed tasks of any of these workers.
+    /// Returns the claimed tasks of any of these workers.
     pub(super) fn of_workers(&self, names: &[&str]) -> Vec<&'a Task> {
         let mine = |task: &&Task| owner(task).is_some_and(|by| names.contains(&by));
         self.in_progress.iter().copied().filter(mine).collect()
@@ -53,7 +53,7 @@ impl<'a> Outlook<'a> {
         self.ledger.tasks().filter(|task| task.status() == Status::Completed).count()
     }
 
-    /// `completed=1 pending=3 total=4 next=task-002: Two`
+    /// Returns a line such as `completed=1 pending=3 total=4 next=task-002: Two`.
     pub(super) fn summary(&self) -> String {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for task in self.ledger.tasks() {
@@ -66,12 +66,12 @@ impl<'a> Outlook<'a> {
     }
 }
 
-/// Who works on it; `None` also where an edit left an empty name.
+/// Returns the worker of a task. An empty name, which an edit may leave, counts as none.
 pub(super) fn owner(task: &Task) -> Option<&str> {
     task.claimed_by().map(WorkerId::as_str).filter(|by| !by.is_empty())
 }
 
-/// `[task-001] Its title`
+/// Formats a task as `[task-001] Its title`.
 pub(super) fn named(task: &Task) -> String {
     format!("[{}] {}", task.id, title(task))
 }
@@ -80,12 +80,12 @@ fn title(task: &Task) -> String {
     shortened(&escape(&task.title), TITLE_CHARACTERS)
 }
 
-/// HARNESS_WORKER_ID, where it is text.
+/// Returns HARNESS_WORKER_ID, if it is text.
 pub(super) fn worker(env: &Environment) -> Option<&str> {
     env.get("HARNESS_WORKER_ID").and_then(|id| id.to_str())
 }
 
-/// All names under which the caller may have claimed.
+/// Returns all names under which the caller may have claimed.
 pub(super) fn identities<'a>(
     env: &'a Environment,
     payload: &'a Payload,

@@ -1,8 +1,8 @@
-//! What an agent sends to a hook. Anything that is not an object says nothing.
+//! The input of a hook from an agent. Anything that is not an object is treated as empty.
 
 use serde_json::{Map, Value};
 
-/// A longer name of a session is none; agents give UUIDs.
+/// The limit of a session name. Agents use UUIDs.
 const SESSION_BYTES_MAX: usize = 512;
 
 #[derive(Debug, Default)]
@@ -21,30 +21,30 @@ impl Payload {
         }
     }
 
-    /// A field that is text, and not an empty one.
+    /// Returns a field that is a text and not empty.
     pub(super) fn text(&self, name: &str) -> Option<&str> {
         self.0.get(name).and_then(Value::as_str).filter(|text| !text.is_empty())
     }
 
-    /// The agent was kept going by a hook already.
+    /// Returns whether a hook has already kept the agent from stopping.
     pub(super) fn is_kept_going(&self) -> bool {
         self.0.get("stop_hook_active") == Some(&Value::Bool(true))
     }
 
-    /// Compaction ends as a subagent without a type.
+    /// Returns whether this is a compaction, which ends as a subagent without a type.
     pub(super) fn is_compaction(&self) -> bool {
         self.0.get("agent_type").and_then(Value::as_str) == Some("")
     }
 
-    /// A name that fits on a line of its own.
+    /// Returns a session name that fits on one line.
     pub(super) fn session(&self) -> Option<&str> {
         let fits = |id: &&str| id.len() <= SESSION_BYTES_MAX && !id.contains(char::is_control);
         self.text("session_id").map(str::trim).filter(|id| !id.is_empty()).filter(fits)
     }
 }
 
-/// JavaScript writes half a character as it is when a text was cut in the middle of one, as in
-/// `"\ud83d"`; no other JSON may have that. What else the agent says still counts.
+/// Replaces half characters. JavaScript writes them unchanged when a text was cut in the middle of
+/// one, as in `"\ud83d"`, but JSON does not allow them. The rest of the input is still used.
 fn with_whole_characters(json: &[u8]) -> Vec<u8> {
     let mut whole = Vec::with_capacity(json.len());
     let mut rest = json;
@@ -66,7 +66,7 @@ fn with_whole_characters(json: &[u8]) -> Vec<u8> {
     whole
 }
 
-/// The UTF-16 unit of an escape at the very beginning.
+/// Returns the UTF-16 unit of an escape at the very start.
 fn escaped_unit(json: &[u8]) -> Option<u16> {
     let digits = json.strip_prefix(br"\u")?.get(..4)?;
     u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()

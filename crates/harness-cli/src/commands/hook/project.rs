@@ -160,7 +160,7 @@ impl Marker {
 
 /// The ledger as it stands: no lock, no repair.
 pub(super) fn look(root: &StateRoot) -> Result<Ledger, String> {
-    harness::store::look(root.path()).map_err(|why| {
+    root.snapshot().map_err(|why| {
         let text = why.to_string();
         let rest = text.strip_prefix(crate::root::LEDGER).unwrap_or(&text);
         let rest = rest.trim_start_matches([':', ' ']);

@@ -1,4 +1,4 @@
-//! HARNESS_HOOK_LOG: a file that gets one JSON line per call, to find out what a hook printed.
+//! HARNESS_HOOK_LOG: a file that gets one JSON line per call, to show what a hook printed.
 
 use std::{fs::OpenOptions, io, io::Write, os::unix::fs::OpenOptionsExt};
 
@@ -29,13 +29,13 @@ pub(super) fn append(
         "stdout": answer.stdout,
         "stderr": answer.stderr,
     });
-    // Titles and errors are other people's words; a known secret among them stays out of the file.
+    // Titles and errors come from others. Known secrets in them must not get into the file.
     let line = format!("{line}\n");
     let line = Redactor::from_environment(std::env::vars_os()).text(&line).into_owned();
-    // A pipe that nobody reads is an error then, and no wait.
+    // With this flag, a pipe without a reader is an error and does not block.
     let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
     let mut options = OpenOptions::new();
     let mut file = options.append(true).create(true).mode(0o600).custom_flags(flags).open(path)?;
-    // One write, so that the lines of two hooks do not mix.
+    // One write is used, so that the lines of two hooks do not mix.
     file.write_all(line.as_bytes())
 }

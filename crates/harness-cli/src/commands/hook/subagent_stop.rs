@@ -1,4 +1,4 @@
-//! `subagent-stop`: an agent that another one started wants to end, perhaps with a task in its hands.
+//! `subagent-stop`: an agent that another one started wants to end, perhaps while it holds a task.
 
 use super::{
     Answer,
@@ -12,7 +12,7 @@ pub(super) fn answer(env: &Environment, project: &Project<'_>, payload: &Payload
     if payload.is_kept_going() {
         return Answer::silent();
     }
-    // A subagent cannot fix a ledger; the stop of the session names what is wrong.
+    // A subagent cannot fix a ledger. The hook at the stop of the session reports the problem.
     let Ok(ledger) = project.ledger() else { return Answer::silent() };
     if payload.is_compaction() {
         return Answer::silent();

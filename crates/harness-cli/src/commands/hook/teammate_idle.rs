@@ -1,4 +1,5 @@
-//! `teammate-idle`: a member of a team has nothing to do. It has, while the ledger has.
+//! `teammate-idle`: a member of a team reports that it has nothing to do. While the ledger has
+//! tasks, it has.
 
 use super::{
     Answer,
@@ -9,7 +10,7 @@ use super::{
 use crate::environment::Environment;
 
 pub(super) fn answer(env: &Environment, project: &Project<'_>, payload: &Payload) -> Answer {
-    // A teammate cannot fix a ledger; the stop of the session names what is wrong.
+    // A teammate cannot fix a ledger. The hook at the stop of the session reports the problem.
     let Ok(ledger) = project.ledger() else { return Answer::silent() };
     let outlook = Outlook::of(&ledger);
     let me = identities(env, payload, &["teammate_name"]);

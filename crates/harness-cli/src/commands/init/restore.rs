@@ -86,7 +86,7 @@ fn name(from: Source) -> &'static str {
 /// A new ledger must not be made over one that can be brought back, and one that is broken is none.
 pub(super) fn refuse_to_lose(invocation: &Invocation, root: &StateRoot) -> Result<()> {
     invocation.store(root)?.lost()?;
-    match harness::store::look(root.path()) {
+    match root.snapshot() {
         Err(StoreError::Format(why @ FormatError::Corrupt(_))) => {
             Err(both_ways(crate::failure::Failure::config(why.to_string())))
         }

@@ -1,11 +1,11 @@
-//! The command of a hook in a settings file, as a shell reads it.
+//! Parses the command of a hook in a settings file as a shell would.
 
 use std::path::Path;
 
-/// `NAME=value … PROGRAM hook HOOK …`
+/// A command `NAME=value … PROGRAM hook HOOK …`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Call<'a> {
-    /// What somebody set before it, as it is written there.
+    /// The variables before it, as they are written.
     pub(super) variables: &'a str,
     pub(super) program: String,
     hooks: Vec<String>,
@@ -25,13 +25,13 @@ impl<'a> Call<'a> {
         Some(Self { variables, program: program.clone(), hooks: hooks.to_vec() })
     }
 
-    /// Whether the program can be no other than harness, whatever it is called: nobody else has a
-    /// hook of this name, while `hook stop` may be a word of many.
+    /// Returns whether the program can only be harness, whatever its name. No other program has a
+    /// hook of this name, while `hook stop` may belong to many.
     pub(super) fn gives_itself_away(&self) -> bool {
         is_named_harness(&self.program) || self.hooks.iter().any(|hook| hook == "self-reflect")
     }
 
-    /// Whether it does what the other one does, variables aside.
+    /// Returns whether it does the same as the other one, apart from variables.
     pub(super) fn does_as(&self, other: &Call<'_>) -> bool {
         (&self.program, &self.hooks) == (&other.program, &other.hooks)
     }

@@ -1,4 +1,4 @@
-//! What becomes of a file: all changes are known before the first is made.
+//! Changes of files. All changes are known before the first is made.
 
 use std::{
     fs,
@@ -11,18 +11,18 @@ use similar::TextDiff;
 
 use crate::failure::{Failure, Result};
 
-/// The content of a file, `None` where there is none.
+/// The contents of a file before and after; `None` if there is no file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Change {
     pub(super) path: PathBuf,
     pub(super) before: Option<String>,
     pub(super) after: Option<String>,
     mode: fs::Permissions,
-    /// Where the links of its path lead, found once.
+    /// The target of its path without links, resolved once.
     target: PathBuf,
 }
 
-/// Makes all changes, or none: what was done before one fails is taken back.
+/// Makes all changes or none. If one fails, the earlier ones are undone.
 pub(super) fn apply_all(changes: &[Change], base: &Path) -> Result<()> {
     let mut done: Vec<&Change> = Vec::new();
     for change in changes {
@@ -35,7 +35,7 @@ pub(super) fn apply_all(changes: &[Change], base: &Path) -> Result<()> {
     Ok(())
 }
 
-/// With what could not be taken back.
+/// Adds the changes that could not be undone to the failure.
 fn told(failure: Failure, stuck: Vec<Failure>) -> Failure {
     if stuck.is_empty() {
         return failure.hint("nothing was changed");
@@ -46,7 +46,7 @@ fn told(failure: Failure, stuck: Vec<Failure>) -> Failure {
 }
 
 impl Change {
-    /// Decides by the text of a file what it becomes. A link may lead to another of the `allowed`
+    /// Determines the change of a file from its text. A link may lead to another of the `allowed`
     /// folders and nowhere else.
     pub(super) fn of(
         path: &Path,
@@ -67,7 +67,7 @@ impl Change {
         Self { path, before: after, after: before, mode, target }
     }
 
-    /// What is done to the file; `None`: nothing.
+    /// Returns the action on the file; `None` if there is none.
     pub(super) fn action(&self) -> Option<&'static str> {
         match (&self.before, &self.after) {
             (before, after) if before == after => None,
@@ -77,7 +77,7 @@ impl Change {
         }
     }
 
-    /// As `git apply` and people read it. `name` is what the file is called there.
+    /// Returns a diff for `git apply` and people. `name` is the name of the file in it.
     pub(super) fn diff(&self, name: &Path) -> String {
         let (before, after) = (self.before.as_deref(), self.after.as_deref());
         let diff = TextDiff::from_lines(before.unwrap_or_default(), after.unwrap_or_default());
@@ -88,8 +88,8 @@ impl Change {
         diff.unified_diff().header(&side('a', before), &side('b', after)).to_string()
     }
 
-    /// Puts the new content in place at once, or nothing of it. Directories above are made, and
-    /// those that are left empty below `base` removed.
+    /// Replaces the content at once or not at all. Missing directories are created, and empty ones
+    /// below `base` are removed.
     pub(super) fn apply(&self, base: &Path) -> Result<()> {
         if self.action().is_none() {
             return Ok(());
@@ -112,7 +112,7 @@ impl Change {
         }
     }
 
-    /// The first directory that is not empty ends it.
+    /// Removes empty directories upward, up to the first that is not empty.
     fn remove_empty_above(&self, base: &Path) {
         let above = self.path.ancestors().skip(1);
         let within = above.take_while(|path| *path != base && path.starts_with(base));
@@ -123,7 +123,8 @@ impl Change {
         within.map(fs::remove_dir).take_while(is_gone).for_each(drop);
     }
 
-    /// A file that is a link is written where it led when it was read, and keeps its mode.
+    /// Writes the text. A file that is a link is written at its target when it was read, and keeps
+    /// its mode.
     fn put(&self, text: &str) -> io::Result<()> {
         let target = &self.target;
         let directory = target.parent().unwrap_or(Path::new("/"));
@@ -137,7 +138,7 @@ impl Change {
     }
 }
 
-/// The path without the links on it, as far as it is there.
+/// Returns the path without links, as far as it exists.
 fn resolved(path: &Path) -> PathBuf {
     let there = path.ancestors().find_map(|part| Some((part, part.canonicalize().ok()?)));
     match there {
@@ -160,7 +161,7 @@ fn refuse_elsewhere(path: &Path, target: &Path, allowed: &[PathBuf]) -> Result<(
         .hint("nothing was changed: harness writes only to the project and your home"))
 }
 
-/// The text of a file, `None` where there is none.
+/// Returns the text of a file; `None` if there is none.
 pub(super) fn read(path: &Path) -> Result<Option<String>> {
     // A pipe would never end.
     if fs::metadata(path).is_ok_and(|found| !found.is_file()) {

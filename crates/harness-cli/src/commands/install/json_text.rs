@@ -1,15 +1,16 @@
-//! JSON as the text that somebody wrote: a change touches the bytes it is about and no others.
+//! JSON as text: a change touches only the bytes that it concerns.
 //!
-//! What is put in can be taken out again without a trace. The layout alone says whose a bracket is:
-//! one that was there and empty is filled without a blank (`{"a": 1}`), one that is made here is
-//! followed by one or by a new line. So an emptied one goes if it was made here, and stays if not.
+//! Everything that is inserted can be removed again without a trace. The layout alone shows the
+//! origin of a bracket. An existing empty one is filled without a blank (`{"a": 1}`). One that was
+//! made here is followed by a blank or a new line. So an emptied bracket is removed if it was made
+//! here, and stays otherwise.
 
 use std::ops::Range;
 
 use serde::Serialize;
 use serde_json::{Value, ser::PrettyFormatter};
 
-/// A document of one value, and where its parts are.
+/// A document of one value, with the places of its parts.
 #[derive(Debug, Clone)]
 pub(super) struct JsonText {
     text: String,
@@ -32,9 +33,9 @@ struct Node {
 /// A member of an object or an element of an array.
 #[derive(Debug, Clone)]
 struct Part {
-    /// Of a member.
+    /// The key of a member.
     key: Option<String>,
-    /// From the key on, or all of the element.
+    /// The start of the key, or of the element.
     start: usize,
     node: Node,
 }
@@ -50,13 +51,13 @@ pub(super) enum Left {
 
 impl JsonText {
     pub(super) fn parse(text: &str) -> Result<Self, serde_json::Error> {
-        // It judges; what reads the places below need not.
+        // This validates the text, so the reader below need not.
         serde_json::from_str::<Value>(text)?;
         let root = Reader { text, at: 0 }.value();
         Ok(Self { text: text.to_owned(), root })
     }
 
-    /// A document of its own.
+    /// Creates a new document.
     pub(super) fn made(value: &Value) -> Result<Self, serde_json::Error> {
         Self::parse(&format!("{}\n", laid_out(value, "  ")))
     }
@@ -80,14 +81,14 @@ impl JsonText {
         self.append(path, "", value);
     }
 
-    /// Puts a string in place of what is at `path`, if anything is.
+    /// Replaces the value at `path`, if there is one, with a string.
     pub(super) fn replace(&mut self, path: &[Step<'_>], value: &str) {
         if let Some(node) = self.find(path) {
             self.splice(node.span.clone(), &Value::from(value).to_string());
         }
     }
 
-    /// Takes out what is at `path`, and what was made to hold it.
+    /// Removes the value at `path`, and everything that was made to contain it.
     pub(super) fn remove(&mut self, path: &[Step<'_>]) -> Left {
         let Some((last, above)) = path.split_last() else { return Left::Nothing };
         let Some(holder) = self.find(above) else { return Left::Something };
@@ -123,7 +124,7 @@ impl JsonText {
         self.splice(at..at, &added);
     }
 
-    /// A value in the layout of a neighbour that has this before it.
+    /// Formats a value in the layout of a neighbour that has this text before it.
     fn laid_out_after(&self, before: &str, value: &Value) -> String {
         match before.rsplit_once('\n') {
             None => on_a_line(value),
@@ -134,7 +135,7 @@ impl JsonText {
         }
     }
 
-    /// How far a level is moved in, as far as the first one shows it.
+    /// Returns the indentation of a level, as the first one shows it.
     fn unit(&self) -> &str {
         let first = self.root.parts.first().map(|part| self.blank_before(part.start));
         let unit = first.and_then(|before| before.rsplit_once('\n')).map(|(_, unit)| unit);
@@ -164,7 +165,8 @@ impl Node {
     }
 }
 
-/// One blank line between neighbours is a whim of theirs, a new line is the layout.
+/// Returns the separator. A blank line between neighbours is an exception, but a new line is the
+/// layout.
 fn separator(before: &str) -> String {
     match before.rsplit_once('\n') {
         Some((_, indent)) => format!("{}{indent}", new_line(before)),
@@ -186,7 +188,7 @@ fn laid_out(value: &Value, unit: &str) -> String {
     }
 }
 
-/// With the blanks that show whose the brackets are.
+/// Formats a value with the blanks that show the origin of the brackets.
 fn on_a_line(value: &Value) -> String {
     match value {
         Value::Object(fields) => {
@@ -204,7 +206,7 @@ fn on_a_line(value: &Value) -> String {
     }
 }
 
-/// Finds the places in a text that is known to be JSON, which bounds its depth too.
+/// Finds the places in a text that is known to be valid JSON, which also bounds its depth.
 struct Reader<'a> {
     text: &'a str,
     at: usize,

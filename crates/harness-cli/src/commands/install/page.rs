@@ -1,7 +1,7 @@
-//! The page that teaches an agent the protocol: `/harness` of Claude Code, `$harness` of Codex.
+//! The page that explains the protocol to an agent: `/harness` of Claude Code, `$harness` of Codex.
 //!
-//! Its last line is a seal over the rest. A page whose seal is broken was edited by somebody: it is
-//! theirs, and neither written over nor removed.
+//! Its last line is a seal over the rest. A page with a broken seal was edited by its user. It is
+//! neither overwritten nor removed.
 
 use sha2::{Digest, Sha256};
 
@@ -25,7 +25,7 @@ pub(super) fn of(reader: Reader) -> String {
     format!("{page}{SEAL}{} -->\n", seal(&page))
 }
 
-/// What becomes of a page. What somebody has edited is theirs.
+/// Returns the new content of a page. An edited page stays unchanged.
 pub(super) fn with(there: Option<&str>, reader: Reader) -> String {
     let new = of(reader);
     match there {
@@ -34,14 +34,14 @@ pub(super) fn with(there: Option<&str>, reader: Reader) -> String {
     }
 }
 
-/// Whether we wrote it, in this version or another.
+/// Returns whether harness wrote it, in this version or another.
 pub(super) fn is_ours(text: &str) -> bool {
     let text = with_plain_lines(text);
     let Some((page, last)) = text.rsplit_once(SEAL) else { return false };
     last.trim_end().strip_suffix(" -->") == Some(&*seal(page))
 }
 
-/// Without the line ends of Windows, which git may put in and which nobody sees.
+/// Removes the line ends of Windows, which git may insert and which are not visible.
 fn with_plain_lines(text: &str) -> String {
     text.replace("\r\n", "\n")
 }

@@ -1,4 +1,4 @@
-//! What the files say to run.
+//! The program that the settings files run.
 
 use std::{fs, path::Path};
 
@@ -13,12 +13,13 @@ use crate::{
 
 pub(super) struct Program {
     pub(super) name: String,
-    /// What is to be known of it.
+    /// A warning about it.
     pub(super) warning: Option<String>,
 }
 
-/// A name that works wherever harness is installed, as files of a project are shared with others; for
-/// this user alone the path of this very program, where the name leads elsewhere.
+/// Chooses the program. Files of a project are shared, so they get a name that works wherever
+/// harness is installed. Files of this user alone get the path of this program, if the name leads
+/// elsewhere.
 pub(super) fn choose(env: &Environment, scope: Scope, told: Option<String>) -> Result<Program> {
     if let Some(name) = told {
         if name.trim().is_empty() {

@@ -1,4 +1,4 @@
-//! The entry of our MCP server in the files where agents keep theirs.
+//! The entry of our MCP server in the settings files of agents.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::json_text::{JsonText, Left, Step::Key};
 
 const NAME: &str = "harness";
 
-/// `{"mcpServers": {"harness": {"command": …, "args": ["mcp"]}}}`, as Claude Code has it.
+/// Adds `{"mcpServers": {"harness": {"command": …, "args": ["mcp"]}}}`, the form of Claude Code.
 pub(super) fn with(file: Option<JsonText>, program: &str) -> Result<JsonText, String> {
     let entry = json!({ "command": program, "args": ["mcp"] });
     let Some(mut file) = file else {
@@ -27,7 +27,7 @@ pub(super) fn with(file: Option<JsonText>, program: &str) -> Result<JsonText, St
     Ok(file)
 }
 
-/// The file without our server; `None` where nothing else is in it.
+/// Returns the file without our server; `None` if nothing else is in it.
 pub(super) fn without(mut file: JsonText) -> Result<Option<JsonText>, String> {
     let path = [Key("mcpServers"), Key(NAME)];
     check(&file)?;
@@ -38,7 +38,7 @@ pub(super) fn without(mut file: JsonText) -> Result<Option<JsonText>, String> {
     Ok(Some(file))
 }
 
-/// A server of our name that is called as ours is, whatever the program is called.
+/// Returns whether a server of our name is called like ours, whatever the name of the program.
 pub(super) fn is_ours(entry: &Value) -> bool {
     entry["command"].is_string() && entry["args"] == json!(["mcp"])
 }

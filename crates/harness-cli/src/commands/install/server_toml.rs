@@ -1,8 +1,8 @@
 //! The entry of our MCP server in Codex's config.toml: a table of its own at the end of the file.
 //!
-//! The text is cut at the headers of its tables, and ours is changed or taken out as text, with the
-//! tables in it that Codex or somebody else has added. What comes out is read again, and has to say
-//! of all else what went in. Every other byte stays what it was.
+//! The text is split at the headers of its tables. Our table is changed or removed as text, with
+//! the tables in it that Codex or the user has added. The result is parsed again, and must be equal
+//! to the input in everything else. Every other byte stays unchanged.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use toml::{Table, Value, de::DeTable};
 use super::server;
 
 const HEADER: &str = "[mcp_servers.harness]";
-/// Codex hands on nothing of its environment that is not named.
+/// Codex passes on only the variables that are named.
 const VARIABLES: [&str; 8] = [
     "HARNESS_STATE_ROOT",
     "HARNESS_WORKER_ID",
@@ -44,8 +44,8 @@ pub(super) fn with(file: Option<&str>, program: &str) -> Result<String, String> 
     })
 }
 
-/// A file that was there, and be it empty, gets a blank line before our table; one without a last
-/// line end stays one. So `without` can tell what to leave.
+/// Adds our table. An existing file, even an empty one, gets a blank line before it. A file without
+/// a last line end stays one. So `without` can tell what to leave.
 fn added(file: Option<&str>, program: &str) -> String {
     let text = file.unwrap_or_default();
     let line = line_end(text);
@@ -63,7 +63,7 @@ fn added(file: Option<&str>, program: &str) -> String {
     }
 }
 
-/// With our table as this version has it, and what else is in it as it was.
+/// Updates our table to this version, and leaves everything else in it unchanged.
 fn updated(text: &str, there: &Value, program: &str) -> Option<String> {
     let mut new = text.to_owned();
     let missing = missing(there).unwrap_or_default();
@@ -87,7 +87,7 @@ fn updated(text: &str, there: &Value, program: &str) -> Option<String> {
     Some(new)
 }
 
-/// Which of our variables are not named; `None` where they are written in a way we do not know.
+/// Returns our variables that are not named; `None` if they are written in an unknown way.
 fn missing(entry: &Value) -> Option<Vec<&'static str>> {
     let listed = match entry.get("env_vars") {
         None => &[][..],
@@ -97,7 +97,7 @@ fn missing(entry: &Value) -> Option<Vec<&'static str>> {
     Some(VARIABLES.into_iter().filter(is_missing).collect())
 }
 
-/// Where the value of a key of our table is.
+/// Returns the place of the value of a key in our table.
 fn place_of(text: &str, key: &str) -> Option<Range<usize>> {
     let mut start = 0;
     for section in sections(text) {
@@ -112,10 +112,10 @@ fn place_of(text: &str, key: &str) -> Option<Range<usize>> {
     None
 }
 
-/// The file without our table and those in it; `None` where nothing else was in it.
+/// Returns the file without our table and those in it; `None` if nothing else was in it.
 pub(super) fn without(text: &str) -> Result<Option<String>, String> {
     let before = read(text)?;
-    // One of the same name that somebody else wrote stays.
+    // A table of the same name that another program wrote stays.
     if entry(&before).is_none_or(|there| check_ours(there).is_err()) {
         return Ok(Some(text.to_owned()));
     }
@@ -129,7 +129,7 @@ pub(super) fn without(text: &str) -> Result<Option<String>, String> {
         if let Some(start) = line.filter(|start| new[*start..].trim().is_empty()) {
             new.truncate(start);
         }
-        // Blank lines and comments before the next table are the next table's.
+        // Blank lines and comments before the next table belong to the next table.
         let is_own = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
         let lines: Vec<&str> = section.split_inclusive('\n').collect();
         let end = lines.iter().rposition(is_own).map_or(lines.len(), |last| last + 1);
@@ -146,8 +146,8 @@ pub(super) fn without(text: &str) -> Result<Option<String>, String> {
     }
 }
 
-/// The text in pieces, each but the first from the header of a table on. A line of a longer string or
-/// list may look like one; before it there is no whole piece.
+/// Splits the text into pieces, each except the first starting at the header of a table. A line of
+/// a longer string or list may look like a header, but the text before it is not a complete piece.
 fn sections(text: &str) -> Vec<&str> {
     let mut sections = Vec::new();
     let (mut start, mut at) = (0, 0);
@@ -162,7 +162,8 @@ fn sections(text: &str) -> Vec<&str> {
     sections
 }
 
-/// What the header of a piece says, if it is that of our table (then nothing) or of one in it.
+/// Returns the content of a piece's header, if it is that of our table (empty then) or of one in
+/// it.
 fn header(section: &str) -> Option<Table> {
     let line = section.lines().next().filter(|line| line.trim_start().starts_with('['))?;
     entry(&read(line).ok()?)?.as_table().cloned()
@@ -172,7 +173,7 @@ fn entry(file: &Table) -> Option<&Value> {
     file.get("mcp_servers")?.get("harness")
 }
 
-/// Whether all that is not ours is the same.
+/// Returns whether everything that is not ours is equal.
 fn same(one: &Table, other: &Table) -> bool {
     others(one.clone()) == others(other.clone())
 }

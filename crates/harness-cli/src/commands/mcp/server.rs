@@ -1,5 +1,5 @@
-//! Answers requests: what there is, and what came of a call. The one place beside [`wire`](super::wire)
-//! that knows `rmcp`.
+//! Answers requests: the list of tools, and the results of calls. Besides [`wire`](super::wire),
+//! this is the only place that knows `rmcp`.
 
 use std::{sync::Arc, time::Duration};
 
@@ -32,12 +32,13 @@ use crate::{
     worker,
 };
 
-/// When a client that wants to know is first told that a tool waits, and how often then.
+/// The time after which a client that asked for progress is first informed that a tool waits, and
+/// the interval afterwards.
 const FIRST_WORD: Duration = Duration::from_secs(1);
 const PROGRESS: Duration = Duration::from_secs(5);
-/// How long a tool that was told to stop may take: a check is killed after five seconds.
+/// The time that a tool may take to stop. A check is killed after five seconds.
 const FAREWELL: Duration = Duration::from_secs(7);
-/// Methods that are known, so that what is wrong must be their parameters.
+/// Known methods. If a request with one of them is invalid, its parameters are wrong.
 const METHODS: [&str; 3] = ["initialize", "tools/call", "tools/list"];
 
 const INSTRUCTIONS: &str = "harness keeps a ledger of tasks and checks them before they count as \
@@ -45,20 +46,21 @@ const INSTRUCTIONS: &str = "harness keeps a ledger of tasks and checks them befo
     task_checkpoint after each step, use handoff_write to inform your next context, and call \
     task_complete when the task is done; harness_status shows the progress of the work.";
 
-/// Until standard input ends or somebody asks for the end; both are a proper one.
+/// Serves until standard input ends or an end is requested. Both are regular ends.
 pub(super) fn serve(env: &Environment) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let written = runtime.block_on(async {
         let ending = CancellationToken::new();
         let (wire, written) = Wire::open(&ending);
         let server = Server { tools: Arc::new(tools::all()), env: env.clone() };
-        // Its own handshake would end the server at the first message that is out of order.
+        // The handshake of the crate would end the server at the first message that is out of
+        // order.
         let serving = serve_directly_with_ct(server, wire, None, ending.clone());
         let _signals = end_by_signal(ending)?;
         serving.waiting().await.map_err(|why| Failure::error(why.to_string()))?;
         Ok::<_, Failure>(written)
     })?;
-    // Those who were told to stop; what they started has to end before we do.
+    // These were asked to stop. The processes that they started must end before we do.
     runtime.shutdown_timeout(FAREWELL);
     written.wait();
     Ok(())
@@ -97,7 +99,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
         let agreed = self.negotiate_initialize(&request)?;
-        // Later answers are in the version that was agreed on.
+        // Later answers use the agreed version.
         let mut peer = request;
         peer.protocol_version = agreed.protocol_version.clone();
         context.peer.set_peer_info(peer);
@@ -160,14 +162,14 @@ impl ServerHandler for Server {
     }
 }
 
-/// Which of its threads calls, as Codex says with each call.
+/// Returns the calling thread, which Codex names with each call.
 fn codex_thread(context: &RequestContext<RoleServer>) -> Option<&str> {
     let turn = context.meta.get("x-codex-turn-metadata");
     let thread = turn.and_then(|turn| turn.get("thread_id")).or(context.meta.get("threadId"))?;
     thread.as_str().filter(|thread| !thread.is_empty())
 }
 
-/// What a client is told of a call that takes long, if it wants to know.
+/// Reports about a call that takes long, if the client asked for them.
 struct Progress {
     token: Option<rmcp::model::ProgressToken>,
     waits_for: Option<&'static str>,
@@ -183,7 +185,7 @@ impl Progress {
         let (Some(token), Some(waits_for)) = (&self.token, self.waits_for) else { return };
         let seconds = self.since.elapsed().as_secs_f64().round();
         let told = ProgressNotificationParam::new(token.clone(), seconds).with_message(waits_for);
-        // Who does not hear it does not miss it.
+        // A lost report does no harm.
         _ = context.peer.notify_progress(told).await;
     }
 }
@@ -198,7 +200,7 @@ fn described(tool: &Tool) -> rmcp::model::Tool {
         .with_annotations(annotations)
 }
 
-/// A refusal is an answer too: the agent reads what to do about it.
+/// Returns the result of a call. A refusal is a result too, so that the agent can read the hints.
 fn told(done: Result<Answer>) -> CallToolResult {
     match done {
         Ok(Answer::Text(text)) => CallToolResult::success(vec![ContentBlock::text(text)]),

@@ -238,6 +238,8 @@ impl Call for TaskAdd {
             depends_on: Some(depends_on?),
             validation_command: self.validate,
             validation_timeout_seconds: None,
+            validation_clean: None,
+            validation_baseline: None,
             attempt_timeout_seconds: None,
             max_attempts: self.max_attempts,
             cleanup: None,

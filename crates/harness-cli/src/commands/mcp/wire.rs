@@ -1,7 +1,7 @@
 //! The lines on standard input and output.
 //!
-//! The crate's own transport drops a line that is no JSON without a word, and reads through a pool
-//! of threads that cannot be ended. Here a thread reads and another writes; neither is waited for
+//! The transport of the crate silently drops a line that is not JSON, and reads through a pool of
+//! threads that cannot be ended. Here one thread reads and another writes. Neither is waited for
 //! when the other side is gone.
 
 use std::{
@@ -20,14 +20,14 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// One message; a plan has as much (`harness plan import`), and some room.
+/// The limit of a message: the limit of a plan (`harness plan import`), and some reserve.
 const LINE_BYTES_MAX: u64 = 9 * 1024 * 1024;
-/// Lines that wait to be read by us, or by the other side.
+/// The limit of lines that wait to be read, on either side.
 const WAITING: usize = 64;
-/// How long the other side has to read what is left.
+/// The time that the other side has to read the rest.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// What came on standard input.
+/// A line of standard input.
 enum Line {
     Text(Vec<u8>),
     TooLong,
@@ -36,11 +36,12 @@ enum Line {
 pub(super) struct Wire {
     lines: mpsc::Receiver<Line>,
     answers: mpsc::Sender<String>,
-    /// Cancelled when nothing more comes, or nobody reads: a tool that waits for a person gives up.
+    /// Cancelled when nothing more comes, or when the output is not read. A tool that waits for a
+    /// person then gives up.
     ending: CancellationToken,
 }
 
-/// Is ready when all that was said is written.
+/// Waits until all output is written.
 pub(super) struct Written(blocking::Receiver<()>);
 
 impl Written {
@@ -50,7 +51,7 @@ impl Written {
 }
 
 impl Wire {
-    /// The standard streams of this process.
+    /// Opens the standard streams of this process.
     pub(super) fn open(ending: &CancellationToken) -> (Self, Written) {
         let (to_us, lines) = mpsc::channel(WAITING);
         thread::spawn(move || read(io::stdin().lock(), &to_us));
@@ -85,7 +86,7 @@ impl Transport<RoleServer> for Wire {
         }
     }
 
-    /// A caller that stops waiting for it loses nothing.
+    /// Returns the next message. If a caller stops waiting for it, nothing is lost.
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
             let read = match self.lines.recv().await {
@@ -113,12 +114,12 @@ impl Transport<RoleServer> for Wire {
     }
 }
 
-/// A line, as far as it makes sense.
+/// A parsed line.
 enum Read {
     Message(Box<RxJsonRpcMessage<RoleServer>>),
-    /// What to answer.
+    /// The answer to an invalid line.
     Bad(Value),
-    /// A blank line, or something that wants no answer.
+    /// A blank line, or something that needs no answer.
     Nothing,
 }
 
@@ -138,7 +139,7 @@ fn message(line: &[u8]) -> Read {
         (id @ (Value::String(_) | Value::Number(_)), _) => {
             Read::Bad(error(id.clone(), -32600, "no request of JSON-RPC 2.0"))
         }
-        // A notification that makes no sense; there is nobody to tell.
+        // An invalid notification has no answer.
         (Value::Null, Value::String(_)) if value.get("id").is_none() => Read::Nothing,
         _ => Read::Bad(error(Value::Null, -32600, "no message of JSON-RPC 2.0")),
     }
@@ -148,7 +149,7 @@ fn error(id: Value, code: i32, message: &str) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } })
 }
 
-/// Until nothing more comes, or nobody wants it.
+/// Reads until nothing more comes, or nothing receives it.
 fn read(mut input: impl BufRead, to: &mpsc::Sender<Line>) {
     loop {
         let mut line = Vec::new();

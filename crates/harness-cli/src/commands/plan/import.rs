@@ -18,6 +18,7 @@ use crate::{
     prompt::Audience,
     render::{tasks, visible},
     root::StateRoot,
+    store::warn,
     trust::{self, Trust},
     would_run::WouldRun,
 };
@@ -60,6 +61,9 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let text = source::read(args.source.file())?;
     let plan = Plan::read(&text)?;
     source::warn_of(&plan);
+    if plan.phases.is_some() && args.mode() == ImportMode::Merge {
+        warn("phases: a merge leaves those of the ledger as they are");
+    }
     let made = WouldRun::of_plan(&plan);
     let imported = import(invocation, &text, plan, args.mode())?;
     let root = invocation.root()?;

@@ -1,4 +1,4 @@
-//! How a run makes its commits: hooks and signatures.
+//! The commit policy of a run: hooks and signatures.
 
 use harness::workspace::{CommitPolicy, GitWorkspace, Signing};
 
@@ -10,7 +10,8 @@ use crate::{
     trust::Trust,
 };
 
-/// The policy of the configuration. What the commits of this run leave out is said once.
+/// Returns the policy of the configuration. A warning names once what the commits of this run leave
+/// out.
 pub(super) fn policy(
     invocation: &Invocation,
     root: &StateRoot,

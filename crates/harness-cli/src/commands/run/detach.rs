@@ -1,4 +1,4 @@
-//! `--detach`: the run goes on without the terminal.
+//! `--detach`: the run continues without the terminal.
 
 use std::process::{Command, Stdio};
 
@@ -6,8 +6,8 @@ use harness::home::{Home, file_name, folder::Folder};
 
 use crate::{failure::Result, root::StateRoot};
 
-/// Starts the same command once more, its output in `.harness/run.log`, and gives its pid. The child
-/// leaves the session of the terminal by itself ([`leave_terminal`]).
+/// Starts the same command again, with its output in `.harness/run.log`, and returns its pid. The
+/// child leaves the session of the terminal by itself ([`leave_terminal`]).
 pub(super) fn start_again(root: &StateRoot) -> Result<u32> {
     root.own_directory(file_name(Home::RUNS))?;
     let file = Folder::ours(&root.home().folder())?.open_to_append(file_name(Home::RUN_LOG))?;

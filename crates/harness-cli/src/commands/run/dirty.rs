@@ -11,7 +11,7 @@ use harness_core::{
 
 use crate::{failure::Result, store::warn};
 
-/// Where a user's changes are kept: `refs/harness/rescue/user/<seconds since 1970>`.
+/// The name for a user's changes: `refs/harness/rescue/user/<seconds since 1970>`.
 const USER: &str = "user";
 
 /// Changes that wait for the end of the session.
@@ -21,9 +21,9 @@ pub(super) struct SetAside {
 }
 
 impl SetAside {
-    /// Saves the changes of tracked files, then takes them out of the tree. Files that git does not
-    /// track stay where they are. `None` where there is nothing to set aside, or where an
-    /// interrupted task explains the changes: those are its work.
+    /// Saves the changes of tracked files, then removes them from the tree. Untracked files stay
+    /// where they are. Returns `None` if there is nothing to set aside, or if an interrupted task
+    /// explains the changes, because they are its work.
     pub(super) fn take(workspace: &GitWorkspace, ledger: &Ledger) -> Result<Option<Self>> {
         let interrupted = |t: &harness_core::Task| {
             t.status() == Status::InProgress && t.claimed_via() == Via::Run
@@ -42,7 +42,7 @@ impl SetAside {
         Ok(Some(Self { workspace: workspace.clone(), reference }))
     }
 
-    /// Puts them back where they apply cleanly; else says how.
+    /// Puts them back if they apply cleanly. Otherwise it shows how to do it.
     pub(super) fn put_back(self) -> Result<()> {
         let kept =
             self.workspace.rescues(None)?.into_iter().find(|r| r.reference == self.reference);

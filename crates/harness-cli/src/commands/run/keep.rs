@@ -1,4 +1,4 @@
-//! `[keep]`: what is older goes at the end of a run.
+//! `[keep]`: older files are removed at the end of a run.
 
 use std::{
     io,
@@ -16,7 +16,7 @@ use crate::{config::Keep, failure::Result, store::warn};
 
 const DAY_SECONDS: u64 = 86_400;
 
-/// A failure here says nothing about the run: it is a warning.
+/// Removes old files. A failure here does not affect the run, so it is a warning.
 pub(super) fn prune(root: &Path, workspace: &GitWorkspace, keep: &Keep) {
     if let Err(failure) = rescues(workspace, keep.rescue_days) {
         warn(&format!("old rescues were not removed: {}", failure.error));
@@ -43,7 +43,7 @@ struct Found {
     bytes: u64,
 }
 
-/// Those that are too old, then the oldest until the rest is small enough.
+/// Removes the transcripts that are too old, then the oldest until the rest is small enough.
 fn transcripts(folder: &Path, keep: &Keep) -> io::Result<()> {
     let Some(folder) = Folder::find(folder)? else { return Ok(()) };
     let mut found = list(&folder)?;
@@ -64,7 +64,7 @@ fn transcripts(folder: &Path, keep: &Keep) -> io::Result<()> {
     Ok(())
 }
 
-/// What is no regular file is none of ours.
+/// Lists the transcripts. Anything that is not a regular file is not ours.
 fn list(folder: &Folder) -> io::Result<Vec<Found>> {
     let mut found = Vec::new();
     for name in folder.names()? {

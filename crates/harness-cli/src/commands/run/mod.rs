@@ -1,22 +1,28 @@
 //! `harness run`
 
+mod account;
 mod agent;
+mod answers;
 mod commits;
 mod detach;
 mod dirty;
 mod dry_run;
+mod footer;
 mod keep;
 mod money;
 mod notify;
+mod progress;
+mod resume;
 mod row;
 mod screen;
 mod session;
 mod signals;
 mod stop;
+mod summary;
 mod terms;
 mod view;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use harness::{
     agent::CodingAgent,
@@ -24,25 +30,28 @@ use harness::{
     core::machine::session::{Alerts, WhenFull},
     process::Redactor,
     prompts::Prompts,
-    store::{Store as _, StoreError},
+    store::{RunStore, Runs as _, Store as _, StoreError},
     workspace::GitWorkspace,
 };
 use harness_core::{
-    Ledger, Run, Stop, Task, format::FormatError, ledger::ConcurrencyMode, role::Operation,
-    run::StopReason,
+    Iteration, Ledger, Run, Stop, Task, format::FormatError, ledger::ConcurrencyMode,
+    role::Operation, run::StopReason,
 };
 use serde_json::json;
 
 use self::{
+    progress::Progress,
     session::{Dirty, Ran, Session},
     stop::RunReport,
-    view::View,
+    summary::Summary,
+    view::{Copying, View},
 };
 use super::Invocation;
 use crate::{
     config::{Config, Overrides},
     exit::ExitCode,
     failure::{Failure, Result},
+    render::{ColorWhen, Paint},
     root::StateRoot,
     store::warn,
     trust,
@@ -61,6 +70,10 @@ use crate::{
 /// and the command of --verify passes. Nothing is committed and nothing is rolled back.
 ///
 /// `--resume` continues a stopped run: after a crash, a reboot or a spent budget.
+///
+/// The lines of the log, questions and the summary at the end go to standard error. Standard output
+/// gets the document of --json; without it, if it is a file (`harness run > night.log`), the same
+/// lines.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -126,6 +139,9 @@ pub(crate) struct Args {
     /// Time limit from now on, waits included: 90s, 30m, 8h
     #[arg(long, value_name = "TIME", value_parser = row::seconds)]
     max_duration: Option<u64>,
+    /// Show what the agent says and which tools it uses, line by line
+    #[arg(short, long)]
+    verbose: bool,
     /// Stop at a usage limit instead of waiting until it lifts
     #[arg(long)]
     no_wait: bool,
@@ -182,11 +198,15 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
         agent::say_what_is_kept_back(&invocation.env, &config, &args.agent_env);
     }
     let chosen = Chosen { args: &args, config: &config, ledger: &ledger, row: &row };
-    let session = session(invocation, &root, &chosen, workspace, secrets)?;
+    let (view, branch, started) =
+        (view(invocation, &args, &row), workspace.branch(), Instant::now());
+    let session = session(invocation, &root, &chosen, workspace, secrets, &view)?;
     let before = Alerts::of(&ledger);
     let Ran { stop, run } = session.run(&root, agents, row.clone())?;
     let crashed = Stop::because(StopReason::Crashed);
     let (mut stop, broken) = stop.map_or_else(|why| (crashed, Some(why)), |stop| (stop, None));
+    view.end();
+    let begun_with = ledger;
     let ledger = invocation.look_or_restore(&root)?;
     if Alerts::of(&ledger).grew_since(&before) {
         stop.alert();
@@ -194,6 +214,15 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
     let broken_by = broken.as_ref();
     let report = RunReport { stop: &stop, broken: broken_by, ledger: &ledger, run: &run };
     let code = tell(invocation, &root, &config, &args, &report)?;
+    let summary = Summary {
+        report: &report,
+        account: &view.account(),
+        before: &begun_with,
+        iterations: &iterations(&root, &run),
+        branch: branch.as_deref(),
+        seconds: started.elapsed().as_secs(),
+    };
+    view.summary(&summary.lines());
     match broken.or_else(|| stop::failure(&stop)) {
         Some(failure) => Err(failure),
         None => Ok(code),
@@ -214,6 +243,7 @@ fn session<'a>(
     chosen: &Chosen<'a>,
     workspace: GitWorkspace,
     secrets: Redactor,
+    view: &Arc<View>,
 ) -> Result<Session<'a>> {
     let Chosen { args, config, ledger, row } = *chosen;
     let (prompts, mut warnings) = Prompts::load(root.path());
@@ -231,8 +261,7 @@ fn session<'a>(
     let rules = config.rules(root.path())?;
     warnings.extend(invocation.compare_protected(root, &rules.protected));
     let most = args.max_tasks_per_session.map(i64::from);
-    let view = Arc::new(if invocation.is_watched() { View::live() } else { View::Lines });
-    let shown = Arc::clone(&view);
+    let shown = Arc::clone(view);
     crate::warnings::tell(secrets.clone(), move |text| shown.warning(text));
     Ok(Session {
         worker: args.worker.id(&invocation.env, || Ok(root.clone()))?,
@@ -242,7 +271,7 @@ fn session<'a>(
         max_sessions: args.max_sessions.map(i64::from),
         when_full: if args.once { WhenFull::Stop } else { WhenFull::Continue },
         dirty: if args.allow_dirty { Dirty::SetAside } else { Dirty::Refuse },
-        view,
+        view: Arc::clone(view),
         places: crate::host::places(&invocation.env),
         state_home: invocation.state_home(),
         rules,
@@ -270,6 +299,10 @@ fn stored(invocation: &Invocation, root: &StateRoot, args: &mut Args) -> Result<
         return Ok(None);
     }
     let stored = row::find(root, args.run_id.as_deref())?;
+    money::refuse_spent(&stored, args)?;
+    if !args.detached {
+        eprintln!("{}", resume::words(&stored));
+    }
     if chosen_by(args).is_none() {
         args.agent_command.clone_from(&stored.agent_command);
         args.agent = stored.agent_command.is_none().then(|| stored.agent.clone());
@@ -295,7 +328,25 @@ fn workable(invocation: &Invocation, root: &StateRoot, args: &Args) -> Result<Le
     Ok(ledger)
 }
 
-/// Reports how the run ended: to the command of `notify`, as a document and in words.
+/// The contexts of an objective. A database that cannot be read is reported elsewhere.
+fn iterations(root: &StateRoot, run: &Run) -> Vec<Iteration> {
+    let store = RunStore::look(root.path()).ok().flatten();
+    store.and_then(|store| store.iterations(&run.id).ok()).unwrap_or_default()
+}
+
+/// Where a person, a file or a program sees how the run goes.
+fn view(invocation: &Invocation, args: &Args, row: &Run) -> Arc<View> {
+    let copying = if args.json { Copying::No } else { Copying::of_this_process() };
+    Arc::new(match invocation.is_watched() {
+        true => {
+            let paint = Paint::choose(ColorWhen::Auto, &invocation.env, &std::io::stderr());
+            View::live(Progress::of(row, Instant::now()), paint, copying)
+        }
+        false => View::of_lines(copying),
+    })
+}
+
+/// Reports how the run ended: to the command of `notify`, and as a document.
 fn tell(
     invocation: &mut Invocation,
     root: &StateRoot,
@@ -309,16 +360,13 @@ fn tell(
     if args.json {
         invocation.out.document(&report.document())?;
     }
-    if let Some(words) = report.words() {
-        eprintln!("{}", crate::render::one_line(&words));
-    }
     Ok(report.code())
 }
 
 /// A ledger that cannot be read is put back from its backup before anything looks at it, as with every
 /// command that changes something.
 fn restore(invocation: &Invocation, root: &StateRoot) -> Result<()> {
-    match harness::store::look(root.path()) {
+    match root.snapshot() {
         Err(StoreError::Format(FormatError::Corrupt(_))) => {
             let applied = invocation.store(root)?.apply(SystemClock.now(), &[])?;
             applied.warnings.iter().for_each(|warning| warn(warning));
@@ -380,9 +428,10 @@ fn plan(invocation: &mut Invocation, ledger: &Ledger, json: bool) -> Result<Exit
 }
 
 impl Invocation {
-    /// Whether a person watches standard error.
+    /// Whether a person watches standard error, on a terminal whose lines can be drawn anew.
     fn is_watched(&self) -> bool {
-        !self.plain && std::io::IsTerminal::is_terminal(&std::io::stderr())
+        let able = self.env.get("TERM").is_some_and(|term| !term.is_empty() && term != "dumb");
+        !self.plain && able && std::io::IsTerminal::is_terminal(&std::io::stderr())
     }
 }
 

@@ -2,10 +2,17 @@
 
 use std::collections::HashMap;
 
-use harness::{Agent as _, agent::CodingAgent, core::Run};
+use harness::{
+    Agent as _,
+    agent::CodingAgent,
+    core::{Run, agent::Usage},
+};
 
 use super::{Args, agent::Agents};
-use crate::store::warn;
+use crate::{
+    failure::{Failure, Result},
+    store::warn,
+};
 
 /// Once, at the start: an agent that costs money and has no limit, or one whose cost nobody knows.
 pub(super) fn say_what_it_may_cost(row: &Run, args: &Args, agents: &Agents) {
@@ -45,6 +52,50 @@ pub(super) fn to_be_seen(row: &Run, agents: &Agents) -> HashMap<String, String> 
             (event_name, cannot_strike(&name, "reported tokens but no cost"))
         })
         .collect()
+}
+
+/// What a run has used, against what it may.
+pub(super) fn against(used: &Usage, row: &Run) -> String {
+    let most = row.limits.max_tokens.map(|most| format!(" of {most}")).unwrap_or_default();
+    let mut text = format!("{}{most} tokens", used.tokens());
+    if let Some(cost) = used.cost_usd {
+        let most =
+            row.limits.max_cost_usd.map(|most| format!(" of ${most:.2}")).unwrap_or_default();
+        text += &format!(", ${cost:.2}{most}");
+    }
+    text
+}
+
+/// A limit below what the run has used already would stop it at once.
+pub(super) fn refuse_spent(row: &Run, args: &Args) -> Result<()> {
+    let spent = row.usage.cost_usd.unwrap_or_default();
+    let hint = "give more than that, or leave it out to keep the limit of the run";
+    if args.max_cost.is_some_and(|most| most <= spent) {
+        let error = format!("--max-cost: the run has used ${spent:.2} already");
+        return Err(Failure::usage(error).hint(hint));
+    }
+    let tokens = row.usage.tokens();
+    if args.max_tokens.is_some_and(|most| most <= tokens) {
+        let error = format!("--max-tokens: the run has used {tokens} tokens already");
+        return Err(Failure::usage(error).hint(hint));
+    }
+    Ok(())
+}
+
+/// The flags that a resume needs after the budget was spent: without them it would stop again.
+pub(super) fn larger(row: &Run) -> String {
+    let mut flags = String::new();
+    if let Some(most) = row.limits.max_cost_usd
+        && row.usage.cost_usd.is_some_and(|cost| cost >= most)
+    {
+        flags += &format!(" --max-cost {:.2}", row.usage.cost_usd.unwrap_or_default() + most);
+    }
+    if let Some(most) = row.limits.max_tokens
+        && row.usage.tokens() >= most
+    {
+        flags += &format!(" --max-tokens {}", row.usage.tokens().saturating_add(most));
+    }
+    flags
 }
 
 /// Names and kinds.

@@ -1,4 +1,4 @@
-//! Tells a command of the user's how a run ended, and when it waits: `notify` in the configuration.
+//! Runs a command of the user when a run ends, and when it waits: `notify` in the configuration.
 
 use std::{
     io::Write,
@@ -15,10 +15,10 @@ use serde_json::{Value, json};
 
 use crate::store::warn;
 
-/// Runs it with the event as JSON on standard input. It cannot change how the run ended.
+/// Runs it with the event as JSON on standard input. It cannot change the end of the run.
 pub(super) fn notify(command: &str, root: &Path, event: &Value) {
     let script = Script {
-        // What it prints is of no interest, only what it complains about.
+        // Its output is ignored, except its errors.
         command: format!("exec >/dev/null\n{command}"),
         directory: root.to_owned(),
         timeout: Duration::MAX,
@@ -43,8 +43,8 @@ pub(super) fn notify(command: &str, root: &Path, event: &Value) {
     }
 }
 
-/// Starts the command when a person is asked and when a limit is waited for. It does so on a thread of
-/// its own: a run does not wait for it.
+/// Starts the command when a person is asked and when the run waits for a limit. It uses its own
+/// thread, so that the run does not wait for it.
 pub(super) struct Notifier {
     command: String,
     root: PathBuf,

@@ -42,8 +42,15 @@ use harness::{
 use harness_core::{WorkerId, variables::WORKER};
 
 use super::{
-    Args, agent::Agents, dirty::SetAside, keep, money, notify::Notifier, row, screen::Screen,
-    signals, terms, view::View,
+    Args,
+    agent::Agents,
+    dirty::SetAside,
+    keep, money,
+    notify::Notifier,
+    row,
+    screen::{Detail, Screen, Shown},
+    signals, terms,
+    view::View,
 };
 use crate::{
     config::{Config, PromiseMatch},
@@ -161,7 +168,7 @@ impl Session<'_> {
         }
         let hub = Hub::new(taken.row.id.as_str());
         hub.start_session();
-        let observers = self.observers(root.path(), &taken.row, &agents)?;
+        let observers = self.observers(root.path(), &hub, &taken.row, &agents)?;
         let engine = project.engine(Locking::Held(lock), hub, observers)?;
         self.log_warnings(engine.keeper())?;
         let equipment = self.equipment(project, &agents, taken, bound.path());
@@ -174,7 +181,7 @@ impl Session<'_> {
         };
         let service = Service { lease_seconds: self.lease_seconds, adding: self.config.adding() };
         let ended = runtime.block_on(async {
-            let _signals = signals::interrupt(engine.hub())?;
+            let _signals = signals::interrupt(engine.hub(), Arc::clone(&self.view))?;
             let workspace = Arc::clone(&equipment.workspace);
             let server = engine.serve_beside(bound, service, workspace)?;
             let stop = match over_ledger {
@@ -204,10 +211,15 @@ impl Session<'_> {
         Ok(())
     }
 
-    fn observers(&self, root: &Path, row: &Run, agents: &Agents) -> Result<Observers> {
-        let moneyless = money::to_be_seen(row, agents);
-        let screen = Screen::new(Arc::clone(&self.view), row, moneyless);
-        let mut observers = Observers::default().with(screen);
+    fn observers(&self, root: &Path, hub: &Hub, row: &Run, agents: &Agents) -> Result<Observers> {
+        let shown = Shown {
+            view: Arc::clone(&self.view),
+            row: row.clone(),
+            detail: if self.args.verbose { Detail::Everything } else { Detail::LastActivity },
+            secrets: self.secrets.clone(),
+            moneyless: money::to_be_seen(row, agents),
+        };
+        let mut observers = Observers::default().with(Screen::new(shown, hub));
         if let Some(command) = &self.config.notify {
             observers.add(Arc::new(Notifier::new(command, root)));
         }
@@ -224,7 +236,7 @@ impl Session<'_> {
             return Ok(None);
         }
         let view = Arc::clone(&self.view);
-        let say = Box::new(move |text: &str| view.lines(&format!("{text}\n")));
+        let say = Box::new(move |text: &str| view.say(text));
         Ok(Some(Telemetry::start(self.config.telemetry.port, self.secrets.clone(), say)?))
     }
 

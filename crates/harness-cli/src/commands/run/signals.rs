@@ -1,10 +1,14 @@
-//! Ctrl-C, a closed terminal, a request to end: finish nothing new; asked again, now.
+//! Ctrl-C, a closed terminal, a request to end: the run comes to an orderly stop; asked again, at once.
+
+use std::sync::Arc;
 
 use harness::Hub;
 use tokio::{
     signal::unix::{SignalKind, signal},
     task::JoinHandle,
 };
+
+use super::view::View;
 
 /// Ends the listening when it is dropped.
 pub(super) struct Listening(JoinHandle<()>);
@@ -15,19 +19,28 @@ impl Drop for Listening {
     }
 }
 
-pub(super) fn interrupt(hub: &Hub) -> std::io::Result<Listening> {
+pub(super) fn interrupt(hub: &Hub, view: Arc<View>) -> std::io::Result<Listening> {
     let mut ctrl_c = signal(SignalKind::interrupt())?;
     let mut hang_up = signal(SignalKind::hangup())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let hub = hub.clone();
     Ok(Listening(tokio::spawn(async move {
-        loop {
+        for times in 1.. {
             tokio::select! {
                 _ = ctrl_c.recv() => {}
                 _ = hang_up.recv() => {}
                 _ = terminate.recv() => {}
             }
             hub.interrupt();
+            view.change(|progress| progress.stops());
+            match times {
+                1 => view.say(
+                    "stopping: the agent is asked to end, and the work so far stays; \
+                     press Ctrl-C again to end it at once",
+                ),
+                2 => view.say("ending everything at once"),
+                _ => {}
+            }
         }
     })))
 }

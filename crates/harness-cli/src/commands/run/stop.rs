@@ -15,17 +15,6 @@ pub(super) struct RunReport<'a> {
 }
 
 impl RunReport<'_> {
-    /// The line about a run that can be resumed, or that a person has to look at.
-    pub(super) fn words(&self) -> Option<String> {
-        if self.stop.is_alerted() && self.stop.reason == StopReason::Complete {
-            let words = "finished, but something needs your attention: see `harness status`";
-            return Some(words.to_owned());
-        }
-        let (reason, id) = (self.stop.reason, &self.run.id);
-        let why = remark(self.stop)?;
-        Some(format!("stopped ({reason}): {why}; go on with `harness run --resume --run-id {id}`"))
-    }
-
     /// The exit code of the run.
     pub(super) fn code(&self) -> ExitCode {
         if let Some(failure) = self.broken {
@@ -91,8 +80,8 @@ impl RunReport<'_> {
     }
 }
 
-/// What is left to do and why; for a stop that is no error.
-fn remark(stop: &Stop) -> Option<String> {
+/// Why it stopped, for a stop that is no error.
+pub(super) fn remark(stop: &Stop) -> Option<String> {
     match stop.reason {
         StopReason::Complete
         | StopReason::Cancelled

@@ -1,103 +1,192 @@
-//! What a person sees of a session. On a terminal: the log lines, and beneath them a bar that says
-//! how far the work is, what is being done and for how long. Elsewhere: the log lines.
+//! What a person sees of a run. On a terminal: the lines of the log as people read them, and beneath them
+//! how far the work is. Elsewhere: the lines as they are in the log.
 
-use std::{io::Write, time::Duration};
+use std::{
+    io::{IsTerminal, Write},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
 
-use harness_core::{Ledger, Stats, task::Status};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use clap::builder::styling::AnsiColor;
+use harness_core::Ledger;
 
-use crate::render::one_line;
+use super::{account::Account, footer::Footer, progress::Progress};
+use crate::{
+    log_line::Watched,
+    render::{Paint, coloured, one_line},
+};
 
-/// Often enough to show that it lives.
-const TICK: Duration = Duration::from_millis(200);
+pub(super) struct View {
+    surface: Surface,
+    paint: Paint,
+    copying: Copying,
+    account: Mutex<Account>,
+}
 
-pub(super) enum View {
+enum Surface {
     Lines,
-    Live(ProgressBar),
+    Live(Footer),
+}
+
+/// Whether standard output gets the lines too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Copying {
+    No,
+    ToFile,
+}
+
+impl Copying {
+    /// A file on standard output gets them, unless standard error goes into the same one.
+    pub(super) fn of_this_process() -> Self {
+        let [output, errors] =
+            [rustix::fs::fstat(std::io::stdout()), rustix::fs::fstat(std::io::stderr())];
+        let Ok(output) = output else { return Self::No };
+        let is_file = rustix::fs::FileType::from_raw_mode(output.st_mode).is_file();
+        let same = errors.is_ok_and(|e| (e.st_dev, e.st_ino) == (output.st_dev, output.st_ino));
+        if is_file && !same { Self::ToFile } else { Self::No }
+    }
 }
 
 impl View {
-    pub(super) fn live() -> Self {
-        let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
-        let template = "{bar:24.green/dim} {pos}/{len}  {elapsed_precise}  {prefix}{wide_msg}";
-        if let Ok(style) = ProgressStyle::with_template(template) {
-            bar.set_style(style.progress_chars("━╸─"));
-        }
-        bar.enable_steady_tick(TICK);
-        Self::Live(bar)
+    /// The lines of the log, for programs, files and simple terminals.
+    pub(super) fn of_lines(copying: Copying) -> Self {
+        Self::new(Surface::Lines, Paint::Plain, copying)
     }
 
-    /// Lines of the log that have come.
-    pub(super) fn lines(&self, lines: &str) {
-        match self {
-            // Nobody is left to be told when this fails.
-            Self::Lines => _ = std::io::stderr().write_all(lines.as_bytes()),
-            Self::Live(bar) => lines.lines().for_each(|line| bar.println(line)),
+    /// For a person at a terminal.
+    pub(super) fn live(progress: Progress, paint: Paint, copying: Copying) -> Self {
+        Self::new(Surface::Live(Footer::new(progress, paint)), paint, copying)
+    }
+
+    fn new(surface: Surface, paint: Paint, copying: Copying) -> Self {
+        Self { surface, paint, copying, account: Mutex::default() }
+    }
+
+    /// What was seen so far.
+    pub(super) fn account(&self) -> MutexGuard<'_, Account> {
+        self.account.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lines that were appended to the log.
+    pub(super) fn log(&self, lines: &str) {
+        self.copy(lines);
+        match &self.surface {
+            // Nobody is left to report it to when this fails.
+            Surface::Lines => _ = std::io::stderr().write_all(lines.as_bytes()),
+            Surface::Live(footer) => {
+                let watched = lines.lines().map(|line| Watched { line, paint: self.paint });
+                let shown = watched.filter(|line| !line.is_bookkeeping());
+                footer.print(&shown.map(|line| line.to_string()).collect::<Vec<_>>());
+            }
         }
     }
 
     pub(super) fn warning(&self, text: &str) {
-        match self {
-            Self::Lines => crate::store::warn(text),
-            Self::Live(bar) => bar.println(format!("WARN: {}", one_line(text))),
-        }
-    }
-
-    /// What it used so far, against what it may.
-    pub(super) fn used(&self, text: &str) {
-        if let Self::Live(bar) = self {
-            bar.set_prefix(format!("{text}  "));
-        }
-    }
-
-    /// The next context of an objective begins.
-    pub(super) fn context(&self, iteration: u64, most: u64) {
-        let text = format!("iteration {iteration} of {most}");
-        match self {
-            Self::Lines => _ = writeln!(std::io::stderr(), "{text}"),
-            Self::Live(bar) => {
-                bar.set_length(most + 1);
-                bar.set_position(iteration);
-                bar.set_message(text);
+        let line = format!("WARN: {}", one_line(text));
+        self.copy(&format!("{line}\n"));
+        match &self.surface {
+            Surface::Lines => crate::store::warn(text),
+            Surface::Live(footer) => {
+                footer.print(&[self.paint.style(coloured(AnsiColor::Yellow), line).to_string()]);
             }
         }
     }
 
-    /// Whether it shows how the ledger stands.
+    /// A line for people that is in no log.
+    pub(super) fn say(&self, text: &str) {
+        let line = one_line(text);
+        self.copy(&format!("{line}\n"));
+        self.print(&line);
+    }
+
+    /// The same for something that a person has to react to.
+    pub(super) fn call(&self, text: &str) {
+        let line = one_line(text);
+        self.copy(&format!("{line}\n"));
+        let style = coloured(AnsiColor::Magenta).bold();
+        match &self.surface {
+            Surface::Lines => self.print(&line),
+            Surface::Live(_) => self.print(&format!("\x07{}", self.paint.style(style, line))),
+        }
+    }
+
+    /// A line of what the agent says or does.
+    pub(super) fn speech(&self, text: &str) {
+        let line = one_line(text);
+        self.copy(&format!("  | {line}\n"));
+        self.print(&format!("{} {line}", self.paint.faint("  |")));
+    }
+
+    /// The last words of a run.
+    pub(super) fn summary(&self, lines: &[String]) {
+        for (n, line) in lines.iter().enumerate() {
+            self.copy(&format!("{line}\n"));
+            match n {
+                0 => self.print(&self.paint.heading(line).to_string()),
+                _ => self.print(line),
+            }
+        }
+    }
+
+    fn print(&self, line: &str) {
+        match &self.surface {
+            Surface::Lines => _ = writeln!(std::io::stderr(), "{line}"),
+            Surface::Live(footer) => footer.print(&[line]),
+        }
+    }
+
+    fn copy(&self, text: &str) {
+        if self.copying == Copying::ToFile {
+            let mut output = std::io::stdout().lock();
+            _ = output.write_all(text.as_bytes()).and_then(|()| output.flush());
+        }
+    }
+
+    /// Whether it shows how the work stands.
     pub(super) fn is_live(&self) -> bool {
-        matches!(self, Self::Live(_))
+        matches!(self.surface, Surface::Live(_))
     }
 
-    /// Shows how the ledger stands.
-    pub(super) fn refresh(&self, ledger: &Ledger) {
-        let Self::Live(bar) = self else { return };
-        let stats = Stats::of(ledger);
-        // Nothing to count: the bar is an objective's.
-        if stats.total == 0 {
-            return;
+    /// Whether a person can type an answer here: what they type is not read by anything else.
+    pub(super) fn can_be_typed_on(&self) -> bool {
+        self.is_live() && std::io::stdin().is_terminal()
+    }
+
+    /// Shows a line to type on, or none any more.
+    pub(super) fn type_on(&self, prompt: Option<&str>) {
+        if let Surface::Live(footer) = &self.surface {
+            footer.type_on(prompt);
         }
-        let over = ledger.tasks().filter(|t| !t.unfinished()).count();
-        bar.set_length(u64::try_from(stats.total).unwrap_or(0));
-        bar.set_position(u64::try_from(over).unwrap_or(0));
-        let current = ledger.tasks().find(|t| t.status() == Status::InProgress);
-        bar.set_message(match current {
-            None => String::new(),
-            Some(task) => {
-                let attempt = task.attempts + 1;
-                let step = task.checkpoints.last().map(|c| {
-                    format!(" — step {}/{} {}", c.step, c.total, one_line(&c.description))
-                });
-                let step = step.unwrap_or_default();
-                let again =
-                    if attempt > 1 { format!(", attempt {attempt}") } else { String::new() };
-                format!("{}: {}{again}{step}", task.id, one_line(&task.title))
-            }
-        });
     }
 
+    /// The person has ended the line.
+    pub(super) fn typed(&self) {
+        if let Surface::Live(footer) = &self.surface {
+            footer.typed();
+        }
+    }
+
+    pub(super) fn change(&self, change: impl FnOnce(&mut Progress)) {
+        if let Surface::Live(footer) = &self.surface {
+            footer.change(change);
+        }
+    }
+
+    /// Shows how the tasks stand.
+    pub(super) fn refresh(&self, ledger: &Ledger) {
+        self.change(|progress| progress.refresh(ledger));
+    }
+
+    /// From now on nothing else writes to standard error.
+    pub(super) fn begin(&self) {
+        if let Surface::Live(footer) = &self.surface {
+            footer.begin();
+        }
+    }
+
+    /// What is printed from now on stands alone.
     pub(super) fn end(&self) {
-        if let Self::Live(bar) = self {
-            bar.finish_and_clear();
+        if let Surface::Live(footer) = &self.surface {
+            footer.end();
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `harness runs cost`
 //!
-//! The sum of a run over the ledger has that of its attempts in it. So totals are those of the runs
-//! that are part of no other, and agents and days get what is left of a run without its attempts.
+//! The sum of a run over the ledger includes its attempts. So totals are those of runs that are
+//! part of no other, and agents and days get the rest of a run without its attempts.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::{
     render::{Cell, Out, Table},
 };
 
-/// Less than this is what is left of a sum of fractions.
+/// A smaller value is a rounding error of sums.
 const NOTHING_USD: f64 = 1e-9;
 
 pub(super) fn print(out: &mut Out, record: &Record, name: Option<&str>, json: bool) -> Result<()> {
@@ -92,7 +92,7 @@ impl Sums {
         Ok(sums)
     }
 
-    /// `own`: what it spent itself.
+    /// Adds a run; `own` is its usage without its parts.
     fn take_in(&mut self, record: &Record, run: &Run, own: Usage) -> Result<()> {
         if let Some(task) = &run.task {
             add(&mut self.tasks, task.to_string(), own);
@@ -108,7 +108,7 @@ impl Sums {
     }
 }
 
-/// What is nothing is not listed.
+/// Adds a usage. An empty one is not listed.
 fn add(sums: &mut BTreeMap<String, Usage>, name: String, usage: Usage) {
     if usage.tokens() > 0 || usage.cost_usd.is_some() {
         *sums.entry(name).or_default() += usage;
@@ -124,7 +124,7 @@ fn less(all: Usage, part: Usage) -> Usage {
     }
 }
 
-/// UTC, as all times here.
+/// Returns the day in UTC, as for all times here.
 fn day(time: Timestamp) -> String {
     time.to_string().chars().take(10).collect()
 }

@@ -6,7 +6,9 @@ use harness_core::{
 };
 use serde_json::{Value, json};
 
-pub(super) fn run(run: &Run) -> Value {
+use super::{Record, state};
+
+pub(super) fn run(record: &Record, run: &Run) -> Value {
     let lease = run.lease.as_ref();
     json!({
         "run_id": run.id,
@@ -23,6 +25,7 @@ pub(super) fn run(run: &Run) -> Value {
         "max_iterations": run.limits.max_iterations,
         "completion_promise": run.completion_promise,
         "stop_reason": run.stop_reason,
+        "state": state(record, run),
         "provider_session_id": run.provider_session_id,
         "parent_run_id": run.parent,
         "epoch": run.epoch,
@@ -39,7 +42,7 @@ pub(super) fn run(run: &Run) -> Value {
     })
 }
 
-pub(super) fn iteration(iteration: &Iteration) -> Value {
+pub(super) fn iteration(record: &Record, iteration: &Iteration) -> Value {
     json!({
         "number": iteration.number,
         "started_at": iteration.started_at,
@@ -51,6 +54,7 @@ pub(super) fn iteration(iteration: &Iteration) -> Value {
         "cost_usd": iteration.usage.cost_usd,
         "final_text": iteration.final_text,
         "transcript": iteration.transcript,
+        "transcripts": record.transcripts(iteration),
         "head_before": iteration.head_before,
         "head_after": iteration.head_after,
         "mark_before": iteration.mark_before,

@@ -13,26 +13,26 @@ use crate::{
 pub(super) fn print(out: &mut Out, record: &Record, all: bool, json: bool) -> Result<()> {
     if json {
         let shown = record.runs.iter().filter(|run| all || run.parent.is_none());
-        let runs: Vec<_> = shown.map(document::run).collect();
+        let runs: Vec<_> = shown.map(|run| document::run(record, run)).collect();
         return out.document(&json!({ "runs": runs }));
     }
     let mut table = Table::default();
     for run in record.tops() {
-        row(&mut table, "", run);
+        row(&mut table, "", record, run);
         if all {
-            record.attempts(run).for_each(|attempt| row(&mut table, "  ", attempt));
+            record.attempts(run).for_each(|attempt| row(&mut table, "  ", record, attempt));
         }
     }
     out.table(&table)
 }
 
-fn row(table: &mut Table, indent: &str, run: &Run) {
+fn row(table: &mut Table, indent: &str, record: &Record, run: &Run) {
     let restarts = format!("{}/{}", run.iteration_count, run.limits.max_iterations);
     let restarts = is_loop(run).then_some(restarts);
     table.row([
         Cell::from(format!("{indent}{}", run.id)),
         run.created_at.to_string().into(),
-        standing(run),
+        standing(record, run),
         dash(restarts).into(),
         format!("{} tokens", run.usage.tokens()).into(),
         dash(dollars(&run.usage).map(|cost| format!("{cost} USD"))).into(),
@@ -42,8 +42,10 @@ fn row(table: &mut Table, indent: &str, run: &Run) {
 }
 
 /// In its colour.
-pub(super) fn standing(run: &Run) -> Cell {
+pub(super) fn standing(record: &Record, run: &Run) -> Cell {
+    let failed = record.outcomes.words(run, record.attempts(run)).is_some();
     let color = match run.status {
+        _ if failed => Red,
         RunStatus::Succeeded => Green,
         RunStatus::Failed | RunStatus::Cancelled => Red,
         RunStatus::Queued
@@ -51,5 +53,5 @@ pub(super) fn standing(run: &Run) -> Cell {
         | RunStatus::WaitingForHuman
         | RunStatus::Stopped => Yellow,
     };
-    Cell::styled(coloured(color), state(run))
+    Cell::styled(coloured(color), state(record, run))
 }

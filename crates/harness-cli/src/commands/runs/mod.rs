@@ -3,16 +3,18 @@
 mod cost;
 mod document;
 mod list;
+mod outcome;
 mod show;
 
-use std::io::Write as _;
+use std::{io::Write as _, path::PathBuf};
 
 use harness::store::{RunStore, Runs as _, is_gone};
 use harness_core::{
     agent::Usage,
-    run::{Run, RunStatus},
+    run::{Iteration, Run, RunStatus},
 };
 
+use self::outcome::Outcomes;
 use super::Invocation;
 use crate::{
     exit::ExitCode,
@@ -74,7 +76,8 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
         // Nobody is left to be told when this fails.
         _ = writeln!(std::io::stderr(), "there are no runs yet");
     }
-    let record = Record { store, runs };
+    let (outcomes, root) = (Outcomes::read(root.path()), root.path().to_owned());
+    let record = Record { store, runs, outcomes, root };
     let out = &mut invocation.out;
     match args.command {
         Command::List { all, json } => list::print(out, &record, all, json)?,
@@ -88,6 +91,8 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
 struct Record {
     store: Option<RunStore>,
     runs: Vec<Run>,
+    outcomes: Outcomes,
+    root: PathBuf,
 }
 
 impl Record {
@@ -110,7 +115,16 @@ impl Record {
         self.runs.iter().filter(|other| other.parent.as_ref() == Some(&run.id))
     }
 
-    fn iterations(&self, run: &Run) -> Result<Vec<harness_core::run::Iteration>> {
+    /// All transcripts of a context: a second execution in it, after a crash or a nudge, has its own.
+    fn transcripts(&self, iteration: &Iteration) -> Vec<String> {
+        let Some(first) = iteration.transcript.clone() else { return Vec::new() };
+        let stem = first.strip_suffix(".log").unwrap_or(&first).to_owned();
+        let others = (2..).map(|n| format!("{stem}.{n}.log"));
+        let others = others.take_while(|name| self.root.join(name).symlink_metadata().is_ok());
+        [first].into_iter().chain(others).collect()
+    }
+
+    fn iterations(&self, run: &Run) -> Result<Vec<Iteration>> {
         Ok(self.store.as_ref().map(|s| s.iterations(&run.id)).transpose()?.unwrap_or_default())
     }
 }
@@ -151,7 +165,10 @@ fn what(run: &Run) -> String {
 }
 
 /// Where it stands, in a word or two.
-fn state(run: &Run) -> String {
+fn state(record: &Record, run: &Run) -> String {
+    if let Some(words) = record.outcomes.words(run, record.attempts(run)) {
+        return words;
+    }
     match run.stop_reason {
         _ if is_interrupted(run) => "interrupted".to_owned(),
         Some(reason) if run.status.is_over() && run.status != RunStatus::Succeeded => {

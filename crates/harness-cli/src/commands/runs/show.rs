@@ -27,23 +27,24 @@ pub(super) fn print(out: &mut Out, record: &Record, name: Option<&str>, json: bo
     };
     let iterations = record.iterations(run)?;
     if json {
-        let attempts: Vec<_> = record.attempts(run).map(document::run).collect();
-        let iterations: Vec<_> = iterations.iter().map(document::iteration).collect();
-        let run = document::run(run);
+        let attempts: Vec<_> = record.attempts(run).map(|run| document::run(record, run)).collect();
+        let iterations: Vec<_> =
+            iterations.iter().map(|one| document::iteration(record, one)).collect();
+        let run = document::run(record, run);
         return out
             .document(&json!({ "run": run, "iterations": iterations, "attempts": attempts }));
     }
-    head(out, run)?;
+    head(out, record, run)?;
     if !iterations.is_empty() {
         heading(out, "Iterations")?;
-        out.table(&table_of(run, &iterations))?;
+        out.table(&table_of(record, run, &iterations))?;
     }
     let mut attempts = Table::default();
     for attempt in record.attempts(run) {
         attempts.row([
             Cell::from(format!("  {}", attempt.id)),
             what(attempt).into(),
-            standing(attempt),
+            standing(record, attempt),
             format!("{} tokens", attempt.usage.tokens()).into(),
             dash(dollars(&attempt.usage).map(|cost| format!("{cost} USD"))).into(),
         ]);
@@ -61,9 +62,9 @@ fn heading(out: &mut Out, text: &str) -> Result<()> {
 }
 
 /// What there is to say of the row; what is not set is not said.
-fn head(out: &mut Out, run: &Run) -> Result<()> {
+fn head(out: &mut Out, record: &Record, run: &Run) -> Result<()> {
     let name = out.paint().heading(&run.id);
-    out.line(format_args!("run {name}: {}", state(run)))?;
+    out.line(format_args!("run {name}: {}", state(record, run)))?;
     if let Some(objective) = &run.objective {
         out.line(format_args!("  {}", visible(objective).replace('\n', "\n  ")))?;
     }
@@ -120,7 +121,7 @@ fn onward(run: &Run) -> Option<String> {
         .then(|| format!("harness run --resume --run-id {}", run.id))
 }
 
-fn table_of(run: &Run, iterations: &[Iteration]) -> Table {
+fn table_of(record: &Record, run: &Run, iterations: &[Iteration]) -> Table {
     let goes_on = !run.status.is_over() && !is_interrupted(run);
     let now = SystemClock.now();
     let mut table = Table::default();
@@ -142,7 +143,7 @@ fn table_of(run: &Run, iterations: &[Iteration]) -> Table {
             one.usage.tokens().to_string(),
             dash(dollars(&one.usage)),
             heads(one.head_before.as_ref(), one.head_after.as_ref()),
-            one.transcript.clone().unwrap_or_default(),
+            record.transcripts(one).join(", "),
         ]);
     }
     table

@@ -1,151 +1,83 @@
-//! The runs that go on, or were cut off while they did.
+//! A run on one line.
 
-use std::fmt;
-
-use harness::store::{RunStore, is_gone};
-use harness_core::{
-    Run, RunId, TaskId, Timestamp,
-    run::{RunStatus, StopReason},
-};
-use serde::Serialize;
+use harness::view::{RunCondition, RunSummary};
+use harness_core::Timestamp;
 
 use crate::{
     render::{Paint, one_line},
-    root::StateRoot,
-    store::warn,
+    task_line::Span,
 };
 
-/// One of them, for programs.
-#[derive(Serialize)]
-pub(super) struct RunSeen {
-    run_id: RunId,
-    parent_run_id: Option<RunId>,
-    status: RunStatus,
-    stop_reason: Option<StopReason>,
-    objective: Option<String>,
-    task_id: Option<TaskId>,
-    agent: String,
-    iteration_count: u32,
-    max_iterations: u32,
-    created_at: Timestamp,
-    updated_at: Timestamp,
-    input_tokens: u64,
-    output_tokens: u64,
-    cost_usd: Option<f64>,
-    max_cost_usd: Option<f64>,
-    max_tokens: Option<u64>,
-    deadline: Option<Timestamp>,
-    wake_at: Option<Timestamp>,
-    /// Whether a process drives it; an attempt is driven by its parent's.
-    driven: bool,
+/// How much of an objective is shown.
+const OBJECTIVE_CHARACTERS: usize = 60;
+/// How much of the name of an agent is shown, which may be a whole command line.
+const AGENT_CHARACTERS: usize = 40;
+
+/// The line of a run. The numbers come before the agent, so that a narrow terminal still shows them. An
+/// attempt that nobody drives has none: its task says so.
+pub(crate) fn line(run: &RunSummary, now: Timestamp, paint: Paint) -> Option<String> {
+    if run.parent_run_id.is_some() && !run.driven {
+        return None;
+    }
+    let mut line = format!("{}: {}", paint.heading("run"), subject(run));
+    if run.objective.is_some() || run.task_id.is_some() {
+        line += &format!(", iteration {} of {}", run.iteration_count, run.max_iterations);
+    }
+    let agent = cut(&one_line(&run.agent), AGENT_CHARACTERS);
+    line += &format!(" ({}{}, {agent})", Span(run.seconds(now)), spent(run));
+    line += &outlook(run, now);
+    Some(line)
 }
 
-/// A record that cannot be read is no reason not to show the rest.
-pub(super) fn look(root: &StateRoot) -> Vec<RunSeen> {
-    let live = RunStore::look(root.path()).and_then(|store| match store {
-        Some(store) => store.live(),
-        None => Ok(Vec::new()),
-    });
-    match live {
-        Ok(runs) => {
-            let driven = |run: &Run| run.lease.as_ref().is_some_and(|lease| !is_gone(&lease.owner));
-            let at_work: Vec<RunId> =
-                runs.iter().filter(|run| driven(run)).map(|run| run.id.clone()).collect();
-            runs.into_iter().map(|run| RunSeen::of(run, &at_work)).collect()
-        }
-        Err(why) => {
-            warn(&why.to_string());
-            Vec::new()
-        }
+/// What a run is for.
+pub(crate) fn subject(run: &RunSummary) -> String {
+    match (&run.objective, &run.task_id) {
+        (Some(objective), _) => cut(&one_line(objective), OBJECTIVE_CHARACTERS),
+        (None, Some(task)) => task.to_string(),
+        (None, None) => "the ledger".to_owned(),
     }
 }
 
-impl RunSeen {
-    fn of(run: Run, at_work: &[RunId]) -> Self {
-        let driven = at_work.contains(run.parent.as_ref().unwrap_or(&run.id));
-        Self {
-            driven,
-            run_id: run.id,
-            parent_run_id: run.parent,
-            status: run.status,
-            stop_reason: run.stop_reason,
-            objective: run.objective,
-            task_id: run.task,
-            agent: run.agent,
-            iteration_count: run.iteration_count,
-            max_iterations: run.limits.max_iterations,
-            created_at: run.created_at,
-            updated_at: run.updated_at,
-            input_tokens: run.usage.input_tokens,
-            output_tokens: run.usage.output_tokens,
-            cost_usd: run.usage.cost_usd,
-            max_cost_usd: run.limits.max_cost_usd,
-            max_tokens: run.limits.max_tokens,
-            deadline: run.deadline,
-            wake_at: run.wake_at,
+/// What it waits for, or how to go on with it.
+fn outlook(run: &RunSummary, now: Timestamp) -> String {
+    let next = run.next.as_ref().map(|next| format!(": `{next}`")).unwrap_or_default();
+    match (run.condition, run.stop_reason, run.wake_at) {
+        (RunCondition::CutOff, _, wake_at) => {
+            let waits = wake_at.filter(|until| *until > now);
+            let waits = waits.map(|until| format!(", waits until {until}")).unwrap_or_default();
+            format!(" — cut off{waits}{next}")
         }
-    }
-
-    /// One line, for people. An attempt that nobody drives is the ledger's to show.
-    pub(super) fn line(&self, now: Timestamp, paint: Paint) -> Option<String> {
-        if self.parent_run_id.is_some() && !self.driven {
-            return None;
+        (RunCondition::AsksPerson, ..) => format!(" — waits for a person{next}"),
+        (RunCondition::WaitsForLimit, _, Some(until)) => {
+            format!(" — waits for a usage limit until {until}: `harness kick` ends that")
         }
-        let what = match (&self.objective, &self.task_id) {
-            (Some(objective), _) => {
-                let text = one_line(objective).to_string();
-                text.chars().take(60).collect()
-            }
-            (None, Some(task)) => task.to_string(),
-            (None, None) => "the ledger".to_owned(),
-        };
-        let mut line = format!("{}: {}", paint.heading(format_args!("run")), what);
-        if self.objective.is_some() || self.task_id.is_some() {
-            line += &format!(", iteration {} of {}", self.iteration_count, self.max_iterations);
+        (RunCondition::Over, Some(reason), _) if run.next.is_some() => {
+            format!(" — stopped ({reason}){next}")
         }
-        line += &format!(" ({}, {}{})", self.agent, Span(now.since(self.created_at)), self.spent());
-        line += &match (self.driven, self.status, self.wake_at) {
-            (false, _, wake_at) => {
-                let waits = wake_at.filter(|until| *until > now);
-                let waits = waits.map(|until| format!(", waits until {until}")).unwrap_or_default();
-                format!(" — cut off{waits}: `harness run --resume --run-id {}`", self.run_id)
-            }
-            (true, RunStatus::WaitingForHuman, _) => {
-                " — waits for a person: `harness questions`".to_owned()
-            }
-            (true, _, Some(until)) => {
-                format!(" — waits for a usage limit until {until}: `harness kick` ends that")
-            }
-            (true, _, None) => String::new(),
-        };
-        Some(line)
-    }
-
-    fn spent(&self) -> String {
-        let tokens = self.input_tokens.saturating_add(self.output_tokens);
-        let mut text = String::new();
-        if tokens > 0 {
-            text += &format!(", {tokens}");
-            text += &self.max_tokens.map(|most| format!(" of {most}")).unwrap_or_default();
-            text += " tokens";
-        }
-        if let Some(cost) = self.cost_usd {
-            text += &format!(", ${cost:.2}");
-            text += &self.max_cost_usd.map(|most| format!(" of ${most:.2}")).unwrap_or_default();
-        }
-        text
+        (RunCondition::Over, ..) => format!(" — {}", run.status),
+        _ => String::new(),
     }
 }
 
-/// A length of time, roughly.
-struct Span(u64);
-
-impl fmt::Display for Span {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            seconds @ 0..60 => write!(f, "{seconds} s"),
-            seconds @ 60..7200 => write!(f, "{} min", seconds / 60),
-            seconds => write!(f, "{} h {} min", seconds / 3600, seconds % 3600 / 60),
-        }
+/// What it has spent, each part after a comma.
+pub(crate) fn spent(run: &RunSummary) -> String {
+    let tokens = run.input_tokens.saturating_add(run.output_tokens);
+    let mut text = String::new();
+    if tokens > 0 {
+        text += &format!(", {tokens}");
+        text += &run.max_tokens.map(|most| format!(" of {most}")).unwrap_or_default();
+        text += " tokens";
     }
+    if let Some(cost) = run.cost_usd {
+        text += &format!(", ${cost:.2}");
+        text += &run.max_cost_usd.map(|most| format!(" of ${most:.2}")).unwrap_or_default();
+    }
+    text
+}
+
+fn cut(text: &str, characters: usize) -> String {
+    if text.chars().count() <= characters {
+        return text.to_owned();
+    }
+    text.chars().take(characters - 1).chain(['…']).collect()
 }

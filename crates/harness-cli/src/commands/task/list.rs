@@ -72,9 +72,7 @@ impl StatusArg {
 
 pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let root = invocation.root()?;
-    let bytes = harness::store::look_bytes(root.path())?;
-    let (ledger, document) =
-        harness_core::format::read(&bytes).map_err(harness::store::StoreError::Format)?;
+    let (ledger, document) = root.snapshot_text()?.document()?;
     let blocked = stats::blocked(&ledger);
     let tasks = chosen(&ledger, &args, &blocked);
     if args.json {

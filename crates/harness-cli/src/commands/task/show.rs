@@ -5,7 +5,7 @@ use std::{collections::HashSet, fmt::Display};
 use harness::clock::{Clock, SystemClock};
 use harness_core::{
     Ledger, Standing, TaskId, Timestamp,
-    format::{self, task_object},
+    format::task_object,
     stats,
     task::{Intent, Status, Task},
 };
@@ -40,8 +40,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
     let root = invocation.root()?;
-    let bytes = harness::store::look_bytes(root.path())?;
-    let (ledger, document) = format::read(&bytes).map_err(harness::store::StoreError::Format)?;
+    let (ledger, document) = root.snapshot_text()?.document()?;
     let Some(task) = ledger.task(&args.id) else { return Err(not_found(&ledger, args.id)) };
     if args.json {
         let text = document.task(&task.id);

@@ -108,6 +108,9 @@ fn a_line_that_is_no_event_is_warned_of_once() {
     let ran = go(&env, "printf 'x\\ny\\n' >> $HARNESS_EVENTS; echo TASK_COMPLETE", &[]);
     let warnings: Vec<_> = ran.errors().lines().filter(|line| line.contains("WARN")).collect();
     assert_eq!(warnings.len(), 1, "{warnings:?}");
-    assert!(warnings[0].starts_with("WARN: a line in $HARNESS_EVENTS is no event"), "{warnings:?}");
+    assert!(
+        warnings[0].starts_with("WARN: a line in $HARNESS_EVENTS is not an event"),
+        "{warnings:?}"
+    );
     came_to(ran, 0, "complete", 0);
 }

@@ -4,6 +4,7 @@ mod attempts;
 mod bad;
 mod budget;
 mod limits;
+mod overview;
 mod phases;
 mod promise;
 mod prompts;

@@ -102,6 +102,7 @@ fn gatehouse(
             tick: Duration::from_secs(host.lease_seconds.max(1)),
         },
         shell: Arc::new(SystemShell::default()),
+        root: host.root.clone(),
         directory: daemon.worktree.clone(),
         environment: Variables::of_root(host.root.display()).list(),
         redactor: Redactor::default(),

@@ -56,7 +56,7 @@ pub(super) async fn handle(host: &Host, peer: &Peer, call: &Call) -> Handled {
         Request::Questions => Ok(talk::questions(host)),
         Request::Reply(reply) => talk::reply(host, peer, reply),
         Request::Send(message) => talk::send(host, message),
-        Request::Abort { reason } => talk::abort(host, reason.as_deref()),
+        Request::Abort { reason } => talk::abort(host, reason.as_deref()).await,
         Request::Kick => Ok(talk::kick(host)),
         Request::Ack => apply(host, Command::Acknowledge).await,
         Request::TaskClaim(claim) => claim::claim(host, daemon(host)?, claim).await,

@@ -2,14 +2,17 @@
 
 use std::time::Duration;
 
-use harness_core::command::Code;
+use harness_core::{
+    Command,
+    command::{Code, Note},
+};
 
 use super::{
     super::{
         prompts,
         server::{Duty, Host},
     },
-    Handled,
+    Handled, apply,
 };
 use crate::{
     conversation::{Ask, Session},
@@ -47,6 +50,7 @@ pub(super) fn questions(host: &Host) -> Answer {
         question: question.prompt,
         choices: question.choices,
         allow_text: question.allow_text,
+        phase: question.phase,
     });
     Answer::Questions(open.collect())
 }
@@ -83,8 +87,13 @@ pub(super) fn send(host: &Host, message: SentMessage) -> Handled {
 }
 
 /// Acts as Ctrl-C: the run comes to an orderly stop, and a second request stops it at once.
-pub(super) fn abort(host: &Host, reason: Option<&str>) -> Handled {
+pub(super) async fn abort(host: &Host, reason: Option<&str>) -> Handled {
     of_a_run(host)?;
+    if let Some(reason) = reason {
+        let message = format!("harness abort: {reason}");
+        // The run stops in any case: a log that cannot be written is no reason to refuse.
+        _ = apply(host, Command::Note(Note::Warning { task: None, message })).await;
+    }
     host.hub.abort(reason);
     host.hub.interrupt();
     Ok(Answer::Nothing {})

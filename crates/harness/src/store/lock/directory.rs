@@ -3,7 +3,7 @@
 //! The published sequence (make the directory, then write the pid; test, then move) lets two
 //! processes in under contention. Here the directory is built aside with its pid and renamed into
 //! place without replacing, so that it is never there unsigned. It is removed in the same way, by a
-//! rename. A process that finds a dead lock moves it away under the [`turnstile`](super::turnstile)
+//! rename. A process that finds a dead lock moves it away under the [`turnstile`]
 //! and checks, by inode, that it moved the directory that it judged.
 
 use std::{

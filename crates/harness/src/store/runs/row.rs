@@ -94,6 +94,15 @@ pub(super) fn live_runs(connection: &Connection) -> Result<Vec<Run>, RowError> {
     runs_where(connection, "status IN ('queued', 'running', 'waiting_for_human')")
 }
 
+/// Those that are not over, and the newest one that is no attempt of another.
+pub(super) fn recent_runs(connection: &Connection) -> Result<Vec<Run>, RowError> {
+    runs_where(
+        connection,
+        "status IN ('queued', 'running', 'waiting_for_human') OR run_id = (SELECT run_id FROM runs \
+         WHERE parent_run_id IS NULL ORDER BY created_at DESC, run_id DESC LIMIT 1)",
+    )
+}
+
 fn runs_where(connection: &Connection, condition: &str) -> Result<Vec<Run>, RowError> {
     let columns = RUN.join(", ");
     let order = "ORDER BY created_at DESC, run_id DESC";

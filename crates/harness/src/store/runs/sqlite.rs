@@ -107,6 +107,11 @@ impl RunStore {
         self.read(row::live_runs)
     }
 
+    /// The runs that are not over, and the newest run that is no attempt of another one; newest first.
+    pub fn recent(&self) -> Result<Vec<Run>, RunStoreError> {
+        self.read(row::recent_runs)
+    }
+
     /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path

@@ -1,4 +1,4 @@
-//! What is put in comes out again, whatever the document looks like.
+//! Inserted values can be removed again, whatever the document looks like.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -62,7 +62,7 @@ fn the_first_of_several_can_be_taken_out() {
     assert_eq!(file.text(), "[\n  2\n]");
 }
 
-/// JSON with blanks of all kinds wherever they may be.
+/// Generates JSON with blanks of all kinds in all allowed places.
 pub(in super::super) fn documents() -> impl Strategy<Value = String> {
     let blank = || "[ \t\r\n]{0,3}";
     let scalar = prop_oneof![
@@ -99,7 +99,7 @@ fn bracketed(open: &'static str, close: &'static str) -> impl Fn((String, Vec<St
 }
 
 proptest! {
-    /// A failing document is printed in full, which is all that its seed could tell.
+    /// A failing document is printed in full, which replaces its seed.
     #[test]
     fn any_document_comes_back(document in documents()) {
         let mut file = text(&document);

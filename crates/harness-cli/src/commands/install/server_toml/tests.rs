@@ -1,4 +1,4 @@
-//! What is put in comes out again, and what others added stays as long as it can.
+//! Inserted tables can be removed again, and additions of others stay as long as possible.
 
 use proptest::prelude::*;
 
@@ -36,7 +36,7 @@ fn a_file_comes_back_byte_by_byte() {
     assert_eq!(without(&with(None, "harness").unwrap()).unwrap(), None);
 }
 
-/// `[mcp_servers.harness]` of the file, as JSON.
+/// Returns `[mcp_servers.harness]` of the file as JSON.
 #[track_caller]
 fn ours(file: &str) -> serde_json::Value {
     serde_json::to_value(entry(&read(file).unwrap()).unwrap()).unwrap()

@@ -1,0 +1,226 @@
+//! How a run stands, as the lines beneath its log show it: how much is done, what is used, and what the
+//! agent does at this moment.
+
+use std::time::Instant;
+
+use clap::builder::styling::{AnsiColor, Style};
+use harness::core::{Ledger, Run, Stats, Timestamp, task::Status};
+
+use crate::{
+    local_time,
+    render::{coloured, one_line},
+    task_line::Span,
+    tool_line::cut,
+};
+
+/// Characters of the bar.
+const BAR: u64 = 24;
+/// An agent that is named by its command line is cut to this.
+const NAME_CHARS: usize = 28;
+/// Shorter silences are nothing to tell.
+const SILENT_SECONDS: u64 = 3;
+
+/// Text in a style. A line is cut before it is painted.
+pub(super) struct Piece {
+    pub(super) style: Style,
+    pub(super) text: String,
+}
+
+fn plain(text: impl Into<String>) -> Piece {
+    Piece { style: Style::new(), text: text.into() }
+}
+
+fn faint(text: impl Into<String>) -> Piece {
+    Piece { style: Style::new().dimmed(), text: text.into() }
+}
+
+/// What a run works on.
+enum Aim {
+    Ledger { over: u64, total: u64, task: Option<String> },
+    Objective { text: String, context: u64, most: u64 },
+}
+
+/// The agent that is at work.
+struct Worker {
+    name: String,
+    activity: Option<String>,
+    /// When it last sent any event.
+    heard: Instant,
+}
+
+pub(super) struct Progress {
+    started: Instant,
+    aim: Aim,
+    used: Option<String>,
+    worker: Option<Worker>,
+    waiting: Option<Timestamp>,
+    stopping: bool,
+}
+
+impl Progress {
+    pub(super) fn of(row: &Run, started: Instant) -> Self {
+        let aim = match &row.objective {
+            None => Aim::Ledger { over: 0, total: 0, task: None },
+            Some(text) => Aim::Objective {
+                text: one_line(text).into_owned(),
+                context: u64::from(row.iteration_count) + 1,
+                most: u64::from(row.limits.max_iterations) + 1,
+            },
+        };
+        Self { started, aim, used: None, worker: None, waiting: None, stopping: false }
+    }
+
+    /// Takes over how the tasks stand. An objective shows none of them.
+    pub(super) fn refresh(&mut self, ledger: &Ledger) {
+        let Aim::Ledger { over, total, task } = &mut self.aim else { return };
+        let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        *total = count(Stats::of(ledger).total);
+        *over = count(ledger.tasks().filter(|t| !t.unfinished()).count());
+        let current = ledger.tasks().find(|t| t.status() == Status::InProgress);
+        *task = current.map(|task| {
+            let attempt = match task.attempts + 1 {
+                1 => String::new(),
+                more => format!(", attempt {more}"),
+            };
+            let step = task
+                .checkpoints
+                .last()
+                .map(|c| format!(", step {}/{} {}", c.step, c.total, one_line(&c.description)));
+            let step = step.unwrap_or_default();
+            format!("{}: {}{attempt}{step}", task.id, one_line(&task.title))
+        });
+    }
+
+    pub(super) fn used(&mut self, text: String) {
+        self.used = Some(text);
+    }
+
+    /// The next context of an objective begins; the first one is 1.
+    pub(super) fn context(&mut self, number: u64, of: u64) {
+        if let Aim::Objective { context, most, .. } = &mut self.aim {
+            (*context, *most) = (number, of);
+        }
+        self.waiting = None;
+    }
+
+    pub(super) fn waits(&mut self, until: Timestamp) {
+        self.waiting = Some(until);
+    }
+
+    pub(super) fn stops(&mut self) {
+        self.stopping = true;
+    }
+
+    pub(super) fn agent_started(&mut self, name: &str) {
+        let name = name.strip_prefix("command: ").unwrap_or(name);
+        let name = cut(&one_line(name), NAME_CHARS);
+        self.waiting = None;
+        self.worker = Some(Worker { name, activity: None, heard: Instant::now() });
+    }
+
+    pub(super) fn agent_ended(&mut self) {
+        self.worker = None;
+    }
+
+    /// The agent sent an event; `activity` where it shows what the agent does.
+    pub(super) fn heard(&mut self, activity: Option<String>) {
+        if let Some(worker) = &mut self.worker {
+            worker.heard = Instant::now();
+            worker.activity = activity.or(worker.activity.take());
+        }
+    }
+
+    /// The lines to show, not yet cut to the width of the terminal.
+    pub(super) fn lines(&self, at: Instant, now: Timestamp) -> Vec<Vec<Piece>> {
+        let elapsed = at.saturating_duration_since(self.started).as_secs();
+        let mut first = match &self.aim {
+            Aim::Ledger { over, total, .. } => {
+                let full = (BAR * over).checked_div(*total).unwrap_or(0).min(BAR);
+                let bar = |of: &str, count: u64| of.repeat(usize::try_from(count).unwrap_or(0));
+                let green = coloured(AnsiColor::Green);
+                vec![
+                    Piece { style: green, text: bar("━", full) },
+                    faint(bar("─", BAR - full)),
+                    plain(format!(" {over}/{total} tasks")),
+                ]
+            }
+            Aim::Objective { context, most, .. } => {
+                vec![plain(format!("context {context} of at most {most}"))]
+            }
+        };
+        first.push(plain(format!("  {}", Span(elapsed))));
+        first.extend(self.used.as_ref().map(|used| plain(format!("  {used}"))));
+        if self.stopping {
+            let style = coloured(AnsiColor::Yellow);
+            first.push(Piece { style, text: "  stopping".to_owned() });
+        }
+        vec![first, self.doing(at, now)]
+    }
+
+    /// What happens at this moment.
+    fn doing(&self, at: Instant, now: Timestamp) -> Vec<Piece> {
+        let what = match &self.aim {
+            Aim::Ledger { task, .. } => task.as_deref().unwrap_or("between two tasks"),
+            Aim::Objective { text, .. } => text,
+        };
+        if let Some(until) = self.waiting {
+            let (at, left) = (local_time::moment(until, now), Span(until.since(now)));
+            let text = format!("waits for a usage limit until {at} (in {left}), or `harness kick`");
+            return vec![Piece { style: coloured(AnsiColor::Yellow), text }];
+        }
+        let Some(worker) = &self.worker else { return vec![plain(what)] };
+        let silent = at.saturating_duration_since(worker.heard).as_secs();
+        let since = match silent {
+            short if short < SILENT_SECONDS => String::new(),
+            long => format!(" ({} ago)", Span(long)),
+        };
+        let activity = match &worker.activity {
+            Some(activity) => format!("{activity}{since}"),
+            None if silent < SILENT_SECONDS => "starts".to_owned(),
+            None => format!("nothing heard for {}", Span(silent)),
+        };
+        // The time since the last event must survive the cut on a narrow terminal.
+        let what = cut(what, 48);
+        vec![plain(format!("{} ", worker.name)), faint(format!("{what}: ")), plain(activity)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use harness::core::RunId;
+
+    use super::*;
+
+    fn shown(progress: &Progress, after: u64) -> Vec<String> {
+        let at = progress.started + Duration::from_secs(after);
+        let lines = progress.lines(at, Timestamp::from_seconds(0));
+        lines.iter().map(|line| line.iter().map(|piece| &*piece.text).collect()).collect()
+    }
+
+    #[test]
+    fn an_objective_shows_its_context_its_agent_and_its_silence() {
+        let mut row = Run::queued(RunId::of_bits(1), Timestamp::default());
+        row.objective = Some("Port it".to_owned());
+        row.limits.max_iterations = 10;
+        let mut progress = Progress::of(&row, Instant::now());
+        assert_eq!(shown(&progress, 0), ["context 1 of at most 11  0 s", "Port it"]);
+        progress.agent_started("command: sh agent.sh");
+        progress.used("5 tokens".to_owned());
+        let line = "sh agent.sh Port it: nothing heard for 2 min";
+        assert_eq!(shown(&progress, 120)[1], line);
+        progress.heard(Some("Bash: make".to_owned()));
+        assert_eq!(shown(&progress, 0)[1], "sh agent.sh Port it: Bash: make");
+        progress.heard(None);
+        assert!(shown(&progress, 65)[1].ends_with("Bash: make (1 min 5 s ago)"));
+        progress.waits(Timestamp::from_seconds(3600));
+        assert!(shown(&progress, 0)[1].contains("(in 1 h)"), "{:?}", shown(&progress, 0));
+        progress.context(2, 11);
+        progress.agent_ended();
+        assert_eq!(
+            shown(&progress, 61),
+            ["context 2 of at most 11  1 min 1 s  5 tokens", "Port it"]
+        );
+    }
+}

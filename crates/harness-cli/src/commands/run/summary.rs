@@ -1,0 +1,216 @@
+//! The end of a run in words: what happened and why it stopped, what is done and what is left, what it
+//! took, where the results are, and the command to go on with.
+
+use harness::{
+    core::{Iteration, Ledger, Run, Stats, Stop, run::StopReason},
+    home::Home,
+};
+
+use super::{
+    account::Account,
+    money,
+    stop::{RunReport, remark},
+};
+use crate::{render::one_line, task_line::Span, tool_line::cut};
+
+/// An objective is cut to so many characters here.
+const OBJECTIVE_CHARS: usize = 72;
+
+pub(super) struct Summary<'a> {
+    pub(super) report: &'a RunReport<'a>,
+    pub(super) account: &'a Account,
+    /// The ledger when the run began.
+    pub(super) before: &'a Ledger,
+    /// The contexts of an objective.
+    pub(super) iterations: &'a [Iteration],
+    pub(super) branch: Option<&'a str>,
+    pub(super) seconds: u64,
+}
+
+impl Summary<'_> {
+    /// The first line says how it ended; the others are indented.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let rows = match self.run().objective {
+            Some(_) => self.of_objective(),
+            None => self.of_ledger(),
+        };
+        let used = ("used", Some(self.used()));
+        let next = ("next", Some(self.next()));
+        let rows = rows.into_iter().chain([used, next]);
+        let rows = rows.filter_map(|(name, text)| Some(format!("  {name:<11}  {}", text?)));
+        [self.head()].into_iter().chain(rows).map(|line| one_line(&line).into_owned()).collect()
+    }
+
+    fn run(&self) -> &Run {
+        self.report.run
+    }
+
+    fn stop(&self) -> &Stop {
+        self.report.stop
+    }
+
+    fn head(&self) -> String {
+        let reason = self.stop().reason;
+        match reason {
+            StopReason::Complete => self.completed(),
+            StopReason::Once => self.stopped("only one session was asked for (--once)"),
+            StopReason::MaxSessions => {
+                let used = self.report.ledger.head().session_count;
+                self.stopped(&format!("the ledger has had {used} sessions, as many as it may"))
+            }
+            StopReason::Cancelled => match &self.account.aborted {
+                Some(Some(words)) => self.stopped(&format!("by `harness abort`: {words}")),
+                Some(None) => self.stopped("by `harness abort`"),
+                None => self.stopped("it was interrupted"),
+            },
+            StopReason::Config | StopReason::EnvSetup | StopReason::Crashed => {
+                self.stopped("the error below says why")
+            }
+            StopReason::MaxIterations
+            | StopReason::Budget
+            | StopReason::Stalled
+            | StopReason::Limit
+            | StopReason::Gate => self.stopped(&remark(self.stop()).unwrap_or_default()),
+        }
+    }
+
+    fn stopped(&self, why: &str) -> String {
+        format!("stopped ({}): {why}", self.stop().reason)
+    }
+
+    fn completed(&self) -> String {
+        if self.stop().is_alerted() {
+            return "finished, but something needs your attention: see `harness status`".to_owned();
+        }
+        if self.run().objective.is_some() {
+            return match &self.run().verify {
+                Some(command) => {
+                    format!("done: the agent kept its promise, and the check passed: {command}")
+                }
+                None => "done: the agent says so; no --verify command checked it".to_owned(),
+            };
+        }
+        let Stats { total, completed, .. } = Stats::of(self.report.ledger);
+        let failed = self.failed();
+        let had_work = self.before.tasks().any(|task| task.unfinished());
+        match (had_work || !self.account.completed.is_empty(), total, failed) {
+            (false, 0, _) => "nothing to do: the ledger has no tasks".to_owned(),
+            (false, _, 0) => "nothing to do: every task is completed".to_owned(),
+            (false, _, _) => "nothing to do: what is not completed has failed for good".to_owned(),
+            (true, _, 0) => format!("done: {}", tasks(completed, "completed")),
+            (true, _, failed) => {
+                format!("finished: {}, {failed} failed for good", tasks(completed, "completed"))
+            }
+        }
+    }
+
+    /// Tasks that no further attempt will be made at.
+    fn failed(&self) -> usize {
+        self.report.ledger.tasks().filter(|task| task.failed_for_good()).count()
+    }
+
+    fn of_ledger(&self) -> Vec<(&'static str, Option<String>)> {
+        let ledger = self.report.ledger;
+        let left = ledger.tasks().filter(|task| task.unfinished()).count();
+        let completed = Stats::of(ledger).completed;
+        let counts = format!("{completed} completed, {} failed, {left} left", self.failed());
+        let attempts = match self.account.failed_attempts {
+            0 => None,
+            1 => Some("1 failed; `harness rescue list` shows what it left".to_owned()),
+            many => Some(format!("{many} failed; `harness rescue list` shows what they left")),
+        };
+        let worked = !self.account.completed.is_empty() || self.account.failed_attempts > 0;
+        vec![
+            ("tasks", (!ledger.is_empty()).then_some(counts)),
+            ("attempts", attempts),
+            ("commits", self.commits()),
+            ("transcripts", worked.then(transcripts)),
+        ]
+    }
+
+    fn commits(&self) -> Option<String> {
+        let commits = self.account.completed.iter().filter_map(|(_, commit)| commit.as_ref());
+        let commits: Vec<&str> = commits.map(|commit| commit.short()).collect();
+        let place = match self.branch {
+            Some(branch) => format!("on {branch}"),
+            None => "on no branch".to_owned(),
+        };
+        match commits[..] {
+            [] => None,
+            [only] => Some(format!("{only} {place}")),
+            [first, .., last] => Some(format!("{}, {first} to {last}, {place}", commits.len())),
+        }
+    }
+
+    fn of_objective(&self) -> Vec<(&'static str, Option<String>)> {
+        let objective = self.run().objective.as_deref().unwrap_or_default();
+        let count = self.iterations.len();
+        let failed = self.iterations.iter().filter_map(|one| one.ending);
+        let failed = failed.filter(|ending| ending.is_failure()).count();
+        let contexts = match failed {
+            0 => count.to_string(),
+            _ => format!("{count}, of which {failed} failed"),
+        };
+        vec![
+            ("objective", Some(cut(&one_line(objective), OBJECTIVE_CHARS))),
+            ("contexts", (count > 0).then_some(contexts)),
+            ("results", Some("harness commits nothing here; see `git status`".to_owned())),
+            ("transcripts", (count > 0).then(transcripts)),
+        ]
+    }
+
+    fn used(&self) -> String {
+        let time = Span(self.seconds);
+        match self.run().usage.tokens() > 0 || self.run().usage.cost_usd.is_some() {
+            true => format!("{time}, {}", money::against(&self.run().usage, self.run())),
+            false => time.to_string(),
+        }
+    }
+
+    fn next(&self) -> String {
+        let run = self.run();
+        let resume = format!("harness run --resume --run-id {}", run.id);
+        let over_ledger = run.objective.is_none();
+        match self.stop().reason {
+            StopReason::Complete if !over_ledger => "git status".to_owned(),
+            StopReason::Complete if self.report.ledger.is_empty() => "harness add TITLE".to_owned(),
+            StopReason::Complete => {
+                let failed = self.report.ledger.tasks().find(|task| task.failed_for_good());
+                failed.map_or_else(
+                    || "harness report".to_owned(),
+                    |task| format!("harness why {}", task.id),
+                )
+            }
+            StopReason::Once => "harness run".to_owned(),
+            StopReason::MaxSessions => {
+                let head = self.report.ledger.head();
+                let most = u64::try_from(head.session_config.max_sessions).unwrap_or(0).max(1);
+                let more = head.session_count.saturating_add(most);
+                format!("harness run --max-sessions {more}")
+            }
+            StopReason::Budget => format!("{resume}{}", money::larger(run)),
+            StopReason::MaxIterations => {
+                let more = run.limits.max_iterations.saturating_mul(2).max(10);
+                format!("{resume} --max-iterations {more}")
+            }
+            StopReason::Cancelled
+            | StopReason::Stalled
+            | StopReason::Limit
+            | StopReason::Gate
+            | StopReason::Config
+            | StopReason::EnvSetup
+            | StopReason::Crashed => resume,
+        }
+    }
+}
+
+fn tasks(count: usize, what: &str) -> String {
+    match count {
+        1 => format!("1 task is {what}"),
+        many => format!("{many} tasks are {what}"),
+    }
+}
+
+fn transcripts() -> String {
+    format!("in {}; `harness log --agent` shows the last one", Home::TRANSCRIPTS)
+}

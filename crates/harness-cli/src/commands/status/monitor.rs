@@ -1,0 +1,157 @@
+//! `harness status --watch`: the view again whenever something changed.
+
+use std::{
+    io::{self, Write as _},
+    time::Duration,
+};
+
+use harness::{
+    clock::{Clock, SystemClock},
+    home::Home,
+};
+use harness_core::{Timestamp, format::FILE_NAME};
+
+use super::page;
+use crate::{
+    exit::ExitCode,
+    failure::{Failure, Kind, Result},
+    invocation::Invocation,
+    log_file::LOG,
+    render::one_line,
+    root::StateRoot,
+    view_sources::{Surroundings, ViewSources},
+    watch::{Watch, Woken},
+};
+
+/// How often a view is drawn anew, and the host is asked again, while something goes on.
+const TICK: Duration = Duration::from_secs(1);
+
+/// How a view is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// Over the last one, on a terminal.
+    Live,
+    /// Below the last one.
+    Plain,
+    /// A document on each line.
+    Json,
+}
+
+struct Monitor {
+    mode: Mode,
+    /// The last text below which the next one is printed, and when it was built.
+    printed: Option<(String, Timestamp)>,
+}
+
+/// Whether something goes on that changes no file while it does.
+#[derive(PartialEq, Eq)]
+enum Pace {
+    Ticking,
+    Still,
+}
+
+/// Ends when it is interrupted, or when nobody reads any more.
+pub(super) fn watch(invocation: &mut Invocation, root: &StateRoot, mode: Mode) -> Result<ExitCode> {
+    // The database has the runs. While somebody writes into it, they are in its log first.
+    let log_of_database = format!("{}-wal", Home::DATABASE);
+    let names = [FILE_NAME, LOG, Home::DATABASE, &log_of_database, Home::GATE];
+    let mut watch = Watch::on(root.path(), &names);
+    let mut monitor = Monitor { mode, printed: None };
+    let mut sources = ViewSources::read(invocation, root);
+    loop {
+        let pace = match &sources {
+            Ok(sources) => monitor.show(invocation, sources),
+            Err(failure) => Err(failure.clone()),
+        };
+        let pace = match pace {
+            Ok(pace) => pace,
+            // A reader that went away, or a disk that is full.
+            Err(failure) if failure.kind == Kind::OutputClosed => return Err(failure),
+            Err(failure) => {
+                monitor.complain(invocation, &failure)?;
+                Pace::Still
+            }
+        };
+        invocation.out.finish()?;
+        while !monitor.has_news(invocation, root, &mut watch, &pace, &mut sources)? {}
+    }
+}
+
+impl Monitor {
+    /// Waits until a file changes or a tick is over; whether there is something to show.
+    fn has_news<'a>(
+        &self,
+        invocation: &Invocation,
+        root: &'a StateRoot,
+        watch: &mut Watch,
+        pace: &Pace,
+        sources: &mut Result<ViewSources<'a>>,
+    ) -> Result<bool> {
+        let tick = (*pace == Pace::Ticking).then_some(TICK);
+        if watch.wait(tick)? == Woken::Changed {
+            *sources = ViewSources::read(invocation, root);
+            return Ok(true);
+        }
+        // Questions are in no file.
+        let Ok(sources) = sources else { return Ok(false) };
+        let now = Surroundings::read(invocation, root);
+        let is_news = now != sources.surroundings;
+        sources.surroundings = now;
+        Ok(is_news || self.mode == Mode::Live)
+    }
+
+    fn show(&mut self, invocation: &mut Invocation, sources: &ViewSources<'_>) -> Result<Pace> {
+        let ledger = sources.ledger()?;
+        let record = sources.record(&ledger);
+        let now = SystemClock.now();
+        let view = sources.view(&ledger, &record, now);
+        let goes_on = view.counts.in_progress > 0 || view.runs.iter().any(|run| run.driven);
+        let paint = invocation.out.paint();
+        match self.mode {
+            Mode::Json => invocation.out.streamed_line(|out| view.write_json(out))?,
+            Mode::Live => draw(invocation, |rows| page::text(&view, paint, Some(rows)))?,
+            Mode::Plain => {
+                // A touched file and a clock that went on are no change.
+                let same = self.printed.as_ref().is_some_and(|(printed, then)| {
+                    let then = sources.view(&ledger, &record, *then);
+                    page::text(&then, paint, None) == *printed
+                });
+                if !same {
+                    let text = page::text(&view, paint, None);
+                    let gap = if self.printed.is_some() { "\n" } else { "" };
+                    invocation.out.raw(format!("{gap}{text}").as_bytes())?;
+                    self.printed = Some((text, now));
+                }
+            }
+        }
+        Ok(if goes_on { Pace::Ticking } else { Pace::Still })
+    }
+
+    fn complain(&self, invocation: &mut Invocation, failure: &Failure) -> Result<()> {
+        let paint = invocation.out.paint();
+        match self.mode {
+            Mode::Live => {
+                let error = one_line(&failure.error);
+                draw(invocation, |_| format!("{} {error}\n", paint.error("Error:")))
+            }
+            Mode::Plain | Mode::Json => {
+                _ = writeln!(io::stderr(), "Error: {}", crate::render::visible(&failure.error));
+                Ok(())
+            }
+        }
+    }
+}
+
+/// One frame: each line over the old one, then what is left of the old one cleared. Nothing is
+/// cleared before, so that it does not flicker; lines are cut at the edge while it is drawn.
+fn draw(invocation: &mut Invocation, text: impl FnOnce(usize) -> String) -> Result<()> {
+    let rows =
+        rustix::termios::tcgetwinsize(rustix::stdio::stdout()).map_or(24, |size| size.ws_row);
+    let mut frame = String::from("\x1b[H\x1b[?7l");
+    for line in text(usize::from(rows).saturating_sub(1)).lines() {
+        frame += line;
+        frame += "\x1b[K\n";
+    }
+    frame += "\x1b[J\x1b[?7h";
+    invocation.out.raw(frame.as_bytes())
+}

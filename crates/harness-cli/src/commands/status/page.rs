@@ -1,0 +1,151 @@
+//! A view as text.
+
+use std::fmt::{Display, Write as _};
+
+use harness::view::{AlertCard, NeedKind, TaskCounts, View};
+use harness_core::task::Status;
+
+use super::runs;
+use crate::{
+    log_line::Painted,
+    render::{Paint, one_line},
+    task_line::{Outlook, TaskLine, style},
+};
+
+/// The text of `view`, in at most `rows` lines if that is possible: lines of the log are left out first,
+/// then the tasks that nobody works on.
+pub(crate) fn text(view: &View<'_>, paint: Paint, rows: Option<usize>) -> String {
+    let mut text = String::with_capacity(128 * view.tasks.len() + 1024);
+    let mut line = |line: &dyn Display| {
+        // Writing into a string does not fail.
+        _ = writeln!(text, "{line}");
+    };
+    let head = head(view, paint);
+    head.iter().for_each(|text| line(text));
+    let (rows, log) = fitting(view, rows.map(|rows| rows.saturating_sub(head.len() + 1)));
+    let page = view.page(rows);
+    if !view.tasks.is_empty() {
+        line(&"");
+    }
+    for task in page.tasks {
+        line(&TaskLine { task, now: view.time, paint, abandoned: view.abandoned(task) });
+    }
+    if page.left_out > 0 {
+        line(&paint.faint(format_args!("… {} more tasks", page.left_out)));
+    }
+    if !log.is_empty() {
+        line(&"");
+    }
+    for entry in log {
+        line(&Painted { line: entry, paint });
+    }
+    text
+}
+
+/// How many of `rows` lines are for tasks, and which lines of the log follow them.
+fn fitting<'a>(view: &View<'a>, rows: Option<usize>) -> (Option<usize>, &'a [String]) {
+    let Some(rows) = rows else { return (None, view.log) };
+    // One line for what is left out, one between the tasks and the log.
+    let at_work = view.counts.in_progress + 1;
+    let room = rows.saturating_sub(at_work + 1);
+    let log = &view.log[view.log.len().saturating_sub(room)..];
+    let around = if log.is_empty() { 0 } else { 1 + log.len() };
+    (Some(rows.saturating_sub(around)), log)
+}
+
+/// Everything above the tasks.
+fn head(view: &View<'_>, paint: Paint) -> Vec<String> {
+    let root = paint.heading(one_line(&view.root.display().to_string())).to_string();
+    let mut lines = vec![match view.goal {
+        Some(goal) => format!("{root} — {}", one_line(goal)),
+        None => root,
+    }];
+    lines.push(CountsLine { counts: view.counts, paint }.to_string());
+    let sessions = format!("session {} of {}", view.session_count, view.max_sessions);
+    lines.push(match view.last_session {
+        Some(last) => format!("{sessions}, last {last}"),
+        None => sessions,
+    });
+    lines.extend(view.questions.iter().flat_map(|card| question_lines(card, paint)));
+    let shown = view.runs.iter().chain(&view.last_run);
+    lines.extend(shown.filter_map(|run| runs::line(run, view.time, paint)));
+    lines.extend(gate_lines(view, paint));
+    lines.extend(alert_lines(&view.alerts, paint));
+    lines
+}
+
+/// A question, and how to answer it.
+pub(crate) fn question_lines(card: &harness::view::QuestionCard, paint: Paint) -> [String; 2] {
+    let question = &card.question;
+    let choices = match question.choices.is_empty() {
+        true => String::new(),
+        false => format!(" [{}]", question.choices.join(", ")),
+    };
+    let text = format!("{}: {}{choices}", question.prompt_id, question.question);
+    let asked = format!("QUESTION {}", one_line(&text));
+    [
+        paint.style(yellow(), asked).to_string(),
+        format!("  answer: {}", one_line(&card.next.to_string())),
+    ]
+}
+
+fn gate_lines(view: &View<'_>, paint: Paint) -> Vec<String> {
+    let closed = view.needs.iter().filter(|need| need.kind == NeedKind::Gate);
+    let mut lines: Vec<String> =
+        closed.map(|need| paint.style(yellow(), one_line(&need.text)).to_string()).collect();
+    let output = view.gate.iter().flat_map(|gate| gate.last_lines());
+    lines.extend(output.map(|line| format!("  | {}", one_line(line))));
+    lines
+}
+
+/// What a person has to look at, and how to say that it was done.
+pub(crate) fn alert_lines(alerts: &[AlertCard<'_>], paint: Paint) -> Vec<String> {
+    let mut lines: Vec<String> = alerts
+        .iter()
+        .map(|AlertCard { time, task, message, .. }| {
+            let task = task.map(|task| format!("[{task}] ")).unwrap_or_default();
+            let alert = format!("ALERT {time} {task}{}", one_line(message));
+            paint.style(yellow(), alert).to_string()
+        })
+        .collect();
+    if !lines.is_empty() {
+        lines.push("after you have reviewed it: harness status --ack".to_owned());
+    }
+    lines
+}
+
+fn yellow() -> clap::builder::styling::Style {
+    style(Status::Pending, Outlook::Blocked)
+}
+
+struct CountsLine {
+    counts: TaskCounts,
+    paint: Paint,
+}
+
+impl Display for CountsLine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { counts, paint } = self;
+        let tasks = if counts.total == 1 { "task" } else { "tasks" };
+        write!(f, "{} {tasks}: ", counts.total)?;
+        let shown = [
+            (counts.completed, Status::Completed, "completed"),
+            (counts.in_progress, Status::InProgress, "in progress"),
+            (counts.pending, Status::Pending, "pending"),
+            (counts.failed, Status::Failed, "failed"),
+        ];
+        for (n, (count, status, name)) in shown.into_iter().enumerate() {
+            let comma = if n > 0 { ", " } else { "" };
+            let counted = format_args!("{count} {name}");
+            match count {
+                0 => write!(f, "{comma}{counted}")?,
+                _ => write!(f, "{comma}{}", paint.style(style(status, Outlook::Open), counted))?,
+            }
+            if status == Status::Pending && counts.blocked > 0 {
+                let blocked = format_args!("{} blocked", counts.blocked);
+                write!(f, " ({})", paint.style(yellow(), blocked))?;
+            }
+        }
+        Ok(())
+    }
+}

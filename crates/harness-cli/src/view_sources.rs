@@ -1,0 +1,139 @@
+//! What views are built from, as the files and the host of a root have it.
+
+use std::path::Path;
+
+use harness::{
+    client::open_questions,
+    flows::ClosedGate,
+    project::LedgerText,
+    protocol::QuestionView,
+    store::{RunStore, RunStoreError, Runs as _, is_gone},
+    view::{RunRecord, TaskSurroundings, View, ViewInputs},
+};
+use harness_core::{
+    Run, TaskId, Timestamp,
+    format::{Glance, TaskGlance},
+};
+
+use crate::{
+    failure::Result, host::places, invocation::Invocation, log_file, root::StateRoot, store::warn,
+};
+
+/// How many lines of the log a view has.
+const LOG_LINES: usize = 5;
+
+/// The files at one moment, and what the host answered then.
+pub(crate) struct ViewSources<'a> {
+    root: &'a StateRoot,
+    text: LedgerText,
+    log: Vec<String>,
+    pub(crate) surroundings: Surroundings,
+}
+
+/// What is known besides the ledger and the runs.
+#[derive(PartialEq, Eq)]
+pub(crate) struct Surroundings {
+    questions: Vec<QuestionView>,
+    gate: Option<ClosedGate>,
+}
+
+impl Surroundings {
+    /// It waits for nobody: a host that does not answer at once has no questions.
+    pub(crate) fn read(invocation: &Invocation, root: &StateRoot) -> Self {
+        let is_off = invocation.env.get("HARNESS_DAEMON").is_some_and(|value| value == "off");
+        let questions = match is_off {
+            true => Vec::new(),
+            false => open_questions(root.path(), &places(&invocation.env)),
+        };
+        // A file that cannot be read is no reason not to show the rest.
+        Self { questions, gate: ClosedGate::read(root.path()).ok().flatten() }
+    }
+
+    pub(crate) fn of_task<'a>(&'a self, record: &'a RunRecord) -> TaskSurroundings<'a> {
+        let mut around = TaskSurroundings::new(record);
+        around.questions = &self.questions;
+        around.gate = self.gate.as_ref();
+        around
+    }
+}
+
+impl<'a> ViewSources<'a> {
+    pub(crate) fn read(invocation: &Invocation, root: &'a StateRoot) -> Result<Self> {
+        let text = root.snapshot_text()?;
+        let log = log_file::last_lines(root.path(), LOG_LINES)?;
+        Ok(Self { root, text, log, surroundings: Surroundings::read(invocation, root) })
+    }
+
+    pub(crate) fn ledger(&self) -> Result<Glance<'_>> {
+        Ok(self.text.glance()?)
+    }
+
+    /// The rows that a view of `ledger` needs.
+    pub(crate) fn record(&self, ledger: &Glance<'_>) -> RunRecord {
+        let claims = ledger.tasks.iter().filter(|task| task.claim.is_some());
+        readable(self.root.path(), |store| {
+            let mut runs = store.recent()?;
+            claims.for_each(|task| take_claim(store, task, &mut runs));
+            Ok(runs)
+        })
+    }
+
+    pub(crate) fn view<'b>(
+        &'b self,
+        ledger: &'b Glance<'b>,
+        record: &'b RunRecord,
+        now: Timestamp,
+    ) -> View<'b> {
+        let mut inputs = ViewInputs::new(self.root.path(), ledger, record);
+        inputs.questions = &self.surroundings.questions;
+        inputs.gate = self.surroundings.gate.as_ref();
+        inputs.log = &self.log;
+        View::of(&inputs, now)
+    }
+}
+
+/// Adds the attempt that a claim belongs to, with its run. A row that cannot be read is left out.
+fn take_claim(store: &RunStore, task: &TaskGlance<'_>, runs: &mut Vec<Run>) {
+    let epoch = task.claim.as_ref().and_then(|claim| claim.epoch);
+    let (Ok(id), Some(epoch)) = (TaskId::parse(&task.id), epoch) else { return };
+    let Ok(Some(attempt)) = store.attempt(&id, epoch) else { return };
+    if let Some(Ok(Some(parent))) = attempt.parent.as_ref().map(|parent| store.run(parent)) {
+        runs.push(parent);
+    }
+    runs.push(attempt);
+}
+
+/// All rows, with the iterations of the attempts at `task`, or of all attempts.
+pub(crate) fn whole_record(root: &Path, task: Option<&TaskId>) -> RunRecord {
+    let mut iterations = Vec::new();
+    let record = readable(root, |store| {
+        let runs = store.runs()?;
+        let is_wanted = |run: &&Run| match task {
+            Some(task) => run.task.as_ref() == Some(task),
+            None => run.task.is_some(),
+        };
+        for run in runs.iter().filter(is_wanted) {
+            iterations.push((run.id.clone(), store.iterations(&run.id)?));
+        }
+        Ok(runs)
+    });
+    iterations.into_iter().fold(record, |record, (run, rows)| record.with_iterations(run, rows))
+}
+
+/// A record that cannot be read is no reason not to show the rest.
+fn readable(
+    root: &Path,
+    read: impl FnOnce(&RunStore) -> Result<Vec<Run>, RunStoreError>,
+) -> RunRecord {
+    let runs = RunStore::look(root).and_then(|store| match store {
+        Some(store) => read(&store),
+        None => Ok(Vec::new()),
+    });
+    match runs {
+        Ok(runs) => RunRecord::of(runs, is_gone),
+        Err(why) => {
+            warn(&why.to_string());
+            RunRecord::default()
+        }
+    }
+}

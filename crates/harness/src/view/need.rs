@@ -1,0 +1,72 @@
+//! What waits for a person.
+
+use harness_core::{RunId, TaskId};
+use serde::Serialize;
+
+use super::{NextStep, QuestionCard, RunCondition, RunSummary};
+
+/// Something that only a person can settle.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Need {
+    /// What sort of thing it is.
+    pub kind: NeedKind,
+    /// The run that it concerns.
+    pub run_id: Option<RunId>,
+    /// The task that it concerns.
+    pub task_id: Option<TaskId>,
+    /// One line for people; text of agents among it.
+    pub text: String,
+    /// The command that settles it.
+    pub next: NextStep,
+}
+
+/// Why a person is needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum NeedKind {
+    /// An agent asks something.
+    Question,
+    /// A phase waits for approval.
+    Approval,
+    /// A run was killed.
+    CutOff,
+    /// A run stopped with work left.
+    Stopped,
+    /// The gate of a phase is closed.
+    Gate,
+    /// The ledger raised an alert.
+    Alert,
+}
+
+impl Need {
+    pub(super) fn of(kind: NeedKind, text: impl Into<String>, next: NextStep) -> Self {
+        Self { kind, run_id: None, task_id: None, text: text.into(), next }
+    }
+
+    pub(super) fn question(card: &QuestionCard) -> Self {
+        let kind = match card.question.phase {
+            Some(_) => NeedKind::Approval,
+            None => NeedKind::Question,
+        };
+        Self::of(kind, card.question.question.clone(), card.next.clone())
+    }
+
+    /// The need of a run that nobody drives and that can be gone on with.
+    pub(super) fn run(run: &RunSummary) -> Option<Self> {
+        let next = run.next.clone()?;
+        let (kind, text) = match (run.condition, run.stop_reason) {
+            (RunCondition::CutOff, _) => (NeedKind::CutOff, "the run was cut off".to_owned()),
+            (RunCondition::Over, Some(reason)) => {
+                (NeedKind::Stopped, format!("the run stopped: {reason}"))
+            }
+            (RunCondition::Over, None) => (NeedKind::Stopped, "the run stopped".to_owned()),
+            (RunCondition::Working | RunCondition::AsksPerson | RunCondition::WaitsForLimit, _) => {
+                return None;
+            }
+        };
+        let (run_id, task_id) = (Some(run.run_id.clone()), run.task_id.clone());
+        Some(Self { run_id, task_id, ..Self::of(kind, text, next) })
+    }
+}

@@ -1,0 +1,240 @@
+//! The whole project on one page.
+
+use std::{io, path::Path};
+
+use harness_core::{
+    Stats, TaskId, Timestamp,
+    format::{ClaimGlance, Glance, TaskGlance},
+    ledger::Alert,
+    task::Status,
+};
+use serde::Serialize;
+
+use super::{Need, NeedKind, NextStep, QuestionCard, RunRecord, RunSummary, TaskPage};
+use crate::{flows::ClosedGate, protocol::QuestionView};
+
+/// What a [`View`] is built from.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct ViewInputs<'a> {
+    /// The state root.
+    pub root: &'a Path,
+    /// A snapshot of the ledger.
+    pub ledger: &'a Glance<'a>,
+    /// The runs that go on, the last one, and those that claims belong to.
+    pub record: &'a RunRecord,
+    /// The open questions of the host.
+    pub questions: &'a [QuestionView],
+    /// The gate that was tried last, if it stayed closed.
+    pub gate: Option<&'a ClosedGate>,
+    /// The last lines of the log.
+    pub log: &'a [String],
+}
+
+impl<'a> ViewInputs<'a> {
+    /// A ledger, and nothing else.
+    pub fn new(root: &'a Path, ledger: &'a Glance<'a>, record: &'a RunRecord) -> Self {
+        Self { root, ledger, record, questions: &[], gate: None, log: &[] }
+    }
+}
+
+/// How a project stands.
+///
+/// It is serialised without its tasks; [`write_json`](Self::write_json) writes the document of
+/// `harness status --json`, which has them as the ledger spells them.
+#[derive(Debug, Serialize)]
+#[non_exhaustive]
+pub struct View<'a> {
+    /// When it was built.
+    #[serde(skip)]
+    pub time: Timestamp,
+    /// The state root.
+    #[serde(skip)]
+    pub root: &'a Path,
+    /// How many tasks stand where.
+    #[serde(skip)]
+    pub counts: TaskCounts,
+    /// The tasks, in ledger order.
+    #[serde(skip)]
+    pub tasks: &'a [TaskGlance<'a>],
+    /// The last lines of the log.
+    pub log: &'a [String],
+    /// How many sessions have begun.
+    pub session_count: u64,
+    /// When a session last ended.
+    pub last_session: Option<Timestamp>,
+    /// The workers that hold a claim, each once.
+    pub workers: Vec<&'a str>,
+    /// The runs that go on, and those that were cut off; newest first.
+    pub runs: Vec<RunSummary>,
+    /// What puts doubt on the ledger.
+    pub alerts: Vec<AlertCard<'a>>,
+    /// What the plan is for.
+    pub goal: Option<&'a str>,
+    /// How many sessions the ledger allows; zero or less for no limit.
+    pub max_sessions: i64,
+    /// The questions that wait for an answer.
+    pub questions: Vec<QuestionCard>,
+    /// The newest run, where it has ended.
+    pub last_run: Option<RunSummary>,
+    /// The gate that keeps the work from going on.
+    pub gate: Option<&'a ClosedGate>,
+    /// What waits for a person, the most urgent first.
+    pub needs: Vec<Need>,
+    /// The tasks that are claimed by a run that nobody drives, with that run.
+    #[serde(skip)]
+    abandoned: Vec<(&'a str, RunSummary)>,
+    #[serde(skip)]
+    ledger: &'a Glance<'a>,
+}
+
+/// An alert of the ledger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct AlertCard<'a> {
+    /// When it was raised.
+    pub time: Timestamp,
+    /// The task that it concerns; `None` for the whole ledger.
+    pub task: Option<&'a TaskId>,
+    /// For people.
+    pub message: &'a str,
+}
+
+impl<'a> From<&'a Alert> for AlertCard<'a> {
+    fn from(alert: &'a Alert) -> Self {
+        Self { time: alert.time, task: alert.task.as_ref(), message: &alert.message }
+    }
+}
+
+/// How many tasks stand where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct TaskCounts {
+    /// All tasks.
+    pub total: usize,
+    /// Tasks that are done.
+    pub completed: usize,
+    /// Tasks whose last attempt failed.
+    pub failed: usize,
+    /// Tasks that nobody has claimed, blocked ones among them.
+    pub pending: usize,
+    /// Claimed tasks.
+    pub in_progress: usize,
+    /// Pending tasks that depend, directly or not, on one that failed for good.
+    pub blocked: usize,
+}
+
+impl From<Stats> for TaskCounts {
+    fn from(stats: Stats) -> Self {
+        let Stats { total, completed, failed, pending, in_progress, blocked, .. } = stats;
+        Self { total, completed, failed, pending, in_progress, blocked }
+    }
+}
+
+impl<'a> View<'a> {
+    /// How the project stands at `now`.
+    pub fn of(inputs: &ViewInputs<'a>, now: Timestamp) -> Self {
+        let ViewInputs { root, ledger, record, questions, gate, log } = *inputs;
+        let Glance { head, tasks, stats, .. } = ledger;
+        let runs: Vec<RunSummary> = record.live().map(|run| RunSummary::of(run, record)).collect();
+        let counts = TaskCounts::from(*stats);
+        let gate = gate.filter(|gate| gate.is_current(&head.phases));
+        let mut view = Self {
+            time: now,
+            root,
+            counts,
+            tasks,
+            log,
+            session_count: head.session_count,
+            last_session: head.last_session,
+            workers: workers(tasks),
+            last_run: last_run(record, counts),
+            runs,
+            alerts: head.alerts.iter().map(AlertCard::from).collect(),
+            goal: head.goal.as_deref(),
+            max_sessions: head.session_config.max_sessions,
+            questions: questions.iter().map(QuestionCard::from).collect(),
+            gate,
+            needs: Vec::new(),
+            abandoned: abandoned(tasks, record),
+            ledger,
+        };
+        view.needs = view.needs();
+        view
+    }
+
+    fn needs(&self) -> Vec<Need> {
+        let mut needs: Vec<Need> = self.questions.iter().map(Need::question).collect();
+        let tops = self.runs.iter().filter(|run| run.parent_run_id.is_none());
+        needs.extend(tops.chain(&self.last_run).filter_map(Need::run));
+        needs.extend(self.gate.map(|gate| {
+            let text = format!("the gate of {} is closed: {}", gate.phase, gate.why);
+            Need::of(NeedKind::Gate, text, NextStep::Run)
+        }));
+        needs.extend(self.alerts.iter().map(|alert| Need {
+            task_id: alert.task.cloned(),
+            ..Need::of(NeedKind::Alert, alert.message, NextStep::Acknowledge)
+        }));
+        needs
+    }
+
+    /// The run whose claim a task is, where nobody drives that run any more.
+    #[must_use]
+    pub fn abandoned(&self, task: &TaskGlance<'_>) -> Option<&RunSummary> {
+        self.abandoned.iter().find(|(id, _)| **id == *task.id).map(|(_, run)| run)
+    }
+
+    /// The tasks that fit in `rows` lines; all of them for `None`.
+    #[must_use]
+    pub fn page(&self, rows: Option<usize>) -> TaskPage<'a> {
+        rows.map_or_else(|| TaskPage::whole(self.tasks), |rows| TaskPage::of(self.tasks, rows))
+    }
+
+    /// Writes the document of `harness status --json` on one line, without an end of line. The tasks are
+    /// those of the ledger to the letter, with the fields that this version does not know.
+    pub fn write_json(&self, out: &mut dyn io::Write) -> io::Result<()> {
+        #[derive(Serialize)]
+        struct Lead {
+            version: u32,
+            counts: TaskCounts,
+        }
+        let lead = serde_json::to_string(&Lead { version: 1, counts: self.counts })?;
+        let rest = serde_json::to_string(self)?;
+        out.write_all(lead.trim_end_matches('}').as_bytes())?;
+        out.write_all(b"},\"tasks\":")?;
+        self.ledger.tasks_json(&mut |piece| out.write_all(piece))?;
+        out.write_all(b",")?;
+        out.write_all(rest.trim_start_matches('{').as_bytes())
+    }
+}
+
+fn workers<'a>(tasks: &'a [TaskGlance<'a>]) -> Vec<&'a str> {
+    let claimed = tasks.iter().filter(|task| task.status == Status::InProgress);
+    let mut workers: Vec<&str> =
+        claimed.filter_map(|task| task.claim.as_ref()?.claimed_by.as_deref()).collect();
+    workers.sort_unstable();
+    workers.dedup();
+    workers
+}
+
+/// The newest run, where it has ended and there is still something to say about it: a run over the
+/// ledger that came to the end of its work is told by the tasks.
+fn last_run(record: &RunRecord, counts: TaskCounts) -> Option<RunSummary> {
+    let run = record.tops().next().filter(|run| run.status.is_over())?;
+    let is_left = counts.completed < counts.total;
+    let summary = RunSummary::of(run, record);
+    match (&summary.objective, &summary.next) {
+        (Some(_), _) => Some(summary),
+        (None, Some(_)) => is_left.then_some(summary),
+        (None, None) => None,
+    }
+}
+
+fn abandoned<'a>(tasks: &'a [TaskGlance<'a>], record: &RunRecord) -> Vec<(&'a str, RunSummary)> {
+    let run = |task: &'a TaskGlance<'a>| {
+        let ClaimGlance { epoch, .. } = **task.claim.as_ref()?;
+        let id = TaskId::parse(&task.id).ok()?;
+        Some((&*task.id, record.abandoned(&id, epoch)?))
+    };
+    tasks.iter().filter_map(run).collect()
+}

@@ -1,0 +1,105 @@
+//! The rows of runs that a view is built from.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use harness_core::{
+    Epoch, Run, RunId, TaskId,
+    run::{Iteration, Owner, RunStatus},
+};
+
+use super::{NextStep, RunSummary, Spending};
+
+/// Rows of runs, newest first, with what is known of their processes.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RunRecord {
+    runs: Vec<Run>,
+    driven: BTreeSet<RunId>,
+    iterations: BTreeMap<RunId, Vec<Iteration>>,
+}
+
+impl RunRecord {
+    /// `runs` are in any order, and a row may be among them twice. `is_gone` tells whether the process
+    /// that drove a run has ended.
+    pub fn of(mut runs: Vec<Run>, is_gone: impl Fn(&Owner) -> bool) -> Self {
+        runs.sort_by(|a, b| (b.created_at, &b.id).cmp(&(a.created_at, &a.id)));
+        runs.dedup_by(|a, b| a.id == b.id);
+        let is_driven = |run: &&Run| {
+            let owner = run.lease.as_ref().map(|lease| &lease.owner);
+            !run.status.is_over() && owner.is_some_and(|owner| !is_gone(owner))
+        };
+        let driven = runs.iter().filter(is_driven).map(|run| run.id.clone()).collect();
+        Self { runs, driven, iterations: BTreeMap::new() }
+    }
+
+    /// The same with the iterations of a run.
+    #[must_use]
+    pub fn with_iterations(mut self, run: RunId, iterations: Vec<Iteration>) -> Self {
+        self.iterations.insert(run, iterations);
+        self
+    }
+
+    /// All rows, newest first.
+    pub fn runs(&self) -> impl Iterator<Item = &Run> {
+        self.runs.iter()
+    }
+
+    /// Runs that are no attempt of another one, newest first.
+    pub fn tops(&self) -> impl Iterator<Item = &Run> {
+        self.runs.iter().filter(|run| run.parent.is_none())
+    }
+
+    /// Runs that have not ended, newest first.
+    pub fn live(&self) -> impl Iterator<Item = &Run> {
+        self.runs.iter().filter(|run| !run.status.is_over())
+    }
+
+    /// The attempts at a task, newest first.
+    pub fn attempts<'a>(&'a self, task: &'a TaskId) -> impl Iterator<Item = &'a Run> {
+        self.runs.iter().filter(move |run| run.task.as_ref() == Some(task))
+    }
+
+    /// The files with all that the agents of a run wrote, oldest first, from the state root.
+    pub fn transcripts(&self, run: &RunId) -> Vec<String> {
+        let iterations = self.iterations.get(run).into_iter().flatten();
+        iterations.filter_map(|iteration| iteration.transcript.clone()).collect()
+    }
+
+    /// Whether a process drives `run`. An attempt is driven by the process of its parent.
+    #[must_use]
+    pub fn is_driven(&self, run: &Run) -> bool {
+        self.driven.contains(run.parent.as_ref().unwrap_or(&run.id))
+    }
+
+    /// The run that a claim belongs to, where nobody drives that run any more. `None` where somebody
+    /// does, or where the claim is of no run.
+    #[must_use]
+    pub fn abandoned(&self, task: &TaskId, epoch: Option<Epoch>) -> Option<RunSummary> {
+        let epoch = epoch?;
+        let attempt = self.attempts(task).find(|run| run.epoch == Some(epoch))?;
+        let top = self.top(attempt);
+        (!self.is_driven(attempt)).then(|| RunSummary::of(top, self))
+    }
+
+    /// What all attempts at a task have cost.
+    #[must_use]
+    pub fn spending_of(&self, task: &TaskId) -> Spending {
+        Spending::of(self.attempts(task))
+    }
+
+    /// What all runs together have cost.
+    #[must_use]
+    pub fn spending(&self) -> Spending {
+        Spending::of(self.tops())
+    }
+
+    /// The command that goes on with `run`, or with the run that it is an attempt of.
+    pub(super) fn resume(&self, run: &Run) -> Option<NextStep> {
+        let top = self.top(run);
+        (top.status != RunStatus::Succeeded).then(|| NextStep::resume(top))
+    }
+
+    fn top<'a>(&'a self, run: &'a Run) -> &'a Run {
+        let parent = run.parent.as_ref();
+        parent.and_then(|id| self.runs.iter().find(|other| other.id == *id)).unwrap_or(run)
+    }
+}

@@ -1,0 +1,270 @@
+//! What a person reads in the morning: what landed, what failed, what waits.
+
+use std::collections::{HashMap, HashSet};
+
+use harness_core::{
+    Flag, Ledger, Receipt, Standing, Stats, Task, TaskId, Timestamp, check::Baseline, task::Status,
+};
+use serde::Serialize;
+
+use super::{
+    NextStep, QuestionCard, RunSummary, Spending, TaskCounts, TaskDetail, TaskSurroundings,
+    overview::AlertCard,
+};
+use crate::{flows::ClosedGate, workspace::LANDED};
+
+/// What a [`ProjectReport`] is built from.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ReportInputs<'a> {
+    /// A snapshot of the ledger.
+    pub ledger: &'a Ledger,
+    /// Runs, questions and gates.
+    pub around: TaskSurroundings<'a>,
+    /// The receipts of completed tasks.
+    pub receipts: HashMap<TaskId, Receipt>,
+    /// The name of the latest rescue of a task.
+    pub rescues: HashMap<TaskId, String>,
+    /// The tasks whose result is on no branch.
+    pub unmerged: HashSet<TaskId>,
+}
+
+impl<'a> ReportInputs<'a> {
+    /// A ledger and what is around it, without receipts and without git.
+    pub fn new(ledger: &'a Ledger, around: TaskSurroundings<'a>) -> Self {
+        let (receipts, rescues, unmerged) = Default::default();
+        Self { ledger, around, receipts, rescues, unmerged }
+    }
+}
+
+/// What landed, what failed and what waits for a person.
+#[derive(Debug, Serialize)]
+#[non_exhaustive]
+pub struct ProjectReport<'a> {
+    /// How many tasks stand where.
+    pub counts: TaskCounts,
+    /// Completed tasks, the first one first.
+    pub landed: Vec<LandedEntry>,
+    /// Tasks whose last attempt failed.
+    pub failed: Vec<FailedEntry>,
+    /// Tasks that only a person can bring on.
+    pub waiting: Vec<WaitingEntry>,
+    /// Tasks that the next session goes on with.
+    pub open: Vec<TaskId>,
+    /// What all runs together have cost.
+    #[serde(flatten)]
+    pub spending: Spending,
+    /// What puts doubt on the ledger.
+    pub alerts: Vec<AlertCard<'a>>,
+    /// The questions that wait for an answer.
+    pub questions: Vec<QuestionCard>,
+    /// Runs with an objective, and the newest run over the ledger if it stopped with work left; newest
+    /// first.
+    pub runs: Vec<RunSummary>,
+    /// The gate that keeps the work from going on.
+    pub gate: Option<&'a ClosedGate>,
+}
+
+/// A task that is completed.
+#[derive(Debug, Serialize)]
+#[non_exhaustive]
+pub struct LandedEntry {
+    /// The task.
+    pub id: TaskId,
+    /// Its title.
+    pub title: String,
+    /// The commit that holds the work.
+    pub commit: Option<String>,
+    /// The check that passed.
+    pub command: Option<String>,
+    /// How long the check took.
+    pub duration_ms: Option<u64>,
+    /// The attempts that ended.
+    pub attempts: u32,
+    /// When it was completed.
+    pub completed_at: Option<Timestamp>,
+    /// What a person should know before trusting it.
+    pub flags: Vec<String>,
+    /// What a person can do next.
+    pub next: NextStep,
+    /// The agent that did it, where that is known.
+    pub agent: Option<String>,
+    /// The protected files, tests for example, that the work changed.
+    pub protected: Vec<String>,
+    /// What its attempts have cost.
+    #[serde(flatten)]
+    pub spending: Spending,
+}
+
+/// A task whose last attempt failed.
+#[derive(Debug, Serialize)]
+#[non_exhaustive]
+pub struct FailedEntry {
+    /// The task.
+    pub id: TaskId,
+    /// Its title.
+    pub title: String,
+    /// The entry of its error log that decides.
+    pub error: Option<String>,
+    /// The attempts that ended.
+    pub attempts: u32,
+    /// With so many attempts it has failed for good.
+    pub max_attempts: u32,
+    /// Whether it will not be tried again.
+    pub for_good: bool,
+    /// The name of what its last rollback saved.
+    pub rescue: Option<String>,
+    /// What a person can do next.
+    pub next: NextStep,
+    /// The file with all that the agents of its last attempt wrote, from the state root.
+    pub transcript: Option<String>,
+    /// What its attempts have cost.
+    #[serde(flatten)]
+    pub spending: Spending,
+}
+
+/// A task that only a person can bring on.
+#[derive(Debug, Serialize)]
+#[non_exhaustive]
+pub struct WaitingEntry {
+    /// The task.
+    pub id: TaskId,
+    /// Its title.
+    pub title: String,
+    /// What it waits for.
+    pub why: String,
+    /// What a person can do next.
+    pub next: NextStep,
+}
+
+impl<'a> ProjectReport<'a> {
+    /// How the work went until `now`.
+    pub fn of(inputs: &ReportInputs<'a>, now: Timestamp) -> Self {
+        let (ledger, around) = (inputs.ledger, inputs.around);
+        let counts = TaskCounts::from(Stats::of(ledger));
+        let head = ledger.head();
+        let mut report = Self {
+            counts,
+            landed: Vec::new(),
+            failed: Vec::new(),
+            waiting: Vec::new(),
+            open: Vec::new(),
+            spending: around.record.spending(),
+            alerts: head.alerts.iter().map(AlertCard::from).collect(),
+            questions: around.questions.iter().map(QuestionCard::from).collect(),
+            runs: runs(&around, counts),
+            gate: around.gate.filter(|gate| gate.is_current(&head.phases)),
+        };
+        for task in ledger.tasks() {
+            let detail = TaskDetail::of(task, Standing::of(ledger, task), &around, now);
+            report.take_in(inputs, detail, now);
+        }
+        report.landed.sort_by_key(|landed| landed.completed_at);
+        report
+    }
+
+    fn take_in(&mut self, inputs: &ReportInputs<'_>, detail: TaskDetail<'_>, now: Timestamp) {
+        let task = detail.task;
+        match task.status() {
+            Status::Completed => {
+                let mut landed = LandedEntry::of(detail, inputs.receipts.get(&task.id));
+                if inputs.unmerged.contains(&task.id) {
+                    landed.flags.push(format!("on no branch, kept by {LANDED}{}", task.id));
+                }
+                self.landed.push(landed);
+            }
+            Status::Failed => {
+                let rescue = inputs.rescues.get(&task.id).cloned();
+                self.failed.push(FailedEntry::of(detail, rescue));
+                if task.retryable() {
+                    self.open.push(task.id.clone());
+                }
+            }
+            Status::Pending | Status::InProgress => match detail.waits_for_person(now) {
+                Some(why) => {
+                    let (id, title) = (task.id.clone(), task.title.clone());
+                    self.waiting.push(WaitingEntry { id, title, why, next: detail.next });
+                }
+                None => self.open.push(task.id.clone()),
+            },
+        }
+    }
+}
+
+fn runs(around: &TaskSurroundings<'_>, counts: TaskCounts) -> Vec<RunSummary> {
+    let record = around.record;
+    let newest = record.tops().next().map(|run| run.id.clone());
+    let is_left = counts.completed < counts.total;
+    let summaries = record.tops().map(|run| RunSummary::of(run, record));
+    let is_shown = |run: &RunSummary| {
+        let stopped = is_left && run.next.is_some() && Some(&run.run_id) == newest.as_ref();
+        run.objective.is_some() || stopped
+    };
+    summaries.filter(is_shown).collect()
+}
+
+impl LandedEntry {
+    fn of(detail: TaskDetail<'_>, receipt: Option<&Receipt>) -> Self {
+        let task = detail.task;
+        let check = receipt.and_then(|r| r.check.as_ref());
+        let mut spending = detail.spending;
+        spending.cost_usd = spending.cost_usd.or(receipt.and_then(|r| r.cost_usd));
+        let newest = detail.runs.first().map(|run| run.agent.clone());
+        Self {
+            id: task.id.clone(),
+            title: task.title.clone(),
+            commit: receipt.and_then(|r| r.commit.as_ref()).map(ToString::to_string),
+            command: check.map(|c| c.command.clone()),
+            duration_ms: check.map(|c| c.duration_ms),
+            attempts: task.attempts,
+            completed_at: task.completed_at(),
+            flags: flags(task, receipt),
+            next: detail.next,
+            agent: receipt.and_then(|r| r.agent.clone()).or(newest),
+            protected: receipt.map(|r| r.protected.clone()).unwrap_or_default(),
+            spending,
+        }
+    }
+}
+
+impl FailedEntry {
+    fn of(detail: TaskDetail<'_>, rescue: Option<String>) -> Self {
+        let task = detail.task;
+        Self {
+            id: task.id.clone(),
+            title: task.title.clone(),
+            error: task.dependency_entry().or(task.error_log.last()).map(ToString::to_string),
+            attempts: task.attempts,
+            max_attempts: task.max_attempts,
+            for_good: task.failed_for_good(),
+            rescue,
+            next: detail.next,
+            transcript: detail.runs.first().and_then(|run| run.transcripts.last().cloned()),
+            spending: detail.spending,
+        }
+    }
+}
+
+/// What a person should know before trusting a completion.
+fn flags(task: &Task, receipt: Option<&Receipt>) -> Vec<String> {
+    let mut flags = Vec::new();
+    let Some(receipt) = receipt else {
+        flags.push("no receipt".to_owned());
+        flags.extend(task.flags.iter().map(ToString::to_string));
+        return flags;
+    };
+    if receipt.check.is_none() {
+        flags.push(format!("on the word of {}", receipt.worker));
+    }
+    if receipt.baseline == Some(Baseline::Green) {
+        flags.push("its check passed before any work".to_owned());
+    }
+    flags.extend(receipt.of_no_commit());
+    if !receipt.protected.is_empty() {
+        flags.push(harness_core::protect::touched(&receipt.protected));
+    }
+    let told = [Flag::GreenBefore, Flag::Protected];
+    let others = receipt.flags.iter().filter(|flag| !told.contains(flag));
+    flags.extend(others.map(ToString::to_string));
+    flags
+}

@@ -1,0 +1,121 @@
+//! A run, as it is shown.
+
+use harness_core::{
+    Run, RunId, TaskId, Timestamp,
+    run::{RunStatus, StopReason},
+};
+use serde::Serialize;
+
+use super::{NextStep, RunRecord};
+
+/// A run and how it stands.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "the columns of the database of runs; PROTOCOL.md describes them")]
+pub struct RunSummary {
+    pub run_id: RunId,
+    pub parent_run_id: Option<RunId>,
+    pub status: RunStatus,
+    pub stop_reason: Option<StopReason>,
+    pub objective: Option<String>,
+    pub task_id: Option<TaskId>,
+    pub agent: String,
+    pub iteration_count: u32,
+    pub max_iterations: u32,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    pub cost_usd: Option<f64>,
+    pub max_cost_usd: Option<f64>,
+    pub max_tokens: Option<u64>,
+    pub deadline: Option<Timestamp>,
+    pub wake_at: Option<Timestamp>,
+    /// Whether a process drives it. An attempt is driven by the process of its parent.
+    pub driven: bool,
+    /// What it is doing.
+    pub condition: RunCondition,
+    /// The command that lets it go on; `None` while it works and when it has succeeded.
+    pub next: Option<NextStep>,
+}
+
+/// What a run is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum RunCondition {
+    /// An agent works, or is about to.
+    Working,
+    /// It waits for an answer.
+    AsksPerson,
+    /// It waits for a usage limit to lift.
+    WaitsForLimit,
+    /// Its process was killed.
+    CutOff,
+    /// It has ended.
+    Over,
+}
+
+impl RunCondition {
+    fn of(run: &Run, record: &RunRecord) -> Self {
+        match run.status {
+            status if status.is_over() => Self::Over,
+            _ if !record.is_driven(run) => Self::CutOff,
+            RunStatus::WaitingForHuman => Self::AsksPerson,
+            _ if run.wake_at.is_some() => Self::WaitsForLimit,
+            _ => Self::Working,
+        }
+    }
+}
+
+impl RunSummary {
+    /// `run` is one of `record`.
+    pub fn of(run: &Run, record: &RunRecord) -> Self {
+        let condition = RunCondition::of(run, record);
+        let next = match condition {
+            RunCondition::Working => None,
+            RunCondition::AsksPerson => Some(NextStep::Questions),
+            RunCondition::WaitsForLimit => Some(NextStep::Kick),
+            RunCondition::CutOff | RunCondition::Over => record.resume(run),
+        };
+        Self {
+            run_id: run.id.clone(),
+            parent_run_id: run.parent.clone(),
+            status: run.status,
+            stop_reason: run.stop_reason,
+            objective: run.objective.clone(),
+            task_id: run.task.clone(),
+            agent: run.agent.clone(),
+            iteration_count: run.iteration_count,
+            max_iterations: run.limits.max_iterations,
+            created_at: run.created_at,
+            updated_at: run.updated_at,
+            input_tokens: run.usage.input_tokens,
+            output_tokens: run.usage.output_tokens,
+            cost_usd: run.usage.cost_usd,
+            max_cost_usd: run.limits.max_cost_usd,
+            max_tokens: run.limits.max_tokens,
+            deadline: run.deadline,
+            wake_at: run.wake_at,
+            driven: record.is_driven(run),
+            condition,
+            next,
+        }
+    }
+
+    /// How a run that nobody drives has ended, for a sentence that begins with the run.
+    #[must_use]
+    pub fn ended(&self) -> String {
+        match self.stop_reason.filter(|_| self.status.is_over()) {
+            Some(reason) => format!("stopped ({reason})"),
+            None => "was cut off".to_owned(),
+        }
+    }
+
+    /// How long it has been going on, or how long it took.
+    #[must_use]
+    pub fn seconds(&self, now: Timestamp) -> u64 {
+        let end = if self.condition == RunCondition::Over { self.updated_at } else { now };
+        end.since(self.created_at)
+    }
+}

@@ -1,0 +1,169 @@
+//! One task, with everything that is known about it.
+
+use harness_core::{
+    Epoch, RunId, Standing, Task, Timestamp,
+    run::{RunStatus, StopReason},
+    task::{FailureCause, Status},
+};
+use serde::{Serialize, Serializer};
+
+use super::{NextStep, QuestionCard, RunRecord, RunSummary, Spending};
+use crate::{flows::ClosedGate, protocol::QuestionView};
+
+/// What is known around a task besides the ledger.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct TaskSurroundings<'a> {
+    /// The rows of runs.
+    pub record: &'a RunRecord,
+    /// The open questions of the host.
+    pub questions: &'a [QuestionView],
+    /// The gate that was tried last, if it stayed closed.
+    pub gate: Option<&'a ClosedGate>,
+}
+
+impl<'a> TaskSurroundings<'a> {
+    /// The rows of runs, and nothing else.
+    pub fn new(record: &'a RunRecord) -> Self {
+        Self { record, questions: &[], gate: None }
+    }
+
+    /// The question that lets `phase` pass.
+    fn approval(&self, phase: &str) -> Option<&'a QuestionView> {
+        self.questions.iter().find(|question| question.phase.as_deref() == Some(phase))
+    }
+}
+
+/// A task and how it stands.
+#[derive(Debug, Serialize)]
+#[non_exhaustive]
+pub struct TaskDetail<'a> {
+    /// The task itself.
+    #[serde(skip)]
+    pub task: &'a Task,
+    /// Whether it is next, and if not, what it waits for.
+    #[serde(serialize_with = "name")]
+    pub standing: Standing<'a>,
+    /// The run whose claim it is, where nobody drives that run any more.
+    pub abandoned: Option<RunSummary>,
+    /// The question that has to be answered before it can go on.
+    pub question: Option<QuestionCard>,
+    /// The gate that it waits for, if that was tried and stayed closed.
+    pub gate: Option<&'a ClosedGate>,
+    /// Its attempts that a run made, newest first.
+    pub runs: Vec<AttemptSummary>,
+    /// What they have cost together.
+    pub spending: Spending,
+    /// What a person can do next.
+    pub next: NextStep,
+}
+
+/// An attempt that a run made at a task.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct AttemptSummary {
+    /// The row of the attempt.
+    pub run_id: RunId,
+    /// The claim that it worked under.
+    pub epoch: Option<Epoch>,
+    /// Where it stands.
+    pub status: RunStatus,
+    /// Why it ended.
+    pub stop_reason: Option<StopReason>,
+    /// The name of the agent.
+    pub agent: String,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// What it has cost.
+    #[serde(flatten)]
+    pub spending: Spending,
+    /// The files with all that its agents wrote, from the state root.
+    pub transcripts: Vec<String>,
+}
+
+impl<'a> TaskDetail<'a> {
+    /// `task` stands at `standing` in its ledger.
+    pub fn of(
+        task: &'a Task,
+        standing: Standing<'a>,
+        around: &TaskSurroundings<'a>,
+        now: Timestamp,
+    ) -> Self {
+        let record = around.record;
+        let claimed = task.status() == Status::InProgress;
+        let abandoned = record.abandoned(&task.id, task.epoch.filter(|_| claimed));
+        let phase = match &standing {
+            Standing::Phase { waits_for } => Some(*waits_for),
+            _ => None,
+        };
+        let question = phase.and_then(|phase| around.approval(phase)).map(QuestionCard::from);
+        let gate = around.gate.filter(|gate| phase == Some(&gate.phase));
+        let runs = record.attempts(&task.id).map(|run| AttemptSummary {
+            run_id: run.id.clone(),
+            epoch: run.epoch,
+            status: run.status,
+            stop_reason: run.stop_reason,
+            agent: run.agent.clone(),
+            started_at: run.created_at,
+            spending: Spending::of([run]),
+            transcripts: record.transcripts(&run.id),
+        });
+        let next = match (&abandoned, &question) {
+            (Some(RunSummary { next: Some(next), .. }), _) => next.clone(),
+            (None, Some(question)) => question.next.clone(),
+            (Some(_) | None, _) => next_step(task, &standing, now),
+        };
+        let (runs, spending) = (runs.collect(), record.spending_of(&task.id));
+        Self { task, standing, abandoned, question, gate, runs, spending, next }
+    }
+
+    /// Why only a person can bring the task on; `None` where the next session can, or where nothing is
+    /// left to do.
+    #[must_use]
+    pub fn waits_for_person(&self, now: Timestamp) -> Option<String> {
+        let (task, standing) = (self.task, &self.standing);
+        match standing {
+            Standing::Completed | Standing::Failed | Standing::Waiting { .. } => None,
+            Standing::Blocked { .. } | Standing::Dangling { .. } | Standing::Cyclic => {
+                Some(standing.to_string())
+            }
+            Standing::Phase { .. } => Some(standing.to_string()),
+            Standing::Claimed { .. } => match &self.abandoned {
+                Some(run) => Some(format!("{standing}, whose run {}", run.ended())),
+                None => task.lease_ran_out(now).then(|| format!("{standing}, whose lease ran out")),
+            },
+            Standing::Next | Standing::Ready => {
+                let unchecked = task.check().is_none() && task.status() != Status::Completed;
+                unchecked.then(|| "has no validation.command, so it cannot be finished".to_owned())
+            }
+        }
+    }
+}
+
+fn name<S: Serializer>(standing: &Standing<'_>, s: S) -> Result<S::Ok, S::Error> {
+    s.serialize_str(standing.name())
+}
+
+/// What a person can do about a task, from the ledger alone.
+fn next_step(task: &Task, standing: &Standing<'_>, now: Timestamp) -> NextStep {
+    let id = || task.id.clone();
+    match standing {
+        Standing::Completed => NextStep::Verify(id()),
+        Standing::Failed => match task.failure().map(|failure| &failure.cause) {
+            Some(FailureCause::Dependency(before)) => NextStep::Why(before.clone()),
+            Some(FailureCause::Graph) => NextStep::SetDependencies(id()),
+            Some(FailureCause::Attempt | FailureCause::Lease) | None => NextStep::Retry(id()),
+        },
+        Standing::Blocked { by } => NextStep::Why((*by).clone()),
+        Standing::Dangling { .. } | Standing::Cyclic => NextStep::SetDependencies(id()),
+        Standing::Waiting { on } => match on.first() {
+            Some(first) => NextStep::Why((*first).clone()),
+            None => NextStep::Show(id()),
+        },
+        Standing::Claimed { .. } if task.lease_ran_out(now) => NextStep::Release(id()),
+        Standing::Claimed { .. } => NextStep::Follow(id()),
+        Standing::Phase { .. } => NextStep::Status,
+        Standing::Next | Standing::Ready if task.check().is_none() => NextStep::SetCheck(id()),
+        Standing::Next | Standing::Ready => NextStep::Run,
+    }
+}
