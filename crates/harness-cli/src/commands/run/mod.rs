@@ -177,11 +177,7 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
         return plan(invocation, &ledger, args.json);
     }
     if args.detach {
-        let pid = detach::start_again(&root)?;
-        invocation
-            .out
-            .line(format_args!("running (pid={pid}); output goes to .harness/run.log"))?;
-        return Ok(ExitCode::Done);
+        return detach(invocation, &root);
     }
     if args.detached {
         detach::leave_terminal()?;
@@ -200,15 +196,8 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
             (run.clone(), RunStart::New(run))
         }
     };
-    if row.objective.is_none() {
-        name_unfinishable(&ledger, &agents.worker);
-    }
-    money::say_what_it_may_cost(&row, &args, &agents);
-    say_what_will_count(&row, &agents.worker);
-    if args.agent_command.is_some() {
-        agent::say_what_is_kept_back(&invocation.env, &config, &args.agent_env);
-    }
     let chosen = Chosen { args: &args, config: &config, ledger: &ledger, row: &row };
+    announce(invocation, &chosen, &agents);
     let (view, branch, started) =
         (view(invocation, &args, &row), workspace.branch(), Instant::now());
     let session = session(invocation, &root, &chosen, workspace, secrets, &view)?;
@@ -237,6 +226,26 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
     match broken.or_else(|| stop::failure(&stop)) {
         Some(failure) => Err(failure),
         None => Ok(code),
+    }
+}
+
+fn detach(invocation: &mut Invocation, root: &StateRoot) -> Result<ExitCode> {
+    let pid = detach::start_again(root)?;
+    let line = format!("running (pid={pid}); output goes to .harness/run.log");
+    invocation.out.line(line)?;
+    Ok(ExitCode::Done)
+}
+
+/// What a person should know before the work begins.
+fn announce(invocation: &Invocation, chosen: &Chosen<'_>, agents: &agent::Agents) {
+    let Chosen { args, config, ledger, row } = *chosen;
+    if row.objective.is_none() {
+        name_unfinishable(ledger, &agents.worker);
+    }
+    money::say_what_it_may_cost(row, args, agents);
+    say_what_will_count(row, &agents.worker);
+    if args.agent_command.is_some() {
+        agent::say_what_is_kept_back(&invocation.env, config, &args.agent_env);
     }
 }
 
