@@ -9,11 +9,11 @@ use std::{
 use harness::{
     Client, ClientError, ClientOptions,
     client::{Caller, FileAccess, Hosts, Launch},
+    home::Outside,
     host::{ClaimRules, Settings},
     process::Redactor,
     protocol::{Answer, PROTOCOL, Pong, Refused, Request, Verb},
     shell::Cancel,
-    store::Outside,
     workspace::glance,
 };
 use harness_core::{
@@ -31,7 +31,7 @@ use crate::{
     host::places,
     interrupt::Interrupt,
     invocation::Invocation,
-    render::visible,
+    paint::visible,
     root::StateRoot,
     store::{not_found, warn},
     trust::{self, Trust},

@@ -2,7 +2,7 @@
 
 use std::{fmt, io, path::Path, sync::Arc};
 
-use harness::{protocol::Refused, store::disk::DiskError};
+use harness::{home::folder::DiskError, protocol::Refused};
 use harness_core::{
     command::Code,
     machine::judge::{Fault, NotDone},
@@ -121,6 +121,25 @@ impl From<harness::store::RunStoreError> for Failure {
             | E::Exists { .. }
             | E::NoParent { .. }
             | E::Failed { .. } => Self::error(why.to_string()),
+            // The library may add further ones.
+            _ => Self::error(why.to_string()),
+        }
+    }
+}
+
+impl From<harness::project::RunError> for Failure {
+    fn from(why: harness::project::RunError) -> Self {
+        use harness::project::RunError as E;
+        let list = "`harness runs list` shows all runs";
+        match why {
+            E::Record(why) => why.into(),
+            E::Ledger(why) => why.into(),
+            E::Leftovers(why) => why.into(),
+            E::Refused(refusal) => refusal.into(),
+            E::NothingToResume | E::Unknown { .. } => Self::error(why.to_string()).hint(list),
+            E::Attempt { ref parent, .. } => Self::error(why.to_string())
+                .hint(format!("resume that one: `harness run --resume --run-id {parent}`")),
+            E::Succeeded { .. } | E::Gone { .. } => Self::error(why.to_string()),
             // The library may add further ones.
             _ => Self::error(why.to_string()),
         }

@@ -7,7 +7,7 @@ use harness_core::log::{Kind, LogLine};
 
 use crate::{
     local_time,
-    render::{Paint, coloured, one_line},
+    paint::{Paint, coloured, one_line},
 };
 
 pub(crate) struct Painted<'a> {

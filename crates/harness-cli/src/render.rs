@@ -12,11 +12,10 @@ use clap::{ValueEnum, builder::styling::Style};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-pub(crate) use crate::paint::{Paint, coloured, one_line, visible};
 use crate::{
     environment::Environment,
     failure::{Failure, Kind, Result},
-    paint::visible_json,
+    paint::{Paint, one_line, visible_json},
 };
 
 /// `--color`.

@@ -10,7 +10,7 @@ use harness_core::{
     task::Status,
 };
 
-use crate::render::{Paint, coloured, one_line};
+use crate::paint::{Paint, coloured, one_line};
 
 /// Whether a pending task can still be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::render::one_line;
+use crate::paint::one_line;
 
 /// The fields of an input that tell most, best first.
 const TELLING: [&str; 9] =

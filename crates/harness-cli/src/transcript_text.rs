@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use crate::{
-    render::one_line,
+    paint::one_line,
     speech::Speech,
     tool_line::{cut, tool_line},
 };

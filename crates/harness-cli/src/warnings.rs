@@ -36,7 +36,7 @@ impl<F: Fn(&str) + Send + Sync + 'static> Subscriber for Warnings<F> {
         let mut line = Line::default();
         event.record(&mut line);
         let text = format!("{}{}", line.message, line.fields);
-        (self.say)(&crate::render::one_line(&self.secrets.text(&text)));
+        (self.say)(&crate::paint::one_line(&self.secrets.text(&text)));
     }
 
     // There are no spans in what is told.

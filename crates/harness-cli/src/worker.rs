@@ -7,7 +7,7 @@ use std::{
     path::Path,
 };
 
-use harness::folder::Folder;
+use harness::home::folder::Folder;
 use harness_core::WorkerId;
 use sha2::{Digest, Sha256};
 

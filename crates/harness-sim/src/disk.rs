@@ -9,7 +9,10 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use harness::store::disk::{Disk, File, FileStamp};
+use harness::{
+    home::FileStamp,
+    store::disk::{Disk, File},
+};
 use harness_core::format;
 
 use crate::{platter::Platter, random::Random};

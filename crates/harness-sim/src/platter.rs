@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use harness::store::disk::{File, FileStamp};
+use harness::{home::FileStamp, store::disk::File};
 
 use crate::random::Random;
 

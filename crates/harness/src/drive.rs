@@ -16,12 +16,12 @@ use tokio::{
     time::{Instant, MissedTickBehavior},
 };
 
-pub(crate) use crate::store::{Commit, Committing};
 use crate::{
     agent::Told,
     clock::Clock,
     cx::Branch,
     error::{Error, Result},
+    store::Commit,
 };
 
 /// The connections of [`Branch::drive`] to the world.
@@ -115,7 +115,7 @@ impl<A: Send + Sync> Branch<A> {
     ///     },
     /// );
     /// assert_eq!(flow.create(()).run().await?.result, Ok(11));
-    /// # let hash = harness::store::lock::root_hash(&root.path().canonicalize()?);
+    /// # let hash = harness::home::root_hash(&root.path().canonicalize()?);
     /// # std::fs::remove_file(format!("/tmp/harness-{hash}.lock.guard"))?;
     /// # Ok(())
     /// # }

@@ -55,6 +55,7 @@
 //! | `custom_agent` | an agent that receives messages while it works |
 //! | `real_agents` | Claude Code plans, Codex codes, and a check decides when it is done |
 //! | `ledger` | a task that is added, claimed, checked and completed |
+//! | `run` | `harness run` over a ledger: a row, a budget and a resume, with an agent of your own |
 //! | `claim` | a worker that claims tasks through a [`Client`] |
 //!
 //! # Where to look
@@ -69,7 +70,7 @@
 //! | work on tasks from another program | [`Client`], [`protocol`] |
 //! | show how a project stands | [`view`], [`Project::snapshot`] |
 //! | own a ledger | [`FileStore`](store::FileStore), [`Writer`](store::Writer), [`core::Command`] |
-//! | run `harness run` or a daemon in your own program | [`Project`], [`Engine`], [`Observer`], [`flows`] |
+//! | run `harness run` or a daemon in your own program | [`Project`], [`Engine`], [`ActiveRun`](project::ActiveRun), [`RunOptions`](project::RunOptions), [`Observer`], [`flows`] |
 //!
 //! # Ports
 //!
@@ -176,7 +177,7 @@ pub use channel::Channel;
 pub use define::{Cleanup, IntoCleanup, cleanup};
 pub use event::{Context, Envelope, Event, Scope};
 pub use hub::{Hub, HubStatus};
-pub use recorder::recorder;
+pub use recorder::{Recorder, recorder};
 // The people behind it.
 pub use conversation::{Ask, Session};
 pub use hub::UserReply;
@@ -190,9 +191,6 @@ pub use store::{Commit, Committing};
 pub use project::{Engine, Project};
 #[doc(no_inline)]
 pub use store::{Observer, Observers, Transaction};
-// The files of a root, and how they are opened.
-#[doc(hidden)]
-pub use home::folder;
 // The processes it starts end with it.
 pub use process::guard;
 

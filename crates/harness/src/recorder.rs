@@ -19,6 +19,7 @@ use crate::{
     hub::{self, Hub},
     process::Redactor,
     queue::BoundedQueue,
+    store::Observer,
 };
 
 /// How many events wait for the disk before the oldest are given up.
@@ -26,13 +27,15 @@ const WAITING_MAX: usize = 4096;
 /// A record that grows beyond this is a loop somewhere, not a run.
 const BYTES_MAX: u64 = 256 * 1024 * 1024;
 
-/// Appends what the hub tells to `path`, one JSON object per line as `subscribe` sends it, without
+/// Appends the events of a run to `path`, one JSON object per line as `subscribe` sends it, without
 /// `agent:text` and `agent:thinking`, and with secrets replaced. The file is made with the first
 /// line, for its owner only.
 ///
 /// The hub never waits for the disk. Where that is too slow the oldest events are lost, and a line
 /// `{"type":"lagged","missed":N}` stands in their place. A disk that fails ends the record and not
-/// the run: it is told once, as a narrative of importance `warning`.
+/// the run: it is reported once, as a narrative of importance `warning`.
+///
+/// This is for a flow of your own; the engine of a run has a [`Recorder`] among its observers.
 ///
 /// ```
 /// use harness::{Cx, Harness, Result, process::Redactor, recorder};
@@ -53,34 +56,64 @@ const BYTES_MAX: u64 = 256 * 1024 * 1024;
 pub fn recorder(path: &Path, redactor: Redactor) -> impl FnOnce(&Hub) -> Cleanup + use<> {
     let path = path.to_owned();
     move |hub| {
+        let recorder = Arc::new(Recorder::start(&path, redactor, hub));
+        let seen = Arc::clone(&recorder);
+        let subscription = hub.subscribe("*", move |envelope: &Envelope| seen.event(envelope));
+        cleanup(move || {
+            drop(subscription);
+            recorder.end();
+        })
+    }
+}
+
+/// An observer that keeps the events of a run in a file, as [`recorder`] does.
+pub struct Recorder {
+    queue: Arc<Queue>,
+    thread: Mutex<Option<thread::JoinHandle<()>>>,
+}
+
+impl Recorder {
+    /// Starts the thread that writes to `path`. If the disk fails, that is reported to `hub`.
+    pub fn start(path: &Path, redactor: Redactor, hub: &Hub) -> Self {
         let queue = Arc::new(Queue::default());
-        let writer = Record { path, redactor, file: None, written_bytes: 0 };
+        let record = Record { path: path.to_owned(), redactor, file: None, written_bytes: 0 };
         let (shared, speaker) = (Arc::clone(&queue), hub.clone());
         let started = thread::Builder::new()
             .name("recorder".to_owned())
-            .spawn(move || write_all(writer, &shared, &speaker));
+            .spawn(move || write_all(record, &shared, &speaker));
         let thread = match started {
             Ok(thread) => Some(thread),
             Err(e) => {
+                // Without a thread nobody would take anything out again.
+                queue.end();
                 warn(hub, &format!("the events of this run are not recorded: {e}"));
                 None
             }
         };
-        // Without a thread nobody would take anything out again.
-        let listens = thread.is_some();
-        let shared = Arc::clone(&queue);
-        let subscription = hub.subscribe("*", move |envelope: &Envelope| {
-            if listens && is_kept(&envelope.event) {
-                shared.push(envelope);
-            }
-        });
-        let end = EndOnDrop(queue);
-        cleanup(move || {
-            drop(subscription);
-            drop(end);
-            // It ends when all is written; a panic in there was told by its hook.
-            _ = thread.map(thread::JoinHandle::join);
-        })
+        Self { queue, thread: Mutex::new(thread) }
+    }
+}
+
+impl Observer for Recorder {
+    fn event(&self, envelope: &Envelope) {
+        if is_kept(&envelope.event) {
+            self.queue.push(envelope);
+        }
+    }
+
+    /// Returns when all is written.
+    fn end(&self) {
+        self.queue.end();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // A panic in there was reported by its hook.
+        _ = thread.map(thread::JoinHandle::join);
+    }
+}
+
+/// A run that is dropped before its end leaves no thread behind either.
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        self.queue.end();
     }
 }
 
@@ -142,15 +175,6 @@ impl Queue {
             return None;
         }
         Some((waiting.events.take_lost(), waiting.events.take()))
-    }
-}
-
-/// A run that is dropped before its end leaves no thread behind either.
-struct EndOnDrop(Arc<Queue>);
-
-impl Drop for EndOnDrop {
-    fn drop(&mut self) {
-        self.0.end();
     }
 }
 

@@ -12,7 +12,10 @@ use std::{
     process::Command,
 };
 
-use harness::store::disk::{Disk, DiskError, File, Intruder, RealDisk};
+use harness::{
+    home::folder::{DiskError, Intruder},
+    store::disk::{Disk, File, RealDisk},
+};
 
 struct Root {
     _folder: tempfile::TempDir,

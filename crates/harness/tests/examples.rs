@@ -4,6 +4,9 @@
 
 use std::process::{Command, Output};
 
+use harness::store::Runs;
+use harness_sim::conformance::repository::Repository;
+
 fn run(example: &str) -> String {
     run_with(example, &[])
 }
@@ -35,7 +38,26 @@ fn ledger() {
     let root = tempfile::tempdir().unwrap();
     let path = root.path().canonicalize().unwrap();
     assert_eq!(run_with("ledger", &[path.to_str().unwrap()]), "task-001 completed\n");
-    let hash = harness::store::lock::root_hash(&path);
+    let hash = harness::home::root_hash(&path);
+    std::fs::remove_file(format!("/tmp/harness-{hash}.lock.guard")).unwrap();
+}
+
+/// A run that a program drives has the rows, the budget and the resume of `harness run`.
+#[test]
+fn run_stops_at_its_budget_and_is_resumed() {
+    let repository = Repository::new();
+    let state_home = repository.beside("state");
+    let arguments = [repository.root.to_str().unwrap(), state_home.to_str().unwrap()];
+    assert_eq!(run_with("run", &arguments), "budget: stopped, 10 tokens\n");
+    let resumed = "complete: succeeded, 20 tokens\nHello, moon!\n";
+    assert_eq!(run_with("run", &arguments), resumed);
+    assert_eq!(repository.git(["show", "HEAD:greeting.txt"]), "Hello, moon!");
+    let runs = harness::store::RunStore::look(&repository.root).unwrap().unwrap();
+    let run = Runs::runs(&runs).unwrap().into_iter().find(|run| run.parent.is_none()).unwrap();
+    let events = repository.root.join(".harness/runs").join(format!("{}.jsonl", run.id));
+    let events = std::fs::read_to_string(events).unwrap();
+    assert_eq!(events.matches("\"harness:complete\"").count(), 2, "{events}");
+    let hash = harness::home::root_hash(&repository.root);
     std::fs::remove_file(format!("/tmp/harness-{hash}.lock.guard")).unwrap();
 }
 

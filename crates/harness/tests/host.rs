@@ -3,50 +3,34 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+mod served;
+
 use std::{
     env,
-    path::{Path, PathBuf},
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicI64, Ordering},
-    },
+    path::Path,
     thread,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{SystemTime, UNIX_EPOCH},
 };
 
 use harness::{
-    Hub,
     client::{ANSWER_WITHIN, ClientError, Connection},
-    clock::Clock,
-    host::{
-        Daemon, Desk, Duty, Ended, Host, Settings, Surroundings, serve_alone,
-        socket::{self, Places},
-    },
-    process::Redactor,
     protocol::{
         Answer, Request, StateView, TaskCheckpoint, TaskClaim, TaskComplete, TaskFail, TaskReason,
     },
-    store::{Applied, FileStore, Locking, Observers, Store, StoreError, Writer, lock::Wait},
-    workspace::{Bring, Filters},
 };
 use harness_core::{
-    Command, Epoch, Holder, Ledger, Refusal, Reply, TaskId, Timestamp, WorkerId,
+    Command, Epoch, Holder, Ledger, Reply, TaskId, Timestamp, WorkerId,
     command::{
         Add, AddCheckpoint, Attempts, Authority, Claim, Complete, Edit, Fail, Place, Proof,
         Release, Remove, Renew, Retry, Unchecked,
     },
     decide,
-    machine::{attempt::Rules, judge::ClientWork},
-    protect::{OnTouch, Protected},
-    role::Adding,
+    machine::judge::ClientWork,
     task::{Status, Via},
 };
 use harness_sim::random::Random;
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
-
-const WAIT: Wait = Wait::For(Duration::from_secs(60));
-const LEASE: u64 = 1800;
+use served::{Kind, LEASE, Served};
 
 fn seed() -> u64 {
     let given = env::var("HOST_SEED").ok().and_then(|text| text.parse().ok());
@@ -59,125 +43,6 @@ fn seed() -> u64 {
 
 fn snapshot(root: &Path) -> Ledger {
     harness::Project::open(root).unwrap().snapshot().unwrap()
-}
-
-/// Moves when a test moves it.
-struct Hand(AtomicI64);
-
-impl Clock for Hand {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_seconds(self.0.load(Ordering::SeqCst))
-    }
-}
-
-type History = Arc<Mutex<Vec<(Timestamp, Vec<Command>, Vec<Result<Reply, Refusal>>)>>>;
-
-/// Remembers what was decided, in the order in which it became true.
-struct Recorded {
-    store: FileStore,
-    history: History,
-}
-
-impl Store for Recorded {
-    fn apply(&mut self, now: Timestamp, commands: &[Command]) -> Result<Applied, StoreError> {
-        let applied = self.store.apply(now, commands)?;
-        let replies = applied.replies.clone();
-        self.history.lock().unwrap().push((now, commands.to_vec(), replies));
-        Ok(applied)
-    }
-
-    fn ledger(&mut self) -> Result<&Ledger, StoreError> {
-        self.store.ledger()
-    }
-}
-
-/// A daemon until it is dropped.
-struct Served {
-    _folder: tempfile::TempDir,
-    root: PathBuf,
-    clock: Arc<Hand>,
-    history: History,
-    stop: CancellationToken,
-    serving: Option<thread::JoinHandle<Ended>>,
-}
-
-impl Served {
-    fn start() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let root = folder.path().canonicalize().unwrap();
-        let clock = Arc::new(Hand(AtomicI64::new(1_750_000_000)));
-        FileStore::open(&root, Locking::Each(WAIT)).unwrap().create(clock.now()).unwrap();
-        let history = History::default();
-        let stop = CancellationToken::new();
-        let bound = socket::bind(&root, &places(&root)).unwrap();
-        let store = Recorded {
-            store: FileStore::open(&root, Locking::Each(WAIT)).unwrap(),
-            history: Arc::clone(&history),
-        };
-        let daemon = Daemon::new(root.clone(), surroundings(), clock.clone(), WAIT);
-        let daemon = Arc::new(daemon);
-        let hub = Hub::new("test");
-        let mut observers = Observers::default().with(hub.clone());
-        observers.add(daemon.clone());
-        let writer = Arc::new(Writer::start(store, clock.clone(), observers).unwrap());
-        let host = Host {
-            root: root.clone(),
-            writer,
-            hub,
-            workspace: None,
-            desk: Desk::default(),
-            lease_seconds: LEASE,
-            duty: Duty::Daemon(Arc::clone(&daemon)),
-            secrets: Redactor::default(),
-            adding: Adding::Allowed,
-        };
-        let asked = stop.clone();
-        let serving = thread::spawn(move || {
-            let runtime =
-                tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            let asked = asked.cancelled_owned();
-            runtime.block_on(serve_alone(bound, host, &daemon, None, asked)).unwrap()
-        });
-        Self { _folder: folder, root, clock, history, stop, serving: Some(serving) }
-    }
-
-    fn client(&self) -> Connection {
-        Connection::find(&self.root, &places(&self.root)).unwrap()
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        self.stop.cancel();
-        let ended = self.serving.take().unwrap().join();
-        let hash = harness::store::lock::root_hash(&self.root);
-        _ = std::fs::remove_file(format!("/tmp/harness-{hash}.lock.guard"));
-        if !thread::panicking() {
-            assert_eq!(ended.unwrap(), Ended::Asked);
-            assert!(!self.root.join("s").exists());
-        }
-    }
-}
-
-fn places(root: &Path) -> Places {
-    Places { socket: Some(root.join("s")), runtime_dir: None }
-}
-
-fn surroundings() -> Surroundings {
-    Surroundings {
-        claims: None,
-        settings: Box::new(|| {
-            let protected = Protected::new(&[], OnTouch::Flag).map_err(|e| e.to_string())?;
-            let rules = Rules { protected, ..Rules::default() };
-            Ok(Settings { rules, unchecked: Unchecked::Allowed, bring: Bring::default() })
-        }),
-        may_run: Box::new(|_, _| Ok(())),
-        filters: Box::new(|| Filters::Run),
-        made: Box::new(|| {}),
-        warn: Box::new(|text| println!("{text}")),
-        state_home: None,
-        records: None,
-    }
 }
 
 /// One thing that a client may ask for, as the command that it stands for.
@@ -318,13 +183,13 @@ fn ask(client: &mut Connection, request: &Value) -> Result<Value, String> {
 #[test]
 fn each_of_several_clients_is_told_what_the_core_decides() {
     let mut random = Random::new(seed());
-    let served = Served::start();
-    let mut model = snapshot(&served.root);
+    let served = Served::start(Kind::DaemonOfLedger);
+    let mut model = snapshot(served.root());
     let mut clients: Vec<_> = (0..4).map(|_| served.client()).collect();
     for step in 0..600 {
         if random.percent(10) {
             let seconds = i64::try_from(random.next() % 40).unwrap();
-            served.clock.0.fetch_add(seconds, Ordering::SeqCst);
+            served.pass(seconds);
         }
         let at = random.below(clients.len());
         if random.percent(3) {
@@ -333,14 +198,14 @@ fn each_of_several_clients_is_told_what_the_core_decides() {
         let command = anything(&mut random, 4, 12);
         let request = request(&command);
         let answer = ask(&mut clients[at], &request);
-        let wanted = expected(&mut model, served.clock.now(), &command);
+        let wanted = expected(&mut model, served.now(), &command);
         assert_eq!(answer, wanted, "step {step}: {request}");
         if step % 25 == 0 {
             let answer = ask(&mut clients[at], &json!({ "command": "get_state" }));
             assert_eq!(answer, Ok(state(&model)), "step {step}");
         }
     }
-    assert_eq!(state(&snapshot(&served.root)), state(&model));
+    assert_eq!(state(&snapshot(served.root())), state(&model));
 }
 
 /// The order of things that happen at once is known only afterwards: it is the one in which the writer
@@ -348,8 +213,8 @@ fn each_of_several_clients_is_told_what_the_core_decides() {
 #[test]
 fn clients_at_once_are_told_what_the_core_decides_in_some_order() {
     let seed = seed();
-    let served = Served::start();
-    let mut model = snapshot(&served.root);
+    let served = Served::start(Kind::DaemonOfLedger);
+    let mut model = snapshot(served.root());
     let workers = 12;
     let told: Vec<Vec<(Command, Result<Value, String>)>> = thread::scope(|scope| {
         let served = &served;
@@ -361,7 +226,7 @@ fn clients_at_once_are_told_what_the_core_decides_in_some_order() {
                     let mut told = Vec::new();
                     for _ in 0..60 {
                         if random.percent(10) {
-                            served.clock.0.fetch_add(7, Ordering::SeqCst);
+                            served.pass(7);
                         }
                         if random.percent(10) {
                             ask(&mut client, &json!({ "command": "get_state" })).unwrap();
@@ -376,7 +241,7 @@ fn clients_at_once_are_told_what_the_core_decides_in_some_order() {
             .collect();
         working.into_iter().map(|one| one.join().unwrap()).collect()
     });
-    let history = served.history.lock().unwrap();
+    let history = served.history().lock().unwrap();
     let mut completed = Vec::new();
     for (now, commands, replies) in history.iter() {
         for (command, reply) in commands.iter().zip(replies) {
@@ -389,7 +254,7 @@ fn clients_at_once_are_told_what_the_core_decides_in_some_order() {
             model.put_in(&change);
         }
     }
-    assert_eq!(state(&snapshot(&served.root)), state(&model));
+    assert_eq!(state(&snapshot(served.root())), state(&model));
     // A client that got the answer "completed" finds the task among the completed ones.
     for (command, answer) in told.into_iter().flatten() {
         if let (Command::Complete(of), Ok(_)) = (&command, &answer)
@@ -403,7 +268,7 @@ fn clients_at_once_are_told_what_the_core_decides_in_some_order() {
 
 #[test]
 fn a_waiting_claim_is_answered_when_its_time_is_up() {
-    let served = Served::start();
+    let served = Served::start(Kind::DaemonOfLedger);
     let claim = json!({ "command": "task_claim", "worker_id": "w", "wait_ms": 1 });
     assert_eq!(ask(&mut served.client(), &claim), Ok(json!({ "task": null })));
 }

@@ -14,8 +14,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use harness::store::lock::{
-    DirectoryLock, LockError, Obstacle, StateLock, Wait, Warning, root_hash,
+use harness::{
+    home::root_hash,
+    store::lock::{DirectoryLock, LockError, Obstacle, StateLock, Wait, Warning},
 };
 
 /// A state root whose traces in `/tmp` go with it.

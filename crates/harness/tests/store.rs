@@ -12,10 +12,8 @@ use std::{
 
 use harness::{
     Project,
-    store::{
-        Created, FileStore, Locking, Store, StoreError,
-        lock::{Wait, root_hash},
-    },
+    home::root_hash,
+    store::{Created, FileStore, Locking, Store, StoreError, lock::Wait},
 };
 use harness_core::{
     Command, Ledger, Reply, TaskId, Timestamp, WorkerId,

@@ -2,8 +2,7 @@
 
 use harness_core::role::Operation;
 
-use super::Invocation;
-use crate::{exit::ExitCode, failure::Result};
+use crate::{exit::ExitCode, failure::Result, invocation::Invocation};
 
 /// Stop the active run, as Ctrl-C does
 ///

@@ -8,16 +8,14 @@ use harness_core::{
 };
 use serde_json::json;
 
-use super::{
-    Invocation,
-    fields::{Dependency, Fields, seconds},
-};
+use super::fields::{Dependency, Fields, seconds};
 use crate::{
     config::{self, Origin, Overrides},
     exit::ExitCode,
     failure::{Failure, Result},
+    invocation::Invocation,
+    paint::visible,
     prompt::{Audience, ask},
-    render::visible,
     root::StateRoot,
     store::{task_id, warn},
     trust::Trust,

@@ -2,8 +2,7 @@
 
 use harness::protocol::{Inquiry, QuestionAnswer};
 
-use super::Invocation;
-use crate::{config::Duration, exit::ExitCode, failure::Result};
+use crate::{config::Duration, exit::ExitCode, failure::Result, invocation::Invocation};
 
 /// Ask the user a question, and wait for the answer
 ///

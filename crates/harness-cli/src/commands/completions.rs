@@ -2,8 +2,8 @@
 
 use clap_complete::Shell;
 
-use super::{Invocation, args};
-use crate::{exit::ExitCode, failure::Result};
+use super::args;
+use crate::{exit::ExitCode, failure::Result, invocation::Invocation};
 
 /// Print a shell completion script
 #[derive(Debug, clap::Args)]

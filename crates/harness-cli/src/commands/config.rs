@@ -1,10 +1,10 @@
 //! `harness config`
 
-use super::{Invocation, working_directory};
 use crate::{
     config::{self, Overrides, show},
     exit::ExitCode,
     failure::Result,
+    invocation::{Invocation, working_directory},
     root::{PIN, StateRoot},
 };
 

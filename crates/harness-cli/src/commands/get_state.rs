@@ -1,9 +1,9 @@
 //! `harness get-state`
 
-use super::Invocation;
 use crate::{
     exit::ExitCode,
     failure::{Failure, Kind, Result},
+    invocation::Invocation,
 };
 
 /// Print the goal and all tasks as JSON

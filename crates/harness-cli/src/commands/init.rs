@@ -24,13 +24,13 @@ use harness_core::role::Operation;
 use serde_json::json;
 
 use self::settings::Settled;
-use super::{Invocation, working_directory};
 use crate::{
     environment::Environment,
     exit::ExitCode,
     failure::{Failure, Result},
+    invocation::{Invocation, working_directory},
+    paint::one_line,
     prompt::{Answer, Audience, confirm_or},
-    render::one_line,
     root::StateRoot,
     store::warn,
     trust::{self, Trust},

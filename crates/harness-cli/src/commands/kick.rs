@@ -2,10 +2,10 @@
 
 use harness_core::role::Operation;
 
-use super::Invocation;
 use crate::{
     exit::ExitCode,
     failure::{Failure, Result},
+    invocation::Invocation,
 };
 
 /// End a wait for a usage limit now

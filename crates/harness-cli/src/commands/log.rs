@@ -10,10 +10,10 @@ use harness_core::{
 };
 use serde::Serialize;
 
-use super::Invocation;
 use crate::{
     exit::ExitCode,
     failure::Result,
+    invocation::Invocation,
     log_file::{LOG, LogFile},
     log_line::Painted,
     root::StateRoot,

@@ -2,10 +2,11 @@
 
 use std::{fs, path::PathBuf};
 
-use super::{Invocation, args};
+use super::args;
 use crate::{
     exit::ExitCode,
     failure::{Failure, Result},
+    invocation::Invocation,
 };
 
 /// Print the manual page, or write one page per command

@@ -40,13 +40,14 @@ pub(crate) mod worker_id;
 
 use std::io;
 
-pub(crate) use crate::invocation::{Invocation, working_directory};
+use crate::invocation::Invocation;
 use crate::{
     environment::Environment,
     exit::ExitCode,
     failure::{Failure, Result},
     interrupt::Interrupt,
-    render::{ColorWhen, Out, Paint},
+    paint::Paint,
+    render::{ColorWhen, Out},
 };
 use args::{Cli, Command};
 

@@ -2,11 +2,11 @@
 
 use harness::protocol::{Answer, Request};
 
-use super::Invocation;
 use crate::{
     client::warn_of_version,
     exit::ExitCode,
     failure::{Failure, Result},
+    invocation::Invocation,
 };
 
 /// Check whether a daemon or a run responds

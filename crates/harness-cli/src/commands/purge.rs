@@ -8,9 +8,9 @@ use std::{
 };
 
 use harness::{
-    home::Home,
+    home::{Home, Outside, git_directory},
     store::{
-        Outside, StoreError, git_directory,
+        StoreError,
         lock::{StateLock, Wait},
     },
     workspace::{OWN_FILES, OWN_FOLDER},
@@ -19,15 +19,15 @@ use harness_core::role::Operation;
 use serde_json::json;
 
 use super::{
-    Invocation,
     init::{self, IGNORED},
-    install, working_directory,
+    install,
 };
 use crate::{
     exit::ExitCode,
     failure::{Failure, Result},
+    invocation::{Invocation, working_directory},
+    paint::{one_line, visible},
     prompt::{Answer, Audience, confirm},
-    render::{one_line, visible},
     root::StateRoot,
     trust::Trust,
 };

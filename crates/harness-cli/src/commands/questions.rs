@@ -3,8 +3,7 @@
 use harness::protocol::QuestionView;
 use serde_json::json;
 
-use super::Invocation;
-use crate::{exit::ExitCode, failure::Result, render::one_line};
+use crate::{exit::ExitCode, failure::Result, invocation::Invocation, paint::one_line};
 
 /// List the questions that wait for an answer
 ///

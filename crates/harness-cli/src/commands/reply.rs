@@ -3,8 +3,7 @@
 use harness::protocol::QuestionReply;
 use harness_core::role::Operation;
 
-use super::Invocation;
-use crate::{exit::ExitCode, failure::Result};
+use crate::{exit::ExitCode, failure::Result, invocation::Invocation};
 
 /// Answer a question
 #[derive(Debug, clap::Args)]

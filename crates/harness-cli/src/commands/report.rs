@@ -8,11 +8,13 @@ use harness::{
 };
 use harness_core::{Ledger, TaskId, Timestamp};
 
-use super::{Invocation, rescue, status, why};
+use super::{rescue, status, why};
 use crate::{
     exit::ExitCode,
     failure::Result,
-    render::{Cell, Out, Table, coloured, one_line},
+    invocation::Invocation,
+    paint::{coloured, one_line},
+    render::{Cell, Out, Table},
     root::StateRoot,
     task_line::Span,
     view_sources::{Surroundings, whole_record},

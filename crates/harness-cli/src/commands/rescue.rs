@@ -6,12 +6,13 @@ use harness::workspace::{Filters, GitWorkspace, Rescue, Workspace, WorkspaceErro
 use harness_core::TaskId;
 use serde_json::json;
 
-use super::Invocation;
 use crate::{
     client::settings_folder,
     exit::ExitCode,
     failure::{Failure, Result},
-    render::{Table, visible},
+    invocation::Invocation,
+    paint::visible,
+    render::Table,
     root::StateRoot,
     trust::Trust,
 };

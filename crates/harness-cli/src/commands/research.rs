@@ -8,11 +8,11 @@ use std::{
 use harness::research::{self, Finalized, ResearchError};
 use harness_core::TaskId;
 
-use super::{Invocation, working_directory};
 use crate::{
     exit::ExitCode,
     failure::{Failure, Result},
-    render::visible,
+    invocation::{Invocation, working_directory},
+    paint::visible,
     root::StateRoot,
     store::{task_id, warn},
 };

@@ -3,10 +3,10 @@
 use harness::protocol::SentMessage;
 use harness_core::role::Operation;
 
-use super::Invocation;
 use crate::{
     exit::ExitCode,
     failure::{Failure, Result},
+    invocation::Invocation,
 };
 
 /// Send a message to the active run, or to one of its agents

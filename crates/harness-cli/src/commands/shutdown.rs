@@ -1,7 +1,6 @@
 //! `harness shutdown`
 
-use super::Invocation;
-use crate::{exit::ExitCode, failure::Result};
+use crate::{exit::ExitCode, failure::Result, invocation::Invocation};
 
 /// Stop the daemon
 ///

@@ -8,9 +8,9 @@ use harness::clock::{Clock, SystemClock};
 use harness_core::role::Operation;
 
 pub(crate) use self::page::{alert_lines, question_lines};
-use super::Invocation;
 use crate::{
-    exit::ExitCode, failure::Result, render::Paint, root::StateRoot, view_sources::ViewSources,
+    exit::ExitCode, failure::Result, invocation::Invocation, paint::Paint, root::StateRoot,
+    view_sources::ViewSources,
 };
 
 /// Show the progress of the work

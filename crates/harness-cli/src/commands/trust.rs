@@ -4,12 +4,13 @@ use harness::workspace::CommitHooks;
 use harness_core::role::Operation;
 use serde_json::json;
 
-use super::Invocation;
 use crate::{
     exit::ExitCode,
     failure::{Failure, Result},
+    invocation::Invocation,
+    paint::visible,
     prompt::{Answer, Audience},
-    render::{Table, visible},
+    render::Table,
     root::StateRoot,
     trust::{self, Trust},
     would_run::WouldRun,

@@ -1,10 +1,7 @@
 //! `harness uninstall`
 
-use super::{
-    Invocation,
-    install::{self, Target},
-};
-use crate::{exit::ExitCode, failure::Result};
+use super::install::{self, Target};
+use crate::{exit::ExitCode, failure::Result, invocation::Invocation};
 
 /// Remove what `harness install` wrote from an agent's settings
 ///

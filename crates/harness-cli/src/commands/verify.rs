@@ -17,12 +17,13 @@ use harness_core::{
 use serde::Serialize;
 use serde_json::json;
 
-use super::Invocation;
 use crate::{
     config::Overrides,
     exit::ExitCode,
     failure::Result,
-    render::{Cell, Table, coloured, visible},
+    invocation::Invocation,
+    paint::{coloured, visible},
+    render::{Cell, Table},
     root::StateRoot,
     store::{not_found, task_id, warn},
     trust,

@@ -8,13 +8,15 @@ use harness::{
 use harness_core::{Receipt, Standing, Task, TaskId, log::LogLine, task::Status};
 use serde_json::{Value, json};
 
-use super::{Invocation, rescue};
+use super::rescue;
 use crate::{
     exit::ExitCode,
     failure::Result,
+    invocation::Invocation,
     log_file::LogFile,
     log_line::Painted,
-    render::{Out, one_line},
+    paint::one_line,
+    render::Out,
     root::StateRoot,
     store::{not_found, task_id},
     task_line::Span,

@@ -1,7 +1,6 @@
 //! `harness worker-id`
 
-use super::Invocation;
-use crate::{exit::ExitCode, failure::Result, worker};
+use crate::{exit::ExitCode, failure::Result, invocation::Invocation, worker};
 
 /// Print the id under which this terminal claims tasks
 ///

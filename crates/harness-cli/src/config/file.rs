@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, ffi::OsStr, fs, io, ops::Range, path::Path};
 
-use harness::folder::Folder;
+use harness::home::folder::Folder;
 use serde_json::Value;
 use toml::{
     Table,

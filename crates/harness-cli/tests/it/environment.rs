@@ -247,7 +247,7 @@ impl Drop for TestEnvironment {
     /// What the lock leaves beside itself is of no use without the project.
     fn drop(&mut self) {
         self.kill_host();
-        let hash = harness::store::lock::root_hash(&self.root);
+        let hash = harness::home::root_hash(&self.root);
         _ = fs::remove_file(format!("/tmp/harness-{hash}.lock.guard"));
     }
 }

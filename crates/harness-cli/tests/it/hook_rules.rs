@@ -249,7 +249,7 @@ struct Locked(String);
 
 impl Locked {
     fn of(env: &TestEnvironment) -> Self {
-        let lock = format!("/tmp/harness-{}.lock", harness::store::lock::root_hash(env.root()));
+        let lock = format!("/tmp/harness-{}.lock", harness::home::root_hash(env.root()));
         fs::create_dir(&lock).unwrap();
         fs::write(format!("{lock}/pid"), std::process::id().to_string()).unwrap();
         Self(lock)

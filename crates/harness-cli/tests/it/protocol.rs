@@ -536,7 +536,7 @@ fn a_lock_of_harness_holds_what_the_table_says() {
     let env = TestEnvironment::new();
     env.run(["init"]).success();
     let _held = StateLock::acquire(env.root(), Wait::No).unwrap();
-    let lock = format!("/tmp/harness-{}.lock", harness::store::lock::root_hash(env.root()));
+    let lock = format!("/tmp/harness-{}.lock", harness::home::root_hash(env.root()));
     let owner: Value = serde_json::from_slice(&fs::read(format!("{lock}/owner")).unwrap()).unwrap();
     let pid = fs::read_to_string(format!("{lock}/pid")).unwrap();
     assert_eq!(pid, format!("{}\n", std::process::id()));

@@ -324,7 +324,7 @@ fn a_ledger_of_a_newer_version_is_left_alone() {
 fn a_session_that_holds_the_lock_is_named() {
     let env = world().variable("HARNESS_LOCK_TIMEOUT_SECONDS", "0");
     // A script of the published protocol holds it, with our own pid.
-    let hash = harness::store::lock::root_hash(env.root());
+    let hash = harness::home::root_hash(env.root());
     let lock = std::path::PathBuf::from(format!("/tmp/harness-{hash}.lock"));
     fs::create_dir(&lock).unwrap();
     fs::write(lock.join("pid"), format!("{}\n", std::process::id())).unwrap();

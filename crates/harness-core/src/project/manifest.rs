@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::{Project, ProjectCheck};
+use super::{ProjectCheck, ProjectFiles};
 
-pub(super) fn just(project: &Project) -> Option<ProjectCheck> {
+pub(super) fn just(project: &ProjectFiles) -> Option<ProjectCheck> {
     let files = ["justfile", "Justfile", ".justfile"];
     let file = files.into_iter().find(|name| has_recipe(project.text(name)))?;
     Some(ProjectCheck::of("just test", file))
@@ -19,7 +19,7 @@ fn has_recipe(text: &str) -> bool {
     })
 }
 
-pub(super) fn make(project: &Project) -> Option<ProjectCheck> {
+pub(super) fn make(project: &ProjectFiles) -> Option<ProjectCheck> {
     let files = ["GNUmakefile", "makefile", "Makefile"];
     let has_target = |text: &str| {
         headers(text).any(|(header, _)| header.split_whitespace().any(|target| target == "test"))
@@ -38,11 +38,11 @@ fn headers(text: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-pub(super) fn cargo(project: &Project) -> Option<ProjectCheck> {
+pub(super) fn cargo(project: &ProjectFiles) -> Option<ProjectCheck> {
     project.has("Cargo.toml").then(|| ProjectCheck::of("cargo test", "Cargo.toml"))
 }
 
-pub(super) fn node(project: &Project) -> Option<ProjectCheck> {
+pub(super) fn node(project: &ProjectFiles) -> Option<ProjectCheck> {
     let package: Value = serde_json::from_str(project.text("package.json")).ok()?;
     let script = package["scripts"]["test"].as_str()?;
     // The script that `npm init` writes always fails.
@@ -73,11 +73,11 @@ pub(super) fn node(project: &Project) -> Option<ProjectCheck> {
     Some(ProjectCheck { link, ..ProjectCheck::of(command, "package.json") })
 }
 
-pub(super) fn go(project: &Project) -> Option<ProjectCheck> {
+pub(super) fn go(project: &ProjectFiles) -> Option<ProjectCheck> {
     project.has("go.mod").then(|| ProjectCheck::of("go test ./...", "go.mod"))
 }
 
-pub(super) fn python(project: &Project) -> Option<ProjectCheck> {
+pub(super) fn python(project: &ProjectFiles) -> Option<ProjectCheck> {
     let shown_by = python_tests(project)?;
     let command = if project.has("uv.lock") {
         "uv run pytest"
@@ -92,7 +92,7 @@ pub(super) fn python(project: &Project) -> Option<ProjectCheck> {
 }
 
 /// Returns the file that indicates the use of pytest.
-fn python_tests(project: &Project) -> Option<&'static str> {
+fn python_tests(project: &ProjectFiles) -> Option<&'static str> {
     if project.has("pytest.ini") {
         return Some("pytest.ini");
     }
@@ -121,15 +121,15 @@ fn python_tests(project: &Project) -> Option<&'static str> {
         .find(|name| project.has(name))
 }
 
-pub(super) fn gradle(project: &Project) -> Option<ProjectCheck> {
+pub(super) fn gradle(project: &ProjectFiles) -> Option<ProjectCheck> {
     project.has("gradlew").then(|| ProjectCheck::of("./gradlew test", "gradlew"))
 }
 
-pub(super) fn maven(project: &Project) -> Option<ProjectCheck> {
+pub(super) fn maven(project: &ProjectFiles) -> Option<ProjectCheck> {
     let command = if project.has("mvnw") { "./mvnw test" } else { "mvn test" };
     project.has("pom.xml").then(|| ProjectCheck::of(command, "pom.xml"))
 }
 
-pub(super) fn mix(project: &Project) -> Option<ProjectCheck> {
+pub(super) fn mix(project: &ProjectFiles) -> Option<ProjectCheck> {
     project.has("mix.exs").then(|| ProjectCheck::of("mix test", "mix.exs"))
 }

@@ -48,7 +48,7 @@ const TESTS: [&str; 10] = [
 
 /// The files at the top of a work tree.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Project {
+pub struct ProjectFiles {
     /// The names of files and folders at the top.
     pub names: BTreeSet<String>,
     /// The contents of the [`MANIFESTS`] among them.
@@ -75,7 +75,7 @@ impl ProjectCheck {
     }
 }
 
-impl Project {
+impl ProjectFiles {
     /// Returns the detected checks, the best one first. A target that the project itself calls
     /// `test` comes before the default of the language. In a project with several languages, only
     /// that target covers all of them.
@@ -124,8 +124,8 @@ impl Project {
 mod tests {
     use super::*;
 
-    fn project(files: &[(&str, &str)]) -> Project {
-        let mut project = Project::default();
+    fn project(files: &[(&str, &str)]) -> ProjectFiles {
+        let mut project = ProjectFiles::default();
         for (path, text) in files {
             let top = path.split('/').next().unwrap();
             project.names.insert(top.to_owned());
@@ -201,7 +201,7 @@ mod tests {
         ];
         for (files, expected) in cases {
             let files = files.iter().map(|file| (*file).to_owned()).collect();
-            let project = Project { files, ..Project::default() };
+            let project = ProjectFiles { files, ..ProjectFiles::default() };
             assert_eq!(project.tests(), expected, "{:?}", project.files);
         }
     }

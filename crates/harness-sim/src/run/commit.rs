@@ -13,13 +13,12 @@ use harness::{
     project::Keeper,
     store::{FileStore, Runs, Store as _, StoreError, disk::File},
 };
-use harness_core::{Command, Ledger, Reply, command::OfRun, format, ledger::Head};
+use harness_core::{Command, Ledger, Reply, Timestamp, command::OfRun, format, ledger::Head};
 
 use super::{
-    Flaw,
-    flaw::flawed_step,
-    lies,
-    stage::{Doom, Moment, Stage, State, gone},
+    Flaw, lies,
+    record::SimRuns,
+    stage::{Doom, Moment, Stage, gone},
 };
 use crate::disk::{CrashKind, Trouble};
 
@@ -40,6 +39,10 @@ impl SimCommit {
     }
 
     fn apply(&self, command: Command) -> Committing {
+        if let Command::Run(of_run) = &command {
+            let now = self.stage.state().clock.now();
+            return of_a_run(&SimRuns(self.stage.clone()), now, of_run);
+        }
         let mut state = self.stage.state();
         state.story.tell(|| format!("   commit {command:?}"));
         state.moment(Moment::Effect).map_err(dead)?;
@@ -48,9 +51,6 @@ impl SimCommit {
         }
         if let Some(reply) = state.sessions.skipped(state.flaw, &command) {
             return Ok(Ok(reply));
-        }
-        if let Command::Run(of_run) = &command {
-            return run_step(&mut state, of_run);
         }
         state.clock.step(1);
         let (now, disk) = (state.clock.now(), state.disk.clone());
@@ -90,25 +90,6 @@ impl SimCommit {
     }
 }
 
-/// Makes a step durable. The process may die before it receives the answer.
-pub(super) fn run_step(state: &mut State, of_run: &OfRun) -> Committing {
-    let before = state.rows(&of_run.run);
-    let decided = flawed_step(state, of_run);
-    let decided = decided.map_err(|e| dead(std::io::Error::other(e.to_string())))?;
-    match &decided {
-        Ok(_) => {
-            state.tally.run_steps += 1;
-            state.step_is_durable(of_run, before);
-        }
-        Err(refusal) => {
-            state.story.tell(|| format!("      refused: {refusal}"));
-            state.tally.refused += 1;
-        }
-    }
-    state.moment(Moment::Answer).map_err(dead)?;
-    Ok(decided)
-}
-
 impl Commit for SimCommit {
     fn commit(&self, command: Command) -> Pin<Box<dyn Future<Output = Committing> + Send + '_>> {
         Box::pin(std::future::ready(self.apply(command)))
@@ -116,9 +97,8 @@ impl Commit for SimCommit {
 }
 
 impl Keeper for SimCommit {
-    /// This keeper stores the rows of runs too.
-    fn commit(self: Arc<Self>, _: Arc<dyn Runs>, _: Arc<dyn Clock>) -> Arc<dyn Commit> {
-        self
+    fn commit(self: Arc<Self>, runs: Arc<dyn Runs>, clock: Arc<dyn Clock>) -> Arc<dyn Commit> {
+        Arc::new(SimStores { ledger: self, runs, clock })
     }
 
     /// Returns the ledger that this process knows if agents lie, and otherwise the one in the file.
@@ -141,6 +121,27 @@ impl Keeper for SimCommit {
     fn settle(&self) -> harness::Result<()> {
         Ok(())
     }
+}
+
+/// The ledger and the runs as one.
+struct SimStores {
+    ledger: Arc<SimCommit>,
+    runs: Arc<dyn Runs>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Commit for SimStores {
+    fn commit(&self, command: Command) -> Pin<Box<dyn Future<Output = Committing> + Send + '_>> {
+        let committed = match &command {
+            Command::Run(of_run) => of_a_run(&*self.runs, self.clock.now(), of_run),
+            _ => self.ledger.apply(command),
+        };
+        Box::pin(std::future::ready(committed))
+    }
+}
+
+fn of_a_run(runs: &dyn Runs, now: Timestamp, of_run: &OfRun) -> Committing {
+    runs.apply(now, of_run).map_err(|e| dead(std::io::Error::other(e.to_string())))
 }
 
 fn without_alerts(ledger: Ledger) -> Ledger {

@@ -3,7 +3,6 @@
 use std::{path::Path, sync::Arc};
 
 use harness::{
-    clock::Clock as _,
     store::{RunStoreError, Runs},
     workspace::{
         Base, Candidate, Checkout, Evidence, Rescue, RolledBack, SettingChange, Settled, Sight,
@@ -99,9 +98,10 @@ pub enum Flaw {
 /// Applies a step of a run, possibly with one fault.
 pub(super) fn flawed_step(
     state: &State,
+    now: Timestamp,
     of_run: &OfRun,
 ) -> Result<Result<Reply, Refusal>, RunStoreError> {
-    let (now, runs) = (state.clock.now(), state.rows_of_process());
+    let runs = &state.runs;
     let apply = |step| runs.apply(now, &OfRun { step, ..of_run.clone() });
     match (state.flaw, &of_run.step) {
         (Flaw::SkipsBegin, RunStep::Begin { .. }) | (Flaw::SkipsStop, RunStep::Stop(_)) => {
@@ -130,6 +130,13 @@ pub(super) fn flawed_step(
             runs.apply(now, of_run)
         }
         _ => runs.apply(now, of_run),
+    }
+}
+
+impl Flaw {
+    /// Whether the process takes what the record of runs answers for the truth.
+    pub(super) fn believes_rows(self) -> bool {
+        matches!(self, Self::BelievesRows | Self::ForgetsSpending | Self::SpendsUnheard)
     }
 }
 

@@ -38,9 +38,16 @@ pub(super) fn after_step(state: &State, step: &RunStep, before: &Rows, after: &R
         RunStep::Begin { number, .. } => begun(*number, before, after),
         RunStep::Spend(_) => budget_stops_at_one_event(before),
         RunStep::End { ending, .. } => an_end_is_an_end(state, *ending, after),
-        RunStep::Stop(StopReason::Complete) => complete_means_promised(state, after),
+        RunStep::Stop(StopReason::Complete) if is_a_loop(&after.run) => {
+            complete_means_promised(state, after)
+        }
         _ => Ok(()),
     }
+}
+
+/// A run over the ledger has no contexts of its own.
+fn is_a_loop(run: &Run) -> bool {
+    run.objective.is_some() || run.task.is_some()
 }
 
 fn iterations_are_counted_once(state: &State, rows: &Rows) -> Verdict {
@@ -97,7 +104,7 @@ fn sum(parts: impl Iterator<Item = Usage>) -> Usage {
 /// agents.
 fn sums_agree(state: &State, rows: &Rows) -> Verdict {
     let name = "sums_agree";
-    if rows.run.objective.is_none() && rows.run.task.is_none() {
+    if !is_a_loop(&rows.run) {
         return Ok(());
     }
     let (run, iterations) = (rows.run.usage, sum(rows.iterations.iter().map(|i| i.usage)));

@@ -18,6 +18,7 @@ mod lies;
 mod loops;
 mod objective;
 mod process;
+mod record;
 mod sessions;
 mod shell;
 mod stage;

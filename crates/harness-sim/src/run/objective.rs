@@ -5,7 +5,7 @@ use std::path::Path;
 
 use harness::{
     Hub,
-    project::Pursuit,
+    project::{RunError, RunStart},
     store::{FileStore, Locking, Runs as _, disk::File},
 };
 use harness_core::{
@@ -19,7 +19,8 @@ use super::{
     Flaw,
     character::Character,
     fate::{limits, prices, raised},
-    process::{Life, Process, owner, row, take},
+    process::{Life, Process, owner, row},
+    record::record,
     stage::{Fate, Stage},
     world::cannot_set_up,
 };
@@ -43,6 +44,7 @@ const OBJECTIVE: u64 = 900;
 pub struct ObjectiveWorld {
     stage: Stage,
     root: tempfile::TempDir,
+    row: Run,
     disturbed: usize,
 }
 
@@ -64,10 +66,9 @@ impl ObjectiveWorld {
         let verify = random.percent(60).then(|| check(OBJECTIVE));
         state.books.verify.clone_from(&verify);
         let objective = Some("make it so".to_owned());
-        let run = Run { objective, verify, ..row(limits(&mut random)) };
-        state.runs.open_run(&run).map_err(cannot_set_up)?;
+        let row = Run { objective, verify, ..row(limits(&mut random)) };
         drop(state);
-        Ok(Self { stage, root, disturbed: random.below(DISTURBED) })
+        Ok(Self { stage, root, row, disturbed: random.below(DISTURBED) })
     }
 
     /// Returns the tally and the story.
@@ -100,7 +101,7 @@ impl ObjectiveWorld {
 
     fn row(&self) -> Result<Run, Violation> {
         let found = self.stage.state().runs.run(&RunId::of_bits(0)).map_err(cannot_set_up)?;
-        found.ok_or_else(|| cannot_set_up("the row is gone"))
+        Ok(found.unwrap_or_else(|| self.row.clone()))
     }
 
     fn process(
@@ -110,10 +111,9 @@ impl ObjectiveWorld {
         before: &Run,
     ) -> Result<Option<Stop>, Violation> {
         let quiet = quiet.then_some(Character::Honest);
-        let process = Process { stage: &self.stage, root: self.root.path(), number, quiet };
-        let pursuit = if before.status.is_over() { Pursuit::Afresh } else { Pursuit::Onward };
-        let life = Life::Objective(pursuit);
-        process.run(life, |random| {
+        let (stage, root, row) = (&self.stage, self.root.path(), &self.row);
+        let process = Process { stage, root, number, row, quiet };
+        process.run(Life::Objective, |random| {
             let more = before.iteration_count + 1 + random.below(3) as u32;
             match random.below(4) {
                 _ if quiet.is_some() => raised(Some(before.iteration_count + 10)),
@@ -163,11 +163,15 @@ impl ObjectiveWorld {
     fn is_finished(&self, number: usize) -> Result<(), Violation> {
         let hub = Hub::new("late");
         self.stage.state().begin(Fate { quiet: true, ..Fate::default() }, hub);
-        match take(&self.stage, &owner(number), Anew::default()) {
-            Ok(Err(Refusal::RunFinished { .. })) => Ok(()),
-            other => {
-                Violation::of("finished_is_finished", format!("it was taken up again: {other:?}"))
+        let (run, anew) = (Box::new(self.row()?), Anew::default());
+        let ledger = self.stage.state().ledger.clone();
+        let start = RunStart::Resume { run, anew };
+        match record(&self.stage, &owner(number)).begin(&ledger, start) {
+            Err(RunError::Refused(Refusal::RunFinished { .. })) => Ok(()),
+            Err(other) => {
+                Violation::of("finished_is_finished", format!("it is refused by {other}"))
             }
+            Ok(_) => Violation::of("finished_is_finished", "it was taken up again".into()),
         }
     }
 }

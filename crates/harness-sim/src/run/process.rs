@@ -4,23 +4,17 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use harness::{
-    Commit, Committing, Engine, Hub, Observers,
-    flows::{Judging, LoopSettings, Record, Team},
-    host::Desk,
+    Commit, Engine, Hub, Observers,
+    agent::Desk,
+    flows::{Record, Team},
     named,
-    project::{Equipment, Parts, Pursuit, Tenure},
-    prompts::Prompts,
-    store::{Runs as _, StoreError},
+    project::{ActiveRun, AgentTerms, Keeper as _, Parts, RunOptions, RunStart, Tenure},
+    store::Runs,
 };
 use harness_core::{
     Receipt, Run, RunId, Stop, Timestamp,
-    command::{Anew, OfRun, RunStep, Take},
-    machine::{
-        attempt::Rules,
-        iterate,
-        session::{SessionTerms, WhenFull},
-    },
-    promise,
+    command::Anew,
+    machine::session::{SessionTerms, WhenFull},
     run::{Owner, RunLimits},
 };
 use tokio::time::Instant;
@@ -29,8 +23,9 @@ use super::{
     Flaw,
     agent::RunAgent,
     character::Character,
-    commit::{SimCommit, run_step},
+    commit::SimCommit,
     flaw::{FlawedGit, FlawedRuns},
+    record::{SimRuns, record},
     shell::RunShell,
     stage::{Doom, Fate, Moment, Stage, gone},
 };
@@ -44,7 +39,7 @@ pub(super) enum Life {
     /// The tasks of the ledger.
     Ledger(Box<SessionTerms>),
     /// The objective of its run.
-    Objective(Pursuit),
+    Objective,
 }
 
 /// One process in a sequence of them.
@@ -52,7 +47,9 @@ pub(super) struct Process<'a> {
     pub(super) stage: &'a Stage,
     pub(super) root: &'a Path,
     pub(super) number: usize,
-    /// The character of its agent, if nothing else disturbs it.
+    /// The row that the first process opens, and each takes up that follows.
+    pub(super) row: &'a Run,
+    /// Nobody disturbs it, and its agent is of this character.
     pub(super) quiet: Option<Character>,
 }
 
@@ -78,18 +75,14 @@ impl Process<'_> {
             state.begin(fate, hub.clone());
             choose(&mut state.random)
         };
-        let owner = self.owner();
-        let taken = take(stage, &owner, anew);
+        let keeper = Arc::new(SimCommit::new(stage.clone(), self.root));
+        let begun = self.begin(&keeper, anew);
         {
             let mut state = stage.state();
-            let row = state.runs.run(&RunId::of_bits(0)).ok().flatten();
+            let row = state.runs.run(&self.row.id).ok().flatten();
             state.lies.taken_up(row);
         }
-        let result = match taken {
-            Ok(Ok(_)) => live(stage, self.root, hub, &owner, life),
-            Ok(Err(refusal)) => Err(harness::Error::message(refusal.to_string())),
-            Err(error) => Err(harness::Error::Commit(error)),
-        };
+        let result = begun.and_then(|run| live(stage, self.root, hub, keeper, &run, life));
         let mut state = stage.state();
         state.end();
         state.story.tell(|| format!("process {number} ends: {result:?}"));
@@ -104,12 +97,41 @@ impl Process<'_> {
     }
 }
 
+impl Process<'_> {
+    /// Takes the row up, as `harness run` and `--resume` do before anything else.
+    fn begin(&self, keeper: &SimCommit, anew: Anew) -> harness::Result<ActiveRun> {
+        let stored = self.stage.state().runs.run(&self.row.id)?;
+        let start = match stored {
+            Some(run) => RunStart::Resume { run: Box::new(run), anew },
+            None if anew == Anew::default() => RunStart::New(Box::new(self.row.clone())),
+            // Somebody queued it.
+            None => {
+                let run = Box::new(self.stage.state().runs.open_run(self.row)?);
+                RunStart::Resume { run, anew }
+            }
+        };
+        let run = record(self.stage, &self.owner()).begin(&keeper.snapshot()?, start)?;
+        let flaw = self.stage.state().flaw;
+        Ok(run.through(|steady| {
+            let raw: Arc<dyn Runs> = Arc::new(SimRuns(self.stage.clone()));
+            let runs = if flaw.believes_rows() { raw } else { steady };
+            Arc::new(FlawedRuns { stage: self.stage.clone(), runs, flaw })
+        }))
+    }
+}
+
 /// Runs until the end, or until the process is dead.
-fn live(stage: &Stage, root: &Path, hub: Hub, owner: &Owner, life: Life) -> harness::Result<Stop> {
+fn live(
+    stage: &Stage,
+    root: &Path,
+    hub: Hub,
+    keeper: Arc<SimCommit>,
+    run: &ActiveRun,
+    life: Life,
+) -> harness::Result<Stop> {
     let runtime = runtime(stage)?;
-    let keeper = Arc::new(SimCommit::new(stage.clone(), root));
     let team = team(stage, &keeper);
-    let equipment = equipment(stage, owner);
+    let options = options(stage);
     let clock = Arc::clone(&stage.state().clock);
     let engine = Engine::of(Parts {
         root: root.to_owned(),
@@ -124,8 +146,8 @@ fn live(stage: &Stage, root: &Path, hub: Hub, owner: &Owner, life: Life) -> harn
         let _following = clock.follow();
         let work = async {
             match life {
-                Life::Ledger(session) => engine.work(team, equipment, *session).await,
-                Life::Objective(pursuit) => engine.pursue(team, equipment, pursuit).await,
+                Life::Ledger(session) => engine.work(run, team, options, *session).await,
+                Life::Objective => engine.pursue(run, team, options).await,
             }
         };
         tokio::select! {
@@ -218,22 +240,6 @@ async fn beside(stage: &Stage, desk: &Desk) -> harness::Error {
     std::future::pending().await
 }
 
-/// Takes up the row, as `harness run` and `--resume` do before anything else.
-pub(super) fn take(stage: &Stage, owner: &Owner, anew: Anew) -> Committing {
-    let take = Take {
-        owner: Some(owner.clone()),
-        lease_seconds: LEASE_SECONDS,
-        owner_is_gone: true,
-        anew,
-    };
-    let step = RunStep::Take(take);
-    let of_run = OfRun { run: RunId::of_bits(0), by: Some(owner.clone()), step };
-    let mut state = stage.state();
-    state.story.tell(|| format!("   take {of_run:?}"));
-    state.moment(Moment::Effect).map_err(|e| Arc::new(StoreError::Io(e)))?;
-    run_step(&mut state, &of_run)
-}
-
 /// Returns the identity of a process.
 pub(super) fn owner(number: usize) -> Owner {
     let pid = u32::try_from(number).unwrap_or(0) + 100;
@@ -254,24 +260,22 @@ pub(super) fn session(max_tasks: i64, pid: u32) -> harness::Result<SessionTerms>
     })
 }
 
-fn equipment(stage: &Stage, owner: &Owner) -> Equipment {
-    let flaw = stage.state().flaw;
-    Equipment {
-        workspace: Arc::new(FlawedGit { stage: stage.clone(), git: stage.git(), flaw }),
-        shell: Arc::new(RunShell(stage.clone())),
-        environment: Vec::new(),
-        lease_seconds: LEASE_SECONDS,
-        stalls: Vec::new(),
-        committer: Some("User".to_owned()),
-        socket: None,
-        record: None,
-        judging: Judging {
-            rules: Rules::default(),
-            agent: Some("simulated".to_owned()),
-            record: recorder(stage),
-        },
-        loops: loops(stage, owner),
-    }
+fn options(stage: &Stage) -> RunOptions {
+    let state = stage.state();
+    let (flaw, waits) = (state.flaw, !state.fate.no_wait);
+    let terms = |price: &Option<_>| AgentTerms { price: *price, ..AgentTerms::default() };
+    let agents = state.books.prices.iter().map(terms).collect();
+    drop(state);
+    let git = FlawedGit { stage: stage.clone(), git: stage.git(), flaw };
+    let mut options = RunOptions::new(Arc::new(git));
+    options.shell = Arc::new(RunShell(stage.clone()));
+    options.environment = Vec::new();
+    options.lease_seconds = LEASE_SECONDS;
+    options.agents = agents;
+    options.committer = Some("User".to_owned());
+    options.receipts = Some(recorder(stage));
+    options.waits = waits;
+    options
 }
 
 /// Returns the row that pays for everything, or that of an objective once it has one.
@@ -281,35 +285,5 @@ pub(super) fn row(limits: RunLimits) -> Run {
         workspace: "/".to_owned(),
         limits,
         ..Run::queued(RunId::of_bits(0), Timestamp::from_seconds(1_751_363_000))
-    }
-}
-
-/// Uses one row for all processes, so that each takes up what the last one left.
-fn loops(stage: &Stage, owner: &Owner) -> LoopSettings {
-    let stages = stage.clone();
-    let state = stage.state();
-    let runs = FlawedRuns { stage: stage.clone(), runs: state.rows_of_process(), flaw: state.flaw };
-    LoopSettings {
-        runs: Arc::new(runs),
-        run: RunId::of_bits(0),
-        by: Some(owner.clone()),
-        new_id: Arc::new(move || {
-            let mut state = stages.state();
-            state.runs_opened += 1;
-            RunId::of_bits(state.runs_opened)
-        }),
-        rules: iterate::Rules {
-            promise_match: promise::Match::Line,
-            stall_limit: 3,
-            waits: !state.fate.no_wait,
-            restarts: true,
-            prices: state.books.prices.clone(),
-            names: Vec::new(),
-            lease_seconds: LEASE_SECONDS,
-            until: None,
-            transcripts: String::new(),
-        },
-        summarizer_price: None,
-        prompts: Arc::new(Prompts::built_in()),
     }
 }

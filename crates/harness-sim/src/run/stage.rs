@@ -13,7 +13,7 @@ use std::{
 
 use harness::{
     Hub,
-    store::{MemoryRuns, Runs, SteadyRuns, disk::File},
+    store::{MemoryRuns, disk::File},
     workspace::Workspace as _,
 };
 use harness_core::{CommitId, Epoch, Ledger, TaskId, format};
@@ -152,8 +152,6 @@ pub(super) struct State {
     pub(super) runs: Arc<MemoryRuns>,
     pub(super) runs_opened: u128,
     pub(super) lies: Lies,
-    /// The record of runs as this process knows it.
-    steady: Option<Arc<SteadyRuns>>,
     /// `true` if an undo that only a person can make stopped a process.
     pub(super) stuck: bool,
 }
@@ -207,7 +205,6 @@ impl Stage {
             runs: Arc::default(),
             runs_opened: 0,
             lies: Lies::default(),
-            steady: None,
             stuck: false,
         };
         Self { state: Arc::new(Mutex::new(state)), parked: Arc::default() }
@@ -257,16 +254,6 @@ impl State {
         self.interrupted_at = None;
         self.interrupts = 0;
         self.sessions = SessionBook::default();
-        let rows: Arc<dyn Runs> = self.runs.clone();
-        self.steady = Some(Arc::new(SteadyRuns::new(rows)));
-    }
-
-    /// Returns the record of runs of this process.
-    pub(super) fn rows_of_process(&self) -> Arc<dyn Runs> {
-        match &self.steady {
-            Some(steady) if self.lies.on && self.flaw != Flaw::BelievesRows => steady.clone(),
-            _ => self.runs.clone(),
-        }
     }
 
     /// Ends the process, in whatever way.

@@ -4,10 +4,10 @@ use std::{io, path::Path};
 
 use harness::store::{FileStore, Locking, Runs as _, Store as _, disk::File};
 use harness_core::{
-    Command, Stop, TaskId, Timestamp,
+    Command, Run, Stop, TaskId, Timestamp,
     command::{Add, Anew, Edit},
     format::{self, Key},
-    run::StopReason,
+    run::{RunStatus, StopReason},
     task::Status,
 };
 
@@ -35,6 +35,7 @@ const QUIET: usize = 2;
 pub struct RunWorld {
     stage: Stage,
     root: tempfile::TempDir,
+    row: Run,
     max_tasks: i64,
     disturbed: usize,
     /// The number of processes that ended for another reason than that nothing was left.
@@ -56,12 +57,9 @@ impl RunWorld {
         let max_tasks = [1, 2, 20][random.below(3)];
         let disturbed = random.below(DISTURBED);
         let stage = Stage::new(seed, flaw, story, ledger, disk, root.path());
-        {
-            let mut state = stage.state();
-            state.books.prices = prices(&mut random);
-            state.runs.open_run(&row(limits(&mut random))).map_err(cannot_set_up)?;
-        }
-        Ok(Self { stage, root, max_tasks, disturbed, cut_short: 0 })
+        stage.state().books.prices = prices(&mut random);
+        let row = row(limits(&mut random));
+        Ok(Self { stage, root, row, max_tasks, disturbed, cut_short: 0 })
     }
 
     /// Returns the tally and the story.
@@ -88,6 +86,8 @@ impl RunWorld {
                     let what = format!("undisturbed, and it stopped by {other}");
                     return Violation::of("ends_with_nothing_to_do", what);
                 }
+                // It was killed when everything was stored.
+                None if self.has_succeeded()? => return self.complete(),
                 Some(_) | None => self.cut_short += 1,
             }
         }
@@ -100,9 +100,15 @@ impl RunWorld {
         self.stage.state().ledger.tasks().all(|task| task.status() != Status::InProgress)
     }
 
+    fn has_succeeded(&self) -> Result<bool, Violation> {
+        let row = self.stage.state().runs.run(&self.row.id).map_err(cannot_set_up)?;
+        Ok(row.is_some_and(|row| row.status == RunStatus::Succeeded))
+    }
+
     fn process(&mut self, number: usize, quiet: bool) -> Result<Option<Stop>, Violation> {
         let quiet = quiet.then_some(Character::Mixed);
-        let process = Process { stage: &self.stage, root: self.root.path(), number, quiet };
+        let (stage, root, row) = (&self.stage, self.root.path(), &self.row);
+        let process = Process { stage, root, number, row, quiet };
         let session = session(self.max_tasks, process.owner().pid).map_err(cannot_set_up)?;
         process.run(Life::Ledger(Box::new(session)), |random| {
             let more = quiet.is_some() || random.percent(40);

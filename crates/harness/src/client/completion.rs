@@ -19,7 +19,7 @@ use tokio::net::unix::pipe;
 use super::{Caller, Client, ClientError};
 use crate::{
     clock::{Clock as _, SystemClock},
-    drive::{Commit, Committing, Ports},
+    drive::Ports,
     error::Error,
     flows::{
         Site,
@@ -31,7 +31,7 @@ use crate::{
     process::Redactor,
     protocol::{Answer, CompletedTask, TaskComplete},
     shell::{Cancel, SystemShell},
-    store::{FileStore, Store as _, StoreError},
+    store::{Commit, Committing, FileStore, Store as _, StoreError},
     workspace::{Bring, Filters},
 };
 

@@ -19,7 +19,6 @@ pub mod socket;
 mod verbs;
 mod vigil;
 
-pub use crate::agent::{AtWork, Desk};
 pub use claim_rules::ClaimRules;
 pub use daemon::{Daemon, Ended, MayRun, Settings, Surroundings, serve_alone};
 pub use engine::Service;

@@ -23,7 +23,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Daemon, Desk,
+    Daemon,
     crowd::{Crowd, Place},
     frames::{Frame, Frames, Halves},
     refused::another_root,
@@ -31,6 +31,7 @@ use super::{
     verbs::{self, Handled},
 };
 use crate::{
+    agent::Desk,
     hub::Hub,
     process::{Redactor, ancestry::Peer},
     protocol::{Call, LINE_BYTES_MAX, Refused, Request, Verb},

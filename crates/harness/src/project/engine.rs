@@ -203,7 +203,7 @@ mod tests {
         assert_eq!(noted.first().unwrap(), "harness:start", "{noted:?}");
         assert!(noted.contains(&"committed 1".to_owned()), "{noted:?}");
         assert_eq!(noted.last().unwrap(), "end", "{noted:?}");
-        let hash = crate::store::lock::root_hash(project.root());
+        let hash = crate::home::root_hash(project.root());
         _ = std::fs::remove_file(format!("/tmp/harness-{hash}.lock.guard"));
     }
 }

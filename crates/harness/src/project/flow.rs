@@ -1,15 +1,12 @@
 //! What an engine does with agents: the tasks of the ledger, or one objective.
 
-use std::{ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use harness_core::{
-    Stop,
-    agent::End,
-    command::{OfRun, RunStep},
-    machine::session::SessionTerms,
+    Stop, agent::End, command::RunStep, machine::session::SessionTerms, run::StopReason,
 };
 
-use super::{Engine, Keeper};
+use super::{ActiveRun, Engine, Keeper, RUN_LEASE_SECONDS, RunOptions};
 use crate::{
     agent::{Agent, Prompt},
     cx::Cx,
@@ -17,39 +14,12 @@ use crate::{
     drive::Ports,
     error::Result,
     flows::{
-        Bench, Judging, LoopSettings, Team, Tools,
+        Bench, Judging, Team, Tools,
         iterate::{Errand, iterate},
         session::session,
     },
-    recorder::recorder,
-    shell::Shell,
-    workspace::Workspace,
+    store,
 };
-
-/// What a run has beside the parts of its engine.
-pub struct Equipment {
-    /// Git.
-    pub workspace: Arc<dyn Workspace>,
-    /// Checks, the init script, cleanups.
-    pub shell: Arc<dyn Shell>,
-    /// The environment of the process, of which agents get what they may see.
-    pub environment: Vec<(OsString, OsString)>,
-    /// How long a claim lasts without a sign of life.
-    pub lease_seconds: u64,
-    /// How long each of the agents may be silent, by preference as in [`Team`].
-    pub stalls: Vec<Option<Duration>>,
-    /// The user's name for the committer of what an attempt commits, to which its mark is added;
-    /// `None`: commits of attempts are not marked.
-    pub committer: Option<String>,
-    /// What agents ask their host on, if there is one.
-    pub socket: Option<PathBuf>,
-    /// Where the events are recorded; `None`: nowhere.
-    pub record: Option<PathBuf>,
-    /// How work is judged, and where that is recorded.
-    pub judging: Judging,
-    /// The row of the run, and how its loops over contexts go.
-    pub loops: LoopSettings,
-}
 
 /// How an objective is taken up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,50 +38,49 @@ enum Assignment {
 }
 
 impl<K: Keeper> Engine<K> {
-    /// Works on the ledger until nothing is left or something asks for a stop. The deadline and the
-    /// heartbeat of `terms` are those of the run.
+    /// Works on the ledger until nothing is left or something asks for a stop, and records in the row of
+    /// `run` why it stopped. The deadline and the heartbeat of `terms` are those of the run.
     pub async fn work<A>(
         &self,
+        run: &ActiveRun,
         team: Team<A>,
-        equipment: Equipment,
+        options: RunOptions,
         terms: SessionTerms,
     ) -> Result<Stop>
     where
         A: Agent<Input = Prompt, Output = End>,
     {
-        let loops = &equipment.loops;
-        let until = loops.runs.run(&loops.run)?.and_then(|run| run.deadline);
-        let step = RunStep::Beat { lease_seconds: loops.rules.lease_seconds };
-        let heartbeat = Some(OfRun { run: loops.run.clone(), by: loops.by.clone(), step });
-        let terms = SessionTerms { until, heartbeat, ..terms };
-        self.carry_out(team, equipment, Assignment::Ledger(Box::new(terms))).await
+        let heartbeat = run.step(RunStep::Beat { lease_seconds: RUN_LEASE_SECONDS });
+        let until = run.stored()?.deadline;
+        let terms = SessionTerms { until, heartbeat: Some(heartbeat), ..terms };
+        self.carry_out(run, team, options, Assignment::Ledger(Box::new(terms))).await
     }
 
-    /// Pursues the objective of the run, one context after the other, until the promise is kept or
-    /// something asks for a stop.
+    /// Pursues the objective of `run`, one context after the other, until the promise is kept or
+    /// something asks for a stop, and records in its row why it stopped.
     pub async fn pursue<A>(
         &self,
+        run: &ActiveRun,
         team: Team<A>,
-        equipment: Equipment,
-        pursuit: Pursuit,
+        options: RunOptions,
     ) -> Result<Stop>
     where
         A: Agent<Input = Prompt, Output = End>,
     {
-        self.carry_out(team, equipment, Assignment::Objective(pursuit)).await
+        self.carry_out(run, team, options, Assignment::Objective(run.pursuit())).await
     }
 
     async fn carry_out<A>(
         &self,
+        run: &ActiveRun,
         team: Team<A>,
-        mut equipment: Equipment,
+        options: RunOptions,
         assignment: Assignment,
     ) -> Result<Stop>
     where
         A: Agent<Input = Prompt, Output = End>,
     {
-        let record = equipment.record.take();
-        let bench = self.bench(equipment);
+        let bench = self.bench(run, options);
         let flow = Harness::define("run").agents(team).state(|(): &()| ()).run(
             async move |cx: &mut Cx<'_, (), Team<A>>| match assignment.clone() {
                 Assignment::Ledger(terms) => session(cx, &bench, *terms).await,
@@ -121,43 +90,47 @@ impl<K: Keeper> Engine<K> {
                 }
             },
         );
-        let run = flow.create_in(self.hub.clone(), ());
-        let run = match record {
-            Some(record) => run.attach(recorder(&record, self.secrets.clone())),
-            None => run,
-        };
-        Ok(run.run().await?.result)
+        let done = flow.create_in(self.hub.clone(), ()).run().await.map(|done| done.result);
+        let reason = done.as_ref().map_or(StopReason::Crashed, |stop| stop.reason);
+        let ended = run.end(reason);
+        let stop = done?;
+        ended?;
+        Ok(stop)
     }
 
-    fn bench(&self, equipment: Equipment) -> Bench {
-        let Equipment { loops, lease_seconds, .. } = equipment;
-        let runs = Arc::clone(&loops.runs);
+    fn bench(&self, run: &ActiveRun, options: RunOptions) -> Bench {
+        let loops = options.loops(run);
+        let RunOptions { lease_seconds, agents, rules, receipts, .. } = options;
         let clock = Arc::clone(&self.clock);
         let keeper = Arc::clone(&self.keeper);
+        let root = self.root.clone();
+        let in_root = move |receipt: &harness_core::Receipt| Ok(store::record(&root, receipt)?);
         let tools = Tools {
             ports: Ports {
-                commit: Arc::clone(&self.keeper).commit(runs, Arc::clone(&clock)),
+                commit: Arc::clone(&self.keeper).commit(Arc::clone(&run.runs), Arc::clone(&clock)),
                 clock,
                 // A lease survives two heartbeats that do not get through, be it a task's or a run's.
-                tick: Duration::from_secs(
-                    (lease_seconds.min(loops.rules.lease_seconds) / 3).max(1),
-                ),
+                tick: Duration::from_secs((lease_seconds.min(RUN_LEASE_SECONDS) / 3).max(1)),
             },
-            shell: equipment.shell,
+            shell: options.shell,
             // Not the file: the keeper judges what an agent made of that.
             ledger: Arc::new(move || keeper.snapshot()),
             root: self.root.clone(),
-            environment: equipment.environment,
+            environment: options.environment,
             redactor: self.secrets.clone(),
             run_id: loops.run.to_string(),
             lease_seconds,
-            stalls: equipment.stalls,
+            stalls: agents.into_iter().map(|agent| agent.stall).collect(),
             desk: self.desk.clone(),
-            committer: equipment.committer,
-            socket: equipment.socket,
-            judging: equipment.judging,
+            committer: options.committer,
+            socket: options.socket,
+            judging: Judging {
+                rules,
+                agent: Some(run.row().agent.clone()),
+                record: receipts.unwrap_or_else(|| Arc::new(in_root)),
+            },
             loops,
         };
-        Bench::in_main_tree(tools, equipment.workspace)
+        Bench::in_main_tree(tools, options.workspace)
     }
 }

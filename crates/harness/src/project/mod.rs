@@ -3,7 +3,11 @@
 
 mod engine;
 mod flow;
+mod options;
+mod record;
+mod run;
 mod snapshot;
+mod terms;
 
 use std::{
     io,
@@ -11,20 +15,32 @@ use std::{
     sync::Arc,
 };
 
+#[cfg(feature = "sqlite")]
+use harness_core::{Run, RunId};
+
 use crate::{
     clock::{Clock, SystemClock},
     home::Home,
     hub::Hub,
     process::Redactor,
+    recorder::Recorder,
     store::{
         FileStore, Locking, Observers, Redacted, StoreError, Writer,
+        disk::{Disk as _, RealDisk},
         lock::{Acquired, StateLock, Wait},
     },
 };
 
+#[cfg(feature = "sqlite")]
+use crate::{process::leftovers, store::RunStore};
+
 pub use engine::{Engine, Keeper, Parts, Tenure};
-pub use flow::{Equipment, Pursuit};
+pub use flow::Pursuit;
+pub use options::{AgentTerms, RunOptions};
+pub use record::{RUN_LEASE_SECONDS, RunDriver, RunError, RunRecord, RunStart, new_run_id};
+pub use run::ActiveRun;
 pub use snapshot::LedgerText;
+pub use terms::{KeptTerms, RunWarning};
 
 /// A state root: its files, its store and its clock.
 ///
@@ -145,5 +161,47 @@ impl Project {
             secrets: self.secrets.clone(),
             tenure,
         }))
+    }
+
+    /// The engine of a run, with the [hub](ActiveRun::hub) of that run. Its events are recorded in the
+    /// state root, and `lock` is held until it ends.
+    pub fn engine_of(
+        &self,
+        run: &ActiveRun,
+        lock: StateLock,
+        hub: Hub,
+        observers: Observers,
+    ) -> Result<Engine<Writer>, StoreError> {
+        if run.row().objective.is_none() {
+            // Hooks act only while there is a session.
+            RealDisk::open(&self.root)?.make_marker()?;
+        }
+        let path = self.home().runs().join(format!("{}.jsonl", run.row().id));
+        let recorder = Recorder::start(&path, self.secrets.clone(), &hub);
+        let observers = Observers::default().with(recorder).with(observers);
+        self.engine(Locking::Held(lock), hub, observers)
+    }
+
+    /// The stored run that can be resumed: the one of this name, or the newest one. It takes no lock.
+    #[cfg(feature = "sqlite")]
+    pub fn resumable(&self, id: Option<&RunId>) -> Result<Run, RunError> {
+        let runs = RunStore::look(&self.root)?.ok_or(RunError::NothingToResume)?;
+        RunRecord::resumable(&runs, id)
+    }
+
+    /// Opens the row of a run or takes it up again, for this process, which holds the lock. The row is
+    /// this process's until [`ActiveRun::end`]. Processes that a killed run left are ended first, because
+    /// they could still write into the work tree.
+    #[cfg(feature = "sqlite")]
+    pub fn begin(&self, _held: &StateLock, start: RunStart) -> Result<ActiveRun, RunError> {
+        let swept = leftovers::sweep(&self.home().processes()).map_err(RunError::Leftovers)?;
+        let ended = swept.ended.iter().map(|left| RunWarning::LeftoverEnded { pid: left.pid });
+        let record = RunRecord {
+            runs: Arc::new(RunStore::open(&self.root)?),
+            terms: self.state_home.as_deref().map(|home| KeptTerms::of(&self.root, home)),
+            driver: RunDriver::this_process(),
+            clock: Arc::clone(&self.clock),
+        };
+        Ok(record.begin(&self.snapshot()?, start)?.after(ended.collect()))
     }
 }

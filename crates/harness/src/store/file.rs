@@ -61,7 +61,7 @@ use crate::home::{Home, Outside, outside};
 ///
 /// // It is on the disk: a reader needs neither writer nor lock.
 /// assert!(Project::open(root.path())?.snapshot()?.contains(&id));
-/// # let hash = harness::store::lock::root_hash(&root.path().canonicalize()?);
+/// # let hash = harness::home::root_hash(&root.path().canonicalize()?);
 /// # std::fs::remove_file(format!("/tmp/harness-{hash}.lock.guard"))?;
 /// # Ok(())
 /// # }

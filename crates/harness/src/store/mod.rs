@@ -27,8 +27,6 @@ use harness_core::{
     Command, Fact, Ledger, Refusal, Reply, Timestamp, fact::Source, format::FormatError,
 };
 
-#[doc(hidden)]
-pub use crate::home::{Outside, git_directory};
 pub use commit::{Commit, Committing};
 pub use edits::Acknowledged;
 pub use file::{Created, FileStore, Locking};

@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(lines.len(), 2, "{shown}");
         assert!(lines[0].ends_with("first") && lines[1].ends_with("second"), "{shown}");
         assert_eq!(counted, Some((0, None)), "a look inside of a look gives nothing");
-        let hash = crate::store::lock::root_hash(&folder.path().canonicalize().unwrap());
+        let hash = crate::home::root_hash(&folder.path().canonicalize().unwrap());
         _ = fs::remove_file(format!("/tmp/harness-{hash}.lock.guard"));
     }
 
@@ -165,7 +165,7 @@ mod tests {
         writer.apply(warning("first")).unwrap();
         drop(writer);
         assert_eq!(seen.try_recv().unwrap(), Some(0));
-        let hash = crate::store::lock::root_hash(&root);
+        let hash = crate::home::root_hash(&root);
         _ = fs::remove_file(format!("/tmp/harness-{hash}.lock.guard"));
     }
 

@@ -120,7 +120,7 @@ mod tests {
         assert!(!format!("{:?}", applied.facts).contains("very-secret-1"));
         let alone = store.apply(SystemClock.now(), &commands[1..2]).unwrap();
         assert_eq!(alone.replies, [Err(refusal)]);
-        let hash = crate::store::lock::root_hash(&root.path().canonicalize().unwrap());
+        let hash = crate::home::root_hash(&root.path().canonicalize().unwrap());
         _ = std::fs::remove_file(format!("/tmp/harness-{hash}.lock.guard"));
     }
 }

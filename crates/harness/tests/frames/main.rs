@@ -9,6 +9,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod client;
+#[path = "../served/mod.rs"]
 mod served;
 
 use std::{

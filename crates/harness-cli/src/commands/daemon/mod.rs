@@ -13,11 +13,11 @@ use harness::{
 };
 use harness_core::role::Operation;
 
-use super::Invocation;
 use crate::{
     client::warn_of_version,
     exit::ExitCode,
     failure::{Failure, Result},
+    invocation::Invocation,
     root::StateRoot,
 };
 

@@ -22,7 +22,7 @@ use harness::{
 };
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::{Args, Invocation, emitter::Emitter};
+use super::{Args, emitter::Emitter};
 use crate::{
     client::{claim_rules, settings_folder},
     commands::init,
@@ -30,6 +30,7 @@ use crate::{
     environment::Environment,
     exit::ExitCode,
     failure::{Failure, Result},
+    invocation::Invocation,
     root::StateRoot,
     store::warn,
     trust::{self, Trust},

@@ -4,10 +4,11 @@ use std::{io, path::Path, time::Duration};
 
 use harness::{
     clock::{Clock, SystemClock},
+    home::FileStamp,
     shell::{Script, Shell, SystemShell},
     store::{
         FileStore, Locking, Store,
-        disk::{Disk, File, FileStamp, RealDisk},
+        disk::{Disk, File, RealDisk},
         lock::Wait,
     },
 };

@@ -8,10 +8,10 @@ mod workers;
 
 use std::path::PathBuf;
 
-use super::Invocation;
 use crate::{
     exit::ExitCode,
     failure::{Failure, Result},
+    invocation::Invocation,
 };
 use stage::{Pace, Stage};
 

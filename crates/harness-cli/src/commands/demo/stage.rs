@@ -14,7 +14,8 @@ use harness_core::task::Status;
 use super::crash::Step;
 use crate::{
     failure::{Failure, Result},
-    render::{Out, visible},
+    paint::visible,
+    render::Out,
 };
 use harness::home::Home;
 

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 use crate::{
     failure::{Failure, Result},
-    render::{Out, coloured, one_line},
+    paint::{coloured, one_line},
+    render::Out,
 };
 
 pub(super) struct Finding {

@@ -15,11 +15,11 @@ mod repository;
 use harness::workspace::Filters;
 use serde_json::json;
 
-use super::{Invocation, working_directory};
 use crate::{
     config::{self, Overrides},
     exit::ExitCode,
     failure::Result,
+    invocation::{Invocation, working_directory},
     root::{PIN, StateRoot},
     trust::Trust,
 };

@@ -5,9 +5,7 @@ use harness_core::task::Status;
 
 use super::finding::Finding;
 use crate::{
-    commands::{Invocation, verify::foreign_lines},
-    render::one_line,
-    root::StateRoot,
+    commands::verify::foreign_lines, invocation::Invocation, paint::one_line, root::StateRoot,
 };
 
 pub(super) fn check(invocation: &Invocation, root: &StateRoot) -> Vec<Finding> {

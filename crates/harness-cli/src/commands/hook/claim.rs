@@ -5,7 +5,7 @@ use harness_core::{WorkerId, ledger::ConcurrencyMode, role::Operation};
 use serde_json::{Value, json};
 
 use super::{Answer, outlook, payload::Payload, project};
-use crate::{commands::Invocation, root::StateRoot, worker};
+use crate::{invocation::Invocation, root::StateRoot, worker};
 
 pub(super) fn answer(
     invocation: &Invocation,

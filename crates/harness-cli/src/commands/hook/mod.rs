@@ -35,13 +35,13 @@ use self::{
     payload::Payload,
     project::{Marker, Project},
 };
-use super::Invocation;
 use crate::{
     client::CommandClient,
     environment::Environment,
     exit::ExitCode,
     failure::{Failure, Result},
-    render::visible,
+    invocation::Invocation,
+    paint::visible,
     root::{LEDGER, StateRoot},
     trust::Trust,
 };

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use harness::{
-    folder::Folder,
+    home::folder::Folder,
     store::{RunStore, Runs as _},
 };
 use harness_core::{

@@ -4,7 +4,7 @@ use harness_core::{Epoch, Holder, TaskId, Timestamp, WorkerId, task::Status};
 use serde_json::json;
 
 use super::{Answer, outlook, payload::Payload, project};
-use crate::{commands::Invocation, environment::Environment, root::StateRoot};
+use crate::{environment::Environment, invocation::Invocation, root::StateRoot};
 
 pub(super) fn answer(
     invocation: &Invocation,

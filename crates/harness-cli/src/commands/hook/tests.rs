@@ -107,7 +107,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let hash = harness::store::lock::root_hash(&self.root);
+        let hash = harness::home::root_hash(&self.root);
         _ = fs::remove_file(format!("/tmp/harness-{hash}.lock.guard"));
     }
 }

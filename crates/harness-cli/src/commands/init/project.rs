@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use harness::{folder::Folder, workspace::glance};
-use harness_core::project::{MANIFESTS, Project, ProjectCheck};
+use harness::{home::folder::Folder, workspace::glance};
+use harness_core::project::{MANIFESTS, ProjectCheck, ProjectFiles};
 
 use super::Args;
 use crate::{
     failure::Result,
+    paint::visible,
     prompt::{Answer, Audience, confirm_or},
-    render::visible,
 };
 
 /// Larger ones are no manifests that people write.
@@ -88,13 +88,13 @@ fn ask(offer: &mut Offer, args: &Args) -> Result<()> {
 
 /// Names and manifests at the top, and the files that git does not ignore. Nothing is run but git, and
 /// what cannot be read is not there.
-fn look(tree: &Path) -> Project {
-    let Ok(folder) = Folder::open(tree) else { return Project::default() };
+fn look(tree: &Path) -> ProjectFiles {
+    let Ok(folder) = Folder::open(tree) else { return ProjectFiles::default() };
     let names = folder.names().unwrap_or_default().into_iter().collect();
     let text = |name: &str| {
         let bytes = folder.read_small(name, MANIFEST_BYTES_MAX).ok().flatten()?;
         Some((name.to_owned(), String::from_utf8_lossy(&bytes).into_owned()))
     };
     let texts = MANIFESTS.into_iter().filter_map(text).collect();
-    Project { names, texts, files: glance::files(tree, FILES_MAX) }
+    ProjectFiles { names, texts, files: glance::files(tree, FILES_MAX) }
 }

@@ -11,10 +11,10 @@ use serde_json::json;
 
 use super::{Args, made};
 use crate::{
-    commands::Invocation,
     exit::ExitCode,
     failure::Result,
-    render::one_line,
+    invocation::Invocation,
+    paint::one_line,
     root::StateRoot,
     store::{both_ways, warn},
 };

@@ -11,8 +11,8 @@ use super::{
     trial::trial,
 };
 use crate::{
-    commands::Invocation,
     failure::{Failure, Result},
+    invocation::Invocation,
     root::StateRoot,
     store::warn,
     trust::Trust,

@@ -21,7 +21,7 @@ use harness_core::{
 
 use super::in_git;
 use crate::{
-    commands::Invocation, failure::Result, render::visible, root::StateRoot, trust::Trust,
+    failure::Result, invocation::Invocation, paint::visible, root::StateRoot, trust::Trust,
 };
 
 /// How many lines of a failed check are shown.

@@ -18,12 +18,12 @@ use harness_core::role::Operation;
 use serde_json::json;
 
 use self::{change::Change, hooks::Wanted, json_text::JsonText, page::Reader, program::Program};
-use super::{Invocation, working_directory};
 use crate::{
     environment::Environment,
     exit::ExitCode,
     failure::{Failure, Result},
-    render::{one_line, visible},
+    invocation::{Invocation, working_directory},
+    paint::{one_line, visible},
     root::StateRoot,
     store::warn,
 };

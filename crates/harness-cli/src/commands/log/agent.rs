@@ -10,9 +10,9 @@ use harness_core::Run;
 
 use super::Args;
 use crate::{
-    commands::Invocation,
     exit::ExitCode,
     failure::{Failure, Result},
+    invocation::Invocation,
     root::StateRoot,
     transcript_file::{TranscriptFolder, TranscriptLines, Whose},
     transcript_text::TranscriptText,
@@ -153,10 +153,10 @@ impl Printer<'_> {
         let paint = self.invocation.out.paint();
         self.print(paint.faint("--- standard error").to_string())?;
         while let Some(line) = errors.next()? {
-            self.print(crate::render::one_line(&line).into_owned())?;
+            self.print(crate::paint::one_line(&line).into_owned())?;
         }
         match errors.rest() {
-            Some(line) => self.print(crate::render::one_line(&line).into_owned()),
+            Some(line) => self.print(crate::paint::one_line(&line).into_owned()),
             None => Ok(()),
         }
     }

@@ -8,8 +8,7 @@ mod tool;
 mod tools;
 mod wire;
 
-use super::Invocation;
-use crate::{exit::ExitCode, failure::Result};
+use crate::{exit::ExitCode, failure::Result, invocation::Invocation};
 
 /// Serve the tools of harness to an agent (MCP, stdio)
 ///

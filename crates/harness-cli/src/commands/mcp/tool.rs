@@ -5,11 +5,11 @@ use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::super::Invocation;
 use crate::{
     environment::Environment,
     failure::{Failure, Result},
     interrupt::Interrupt,
+    invocation::Invocation,
     render::{ColorWhen, Out},
 };
 

@@ -3,11 +3,9 @@
 use harness_core::plan::Plan;
 use serde_json::json;
 
-use super::{Invocation, source};
+use super::source;
 use crate::{
-    exit::ExitCode,
-    failure::Result,
-    render::{one_line, tasks},
+    exit::ExitCode, failure::Result, invocation::Invocation, paint::one_line, render::tasks,
 };
 
 /// Check a plan without importing it

@@ -2,8 +2,8 @@
 
 use harness_core::plan::Plan;
 
-use super::{Invocation, source};
-use crate::{exit::ExitCode, failure::Result};
+use super::source;
+use crate::{exit::ExitCode, failure::Result, invocation::Invocation};
 
 /// Print the ledger as a plan
 ///

@@ -10,13 +10,15 @@ use harness_core::{
 };
 use serde_json::{Value, json};
 
-use super::{Invocation, source};
+use super::source;
 use crate::{
-    commands::{init, working_directory},
+    commands::init,
     exit::ExitCode,
     failure::Result,
+    invocation::{Invocation, working_directory},
+    paint::visible,
     prompt::Audience,
-    render::{tasks, visible},
+    render::tasks,
     root::StateRoot,
     store::warn,
     trust::{self, Trust},

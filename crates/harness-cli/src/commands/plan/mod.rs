@@ -7,8 +7,7 @@ mod reset;
 mod source;
 mod template;
 
-use super::Invocation;
-use crate::{exit::ExitCode, failure::Result};
+use crate::{exit::ExitCode, failure::Result, invocation::Invocation};
 
 /// Import, check and export plans
 ///

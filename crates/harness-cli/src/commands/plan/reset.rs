@@ -6,12 +6,13 @@ use harness::protocol::ResetPlan;
 use harness_core::role::Operation;
 use serde_json::json;
 
-use super::Invocation;
 use crate::{
     exit::ExitCode,
     failure::{Failure, Result},
+    invocation::Invocation,
+    paint::visible,
     prompt::{Answer, Audience, confirm},
-    render::{tasks, visible},
+    render::tasks,
 };
 
 /// Remove all tasks; the ledger is archived first

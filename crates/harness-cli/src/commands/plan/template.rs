@@ -2,8 +2,7 @@
 
 use harness_core::plan::Plan;
 
-use super::Invocation;
-use crate::{exit::ExitCode, failure::Result};
+use crate::{exit::ExitCode, failure::Result, invocation::Invocation};
 
 /// Explain how to write a plan, with an example
 #[derive(Debug, clap::Args)]

@@ -20,8 +20,8 @@ pub(super) struct Planned {
 impl Planned {
     pub(super) fn line(&self) -> String {
         let check = self.task.check().unwrap_or("no check: the session would stop here");
-        let (id, title) = (&self.task.id, crate::render::one_line(&self.task.title));
-        format!("{:<8} {id}: {title}  ({})", self.what, crate::render::one_line(check))
+        let (id, title) = (&self.task.id, crate::paint::one_line(&self.task.title));
+        format!("{:<8} {id}: {title}  ({})", self.what, crate::paint::one_line(check))
     }
 
     pub(super) fn json(&self) -> Value {

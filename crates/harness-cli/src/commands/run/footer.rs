@@ -11,7 +11,7 @@ use std::{
 use harness::clock::{Clock as _, SystemClock};
 
 use super::progress::{Piece, Progress};
-use crate::render::Paint;
+use crate::paint::Paint;
 
 /// Often enough to show that it lives.
 const TICK: Duration = Duration::from_millis(250);

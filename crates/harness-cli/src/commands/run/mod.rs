@@ -11,6 +11,7 @@ mod footer;
 mod keep;
 mod money;
 mod notify;
+mod options;
 mod progress;
 mod resume;
 mod row;
@@ -19,22 +20,23 @@ mod session;
 mod signals;
 mod stop;
 mod summary;
-mod terms;
 mod view;
 
 use std::{sync::Arc, time::Instant};
 
 use harness::{
+    Project,
     agent::CodingAgent,
     clock::{Clock as _, SystemClock},
     core::machine::session::{Alerts, WhenFull},
     process::Redactor,
+    project::RunStart,
     prompts::Prompts,
     store::{RunStore, Runs as _, Store as _, StoreError},
     workspace::GitWorkspace,
 };
 use harness_core::{
-    Iteration, Ledger, Run, Stop, Task, format::FormatError, ledger::ConcurrencyMode,
+    Iteration, Ledger, Run, RunId, Stop, Task, format::FormatError, ledger::ConcurrencyMode,
     role::Operation, run::StopReason,
 };
 use serde_json::json;
@@ -46,12 +48,14 @@ use self::{
     summary::Summary,
     view::{Copying, View},
 };
-use super::Invocation;
+use super::runs::run_of_name;
 use crate::{
     config::{Config, Overrides},
     exit::ExitCode,
     failure::{Failure, Result},
-    render::{ColorWhen, Paint},
+    invocation::Invocation,
+    paint::Paint,
+    render::ColorWhen,
     root::StateRoot,
     store::warn,
     trust,
@@ -181,9 +185,16 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
     let workspace = invocation.workspace(&root)?.bringing(config.validation.bring());
     workspace.sweep();
     let secrets = crate::secrets::known(&config);
-    let row = match stored {
-        Some(stored) => stored,
-        None => row::new(&args, &config, workspace_name(&workspace), &secrets),
+    let (row, start) = match stored {
+        Some(run) => {
+            let run = Box::new(run);
+            (run.clone(), RunStart::Resume { run, anew: row::anew(&args) })
+        }
+        None => {
+            let run = row::new(&args, &config, workspace_name(&workspace), &secrets);
+            let run = Box::new(run);
+            (run.clone(), RunStart::New(run))
+        }
     };
     let chosen = Chosen { args: &args, config: &config, ledger: &ledger, row: &row };
     announce(invocation, &chosen, &agents);
@@ -191,7 +202,7 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
         (view(invocation, &args, &row), workspace.branch(), Instant::now());
     let session = session(invocation, &root, &chosen, workspace, secrets, &view)?;
     let before = Alerts::of(&ledger);
-    let Ran { stop, run } = session.run(&root, agents, row.clone())?;
+    let Ran { stop, run } = session.run(&root, agents, start)?;
     let crashed = Stop::because(StopReason::Crashed);
     let (mut stop, broken) = stop.map_or_else(|why| (crashed, Some(why)), |stop| (stop, None));
     view.end();
@@ -288,7 +299,6 @@ fn session<'a>(
         warnings,
         secrets,
         config,
-        env: &invocation.env,
         args,
     })
 }
@@ -307,7 +317,8 @@ fn stored(invocation: &Invocation, root: &StateRoot, args: &mut Args) -> Result<
     if !args.resume {
         return Ok(None);
     }
-    let stored = row::find(root, args.run_id.as_deref())?;
+    let id = args.run_id.as_deref().map(|name| named_run(root, name)).transpose()?;
+    let stored = Project::open(root.path())?.resumable(id.as_ref())?;
     money::refuse_spent(&stored, args)?;
     if !args.detached {
         eprintln!("{}", resume::words(&stored));
@@ -317,6 +328,12 @@ fn stored(invocation: &Invocation, root: &StateRoot, args: &mut Args) -> Result<
         args.agent = stored.agent_command.is_none().then(|| stored.agent.clone());
     }
     Ok(Some(stored))
+}
+
+fn named_run(root: &StateRoot, name: &str) -> Result<RunId> {
+    let store = RunStore::look(root.path())?;
+    let runs = store.as_ref().map(RunStore::runs).transpose()?.unwrap_or_default();
+    Ok(run_of_name(&runs, name)?.id.clone())
 }
 
 /// The ledger, if a run can work on it.

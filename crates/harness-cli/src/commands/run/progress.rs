@@ -8,7 +8,7 @@ use harness::core::{Ledger, Run, Stats, Timestamp, task::Status};
 
 use crate::{
     local_time,
-    render::{coloured, one_line},
+    paint::{coloured, one_line},
     task_line::Span,
     tool_line::cut,
 };

@@ -6,7 +6,7 @@ use harness::{
     store::is_gone,
 };
 
-use crate::{render::one_line, task_line::Span, tool_line::cut};
+use crate::{paint::one_line, task_line::Span, tool_line::cut};
 
 /// An objective is cut to so many characters here.
 const OBJECTIVE_CHARS: usize = 60;

@@ -14,7 +14,7 @@ use harness::{
 
 use super::{answers::Answers, money::against, view::View};
 use crate::{
-    render::{one_line, visible},
+    paint::{one_line, visible},
     speech::Speech,
     tool_line::{cut, tool_line},
 };

@@ -12,7 +12,7 @@ use harness_core::Ledger;
 use super::{account::Account, footer::Footer, progress::Progress};
 use crate::{
     log_line::Watched,
-    render::{Paint, coloured, one_line},
+    paint::{Paint, coloured, one_line},
 };
 
 pub(super) struct View {

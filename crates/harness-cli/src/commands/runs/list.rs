@@ -7,7 +7,8 @@ use serde_json::json;
 use super::{Record, dash, document, dollars, is_loop, state, what};
 use crate::{
     failure::Result,
-    render::{Cell, Out, Table, coloured},
+    paint::coloured,
+    render::{Cell, Out, Table},
 };
 
 pub(super) fn print(out: &mut Out, record: &Record, all: bool, json: bool) -> Result<()> {

@@ -15,10 +15,10 @@ use harness_core::{
 };
 
 use self::outcome::Outcomes;
-use super::Invocation;
 use crate::{
     exit::ExitCode,
     failure::{Failure, Result},
+    invocation::Invocation,
 };
 
 /// List runs: their results, iterations and cost

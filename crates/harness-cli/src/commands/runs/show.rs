@@ -12,7 +12,8 @@ use super::{
 };
 use crate::{
     failure::Result,
-    render::{Cell, Out, Table, one_line, visible},
+    paint::{one_line, visible},
+    render::{Cell, Out, Table},
     task_line::Span,
 };
 

@@ -17,7 +17,7 @@ use crate::{
     failure::{Failure, Kind, Result},
     invocation::Invocation,
     log_file::LOG,
-    render::one_line,
+    paint::one_line,
     root::StateRoot,
     view_sources::{Surroundings, ViewSources},
     watch::{Watch, Woken},
@@ -135,7 +135,7 @@ impl Monitor {
                 draw(invocation, |_| format!("{} {error}\n", paint.error("Error:")))
             }
             Mode::Plain | Mode::Json => {
-                _ = writeln!(io::stderr(), "Error: {}", crate::render::visible(&failure.error));
+                _ = writeln!(io::stderr(), "Error: {}", crate::paint::visible(&failure.error));
                 Ok(())
             }
         }

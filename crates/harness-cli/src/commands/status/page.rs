@@ -8,7 +8,7 @@ use harness_core::task::Status;
 use super::runs;
 use crate::{
     log_line::Painted,
-    render::{Paint, one_line},
+    paint::{Paint, one_line},
     task_line::{Outlook, TaskLine, style},
 };
 

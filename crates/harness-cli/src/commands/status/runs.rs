@@ -4,7 +4,7 @@ use harness::view::{RunCondition, RunSummary};
 use harness_core::Timestamp;
 
 use crate::{
-    render::{Paint, one_line},
+    paint::{Paint, one_line},
     task_line::Span,
 };
 

@@ -3,11 +3,10 @@
 use harness::protocol::{ExtendedLease, TaskCheckpoint};
 
 use super::{
-    Invocation,
     holder::{Claimed, Told},
     renew::tell_lease,
 };
-use crate::{exit::ExitCode, failure::Result};
+use crate::{exit::ExitCode, failure::Result, invocation::Invocation};
 
 /// Record progress on a task, and renew the lease
 ///

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use harness::protocol::{Answer, Request, TaskClaim};
 
-use super::{super::fields::seconds, Invocation};
-use crate::{exit::ExitCode, failure::Result, worker};
+use super::super::fields::seconds;
+use crate::{exit::ExitCode, failure::Result, invocation::Invocation, worker};
 
 /// As long as it takes.
 const FOR_EVER: Duration = Duration::from_secs(365 * 24 * 3600);

@@ -5,10 +5,9 @@ use harness_core::{TaskId, command::Authority, machine::judge::ClientWork};
 
 use super::{
     super::why::receipt_of,
-    Invocation,
     holder::{Claimed, Named},
 };
-use crate::{exit::ExitCode, failure::Result, store::warn};
+use crate::{exit::ExitCode, failure::Result, invocation::Invocation, store::warn};
 
 /// Check a task, and mark it as completed if the check passes
 ///

@@ -3,10 +3,11 @@
 use harness::protocol::Request;
 use harness_core::TaskId;
 
-use super::{super::fields::Fields, Invocation, done};
+use super::{super::fields::Fields, done};
 use crate::{
     exit::ExitCode,
     failure::{Failure, Result},
+    invocation::Invocation,
     store::task_id,
     trust::Trust,
     would_run::WouldRun,

@@ -3,11 +3,8 @@
 use harness::protocol::{FailedTask, TaskFail};
 use harness_core::Category;
 
-use super::{
-    Invocation,
-    holder::{Claimed, Told},
-};
-use crate::{exit::ExitCode, failure::Result};
+use super::holder::{Claimed, Told};
+use crate::{exit::ExitCode, failure::Result, invocation::Invocation};
 
 /// Mark your task as failed
 ///

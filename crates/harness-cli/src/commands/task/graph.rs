@@ -8,11 +8,12 @@ use harness_core::{
 };
 use serde_json::json;
 
-use super::Invocation;
 use crate::{
     exit::ExitCode,
     failure::Result,
-    render::{Out, one_line},
+    invocation::Invocation,
+    paint::one_line,
+    render::Out,
     task_line::{Outlook, Tag, style},
 };
 

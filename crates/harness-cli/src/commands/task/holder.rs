@@ -5,10 +5,10 @@ use harness_core::{
     variables::{EPOCH, TASK},
 };
 
-use super::Invocation;
 use crate::{
     environment::Environment,
     failure::{Failure, Result},
+    invocation::Invocation,
     root::StateRoot,
     store::task_id,
     worker,

@@ -11,10 +11,10 @@ use harness_core::{
 };
 use serde_json::{Value, json};
 
-use super::Invocation;
 use crate::{
     exit::ExitCode,
     failure::Result,
+    invocation::Invocation,
     render::{Cell, Table},
     task_line::{Outlook, style},
 };

@@ -17,10 +17,10 @@ pub(crate) mod show;
 use harness::protocol::{Answer, Request};
 use serde_json::json;
 
-use super::Invocation;
 use crate::{
     exit::ExitCode,
     failure::{Failure, Result},
+    invocation::Invocation,
 };
 
 /// Show tasks and work on them

@@ -3,8 +3,8 @@
 use harness::protocol::{Request, TaskReason};
 use harness_core::TaskId;
 
-use super::{Invocation, done};
-use crate::{exit::ExitCode, failure::Result, store::task_id};
+use super::done;
+use crate::{exit::ExitCode, failure::Result, invocation::Invocation, store::task_id};
 
 /// Return a claimed task to pending
 ///

@@ -3,8 +3,8 @@
 use harness::protocol::Request;
 use harness_core::TaskId;
 
-use super::{Invocation, done};
-use crate::{exit::ExitCode, failure::Result, store::task_id};
+use super::done;
+use crate::{exit::ExitCode, failure::Result, invocation::Invocation, store::task_id};
 
 /// Remove a task from the ledger
 ///

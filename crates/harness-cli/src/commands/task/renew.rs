@@ -2,8 +2,8 @@
 
 use harness::protocol::ExtendedLease;
 
-use super::{Invocation, holder::Named};
-use crate::{exit::ExitCode, failure::Result};
+use super::holder::Named;
+use crate::{exit::ExitCode, failure::Result, invocation::Invocation};
 
 /// Renew the lease of a claim
 #[derive(Debug, clap::Args)]

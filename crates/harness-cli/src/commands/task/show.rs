@@ -11,11 +11,12 @@ use harness_core::{
 };
 use serde_json::{Value, json};
 
-use super::Invocation;
 use crate::{
     exit::ExitCode,
     failure::Result,
-    render::{Out, one_line},
+    invocation::Invocation,
+    paint::one_line,
+    render::Out,
     store::{not_found, task_id},
     task_line::{Claim, Outlook, Span, Tag, style},
 };

@@ -197,7 +197,7 @@ fn a_completion_that_somebody_wrote_into_a_shared_ledger_is_unproven() {
         let mut ledger = serde_json::from_str(&env.read(LEDGER)).unwrap();
         change(&mut ledger);
         // Under the lock, as a script would.
-        let hash = harness::store::lock::root_hash(env.root());
+        let hash = harness::home::root_hash(env.root());
         let lock = std::path::PathBuf::from(format!("/tmp/harness-{hash}.lock"));
         fs::create_dir(&lock).unwrap();
         env.write(lock.join("pid"), format!("{}\n", std::process::id()));

@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use harness::store::lock::root_hash;
+use harness::home::root_hash;
 
 use crate::environment::{Ran, TestEnvironment};
 

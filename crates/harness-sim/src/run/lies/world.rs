@@ -5,11 +5,11 @@ use std::path::Path;
 
 use harness::{
     clock::Clock as _,
-    store::{FileStore, Locking, Runs as _, Store as _, StoreError, disk::File},
+    store::{FileStore, Locking, Store as _, StoreError, disk::File},
     workspace::undo_message,
 };
 use harness_core::{
-    RunId, Stop, Timestamp,
+    Run, RunId, Stop, Timestamp,
     command::Anew,
     fact::Source,
     format::{self, Key},
@@ -46,6 +46,7 @@ pub(in crate::run) fn key() -> Key {
 pub struct LiarWorld {
     stage: Stage,
     root: tempfile::TempDir,
+    row: Run,
     max_tasks: i64,
     disturbed: usize,
 }
@@ -69,7 +70,7 @@ impl LiarWorld {
         let max_tasks = [1, 2, 20][random.below(3)];
         let disturbed = 1 + random.below(DISTURBED);
         let stage = Stage::new(seed, flaw, story, ledger, disk, root.path());
-        {
+        let row = {
             let mut state = stage.state();
             state.lies.on = true;
             state.lies.killer = random.percent(8);
@@ -82,9 +83,9 @@ impl LiarWorld {
                 // The limit is small, so that it is reached.
                 limits.max_tokens = Some(1000 + random.below(9000) as u64);
             }
-            state.runs.open_run(&row(limits)).map_err(cannot_set_up)?;
-        }
-        Ok(Self { stage, root, max_tasks, disturbed })
+            row(limits)
+        };
+        Ok(Self { stage, root, row, max_tasks, disturbed })
     }
 
     /// Returns the tally and the story.
@@ -109,7 +110,8 @@ impl LiarWorld {
 
     fn process(&self, number: usize) -> Result<After, Violation> {
         let quiet = (number >= self.disturbed).then_some(Character::Mixed);
-        let process = Process { stage: &self.stage, root: self.root.path(), number, quiet };
+        let (stage, root, row) = (&self.stage, self.root.path(), &self.row);
+        let process = Process { stage, root, number, row, quiet };
         let session = session(self.max_tasks, process.owner().pid).map_err(cannot_set_up)?;
         self.stage.state().lies.alarmed = false;
         let lived = process.run(Life::Ledger(Box::new(session)), |random| {
@@ -141,7 +143,7 @@ impl LiarWorld {
         // A run whose row is marked as succeeded is not resumed. The person starts another one.
         state.runs.forge(&RunId::of_bits(0), |run| {
             if run.status == RunStatus::Succeeded {
-                run.status = RunStatus::Running;
+                (run.status, run.stop_reason) = (RunStatus::Running, None);
             }
         });
         let stuck = state.ledger.tasks().find(|task| {

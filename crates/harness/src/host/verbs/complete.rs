@@ -19,7 +19,7 @@ use super::{
     attempt::run_task,
 };
 use crate::{
-    drive::{Commit, Ports},
+    drive::Ports,
     flows::{
         Site,
         completion::{Clerk, Completion},
@@ -28,7 +28,7 @@ use crate::{
     process::Redactor,
     protocol::{Answer, CompletedTask, Refused, TaskComplete},
     shell::SystemShell,
-    store::Writer,
+    store::{Commit, Writer},
     workspace::Bring,
 };
 

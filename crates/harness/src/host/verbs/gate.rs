@@ -24,14 +24,14 @@ use super::{
 use crate::{
     conversation::Session,
     cx::Branch,
-    drive::{Commit, Ports},
+    drive::Ports,
     error,
     flows::gate::Gatehouse,
     hub::Hub,
     process::Redactor,
     protocol::Refused,
     shell::SystemShell,
-    store::refused,
+    store::{Commit, refused},
 };
 
 /// The time after which a failed gate is tried again for the same commit. A dozen workers that ask

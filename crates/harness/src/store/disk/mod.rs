@@ -8,11 +8,7 @@ mod real;
 
 use std::io;
 
-pub use crate::home::{
-    FileStamp,
-    folder::{DiskError, Intruder},
-};
-use crate::home::{Home, Outside, file_name};
+use crate::home::{FileStamp, Home, Outside, file_name};
 pub use real::RealDisk;
 
 /// A file of ours. All are regular files, and none is ever reached through a symbolic link.

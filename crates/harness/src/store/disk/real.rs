@@ -16,11 +16,11 @@ use rustix::{
     io::Errno,
 };
 
-use super::{Disk, File, FileStamp, Intruder, Place};
+use super::{Disk, File, Place};
 use crate::{
     home::{
-        Home, Outside, file_name,
-        folder::{Folder, failed, intruded, intruder, open_directory, sole, stat_at},
+        FileStamp, Home, Outside, file_name,
+        folder::{Folder, Intruder, failed, intruded, intruder, open_directory, sole, stat_at},
     },
     store::receipts,
 };

@@ -25,7 +25,6 @@ pub(crate) use turnstile::lock_until;
 pub(super) use {directory::judge, holder::Verdict};
 
 use crate::home::Home;
-pub use crate::home::root_hash;
 use crate::store::disk::RealDisk;
 
 /// The time that a caller without a wait allows for an operation that takes microseconds, such as

@@ -59,6 +59,13 @@ pub trait Runs: Send + Sync {
     /// Returns all runs, newest first.
     fn runs(&self) -> Result<Vec<Run>, RunStoreError>;
 
+    /// Returns the runs that are not over, newest first.
+    fn live(&self) -> Result<Vec<Run>, RunStoreError> {
+        let mut runs = self.runs()?;
+        runs.retain(|run| !run.status.is_over());
+        Ok(runs)
+    }
+
     /// Raises the usage of a run to at least this value.
     fn at_least(&self, id: &RunId, usage: Usage) -> Result<(), RunStoreError>;
 }

@@ -271,6 +271,10 @@ impl Runs for RunStore {
         self.read(row::all_runs)
     }
 
+    fn live(&self) -> Result<Vec<Run>, RunStoreError> {
+        RunStore::live(self)
+    }
+
     fn at_least(&self, id: &RunId, usage: Usage) -> Result<(), RunStoreError> {
         self.write(|rows| {
             let Some(run) = row::find_run(rows, id)? else { return Ok(()) };

@@ -1,9 +1,10 @@
-//! A host in this process, on a socket in a folder of its own.
+//! A host in this process, on a socket in a folder of its own, until it is dropped.
+#![allow(dead_code, reason = "each test program uses some of it")]
 
 use std::{
     path::{Path, PathBuf},
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicI64, Ordering},
     },
     thread,
@@ -12,17 +13,19 @@ use std::{
 
 use harness::{
     Hub,
+    agent::Desk,
+    client::Connection,
     clock::Clock,
     host::{
-        Daemon, Desk, Duty, Host, Settings, Surroundings, serve, serve_alone,
+        Daemon, Duty, Ended, Host, Settings, Surroundings, serve, serve_alone,
         socket::{self, Places},
     },
     process::Redactor,
-    store::{FileStore, Locking, Observers, Writer, lock::Wait},
+    store::{Applied, FileStore, Locking, Observers, Store, StoreError, Writer, lock::Wait},
     workspace::{Bring, Filters},
 };
 use harness_core::{
-    Timestamp,
+    Command, Ledger, Refusal, Reply, Timestamp,
     command::Unchecked,
     machine::judge::Rules,
     protect::{OnTouch, Protected},
@@ -31,7 +34,7 @@ use harness_core::{
 use tokio_util::sync::CancellationToken;
 
 pub(crate) const WAIT: Wait = Wait::For(Duration::from_secs(60));
-const LEASE: u64 = 1800;
+pub(crate) const LEASE: u64 = 1800;
 const KEPT_EVENTS: usize = 4096;
 
 /// Variables that make this process something else than the operator.
@@ -51,12 +54,16 @@ pub(crate) fn with_own_environment(name: &str, test: impl FnOnce()) {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
+    /// There is no ledger yet.
     Daemon,
+    /// There is an empty ledger.
+    DaemonOfLedger,
+    /// There is an empty ledger.
     Run,
 }
 
-/// Moves when a test moves it.
-struct Hand(AtomicI64);
+/// A clock that moves when a test moves it.
+pub(crate) struct Hand(AtomicI64);
 
 impl Clock for Hand {
     fn now(&self) -> Timestamp {
@@ -64,23 +71,48 @@ impl Clock for Hand {
     }
 }
 
+pub(crate) type History = Arc<Mutex<Vec<(Timestamp, Vec<Command>, Vec<Result<Reply, Refusal>>)>>>;
+
+/// A store that remembers what was decided, in the order in which it became true.
+struct Recorded {
+    store: FileStore,
+    history: History,
+}
+
+impl Store for Recorded {
+    fn apply(&mut self, now: Timestamp, commands: &[Command]) -> Result<Applied, StoreError> {
+        let applied = self.store.apply(now, commands)?;
+        let replies = applied.replies.clone();
+        self.history.lock().unwrap().push((now, commands.to_vec(), replies));
+        Ok(applied)
+    }
+
+    fn ledger(&mut self) -> Result<&Ledger, StoreError> {
+        self.store.ledger()
+    }
+}
+
 pub(crate) struct Served {
     _folder: tempfile::TempDir,
     root: PathBuf,
     clock: Arc<Hand>,
+    history: History,
     stop: CancellationToken,
-    serving: Option<thread::JoinHandle<()>>,
+    serving: Option<thread::JoinHandle<Option<Ended>>>,
 }
 
 impl Served {
-    /// A daemon has no ledger yet, a run has an empty one.
     pub(crate) fn start(kind: Kind) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
         let clock = Arc::new(Hand(AtomicI64::new(1_750_000_000)));
-        if kind == Kind::Run {
-            FileStore::open(&root, Locking::Each(WAIT)).unwrap().create(clock.now()).unwrap();
+        match kind {
+            Kind::Daemon => {}
+            Kind::DaemonOfLedger | Kind::Run => {
+                FileStore::open(&root, Locking::Each(WAIT)).unwrap().create(clock.now()).unwrap();
+            }
         }
+        let history = History::default();
         let stop = CancellationToken::new();
         let bound = socket::bind(&root, &places(&root)).unwrap();
         let daemon = Arc::new(Daemon::new(root.clone(), surroundings(), clock.clone(), WAIT));
@@ -88,7 +120,10 @@ impl Served {
         hub.start_session();
         let mut observers = Observers::default().with(hub.clone());
         observers.add(daemon.clone());
-        let store = FileStore::open(&root, Locking::Each(WAIT)).unwrap();
+        let store = Recorded {
+            store: FileStore::open(&root, Locking::Each(WAIT)).unwrap(),
+            history: Arc::clone(&history),
+        };
         let writer = Arc::new(Writer::start(store, clock.clone(), observers).unwrap());
         let host = Host {
             root: root.clone(),
@@ -98,7 +133,7 @@ impl Served {
             desk: Desk::default(),
             lease_seconds: LEASE,
             duty: match kind {
-                Kind::Daemon => Duty::Daemon(Arc::clone(&daemon)),
+                Kind::Daemon | Kind::DaemonOfLedger => Duty::Daemon(Arc::clone(&daemon)),
                 Kind::Run => Duty::Run,
             },
             secrets: Redactor::default(),
@@ -110,19 +145,20 @@ impl Served {
                 tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {
                 match kind {
-                    Kind::Daemon => {
+                    Kind::Daemon | Kind::DaemonOfLedger => {
                         let asked = asked.cancelled_owned();
-                        serve_alone(bound, host, &daemon, None, asked).await.unwrap();
+                        Some(serve_alone(bound, host, &daemon, None, asked).await.unwrap())
                     }
                     Kind::Run => {
                         let server = serve(bound, host).unwrap();
                         asked.cancelled().await;
                         server.end().await;
+                        None
                     }
                 }
-            });
+            })
         });
-        Self { _folder: folder, root, clock, stop, serving: Some(serving) }
+        Self { _folder: folder, root, clock, history, stop, serving: Some(serving) }
     }
 
     pub(crate) fn root(&self) -> &Path {
@@ -131,6 +167,19 @@ impl Served {
 
     pub(crate) fn socket(&self) -> PathBuf {
         self.root.join("s")
+    }
+
+    /// What was decided, in the order in which it became true.
+    pub(crate) fn history(&self) -> &History {
+        &self.history
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    pub(crate) fn client(&self) -> Connection {
+        Connection::find(&self.root, &places(&self.root)).unwrap()
     }
 
     pub(crate) fn pass(&self, seconds: i64) {
@@ -142,10 +191,13 @@ impl Drop for Served {
     fn drop(&mut self) {
         self.stop.cancel();
         let ended = self.serving.take().unwrap().join();
-        let hash = harness::store::lock::root_hash(&self.root);
+        let hash = harness::home::root_hash(&self.root);
         _ = std::fs::remove_file(format!("/tmp/harness-{hash}.lock.guard"));
-        if !thread::panicking() {
-            ended.unwrap();
+        if !thread::panicking()
+            && let Some(ended) = ended.unwrap()
+        {
+            assert_eq!(ended, Ended::Asked);
+            assert!(!self.root.join("s").exists());
         }
     }
 }
