@@ -46,7 +46,7 @@ pub(crate) fn run(invocation: &mut Invocation, args: Args) -> Result<ExitCode> {
             invocation.out.line(format_args!("received by {count} agents"))?;
             Ok(ExitCode::Done)
         }
-        // An older host does not tell.
+        // An older host does not report it.
         None => Ok(ExitCode::Done),
     }
 }
