@@ -382,7 +382,7 @@ fn a_log_that_was_cut_or_replaced_gets_the_last_lines_once() {
 fn the_trajectory_is_json_line_by_line() {
     let root = Root::new();
     let mut store = root.store();
-    apply(&mut store, 1, &[add("with \"quotes\"\nand a newline"), claim("w")]);
+    apply(&mut store, 1, &[add("with \"quotes\" and a \\ backslash"), claim("w")]);
     apply(&mut store, 2, &[add("two"), Command::Remove(Remove { task: TaskId::numbered(2) })]);
     let entries: Vec<Value> =
         root.read(TRAJECTORY).lines().map(|l| serde_json::from_str(l).unwrap()).collect();

@@ -111,11 +111,11 @@ impl Progress {
         self.stopping = true;
     }
 
-    pub(super) fn agent_started(&mut self, name: &str) {
+    pub(super) fn agent_started(&mut self, name: &str, at: Instant) {
         let name = name.strip_prefix("command: ").unwrap_or(name);
         let name = cut(&one_line(name), NAME_CHARS);
         self.waiting = None;
-        self.worker = Some(Worker { name, activity: None, heard: Instant::now() });
+        self.worker = Some(Worker { name, activity: None, heard: at });
     }
 
     pub(super) fn agent_ended(&mut self) {
@@ -123,9 +123,9 @@ impl Progress {
     }
 
     /// Records an event of the agent. `activity` describes the action, if the event shows one.
-    pub(super) fn heard(&mut self, activity: Option<String>) {
+    pub(super) fn heard(&mut self, activity: Option<String>, at: Instant) {
         if let Some(worker) = &mut self.worker {
-            worker.heard = Instant::now();
+            worker.heard = at;
             worker.activity = activity.or(worker.activity.take());
         }
     }
@@ -206,13 +206,14 @@ mod tests {
         row.limits.max_iterations = 10;
         let mut progress = Progress::of(&row, Instant::now());
         assert_eq!(shown(&progress, 0), ["context 1 of at most 11  0 s", "Port it"]);
-        progress.agent_started("command: sh agent.sh");
+        let at = progress.started;
+        progress.agent_started("command: sh agent.sh", at);
         progress.used("5 tokens".to_owned());
         let line = "sh agent.sh Port it: nothing heard for 2 min";
         assert_eq!(shown(&progress, 120)[1], line);
-        progress.heard(Some("Bash: make".to_owned()));
+        progress.heard(Some("Bash: make".to_owned()), at);
         assert_eq!(shown(&progress, 0)[1], "sh agent.sh Port it: Bash: make");
-        progress.heard(None);
+        progress.heard(None, at);
         assert!(shown(&progress, 65)[1].ends_with("Bash: make (1 min 5 s ago)"));
         progress.waits(Timestamp::from_seconds(3600));
         assert!(shown(&progress, 0)[1].contains("(in 1 h)"), "{:?}", shown(&progress, 0));

@@ -4,6 +4,7 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Instant,
 };
 
 use harness::{
@@ -89,7 +90,7 @@ impl Screen {
         let last = speech.last().or(lines.last().map(String::as_str));
         let last = last.map(|line| cut(&one_line(line.trim()), ACTIVITY_CHARS));
         drop(speech);
-        self.view.change(|progress| progress.heard(last));
+        self.view.change(|progress| progress.heard(last, Instant::now()));
         self.speak(lines);
     }
 
@@ -110,7 +111,7 @@ impl Screen {
         match event {
             Event::AgentStart { agent_name, .. } => {
                 let name = self.name(agent_name);
-                self.view.change(|progress| progress.agent_started(name));
+                self.view.change(|progress| progress.agent_started(name, Instant::now()));
             }
             Event::AgentComplete { .. } | Event::AgentFailed { .. } => {
                 self.rest_of_speech();
@@ -121,16 +122,16 @@ impl Screen {
                 self.rest_of_speech();
                 let line = tool_line(tool_name, input.as_ref());
                 self.speak([format!("> {line}")]);
-                self.view.change(|progress| progress.heard(Some(line)));
+                self.view.change(|progress| progress.heard(Some(line), Instant::now()));
             }
             Event::AgentToolComplete { tool_name, is_error, .. } => {
                 if *is_error == Some(true) {
                     self.speak([format!("> {tool_name} failed")]);
                 }
-                self.view.change(|progress| progress.heard(None));
+                self.view.change(|progress| progress.heard(None, Instant::now()));
             }
             Event::AgentThinking { .. } | Event::AgentUsage { .. } => {
-                self.view.change(|progress| progress.heard(None));
+                self.view.change(|progress| progress.heard(None, Instant::now()));
             }
             _ => {}
         }
