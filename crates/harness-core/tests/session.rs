@@ -20,7 +20,7 @@ use harness_core::{
     task::{ActiveClaim, Intent, TaskState},
 };
 
-fn said(next: &Next<SessionEffect, Stop>) -> String {
+fn described(next: &Next<SessionEffect, Stop>) -> String {
     match next {
         Next::Commit(command) => match &**command {
             Command::Adopt(c) => format!("adopt {}: {} because {}", c.task, c.action, c.reason),
@@ -70,7 +70,7 @@ fn terms(when_full: WhenFull) -> SessionTerms {
 fn check(mut session: LedgerSession, story: &[(Input<SessionReport>, &str)]) {
     for (n, (input, expected)) in story.iter().enumerate() {
         let next = session.step(Timestamp::from_seconds(0), input.clone());
-        assert_eq!(said(&next), *expected, "step {n}, after {input:?}");
+        assert_eq!(described(&next), *expected, "step {n}, after {input:?}");
     }
 }
 
@@ -415,7 +415,7 @@ fn when_its_time_is_up_no_worker_begins() {
     ]);
     for (now, input, expected) in story {
         let next = session.step(Timestamp::from_seconds(now), input.clone());
-        assert_eq!(said(&next), expected, "at {now}, after {input:?}");
+        assert_eq!(described(&next), expected, "at {now}, after {input:?}");
     }
 }
 

@@ -16,7 +16,7 @@ use harness_core::{
     run::StopReason,
 };
 
-fn said(next: &Next<WorkerEffect, WorkerEnd>) -> String {
+fn described(next: &Next<WorkerEffect, WorkerEnd>) -> String {
     match next {
         Next::Commit(command) => match &**command {
             Command::Upkeep => "upkeep".into(),
@@ -62,7 +62,7 @@ fn check(terms: WorkerTerms, story: &[(Input<WorkerReport>, &str)]) {
     let mut worker = Worker::new(terms);
     for (n, (input, expected)) in story.iter().enumerate() {
         let next = worker.step(Timestamp::from_seconds(0), input.clone());
-        assert_eq!(said(&next), *expected, "step {n}, after {input:?}");
+        assert_eq!(described(&next), *expected, "step {n}, after {input:?}");
     }
 }
 
@@ -282,7 +282,7 @@ fn when_its_time_is_up_nothing_is_begun_and_no_gate_goes_on() {
         let mut worker = Worker::new(WorkerTerms { until, ..terms() });
         for (now, input, expected) in story {
             let next = worker.step(Timestamp::from_seconds(*now), input.clone());
-            assert_eq!(said(&next), *expected, "at {now}, after {input:?}");
+            assert_eq!(described(&next), *expected, "at {now}, after {input:?}");
         }
     }
 }

@@ -104,7 +104,7 @@ fn an_agent_that_speaks_acp_works_a_task() {
 }
 
 /// Returns the input that the program received at its start, in the way of its kind.
-fn told(agent: &str, text: &str, config: &str) -> String {
+fn start_input(agent: &str, text: &str, config: &str) -> String {
     let env = world(agent, text);
     env.write("harness.toml", config);
     env.run(["run", "--agent", agent]).success();
@@ -128,9 +128,9 @@ printf '%s\n' "$@" > "$HOME/told""#;
             format!("\"mcpServers\":[{{\"name\":\"harness\",\"command\":\"{program}\""),
         ),
     ] {
-        let given = told(agent, text, "");
+        let given = start_input(agent, text, "");
         assert!(given.contains(&starts) && task(&given), "{given}");
-        let off = told(agent, text, &format!("[agents.{agent}]\nmcp = false\n"));
+        let off = start_input(agent, text, &format!("[agents.{agent}]\nmcp = false\n"));
         assert!(!off.contains(program), "{off}");
     }
 }

@@ -152,7 +152,7 @@ fn fifo(env: &TestEnvironment, name: &str) -> PathBuf {
 }
 
 /// Waits until a process writes into it.
-fn heard(fifo: &Path) -> String {
+fn read_pipe(fifo: &Path) -> String {
     fs::read_to_string(fifo).unwrap()
 }
 
@@ -431,7 +431,7 @@ fn a_check_holds_up_nobody_and_tells_that_it_runs() {
     let params = json!({ "name": "task_complete", "arguments": { "task_id": "one" },
         "_meta": { "progressToken": "p" } });
     let id = client.begin("tools/call", params);
-    assert_eq!(heard(&ready), "ready\n");
+    assert_eq!(read_pipe(&ready), "ready\n");
     let step = json!({ "task_id": "one", "step": 1, "total": 1, "description": "checking" });
     client.call("task_checkpoint", step);
     let progress = client.wait_for("progress", |said| said["method"] == "notifications/progress");
@@ -463,7 +463,7 @@ fn a_check_that_nobody_waits_for_any_more_is_ended() {
         let mut client = Client::start(&env);
         client.call("task_claim", json!({}));
         let id = client.begin_call("task_complete", json!({ "task_id": "one" }));
-        let pid = heard(&ready);
+        let pid = read_pipe(&ready);
         let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled",
             "params": { "requestId": id, "reason": "the user pressed escape" } });
         client.say(&cancel.to_string());
@@ -471,7 +471,7 @@ fn a_check_that_nobody_waits_for_any_more_is_ended() {
         assert_eq!(env.task(0)["status"], "in_progress");
         // The same happens when the client is gone.
         client.begin_call("task_complete", json!({ "task_id": "one" }));
-        let pid = heard(&ready);
+        let pid = read_pipe(&ready);
         assert_eq!(client.end(), Some(0));
         eventually("the check is ended", || !is_running(&pid));
         assert_eq!(env.task(0)["attempts"], 0);

@@ -28,7 +28,7 @@ pub(super) fn apply_all(changes: &[Change], base: &Path) -> Result<()> {
     for change in changes {
         if let Err(failure) = change.apply(base) {
             let back = done.iter().rev().map(|change| change.inverse().apply(base));
-            return Err(told(failure, back.filter_map(Result::err).collect()));
+            return Err(with_stuck(failure, back.filter_map(Result::err).collect()));
         }
         done.push(change);
     }
@@ -36,7 +36,7 @@ pub(super) fn apply_all(changes: &[Change], base: &Path) -> Result<()> {
 }
 
 /// Adds the changes that could not be undone to the failure.
-fn told(failure: Failure, stuck: Vec<Failure>) -> Failure {
+fn with_stuck(failure: Failure, stuck: Vec<Failure>) -> Failure {
     if stuck.is_empty() {
         return failure.hint("nothing was changed");
     }
@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn what_can_not_be_taken_back_is_named() {
         let stuck = Failure::error("a/file changed meanwhile");
-        let failure = told(Failure::error("no place"), vec![stuck]);
+        let failure = with_stuck(Failure::error("no place"), vec![stuck]);
         assert_eq!(failure.error, "no place");
         assert_eq!(
             failure.hints,
