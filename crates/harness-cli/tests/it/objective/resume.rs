@@ -153,7 +153,7 @@ fn what_can_not_be_resumed_is_said_and_changes_nothing() {
     resume(unknown).code(1).stderr_contains("there is no run");
     came_to(go(&env, "echo TASK_COMPLETE", &[]), 0, "complete", 0);
     resume(unknown).code(1).stderr_contains(&format!("there is no run {unknown}"));
-    resume("first").code(2).stderr_contains("run id");
+    resume("first").code(1).stderr_contains("there is no run first");
     let row = run_row(&env);
     let id = row["run_id"].as_str().unwrap();
     resume(id).code(1).stderr_contains("has succeeded");
