@@ -207,7 +207,7 @@ mod tests {
             change(at("gone"), Some("g"), Some("h")),
         ];
         let failure = apply_all(&changes, base).unwrap_err();
-        assert!(failure.error.contains("gone changed meanwhile"), "{failure:?}");
+        assert!(failure.error.contains("gone changed in the meantime"), "{failure:?}");
         assert!(failure.hints.iter().any(|hint| hint == "nothing was changed"), "{failure:?}");
         assert_eq!(read(&at("removed")).unwrap().as_deref(), Some("r"));
         assert_eq!(fs::metadata(at("removed")).unwrap().permissions().mode() & 0o777, 0o640);
@@ -222,7 +222,7 @@ mod tests {
         assert_eq!(failure.error, "no place");
         assert_eq!(
             failure.hints,
-            ["a change before it could not be taken back: a/file changed meanwhile"]
+            ["an earlier change could not be undone: a/file changed meanwhile"]
         );
     }
 }
