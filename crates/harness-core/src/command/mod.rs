@@ -29,7 +29,7 @@ pub use add::Add;
 pub use adopt::Adopt;
 pub use change::{Change, Reply};
 pub use checkpoint::AddCheckpoint;
-pub use claim::{Claim, Claimed, Place};
+pub use claim::{Claim, ClaimChoice, Claimed, Place};
 pub use code::Code;
 pub use complete::{Authority, Complete, Proof, Unchecked};
 pub use edit::Edit;

@@ -12,6 +12,7 @@ use super::{
     attempt::{self, AttemptEnd},
     halt::Halt,
     recovery::{self, Action},
+    scope::TaskScope,
     worker::{WorkerEnd, WorkerStop, WorkerTerms, environment_problem, lost_claim},
 };
 use crate::{
@@ -27,6 +28,8 @@ use crate::{
 pub struct SessionTerms {
     /// Tasks are claimed and adopted in its name.
     pub worker: WorkerId,
+    /// The tasks that it works on. What an earlier session left is recovered all the same.
+    pub scope: TaskScope,
     /// The pid of the process, for the log.
     pub pid: u32,
     /// How long a claim holds without a renewal.
@@ -70,8 +73,8 @@ pub enum SessionEffect {
     },
     /// Lets a worker work, by the machine of that name.
     Work(WorkerTerms),
-    /// Nothing is left to do: removes the marker.
-    Close,
+    /// Nothing is left to do for these tasks: removes the marker, unless other tasks are left.
+    Close(TaskScope),
 }
 
 /// What came of an effect of a session.
@@ -295,6 +298,7 @@ impl LedgerSession {
     fn work(&mut self) -> Step {
         let terms = WorkerTerms {
             worker: self.terms.worker.clone(),
+            scope: self.terms.scope.clone(),
             lease_seconds: self.terms.lease_seconds,
             max_tasks: self.terms.max_tasks,
             until: self.terms.until,
@@ -359,7 +363,7 @@ impl LedgerSession {
             }
             (State::Ending(Following::NextSession), _) => self.begin(),
             (State::Ending(Following::Stop(stop)), _) if stop.reason == StopReason::Complete => {
-                self.start(State::Closing, SessionEffect::Close)
+                self.start(State::Closing, SessionEffect::Close(self.terms.scope.clone()))
             }
             (State::Ending(Following::Stop(stop)), _) => Next::Done(stop),
             (state, reply) => unreachable!("{reply:?} is no answer to {state:?}"),

@@ -32,7 +32,7 @@ pub(crate) fn client(by: &str) -> Claim {
         worker: worker(by),
         via: Via::Client,
         role: None,
-        only: None,
+        choice: ClaimChoice::Next,
         lease_seconds: 1800,
         place: Place::default(),
     }

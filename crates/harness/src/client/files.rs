@@ -9,8 +9,8 @@ use std::{
 use harness_core::{
     Command, Reply,
     command::{
-        AddCheckpoint, Attempts, Claim, Code, Edit, Fail, Import, Place, Release, Remove, Renew,
-        Retry,
+        AddCheckpoint, Attempts, Claim, ClaimChoice, Code, Edit, Fail, Import, Place, Release,
+        Remove, Renew, Retry,
     },
     plan::Plan,
     role::Author,
@@ -135,7 +135,7 @@ impl<C: Caller> Client<C> {
                 worker: request.worker_id.clone(),
                 via: Via::Client,
                 role: request.role.clone(),
-                only: None,
+                choice: ClaimChoice::Next,
                 lease_seconds: self.options.lease_seconds,
                 // A client does its own git work, so only HEAD of the repository is read.
                 place: Place { base: glance::head(&self.root), ..Place::default() },

@@ -42,6 +42,7 @@ pub(super) fn after(refusal: &Refusal) -> Vec<String> {
         | Refusal::Cycle { .. }
         | Refusal::HoldsAnother { .. }
         | Refusal::NotNext { .. }
+        | Refusal::NotReady { .. }
         | Refusal::Unchecked { .. }
         | Refusal::Undecided { .. }
         | Refusal::MaxSessions { .. }

@@ -15,6 +15,7 @@ mod options;
 mod progress;
 mod resume;
 mod row;
+mod scope;
 mod screen;
 mod session;
 mod signals;
@@ -28,7 +29,10 @@ use harness::{
     Project,
     agent::CodingAgent,
     clock::{Clock as _, SystemClock},
-    core::machine::session::{Alerts, WhenFull},
+    core::machine::{
+        scope::TaskScope,
+        session::{Alerts, WhenFull},
+    },
     process::Redactor,
     project::RunStart,
     prompts::Prompts,
@@ -36,10 +40,9 @@ use harness::{
     workspace::GitWorkspace,
 };
 use harness_core::{
-    Iteration, Ledger, Run, RunId, Stop, Task, format::FormatError, ledger::ConcurrencyMode,
-    role::Operation, run::StopReason,
+    Iteration, Ledger, Run, RunId, Stop, TaskId, format::FormatError,
+    ledger::ConcurrencyMode, role::Operation, run::StopReason,
 };
-use serde_json::json;
 
 use self::{
     progress::Progress,
@@ -57,7 +60,7 @@ use crate::{
     paint::Paint,
     render::ColorWhen,
     root::StateRoot,
-    store::warn,
+    store::{task_id, warn},
     trust,
 };
 
@@ -86,12 +89,18 @@ Examples:
   harness run --agent-command 'my-agent --print'   # the prompt comes on standard input
   harness run --agent-command 'aider --yes' --agent-env OPENAI_API_KEY
   harness run 'Write the release notes' --verify 'test -s NOTES.md' --max-cost 5.00
+  harness run --task task-003 --agent claude   # this task only
   harness run --resume --max-iterations 20
   harness run --agent shell --dry-run
   harness run --agent shell --detach && harness status --watch")]
 pub(crate) struct Args {
     /// The objective; without one, the tasks of the ledger
     objective: Option<String>,
+    /// Work on these tasks only; those that wait for others are named at the end. Name them again
+    /// with --resume
+    #[arg(long, value_name = "ID", num_args = 1.., value_parser = task_id)]
+    #[arg(conflicts_with = "objective")]
+    task: Vec<TaskId>,
     /// The agent: `claude`, `codex`, `gemini`, `opencode`, `qwen`, `copilot`, `shell`, or one of
     /// `[agents.NAME]` in harness.toml [default: claude or codex, whichever is installed]
     #[arg(long, value_name = "NAME")]
@@ -173,8 +182,10 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
     let config = configured(invocation, &root, &mut args)?;
     let agents = agent::choose(&config, args.agent_command.as_deref(), &args.agent_env)?;
     let ledger = workable(invocation, &root, &args)?;
+    scope::refuse_tasks_as_objective(&ledger, args.objective.as_deref())?;
+    let scope = scope::of_tasks(&ledger, &args.task)?;
     if args.dry_run {
-        return plan(invocation, &ledger, args.json);
+        return dry_run::show(invocation, &ledger, &scope, args.json);
     }
     if args.detach {
         let pid = detach::start_again(&root)?;
@@ -201,14 +212,14 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
         }
     };
     if row.objective.is_none() {
-        name_unfinishable(&ledger, &agents.worker);
+        scope::name_unfinishable(&ledger, &scope, &agents.worker);
     }
     money::say_what_it_may_cost(&row, &args, &agents);
     say_what_will_count(&row, &agents.worker);
     if args.agent_command.is_some() {
         agent::say_what_is_kept_back(&invocation.env, &config, &args.agent_env);
     }
-    let chosen = Chosen { args: &args, config: &config, ledger: &ledger, row: &row };
+    let chosen = Chosen { args: &args, config: &config, ledger: &ledger, scope: &scope, row: &row };
     let (view, branch, started) =
         (view(invocation, &args, &row), workspace.branch(), Instant::now());
     let session = session(invocation, &root, &chosen, workspace, secrets, &view)?;
@@ -223,7 +234,8 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
         stop.alert();
     }
     let broken_by = broken.as_ref();
-    let report = RunReport { stop: &stop, broken: broken_by, ledger: &ledger, run: &run };
+    let report =
+        RunReport { stop: &stop, broken: broken_by, ledger: &ledger, scope: &scope, run: &run };
     let code = tell(invocation, &root, &config, &args, &report)?;
     let summary = Summary {
         report: &report,
@@ -245,6 +257,7 @@ struct Chosen<'a> {
     args: &'a Args,
     config: &'a Config,
     ledger: &'a Ledger,
+    scope: &'a TaskScope,
     row: &'a Run,
 }
 
@@ -256,7 +269,7 @@ fn session<'a>(
     secrets: Redactor,
     view: &Arc<View>,
 ) -> Result<Session<'a>> {
-    let Chosen { args, config, ledger, row } = *chosen;
+    let Chosen { args, config, ledger, scope, row } = *chosen;
     let (prompts, mut warnings) = Prompts::load(root.path());
     if row.objective.is_none() && workspace.is_detached() {
         let what = "HEAD is on no branch: each completed commit is kept by a ref below";
@@ -276,6 +289,7 @@ fn session<'a>(
     crate::warnings::tell(secrets.clone(), move |text| shown.warning(text));
     Ok(Session {
         worker: args.worker.id(&invocation.env, || Ok(root.clone()))?,
+        scope: scope.clone(),
         workspace,
         lease_seconds: invocation.lease_seconds()?,
         max_tasks: most.unwrap_or(ledger.head().session_config.max_tasks_per_session),
@@ -433,17 +447,6 @@ fn workspace_name(workspace: &harness::workspace::GitWorkspace) -> String {
     harness::workspace::Workspace::top_level(workspace).display().to_string()
 }
 
-fn plan(invocation: &mut Invocation, ledger: &Ledger, json: bool) -> Result<ExitCode> {
-    let planned = dry_run::plan(ledger)?;
-    if json {
-        let planned: Vec<_> = planned.iter().map(dry_run::Planned::json).collect();
-        invocation.out.document(&json!({ "planned": planned }))?;
-    } else {
-        planned.iter().try_for_each(|p| invocation.out.line(p.line()))?;
-    }
-    Ok(ExitCode::Done)
-}
-
 impl Invocation {
     /// Whether a person watches standard error, on a terminal whose lines can be drawn anew.
     fn is_watched(&self) -> bool {
@@ -467,23 +470,4 @@ fn say_what_will_count(row: &Run, agent: &CodingAgent) {
         _ => "the agent's word",
     };
     eprintln!("no --verify: {what} alone will count as done");
-}
-
-/// Said before anything is done: the session would stop at the first of these.
-fn name_unfinishable(ledger: &Ledger, agent: &CodingAgent) {
-    let name = |lacks: &dyn Fn(&Task) -> bool| {
-        let lacking = ledger.tasks().filter(|t| t.unfinished() && lacks(t));
-        lacking.map(|t| t.id.to_string()).collect::<Vec<_>>().join(", ")
-    };
-    let unchecked = name(&|t| t.check().is_none());
-    if !unchecked.is_empty() {
-        let why = "no validation.command, so they cannot be finished";
-        crate::store::warn(&format!("{why}: {unchecked}"));
-    }
-    let scripted = matches!(agent, CodingAgent::Shell(_));
-    let empty = |t: &Task| t.instructions.as_ref().is_none_or(|text| text.trim().is_empty());
-    let untold = name(&|t| scripted && empty(t));
-    if !untold.is_empty() {
-        crate::store::warn(&format!("no instructions for the shell agent to run: {untold}"));
-    }
 }

@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use harness_core::{
     Command, CommitId, Reply, Task, Timestamp,
-    command::{Claim, Claimed, Note, Place},
+    command::{Claim, ClaimChoice, Claimed, Note, Place},
     task::Via,
 };
 use tokio::time::Instant;
@@ -33,7 +33,7 @@ pub(super) async fn claim(host: &Host, daemon: &Arc<Daemon>, request: TaskClaim)
         worker: worker_id,
         via: Via::Client,
         role,
-        only: None,
+        choice: ClaimChoice::Next,
         lease_seconds: host.lease_seconds,
         place: Place::default(),
     };
