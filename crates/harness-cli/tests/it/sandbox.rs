@@ -1,12 +1,16 @@
 //! Commands in the sandbox of an agent, such as Codex's, which forbids sockets: the files are left.
 
-use std::{ffi::OsStr, os::unix::process::CommandExt as _};
+use std::{
+    ffi::{CStr, CString, OsStr},
+    io::ErrorKind,
+    os::unix::{ffi::OsStringExt as _, process::CommandExt as _},
+};
 
 use nix::libc;
 
 use crate::environment::{Ran, TestEnvironment};
 
-/// Runs the program where the kernel answers EPERM to every connect and listen.
+/// Runs the program where the kernel answers EPERM to every connect, bind and setsockopt.
 #[allow(unsafe_code, reason = "a filter of system calls is set between fork and exec")]
 fn sandboxed<A: AsRef<OsStr>>(env: &TestEnvironment, args: impl IntoIterator<Item = A>) -> Ran {
     let mut command = env.harness(args);
@@ -25,8 +29,9 @@ fn forbid_sockets() -> std::io::Result<()> {
     let mut filter = [
         // The number of the call is the first field of what the filter sees.
         step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
-        step(IS, 2, 0, libc::SYS_connect as u32),
-        step(IS, 1, 0, libc::SYS_bind as u32),
+        step(IS, 3, 0, libc::SYS_connect as u32),
+        step(IS, 2, 0, libc::SYS_bind as u32),
+        step(IS, 1, 0, libc::SYS_setsockopt as u32),
         step(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW),
         step(RETURN, 0, 0, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32),
     ];
@@ -37,6 +42,53 @@ fn forbid_sockets() -> std::io::Result<()> {
             && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) == 0
     };
     if set { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+}
+
+/// Runs the program where sockets are forbidden and the git directory is read-only. `None`: only root
+/// can mount, and the tests have another user.
+#[allow(unsafe_code, reason = "a mount is made between fork and exec")]
+fn without_git<A: AsRef<OsStr>>(
+    env: &TestEnvironment,
+    args: impl IntoIterator<Item = A>,
+) -> Option<Ran> {
+    let git = CString::new(env.root().join(".git").into_os_string().into_vec()).unwrap();
+    let mut command = env.harness(args);
+    // SAFETY: both are a few system calls and allocate nothing.
+    unsafe { command.pre_exec(move || make_read_only(&git).and_then(|()| forbid_sockets())) };
+    match command.output() {
+        Err(why) if why.kind() == ErrorKind::PermissionDenied => None,
+        output => Some(env.ran(output.unwrap())),
+    }
+}
+
+#[allow(unsafe_code, reason = "the mounts of nix are a feature that nothing else needs")]
+fn make_read_only(folder: &CStr) -> std::io::Result<()> {
+    let (path, none) = (folder.as_ptr(), std::ptr::null());
+    let private = libc::MS_REC | libc::MS_PRIVATE;
+    let read_only = libc::MS_BIND | libc::MS_REMOUNT | libc::MS_RDONLY;
+    // SAFETY: the texts live until the calls return. The mounts are those of the new process alone.
+    let made = unsafe {
+        libc::unshare(libc::CLONE_NEWNS) == 0
+            && libc::mount(none, c"/".as_ptr(), none, private, none.cast()) == 0
+            && libc::mount(path, path, none, libc::MS_BIND, none.cast()) == 0
+            && libc::mount(none, path, none, read_only, none.cast()) == 0
+    };
+    if made { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+}
+
+/// The commit is left to the user, and the work that is not committed is judged all the same.
+#[test]
+fn a_worker_completes_a_task_where_git_is_read_only() {
+    let env = TestEnvironment::with_git().variable("HARNESS_WORKER_ID", "w");
+    env.run(["init"]).success();
+    env.run(["add", "one", "--validate", "grep 1 one"]).success();
+    let Some(claimed) = without_git(&env, ["task", "claim"]) else { return };
+    claimed.success().stdout_contains("task-001");
+    env.write("one", "1\n");
+    let complete = ["task", "complete", "--id", "task-001"];
+    without_git(&env, complete).unwrap().success();
+    assert_eq!(env.task(0)["status"], "completed");
+    assert!(env.git(["status", "--short"]).contains("?? one"), "nothing was committed or staged");
 }
 
 fn world() -> TestEnvironment {

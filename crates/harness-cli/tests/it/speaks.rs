@@ -62,6 +62,8 @@ fn a_question_is_answered_on_the_terminal_of_the_run() {
     assert!(asked.contains('\x07'), "no bell: {asked:?}");
     terminal.until("approve, reject");
     terminal.until("> ");
+    terminal.type_line("banana");
+    terminal.until("that is no answer: ");
     terminal.type_line("approve");
     let (code, shown) = terminal.end();
     assert_eq!(code, Some(0), "{shown}");
@@ -70,6 +72,38 @@ fn a_question_is_answered_on_the_terminal_of_the_run() {
     let screen = screen(&shown);
     assert!(screen.iter().any(|line| line == "done: 2 tasks are completed"), "{screen:#?}");
     assert!(!screen.iter().any(|line| line.contains('━')), "{screen:#?}");
+}
+
+#[test]
+fn what_was_typed_before_a_question_is_no_answer_to_it() {
+    let env = stage();
+    phased(&env);
+    let mut terminal = Terminal::start(&env, &["run", "--agent", "shell"]);
+    terminal.type_line("approve");
+    terminal.until("QUESTION prompt-");
+    terminal.until("> ");
+    terminal.type_line("reject");
+    let (code, shown) = terminal.end();
+    assert_eq!(code, Some(3), "{shown}");
+    assert!(!env.read("harness-progress.txt").contains("Gate passed"), "{shown}");
+}
+
+#[test]
+fn a_wait_for_a_usage_limit_is_shown_with_its_end() {
+    let env = stage();
+    let limit = r#"{"type":"limit","until":"UNTIL"}"#.replace("UNTIL", stage::later());
+    let script = format!(
+        "test -f limited && echo TASK_COMPLETE && exit\ntouch limited\n\
+         echo '{limit}' >> $HARNESS_EVENTS\nexit 1"
+    );
+    let command = stage::bare_agent(&env, &script);
+    let mut terminal = Terminal::start(&env, &["run", "x", "--agent-command", &command]);
+    let shown = terminal.until(", or `harness kick`");
+    assert!(shown.contains("waits for a usage limit until "), "{shown}");
+    assert!(shown.contains(" (in 29 d 23 h)") || shown.contains(" (in 30 d)"), "{shown}");
+    stage::kick(&env);
+    let (code, shown) = terminal.end();
+    assert_eq!(code, Some(0), "{shown}");
 }
 
 #[test]

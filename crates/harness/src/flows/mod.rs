@@ -28,7 +28,6 @@ pub mod worker;
 
 pub use bench::Bench;
 pub use closed_gate::ClosedGate;
-pub use gate::APPROVE;
 pub use handoff::HandoffPlace;
 #[doc(hidden)]
 pub use judge::{Judging, Record};

@@ -40,6 +40,7 @@ pub use redact::Redactor;
 pub(crate) use redact::is_secret;
 #[doc(hidden)]
 pub use redact::{Stream as RedactedStream, name_secrets};
+pub(crate) use spawner::is_guard_reachable;
 #[doc(hidden)]
 pub use transcript::{Transcript, Written};
 

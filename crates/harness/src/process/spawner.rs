@@ -18,12 +18,15 @@ use std::{
         mpsc,
     },
     thread,
+    time::Duration,
 };
 
 use rustix::process::{Pid, Signal};
 use tokio::sync::oneshot;
 
 use super::guard::{self, Label};
+
+const A_MOMENT: Duration = Duration::from_secs(1);
 
 /// A guard that waits for its first order.
 #[derive(Debug)]
@@ -79,6 +82,17 @@ struct Request {
 
 fn gone() -> io::Error {
     io::Error::other("the thread that starts guards has ended")
+}
+
+/// Returns whether this process can talk to a guard. The sandbox of an agent may forbid what even a
+/// pair of sockets needs.
+pub(crate) fn is_guard_reachable() -> bool {
+    static IS_REACHABLE: OnceLock<bool> = OnceLock::new();
+    *IS_REACHABLE.get_or_init(|| {
+        let limited = |(one, _): (UnixStream, UnixStream)| one.set_read_timeout(Some(A_MOMENT));
+        let tried = UnixStream::pair().and_then(limited);
+        !tried.is_err_and(|why| why.kind() == io::ErrorKind::PermissionDenied)
+    })
 }
 
 /// Starts the guard of an agent.

@@ -11,14 +11,14 @@ use std::{
 use harness_core::variables::OF_A_TASK;
 
 use super::{Cancel, Exit, Ran, Script, Shell, guarded, plain};
-use crate::process::{Redactor, guard};
+use crate::process::{Redactor, guard, is_guard_reachable};
 
 /// The time limit of `command -v`, which looks into a few directories.
 const LOOK_UP: Duration = Duration::from_secs(10);
 
 /// Runs commands with `sh`. They run under a guard if the program has called
-/// [`guard::init`]: then nothing that they start outlives them. Otherwise this
-/// holds for the processes in their process group.
+/// [`guard::init`] and no sandbox forbids it: then nothing that they start outlives them. Otherwise
+/// this holds for the processes in their process group.
 #[derive(Debug, Clone)]
 pub struct SystemShell {
     /// The time between TERM and KILL.
@@ -82,7 +82,7 @@ impl SystemShell {
 
     fn supervise(&self, script: &Script, stdin: File, cancel: Option<&Cancel>) -> io::Result<Ran> {
         let given = self.given(script, stdin);
-        if guard::is_initialised() {
+        if guard::is_initialised() && is_guard_reachable() {
             return guarded::run(script, given, cancel);
         }
         plain::run(script, given, cancel)

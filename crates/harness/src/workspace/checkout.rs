@@ -80,7 +80,8 @@ pub(super) fn checkout(
     lock.lock()?;
     let path = folder.path().canonicalize()?.join("tree");
     fs::create_dir(&path)?;
-    let source = Source { git_dir: git.git_dir.clone(), common_dir: git.common_dir() };
+    let (git_dir, common_dir, objects) = (git.git_dir.clone(), git.common_dir(), git.objects());
+    let source = Source { git_dir, common_dir, objects };
     populate(git, &source, &path, commit.as_str())?;
     for (paths, how) in [(&bring.link, How::Link), (&bring.copy, How::Copy)] {
         for relative in paths.iter().filter(|path| is_plain(path)) {
@@ -101,6 +102,7 @@ pub(super) fn checkout(
 struct Source {
     git_dir: PathBuf,
     common_dir: PathBuf,
+    objects: PathBuf,
 }
 
 fn populate(
@@ -113,7 +115,7 @@ fn populate(
     for folder in ["objects/info", "refs/heads", "info"] {
         fs::create_dir_all(own.join(folder))?;
     }
-    let mut objects = source.common_dir.join("objects").as_os_str().as_bytes().to_vec();
+    let mut objects = source.objects.as_os_str().as_bytes().to_vec();
     objects.push(b'\n');
     fs::write(own.join("objects/info/alternates"), objects)?;
     fs::write(own.join("HEAD"), format!("{commit}\n"))?;
@@ -127,6 +129,7 @@ fn populate(
         silenced: Vec::new(),
         settings: Vec::new(),
         memory: Arc::default(),
+        aside: None,
     };
     let format = "--format=%(objectname) %(refname)";
     let refs = theirs.read("for-each-ref").arg(format).output()?;
@@ -224,7 +227,8 @@ fn submodules(git: &Git, ours: &Git, source: &Source, commit: &str) -> Result<()
         if !modules.join("objects").is_dir() || !place.is_dir() {
             continue;
         }
-        let inner = Source { git_dir: modules.clone(), common_dir: modules };
+        let objects = modules.join("objects");
+        let inner = Source { git_dir: modules.clone(), common_dir: modules, objects };
         let (git_dir, memory) = (inner.git_dir.clone(), Arc::default());
         let known = Git { git_dir, memory, ..ours.clone() };
         let there = known.read("cat-file").args(["-e", &link.object]).run()?;

@@ -10,6 +10,7 @@ use harness_core::{CommitId, Epoch, TaskId, Timestamp, TreeId};
 use super::{
     Base, Bring, Candidate, Checkout, Evidence, LANDED, Overview, Rescue, RolledBack,
     SettingChange, Settled, TreeStatus, Workspace, WorkspaceError,
+    aside::Aside,
     candidate::{self, Known},
     checkout, commit, evidence,
     filter::{self, Filters},
@@ -226,8 +227,10 @@ pub(super) fn repository(directory: &Path) -> Result<Git, WorkspaceError> {
             hint: "git config --unset core.worktree".to_owned(),
         });
     }
-    let memory = Arc::default();
-    Ok(Git { top_level, git_dir, silenced: Vec::new(), settings: Vec::new(), memory })
+    let (silenced, settings, memory) = (Vec::new(), Vec::new(), Arc::default());
+    let git = Git { top_level, git_dir, silenced, settings, memory, aside: None };
+    let aside = Aside::for_read_only(&git.git_dir, &git.common_dir())?.map(Arc::new);
+    Ok(Git { aside, ..git })
 }
 
 impl GitWorkspace {

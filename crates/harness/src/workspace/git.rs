@@ -18,7 +18,7 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::{WorkspaceError, mark::unmarked, memory::Memory};
+use super::{WorkspaceError, aside::Aside, mark::unmarked, memory::Memory};
 
 /// Settings that take precedence over every configuration file.
 const HARDENED: [&str; 21] = [
@@ -81,6 +81,8 @@ pub(super) struct Git {
     pub(super) settings: Vec<(OsString, OsString)>,
     /// The cache for this repository. Clones share it.
     pub(super) memory: Arc<Memory>,
+    /// Where objects go if the git directory cannot be written.
+    pub(super) aside: Option<Arc<Aside>>,
 }
 
 impl Git {
@@ -95,6 +97,17 @@ impl Git {
         }
     }
 
+    /// Returns the folder for short-lived files of ours.
+    pub(super) fn scratch_dir(&self) -> &Path {
+        self.aside.as_ref().map_or(&self.git_dir, |aside| aside.path())
+    }
+
+    /// Returns the folder of all objects, those that were put aside included.
+    pub(super) fn objects(&self) -> PathBuf {
+        let own = || self.common_dir().join("objects");
+        self.aside.as_ref().map_or_else(own, |aside| aside.objects())
+    }
+
     pub(super) fn read(&self, command: &'static str) -> Call {
         self.call(Access::Read, command)
     }
@@ -106,6 +119,9 @@ impl Git {
     fn call(&self, access: Access, command: &'static str) -> Call {
         let mut call = Call::anywhere(&self.top_level, access, command);
         call.command.env("GIT_DIR", &self.git_dir).env("GIT_WORK_TREE", &self.top_level);
+        if let Some(aside) = &self.aside {
+            call.command.env("GIT_OBJECT_DIRECTORY", aside.objects());
+        }
         self.silence(&mut call.command);
         call
     }

@@ -21,8 +21,8 @@ use crate::home::FileStamp;
 /// The prefix of such folders. Leftovers of killed processes are found by it.
 pub(super) const SCRATCH: &str = "harness-tmp-";
 
-/// A folder inside the git directory, so that it is writable wherever a commit is. It is removed
-/// with the value.
+/// A folder inside the git directory, or aside if that cannot be written. It is removed with the
+/// value.
 #[derive(Debug)]
 pub(super) struct PrivateIndex {
     folder: tempfile::TempDir,
@@ -34,7 +34,7 @@ pub(super) struct PrivateIndex {
 impl PrivateIndex {
     /// Creates a folder for other short-lived files, with an empty index.
     pub(super) fn scratch(git: &Git) -> Result<Self, WorkspaceError> {
-        let folder = tempfile::Builder::new().prefix(SCRATCH).tempdir_in(&git.git_dir)?;
+        let folder = tempfile::Builder::new().prefix(SCRATCH).tempdir_in(git.scratch_dir())?;
         let file = folder.path().join("index");
         Ok(Self { folder, file, users: None })
     }

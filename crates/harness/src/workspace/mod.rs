@@ -3,6 +3,7 @@
 //! Every method can be repeated: a crash may come after any step, and recovery calls the same
 //! methods again. Nothing here decides whether a task passed or failed.
 
+mod aside;
 mod candidate;
 mod checkout;
 mod commit;

@@ -14,7 +14,10 @@ use harness::{
     hub::{Answered, OpenQuestion},
     process::Redactor,
 };
-use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec},
+    termios::QueueSelector,
+};
 
 use super::view::View;
 
@@ -91,9 +94,15 @@ impl Shared {
                 }
             }
         };
+        let mut is_asked = false;
         while self.is_open(question.id) {
             // In the background the terminal belongs to somebody else.
             let ours = is_in_foreground();
+            if ours && !is_asked {
+                // What was typed before the question was shown is no answer to it.
+                _ = rustix::termios::tcflush(std::io::stdin(), QueueSelector::IFlush);
+                is_asked = true;
+            }
             self.view.type_on(ours.then(|| prompt_of(&question)).as_deref());
             if !(wait_for_line() && ours && is_in_foreground()) {
                 continue;

@@ -188,11 +188,7 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
         return dry_run::show(invocation, &ledger, &scope, args.json);
     }
     if args.detach {
-        let pid = detach::start_again(&root)?;
-        invocation
-            .out
-            .line(format_args!("running (pid={pid}); output goes to .harness/run.log"))?;
-        return Ok(ExitCode::Done);
+        return detach(invocation, &root);
     }
     if args.detached {
         detach::leave_terminal()?;
@@ -211,15 +207,8 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
             (run.clone(), RunStart::New(run))
         }
     };
-    if row.objective.is_none() {
-        scope::name_unfinishable(&ledger, &scope, &agents.worker);
-    }
-    money::say_what_it_may_cost(&row, &args, &agents);
-    say_what_will_count(&row, &agents.worker);
-    if args.agent_command.is_some() {
-        agent::say_what_is_kept_back(&invocation.env, &config, &args.agent_env);
-    }
     let chosen = Chosen { args: &args, config: &config, ledger: &ledger, scope: &scope, row: &row };
+    announce(invocation, &chosen, &agents);
     let (view, branch, started) =
         (view(invocation, &args, &row), workspace.branch(), Instant::now());
     let session = session(invocation, &root, &chosen, workspace, secrets, &view)?;
@@ -249,6 +238,26 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
     match broken.or_else(|| stop::failure(&stop)) {
         Some(failure) => Err(failure),
         None => Ok(code),
+    }
+}
+
+fn detach(invocation: &mut Invocation, root: &StateRoot) -> Result<ExitCode> {
+    let pid = detach::start_again(root)?;
+    let line = format!("running (pid={pid}); output goes to .harness/run.log");
+    invocation.out.line(line)?;
+    Ok(ExitCode::Done)
+}
+
+/// What a person should know before the work begins.
+fn announce(invocation: &Invocation, chosen: &Chosen<'_>, agents: &agent::Agents) {
+    let Chosen { args, config, ledger, scope, row } = *chosen;
+    if row.objective.is_none() {
+        scope::name_unfinishable(ledger, scope, &agents.worker);
+    }
+    money::say_what_it_may_cost(row, args, agents);
+    say_what_will_count(row, &agents.worker);
+    if args.agent_command.is_some() {
+        agent::say_what_is_kept_back(&invocation.env, config, &args.agent_env);
     }
 }
 

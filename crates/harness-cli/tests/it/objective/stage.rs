@@ -188,7 +188,7 @@ pub(crate) fn kick(env: &TestEnvironment) {
 
 /// A month from now, the same for all of a test: later than any test takes, and not so late that
 /// nobody would believe it.
-pub(super) fn later() -> &'static str {
+pub(crate) fn later() -> &'static str {
     static LATER: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
         let month = i64::try_from(now.as_secs()).unwrap() + 30 * 24 * 3600;
