@@ -40,7 +40,9 @@ fn only_the_named_tasks_are_worked_on() {
         .stderr_contains("next         harness run\n");
     assert_eq!(statuses(&env), ["pending", "completed", "pending", "pending"]);
     assert!(env.root().join(".harness-active").exists(), "work is left, so hooks stay active");
-    run(&env, &["task-002"]).code(0).stderr_contains("nothing to do: every chosen task is completed");
+    run(&env, &["task-002"])
+        .code(0)
+        .stderr_contains("nothing to do: every chosen task is completed");
     // Several, in the order of the ledger, with what depends on one of them.
     run(&env, &["task-003", "task-001"]).code(0).stderr_contains("done: 2 tasks are completed");
     run(&env, &["task-004"])

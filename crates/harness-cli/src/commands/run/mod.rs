@@ -40,8 +40,8 @@ use harness::{
     workspace::GitWorkspace,
 };
 use harness_core::{
-    Iteration, Ledger, Run, RunId, Stop, TaskId, format::FormatError,
-    ledger::ConcurrencyMode, role::Operation, run::StopReason,
+    Iteration, Ledger, Run, RunId, Stop, TaskId, format::FormatError, ledger::ConcurrencyMode,
+    role::Operation, run::StopReason,
 };
 
 use self::{
