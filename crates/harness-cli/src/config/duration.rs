@@ -5,15 +5,15 @@ use std::{borrow::Cow, fmt, time};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// Whole seconds.
+/// A duration in whole seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Duration(pub(crate) time::Duration);
 
-/// From large to small.
+/// The units, from large to small.
 const UNITS: [(char, u64); 4] = [('d', 86_400), ('h', 3_600), ('m', 60), ('s', 1)];
 
 impl Duration {
-    /// None if it is not one. A bare number means seconds.
+    /// Returns the duration; `None` if the text is none. A bare number is in seconds.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         if let Ok(seconds) = text.parse::<u64>() {
             return (seconds > 0).then(|| Self(time::Duration::from_secs(seconds)));

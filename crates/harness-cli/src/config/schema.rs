@@ -125,7 +125,7 @@ pub(crate) struct Validation {
 }
 
 impl Validation {
-    /// What a clean checkout is given beside the commit.
+    /// Returns the files that a clean checkout receives besides the commit.
     pub(crate) fn bring(&self) -> Bring {
         Bring { link: self.link.clone(), copy: self.copy.clone() }
     }
@@ -292,7 +292,7 @@ impl Config {
     pub(crate) const BUILT_IN_AGENTS: [&str; 8] =
         ["claude", "codex", "gemini", "opencode", "qwen", "copilot", "command", "shell"];
 
-    /// What an agent is, by its table or by its name.
+    /// Returns the kind of an agent, by its table or by its name.
     pub(crate) fn kind(&self, name: &str) -> Option<AgentKind> {
         let table = self.agents.get(name);
         if let Some(kind) = table.and_then(|table| table.kind) {
@@ -308,7 +308,7 @@ impl Config {
         }
     }
 
-    /// The program that it runs; none for scripts, or where nothing names one.
+    /// Returns the program that it runs; `None` for scripts, or if none is named.
     pub(crate) fn program(&self, name: &str) -> Option<&str> {
         let command = self.agents.get(name).and_then(|table| table.command.as_deref());
         let command = command.or_else(|| match self.kind(name)? {
@@ -320,7 +320,7 @@ impl Config {
         command?.split_whitespace().next()
     }
 
-    /// What one value alone cannot tell: the key and what is wrong with it.
+    /// Returns a contradiction between several values: the key and the problem.
     pub(super) fn contradiction(&self) -> Option<(String, String)> {
         let known =
             |name: &str| Self::BUILT_IN_AGENTS.contains(&name) || self.agents.contains_key(name);

@@ -248,7 +248,8 @@ fn a_question_of_an_agent_is_answered_from_another_terminal() {
     env.run(["reply", id, "c"]).code(1).stderr_contains("choose one of: a, b");
     env.run(["reply", "prompt-7", "b"]).code(1).stderr_contains("Question prompt-7 not found");
     env.run(["reply", id, "b"]).success();
-    env.run(["send", "well done"]).success();
+    // The `shell` agent reads no messages, and the sender learns that.
+    env.run(["send", "well done"]).code(1).stderr_contains("no agent received it");
     assert_eq!(run.go_on(), Some(0));
     assert_eq!(env.task(0)["status"], "completed");
 }

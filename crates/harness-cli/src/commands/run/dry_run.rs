@@ -1,4 +1,4 @@
-//! What a session would do, in order, if every check passed. Nothing is touched.
+//! The actions of a session, in order, if every check passed. Nothing is changed.
 
 use harness::clock::{Clock, SystemClock};
 use harness_core::{
@@ -51,7 +51,7 @@ pub(super) fn show(
     Ok(ExitCode::Done)
 }
 
-/// Plays the session on a copy of the ledger: the same decisions, with checks that all pass.
+/// Simulates the session on a copy of the ledger: the same decisions, with checks that all pass.
 ///
 /// Returns the order of work, and what the chosen tasks that would be left wait for.
 fn plan(ledger: &Ledger, scope: &TaskScope) -> Result<(Vec<Planned>, Option<String>)> {
