@@ -159,7 +159,10 @@ impl Worker {
                 Some(next) => ClaimChoice::NextIs(next),
                 None => ClaimChoice::Next,
             },
-            lease_seconds: LEASE_SECONDS,
+            lease_seconds: match via {
+                Via::Client => harness_core::lease::CLIENT_LEASE_SECONDS,
+                Via::Run => LEASE_SECONDS,
+            },
             place,
         })
     }

@@ -21,7 +21,8 @@ pub struct Claim {
     pub role: Option<String>,
     /// Which task it takes.
     pub choice: ClaimChoice,
-    /// The lease of a session's claim. A client's lease comes from the task.
+    /// The lease of the claim. The claim of a client lasts as long as the time limit of the task, if
+    /// that has one.
     pub lease_seconds: u64,
     /// The starting point, recorded for the rollback.
     pub place: Place,

@@ -28,7 +28,7 @@ fn claim() -> Command {
         via: Via::Client,
         role: None,
         choice: ClaimChoice::Next,
-        lease_seconds: 60,
+        lease_seconds: 600,
         place: Place::default(),
     })
 }

@@ -33,7 +33,7 @@ pub(crate) fn client(by: &str) -> Claim {
         via: Via::Client,
         role: None,
         choice: ClaimChoice::Next,
-        lease_seconds: 1800,
+        lease_seconds: harness_core::lease::CLIENT_LEASE_SECONDS,
         place: Place::default(),
     }
 }

@@ -12,6 +12,7 @@ use harness_core::{
         AddCheckpoint, Attempts, Claim, ClaimChoice, Code, Edit, Fail, Import, Place, Release,
         Remove, Renew, Retry,
     },
+    lease::CLIENT_LEASE_SECONDS,
     plan::Plan,
     role::Author,
     task::Via,
@@ -136,7 +137,7 @@ impl<C: Caller> Client<C> {
                 via: Via::Client,
                 role: request.role.clone(),
                 choice: ClaimChoice::Next,
-                lease_seconds: self.options.lease_seconds,
+                lease_seconds: request.lease_seconds.unwrap_or(CLIENT_LEASE_SECONDS),
                 // A client does its own git work, so only HEAD of the repository is read.
                 place: Place { base: glance::head(&self.root), ..Place::default() },
             };

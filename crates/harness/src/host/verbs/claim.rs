@@ -5,6 +5,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 use harness_core::{
     Command, CommitId, Reply, Task, Timestamp,
     command::{Claim, ClaimChoice, Claimed, Note, Place},
+    lease::{CLIENT_LEASE_SECONDS, LEASE_SECONDS_MAX},
     task::Via,
 };
 use tokio::time::Instant;
@@ -27,14 +28,14 @@ const WAIT_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
 const OUTSIDE: Duration = Duration::from_secs(1);
 
 pub(super) async fn claim(host: &Host, daemon: &Arc<Daemon>, request: TaskClaim) -> Handled {
-    let TaskClaim { worker_id, role, wait_ms } = request;
+    let TaskClaim { worker_id, role, wait_ms, lease_seconds } = request;
     let wait = Duration::from_millis(wait_ms.unwrap_or(0)).min(WAIT_MAX);
     let claim = Claim {
         worker: worker_id,
         via: Via::Client,
         role,
         choice: ClaimChoice::Next,
-        lease_seconds: host.lease_seconds,
+        lease_seconds: lease_seconds.unwrap_or(CLIENT_LEASE_SECONDS).min(LEASE_SECONDS_MAX),
         place: Place::default(),
     };
     let deadline = Instant::now() + wait;
