@@ -51,11 +51,11 @@ use self::{
     summary::Summary,
     view::{Copying, View},
 };
-use super::runs::run_of_name;
+use super::{init, runs::run_of_name};
 use crate::{
     config::{Config, Overrides},
     exit::ExitCode,
-    failure::{Failure, Result},
+    failure::{Failure, Kind, Result},
     invocation::Invocation,
     paint::Paint,
     render::ColorWhen,
@@ -74,7 +74,8 @@ use crate::{
 /// the agent's work.
 ///
 /// With an objective, the agent gets one fresh context after another until it prints the promise
-/// and the command of --verify passes. Nothing is committed and nothing is rolled back.
+/// and the command of --verify passes. Nothing is committed and nothing is rolled back. This needs
+/// no `harness init`: in a git repository the files of harness are created.
 ///
 /// `--resume` continues a stopped run: after a crash, a reboot or a spent budget.
 ///
@@ -172,7 +173,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCode> {
-    let root = invocation.root()?;
+    let root = root(invocation, &args)?;
     if !args.dry_run {
         invocation.permit(&root, Operation::Run)?;
         restore(invocation, &root)?;
@@ -238,6 +239,17 @@ pub(crate) fn run(invocation: &mut Invocation, mut args: Args) -> Result<ExitCod
     match broken.or_else(|| stop::failure(&stop)) {
         Some(failure) => Err(failure),
         None => Ok(code),
+    }
+}
+
+/// The root to work in. An objective needs no tasks, so it gets an empty ledger where there is none.
+fn root(invocation: &Invocation, args: &Args) -> Result<StateRoot> {
+    let objective = args.objective.as_deref().unwrap_or_default().trim();
+    match invocation.root() {
+        Err(none) if none.kind == Kind::Error && !objective.is_empty() && !args.dry_run => {
+            init::create_empty(invocation, none)
+        }
+        found => found,
     }
 }
 
