@@ -1,5 +1,5 @@
-//! The flows that the binary runs. They perform what the machines ask for and decide nothing, and
-//! they are ordinary users of this library: a test compiles them from outside.
+//! The flows that the binary runs. They perform the effects that the machines request, and decide
+//! nothing. They are ordinary users of this library: a test compiles them from outside.
 
 #[doc(hidden)]
 pub mod attempt;
@@ -28,7 +28,6 @@ pub mod worker;
 
 pub use bench::Bench;
 pub use closed_gate::ClosedGate;
-pub use gate::APPROVE;
 pub use handoff::HandoffPlace;
 #[doc(hidden)]
 pub use judge::{Judging, Record};

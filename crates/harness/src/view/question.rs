@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::NextStep;
-use crate::{flows::APPROVE, protocol::QuestionView};
+use crate::{flows::gate::APPROVE, protocol::QuestionView};
 
 /// A question that waits for a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

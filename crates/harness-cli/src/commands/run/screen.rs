@@ -1,5 +1,5 @@
-//! Brings what happens in a run onto the view: the lines of its log as they are written, how far it is,
-//! what the agent does, what it uses, and what a person is asked.
+//! Shows a run on the view: the lines of its log when they are written, its progress, the activity
+//! and the usage of the agent, and questions to people.
 
 use std::{
     collections::HashMap,
@@ -20,21 +20,21 @@ use crate::{
     tool_line::{cut, tool_line},
 };
 
-/// Of what an agent says, so many characters are shown as its last activity.
+/// The number of characters of an agent's text that are shown as its last activity.
 const ACTIVITY_CHARS: usize = 100;
 
 pub(super) struct Screen {
     view: Arc<View>,
     row: Run,
     used: Mutex<Usage>,
-    /// What to warn of when an agent reports tokens and no money, by its name.
+    /// The warnings for agents that report tokens and no cost, by name.
     moneyless: Mutex<HashMap<String, String>>,
     speech: Mutex<Speech>,
     detail: Detail,
     answers: Answers,
 }
 
-/// How much of the agent's work is shown.
+/// The amount of the agent's work that is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Detail {
     LastActivity,
@@ -42,7 +42,7 @@ pub(super) enum Detail {
     Everything,
 }
 
-/// What a screen shows, and how.
+/// The content and the form of a screen.
 pub(super) struct Shown {
     pub(super) view: Arc<View>,
     pub(super) row: Run,
@@ -78,7 +78,8 @@ impl Screen {
         self.view.change(|progress| progress.used(text));
     }
 
-    /// The name of an agent for people: the flow calls the one that the run was started with "worker".
+    /// Returns the name of an agent for people. The flow calls the one that the run was started
+    /// with "worker".
     fn name<'a>(&'a self, name: &'a str) -> &'a str {
         if name == "worker" { &self.row.agent } else { name }
     }
@@ -93,7 +94,7 @@ impl Screen {
         self.speak(lines);
     }
 
-    /// What was begun is told before something else is.
+    /// Prints the unfinished line before other output.
     fn rest_of_speech(&self) {
         let rest = lock(&self.speech).flush();
         self.speak(rest);
@@ -105,7 +106,7 @@ impl Screen {
         }
     }
 
-    /// Events of the agent at work.
+    /// Handles an event of the agent at work.
     fn agent_event(&self, event: &Event) {
         match event {
             Event::AgentStart { agent_name, .. } => {

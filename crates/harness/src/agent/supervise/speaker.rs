@@ -1,16 +1,16 @@
-//! The output of a program as text for people while it works: whole lines, without secrets, and no more
-//! of them than somebody could read. The transcript has everything.
+//! The output of a program as text for people while it works: whole lines, without secrets, and
+//! limited to a readable amount. The transcript has everything.
 
 use std::time::{Duration, Instant};
 
 use crate::process::Redactor;
 
-/// How much is told within a second.
+/// The limit of bytes that are reported within a second.
 const BYTES_MAX: usize = 64 * 1024;
 /// A longer line is left out: cut in two, a secret in it would not be recognised.
 const LINE_BYTES_MAX: usize = 4 * 1024;
 const WINDOW: Duration = Duration::from_secs(1);
-/// Stands for what is left out.
+/// The text that replaces the omitted part.
 const LEFT_OUT: &str = "[more is in the transcript]\n";
 
 pub(super) struct Speaker {
@@ -22,7 +22,7 @@ pub(super) struct Speaker {
     left_out: LeftOut,
 }
 
-/// Whether it was already told, in this window, that something is left out.
+/// Whether this window already has the note about an omitted part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LeftOut {
     Nothing,
@@ -40,7 +40,7 @@ impl Speaker {
         }
     }
 
-    /// The lines that these bytes end, as far as they are to be told.
+    /// Returns the lines that these bytes end and that are reported.
     pub(super) fn push(&mut self, bytes: &[u8]) -> Vec<String> {
         let mut told = Vec::new();
         for part in bytes.split_inclusive(|byte| *byte == b'\n') {
@@ -54,7 +54,7 @@ impl Speaker {
         told
     }
 
-    /// The line that has no end.
+    /// Returns the last line, which has no end.
     pub(super) fn finish(&mut self) -> Option<String> {
         let line = std::mem::take(&mut self.line);
         if line.is_empty() {
