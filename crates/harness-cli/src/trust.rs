@@ -143,7 +143,7 @@ impl Trust {
         Ok(self.standing(root)? == Standing::Trusted)
     }
 
-    /// Returns whether the place is trusted, whatever it contains. Nothing of it may run by this.
+    /// Returns whether the place is trusted, whatever it contains. That alone lets nothing run.
     pub(crate) fn is_place_trusted(&self, root: &StateRoot) -> Result<bool> {
         Ok(self.granted(root)?.is_some())
     }

@@ -176,7 +176,7 @@ mod tests {
         for price in ["[agents.claude.price]\ninput = 1", "agents.claude.price = {input = 1}"] {
             check(price, "harness.toml:1: `agents.claude.price`: missing field `output`");
         }
-        check("limits = 3", "harness.toml:1: `limits` is a table, write it as [limits]");
+        check("limits = 3", "harness.toml:1: `limits` is a table; write it as [limits]");
         check("zzzz = 3", "harness.toml:1: unknown key `zzzz` | `harness config` lists all keys");
     }
 

@@ -151,7 +151,7 @@ impl Default for Git {
     }
 }
 
-/// Who may change the ledger
+/// Permissions to change the ledger
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Tasks {
@@ -187,8 +187,8 @@ impl Default for Keep {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Agent {
-    /// How it is spoken to; a table with a built-in's name need not say, one that only has a
-    /// `command` is a `command`
+    /// The protocol of the agent. A table with the name of a built-in agent needs none, and one
+    /// that only has a `command` is a `command`
     pub(crate) kind: Option<AgentKind>,
     /// The program and its arguments, split into words as a shell would, but run without one
     pub(crate) command: Option<String>,
@@ -198,13 +198,13 @@ pub(crate) struct Agent {
     pub(crate) model: Option<String>,
     /// Variables that it gets beyond the usual ones: `NAME`, `PREFIX_*` or `NAME=value`
     pub(crate) env: Vec<String>,
-    /// What tokens cost, for agents that do not say
+    /// The price of tokens, for agents that report no cost
     pub(crate) price: Option<Price>,
     /// Agents that take over, in this order, while this one is at its usage limit
     pub(crate) fallback: Vec<String>,
     /// Let it do anything without asking (bypass its permissions and sandbox)
     pub(crate) yolo: bool,
-    /// Tokens of its context window, where it does not say
+    /// Tokens of its context window, for agents that do not report them
     pub(crate) context_window: Option<u64>,
     /// This agent's own `stall_seconds`
     pub(crate) stall_seconds: Option<u64>,
@@ -252,7 +252,7 @@ pub(crate) struct Price {
     pub(crate) output: f64,
 }
 
-/// Who writes summaries
+/// The agent that writes summaries
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Summarizer {

@@ -1,4 +1,4 @@
-//! What all commands have in common: help, usage, exit codes, closed pipes.
+//! The common behaviour of all commands: help, usage, exit codes, closed pipes.
 
 use insta::assert_snapshot;
 

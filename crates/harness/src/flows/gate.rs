@@ -131,7 +131,7 @@ impl Gatehouse {
         Ok(Ended::Checked { verdict, output })
     }
 
-    /// Asks a person, who answers at another terminal with `harness questions` and `harness reply`.
+    /// Asks a person, who can answer from any terminal: `harness questions`, `harness reply`.
     async fn approve<A>(self, branch: &Branch<A>, phase: String) -> Result<Ended> {
         let Some(session) = &self.session else { return Ok(Ended::Unanswered) };
         (self.asking)();

@@ -1,4 +1,5 @@
-//! Performs a session over the ledger. The machine of that name decides what to do and in which order.
+//! Performs a session over the ledger. The machine of that name decides which steps are taken, and
+//! in which order.
 
 use std::fs;
 
@@ -83,7 +84,7 @@ fn close(bench: &Bench, scope: &TaskScope) -> Result<Alerts> {
     Ok(Alerts::of(&ledger))
 }
 
-/// Looks at the tree, the claims of clients and the attempts that nobody finished.
+/// Surveys the tree, the claims of clients and the unfinished attempts.
 async fn survey(bench: &Bench) -> Result<Survey> {
     let ledger: Ledger = (bench.tools.ledger)()?;
     let status = bench.git(|git| git.preflight()).await??;
@@ -108,14 +109,14 @@ async fn survey(bench: &Bench) -> Result<Survey> {
     Ok(survey)
 }
 
-/// What is left of an interrupted attempt.
+/// Returns the evidence about an interrupted attempt.
 async fn look(bench: &Bench, task: &Task) -> Result<Interrupted> {
     let nothing = Evidence {
         uncommitted: Uncommitted::Nothing,
         task_commits: TaskCommits::Missing,
         checkpoints: Checkpoints::Missing,
     };
-    // Without a base, or with one that is gone, there is nothing to compare with.
+    // Without a base, or if the base is gone, there is nothing to compare with.
     let Some(base) = bench.base(task) else {
         return Ok(Interrupted { task: task.clone(), evidence: nothing, remark: None });
     };

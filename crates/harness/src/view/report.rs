@@ -104,7 +104,7 @@ pub struct FailedEntry {
     pub id: TaskId,
     /// Its title.
     pub title: String,
-    /// The entry of its error log that decides its state.
+    /// The decisive entry of its error log.
     pub error: Option<String>,
     /// The number of attempts that ended.
     pub attempts: u32,

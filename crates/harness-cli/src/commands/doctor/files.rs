@@ -93,7 +93,7 @@ fn backup(root: &StateRoot) -> Finding {
     }
 }
 
-/// Returns a finding for each entry that is not a regular file of harness. A link at `.tmp` or
+/// Returns a finding for each of our names that is no file, or no directory. A link at `.tmp` or
 /// `.bak` is replaced by the next write; at any other name it stops everything.
 fn strangers(root: &StateRoot) -> Vec<Finding> {
     let mut findings = Vec::new();

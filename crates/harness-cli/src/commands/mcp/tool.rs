@@ -100,7 +100,7 @@ impl Tool {
     }
 }
 
-/// Removes null from the types of a field, because it does not help a model.
+/// Removes null from the types and defaults of a field, because it does not help a model.
 fn plain(field: &mut Value) {
     let Some(field) = field.as_object_mut() else { return };
     if let Some(Value::String(text)) = field.get_mut("description") {
